@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+# The few functions that every folder's CMakeLists.txt uses.
+
+add_library(mete_warnings INTERFACE)
+target_compile_options(mete_warnings INTERFACE
+  -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Wundef -Wvla)
+option(METE_WERROR "warnings are errors (our presets say so)" OFF)
+if(METE_WERROR)
+  target_compile_options(mete_warnings INTERFACE -Werror)
+endif()
+
+# Sanitizers go to our programs and tests. The meter and the simulated drivers are loaded into other people's
+# processes and are built without them (tests/ run them *inside* sanitized programs instead).
+add_library(mete_sanitize INTERFACE)
+if(METE_SANITIZE)
+  target_compile_options(mete_sanitize INTERFACE -fsanitize=${METE_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  target_link_options(mete_sanitize INTERFACE -fsanitize=${METE_SANITIZE})
+endif()
+
+# mete_library(base SOURCES a.cc b.cc USES base core PACKAGES fmt::fmt): target mete_base, alias mete::base.
+# A folder without sources is a header-only target.
+function(mete_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;USES;PACKAGES" ${ARGN})
+  list(TRANSFORM ARG_USES PREPEND "mete::")
+  if(ARG_SOURCES)
+    add_library(mete_${name} STATIC ${ARG_SOURCES})
+    target_include_directories(mete_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(mete_${name} PUBLIC ${ARG_USES} ${ARG_PACKAGES} mete_sanitize PRIVATE mete_warnings)
+  else()
+    add_library(mete_${name} INTERFACE)
+    target_include_directories(mete_${name} INTERFACE ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(mete_${name} INTERFACE ${ARG_USES} ${ARG_PACKAGES} mete_sanitize)
+  endif()
+  add_library(mete::${name} ALIAS mete_${name})
+endfunction()
+
+# mete_test(ledger_test LABEL unit SOURCES ledger_test.cc USES core): a GoogleTest program, one ctest entry.
+function(mete_test name)
+  if(NOT METE_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;USES;PACKAGES;ENVIRONMENT" ${ARGN})
+  list(TRANSFORM ARG_USES PREPEND "mete::")
+  find_package(GTest REQUIRED)
+  find_package(Threads REQUIRED)
+  add_executable(${name} ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_USES} ${ARG_PACKAGES} GTest::gtest_main Threads::Threads
+    mete_warnings mete_sanitize)
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT}
+    ENVIRONMENT "METE_BUILD_DIR=${CMAKE_BINARY_DIR};METE_SOURCE_DIR=${PROJECT_SOURCE_DIR};${ARG_ENVIRONMENT}")
+endfunction()
+
+# mete_script_test(layers LABEL unit COMMAND ./check.py ...): any other test.
+function(mete_script_test name)
+  if(NOT METE_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "COMMAND;ENVIRONMENT" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_test(NAME ${name} COMMAND ${ARG_COMMAND} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT}
+    ENVIRONMENT "METE_BUILD_DIR=${CMAKE_BINARY_DIR};METE_SOURCE_DIR=${PROJECT_SOURCE_DIR};${ARG_ENVIRONMENT}")
+endfunction()
