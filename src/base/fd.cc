@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// See fd.h.
+#include "base/fd.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace mete::base {
+
+void Fd::reset(int number) {
+  METE_ASSERT(number < 0 || number != number_);
+  const int old = std::exchange(number_, number);
+  if (old < 0) return;
+  const int saved = errno;
+  // On Linux the descriptor is gone even after EINTR: closing again could close somebody else's.
+  (void)close(old);
+  errno = saved;
+}
+
+Result<Fd> open_fd(const std::string& path, int flags, mode_t mode) {
+  int number = -1;
+  do {
+    number = open(path.c_str(), flags | O_CLOEXEC, mode);
+  } while (number < 0 && errno == EINTR);
+  if (number < 0) return Error::from_errno("open " + path, errno);
+  return Fd(number);
+}
+
+Result<Pipe> make_pipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return Error::from_errno("pipe", errno);
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
+}  // namespace mete::base

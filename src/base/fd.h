@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fd: a file descriptor that is owned by one place and closed there. Every descriptor that we make
+// is close-on-exec from birth: a job must not inherit our files by accident, not even when another
+// thread forks.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+
+namespace mete::base {
+
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int number) : number_(number) {}
+  Fd(Fd&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    if (this != &other) reset(std::exchange(other.number_, -1));
+    return *this;
+  }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd() { reset(); }
+
+  int get() const { return number_; }
+  bool valid() const { return number_ >= 0; }
+  explicit operator bool() const { return valid(); }
+  // Gives up ownership; the caller closes it.
+  int release() { return std::exchange(number_, -1); }
+  // Closes what is held (errno is kept) and holds `number` instead.
+  void reset(int number = -1);
+
+ private:
+  int number_ = -1;
+};
+
+// open(2) with O_CLOEXEC added; retried on EINTR.
+Result<Fd> open_fd(const std::string& path, int flags, mode_t mode = 0);
+
+struct Pipe {
+  Fd read;
+  Fd write;
+};
+Result<Pipe> make_pipe();
+
+}  // namespace mete::base
+
+namespace mete {
+using base::Fd;
+}  // namespace mete

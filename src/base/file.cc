@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// See file.h.
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/fd.h"
+
+namespace mete::base {
+
+namespace {
+
+Result<void> write_fully(int fd, std::string_view data, const std::string& path) {
+  while (!data.empty()) {
+    const ssize_t written = write(fd, data.data(), data.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return Error::from_errno("write " + path, errno);
+    data.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+Result<void> write_and_sync(int fd, std::string_view data, mode_t mode, const std::string& path) {
+  if (Result<void> r = write_fully(fd, data, path); !r) return r;
+  if (fchmod(fd, mode) != 0) return Error::from_errno("chmod " + path, errno);
+  if (fsync(fd) != 0) return Error::from_errno("sync " + path, errno);
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> read_all(const std::string& path, std::size_t max_bytes) {
+  Result<Fd> fd = open_fd(path, O_RDONLY);
+  if (!fd) return std::move(fd).error();
+  std::string data;
+  char buffer[16384];
+  for (;;) {
+    const ssize_t got = read(fd->get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Error::from_errno("read " + path, errno);
+    if (got == 0) return data;
+    data.append(buffer, static_cast<std::size_t>(got));
+    if (data.size() > max_bytes)
+      return Error::corrupt(path + " is larger than " + std::to_string(max_bytes) + " bytes");
+  }
+}
+
+Result<void> write_atomic(const std::string& path, std::string_view data, mode_t mode) {
+  std::string temporary = path + ".XXXXXX";
+  Fd fd(mkostemp(temporary.data(), O_CLOEXEC));
+  if (!fd) return Error::from_errno("create " + temporary, errno);
+  Result<void> done = write_and_sync(fd.get(), data, mode, temporary);
+  if (done && rename(temporary.c_str(), path.c_str()) != 0)
+    done = Error::from_errno("rename " + temporary + " to " + path, errno);
+  if (!done) {
+    (void)unlink(temporary.c_str());
+    return done;
+  }
+  const std::string folder = parent_path(path);
+  Result<Fd> directory = open_fd(folder, O_RDONLY | O_DIRECTORY);
+  if (!directory) return std::move(directory).error();
+  if (fsync(directory->get()) != 0) return Error::from_errno("sync " + folder, errno);
+  return {};
+}
+
+Result<void> make_directories(const std::string& path, mode_t mode) {
+  if (mkdir(path.c_str(), mode) == 0) return {};
+  if (errno == ENOENT && parent_path(path) != path) {
+    if (Result<void> r = make_directories(parent_path(path), mode); !r) return r;
+    if (mkdir(path.c_str(), mode) == 0) return {};
+  }
+  const int error = errno;
+  struct stat info {};
+  if (error == EEXIST && stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return {};
+  // mkdir says EROFS even where the directory exists.
+  if (error == EROFS && stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return {};
+  return Error::from_errno("make directory " + path, error == EEXIST ? ENOTDIR : error);
+}
+
+Result<void> remove_file(const std::string& path) {
+  if (unlink(path.c_str()) == 0 || errno == ENOENT) return {};
+  return Error::from_errno("remove " + path, errno);
+}
+
+std::string join_path(std::string_view folder, std::string_view name) {
+  std::string path(folder);
+  if (!path.empty() && path.back() != '/') path += '/';
+  return path.append(name);
+}
+
+std::string parent_path(std::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos) return ".";
+  return std::string(path.substr(0, slash == 0 ? 1 : slash));
+}
+
+}  // namespace mete::base

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// See text.h. No locale, no float, no exception.
+#include "base/text.h"
+
+#include <algorithm>
+
+namespace mete::base {
+
+std::string to_lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
+}
+
+std::string_view trim(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n\v\f";
+  const std::size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  std::size_t begin = 0;
+  for (;;) {
+    const std::size_t end = text.find(separator, begin);
+    if (end == std::string_view::npos) break;
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  parts.push_back(text.substr(begin));
+  return parts;
+}
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator) {
+  std::string joined;
+  for (const std::string& part : parts) {
+    if (&part != &parts.front()) joined += separator;
+    joined += part;
+  }
+  return joined;
+}
+
+std::string quote(std::string_view text) {
+  constexpr std::size_t kMax = 80;
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string out = "'";
+  for (const char c : text.substr(0, kMax)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7f) {
+      out += c;
+    } else {
+      out += "\\x";
+      out += kHex[byte >> 4];
+      out += kHex[byte & 15];
+    }
+  }
+  if (text.size() > kMax) out += "...";
+  return out + "'";
+}
+
+Result<std::uint64_t> parse_uint(std::string_view text) {
+  if (text.empty()) return Error::invalid("a number is missing");
+  std::uint64_t value = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return Error::invalid(quote(text) + " is not a number");
+    if (__builtin_mul_overflow(value, std::uint64_t{10}, &value) ||
+        __builtin_add_overflow(value, static_cast<std::uint64_t>(c - '0'), &value))
+      return Error::invalid(quote(text) + " is too large a number");
+  }
+  return value;
+}
+
+Result<Milli> parse_milli(std::string_view text) {
+  const std::size_t dot = text.find('.');
+  const std::string_view whole = text.substr(0, dot);
+  Milli milli;
+  if (dot != std::string_view::npos) {
+    const std::string_view decimals = text.substr(dot + 1);
+    if (decimals.empty()) return Error::invalid("decimals are missing after the point");
+    if (decimals.size() > 3) return Error::invalid("more than three decimals");
+    const Result<std::uint64_t> value = parse_uint(decimals);
+    if (!value) return value.error();
+    milli.thousandths = static_cast<std::uint32_t>(*value);
+    for (std::size_t i = decimals.size(); i < 3; ++i) milli.thousandths *= 10;
+    if (whole.empty()) return milli;
+  }
+  const Result<std::uint64_t> value = parse_uint(whole);
+  if (!value) return value.error();
+  milli.whole = *value;
+  return milli;
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  // Three rows of the usual table: the row before the last is for swapped neighbours.
+  std::vector<std::size_t> before(b.size() + 1);
+  std::vector<std::size_t> previous(b.size() + 1);
+  std::vector<std::size_t> current(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) current[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::swap(before, previous);
+    std::swap(previous, current);
+    current[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = previous[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      current[j] = std::min({previous[j] + 1, current[j - 1] + 1, replaced});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        current[j] = std::min(current[j], before[j - 2] + 1);
+    }
+  }
+  return current[b.size()];
+}
+
+std::string_view nearest(std::string_view word, const std::vector<std::string_view>& candidates) {
+  std::string_view best;
+  std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
+  for (const std::string_view candidate : candidates) {
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+}  // namespace mete::base

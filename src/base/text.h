@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small text helpers: exact numbers in, readable text out. ASCII only and independent of the
+// locale, so that a request means the same everywhere. None of these allocates more than its input
+// plus a constant.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace mete::base {
+
+std::string to_lower(std::string_view text);
+std::string_view trim(std::string_view text);
+
+// "a,b," gives {"a", "b", ""}; "" gives {""}: what was written between separators, nothing dropped.
+std::vector<std::string_view> split(std::string_view text, char separator);
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+// The text in single quotes with control characters and invalid bytes as \xNN, cut after 80
+// characters: for error messages, where an argument must not be able to move the reader's cursor.
+std::string quote(std::string_view text);
+
+// Decimal digits only: no sign, no space, no empty text; an overflow is an error of its own.
+Result<std::uint64_t> parse_uint(std::string_view text);
+
+// A number with up to three decimals, exactly: "0.4" is {0, 400}, "2" is {2, 0}, ".5" is {0, 500}.
+struct Milli {
+  std::uint64_t whole = 0;
+  std::uint32_t thousandths = 0;  // 0..999
+  bool operator==(const Milli&) const = default;
+};
+Result<Milli> parse_milli(std::string_view text);
+
+// Insertions, deletions, replacements and swaps of neighbours that turn one text into the other.
+std::size_t edit_distance(std::string_view a, std::string_view b);
+
+// The candidate nearest to a mistyped word, or "" if none is near enough to be meant (more than a
+// third of it differs). The first of equals wins.
+std::string_view nearest(std::string_view word, const std::vector<std::string_view>& candidates);
+
+}  // namespace mete::base
