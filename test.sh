@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds and tests mete. Ends with one line, `N passed, N failed`, and non-zero unless everything passed.
+#   ./test.sh         release build; unit, simulation and end-to-end tests
+#   ./test.sh --full  also with address and thread sanitizers, fuzzers (60 s each), the arm64 build, long tests
+# METE_TEST_JOBS (2) tests run at once; METE_FUZZ_SECONDS (60) per fuzzer. Nothing here needs a GPU (tests/gpu/run does).
+set -uo pipefail
+cd "$(dirname "$0")" || exit 1
+
+full=0
+for arg in "$@"; do
+  case "$arg" in
+    --full) full=1 ;;
+    -h | --help) sed -n '3,6s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "test.sh: unknown option $arg (known: --full)" >&2; exit 64 ;;
+  esac
+done
+jobs=${METE_TEST_JOBS:-2}
+passed=0 failed=0 stages=()
+
+# stage NAME COMMAND...: runs it, keeps its time for the table at the end.
+stage() {
+  local name=$1 start=$SECONDS status=0
+  shift
+  printf '\n== %s\n' "$name"
+  "$@" || status=$?
+  stages+=("$(printf '%-28s %5d s  %s' "$name" $((SECONDS - start)) "$( ((status)) && echo FAILED || echo ok)")")
+  return "$status"
+}
+
+# What is not a ctest run counts as one test.
+once() { if stage "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); return 1; fi; }
+
+build() {
+  [[ -f build/$1/build.ninja ]] || cmake --preset "$1" >/dev/null || return 1
+  cmake --build --preset "$1" -- -k 0 | { grep -v '^\[' || true; }
+}
+
+# tests PRESET LABEL-REGEX must|may: `may`: it is fine if there are none.
+tests() {
+  local preset=$1 label=$2 need=$3 log total bad status=0
+  log=build/$preset/ctest-$label.log
+  log=${log//|/-}
+  ctest --preset "$preset" -L "^($label)$" -j "$jobs" --no-tests=error 2>&1 | tee "$log" | grep -vE '^ *Start |^$|^Test project' || true
+  if grep -q 'No tests were found' "$log"; then
+    [[ $need == may ]] && { echo "no $label tests"; return 0; }
+    echo "no $label tests found: that is a failure"
+    failed=$((failed + 1))
+    return 1
+  fi
+  read -r bad total < <(sed -n 's/.* \([0-9]*\) tests failed out of \([0-9]*\).*/\1 \2/p' "$log")
+  [[ -n "${total:-}" ]] || { failed=$((failed + 1)); return 1; }
+  failed=$((failed + bad)) passed=$((passed + total - bad))
+  ((bad == 0)) || status=1
+  return "$status"
+}
+
+fuzz() {
+  local fuzzer=$1 name corpus work
+  name=$(basename "$fuzzer")
+  work=build/fuzz/corpus/$name
+  mkdir -p "$work"
+  corpus=tests/fuzz/corpus/${name#fuzz_}
+  [[ -d $corpus ]] || corpus=tests/fuzz/corpus/${name%_fuzz}
+  [[ -d $corpus ]] || corpus=
+  "$fuzzer" -max_total_time="${METE_FUZZ_SECONDS:-60}" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+    -artifact_prefix="$work-" "$work" $corpus >"$work.log" 2>&1 || { tail -40 "$work.log"; return 1; }
+  sed -n 's/^stat::number_of_executed_units: */executions: /p' "$work.log"
+}
+
+arm64() {
+  build arm64 || return 1
+  local file
+  for file in build/arm64/lib/libmete.so build/arm64/bin/mete; do
+    [[ -e $file ]] || continue
+    readelf -h "$file" | grep -q AArch64 || { echo "$file is not arm64"; return 1; }
+  done
+  [[ ! -x build/arm64/bin/mete ]] || ! command -v qemu-aarch64 >/dev/null ||
+    qemu-aarch64 -L /usr/aarch64-linux-gnu build/arm64/bin/mete version
+}
+
+setup=(tools/setup)
+((full)) && setup+=(--arm64)
+stage "set-up" "${setup[@]}" || exit 1
+if once "build release" build release; then
+  stage "unit" tests release unit must
+  stage "simulation" tests release sim may
+  stage "end to end" tests release e2e must
+fi
+if ((full)); then
+  export METE_FULL=1  # long tests take more steps, more kills, more rounds
+  stage "long tests" tests release long may
+  for preset in asan tsan; do
+    once "build $preset" build $preset && stage "tests, $preset" tests $preset 'unit|sim|e2e' must
+  done
+  if once "build fuzz" build fuzz; then
+    shopt -s nullglob
+    fuzzers=0
+    for fuzzer in build/fuzz/{bin,tests,fuzz}/*; do
+      [[ -x $fuzzer && -f $fuzzer && $(basename "$fuzzer") == *fuzz* ]] || continue
+      fuzzers=$((fuzzers + 1))
+      once "$(basename "$fuzzer")" fuzz "$fuzzer"
+    done
+    ((fuzzers)) || { echo "no fuzzers found: that is a failure"; failed=$((failed + 1)); }
+  fi
+  once "build arm64" arm64
+fi
+
+printf '\n'
+printf '%s\n' "${stages[@]}" "$(printf '%-28s %5d s' "in all" "$SECONDS")"
+((passed + failed)) || { echo "no tests found: that is a failure"; failed=1; }
+echo "$passed passed, $failed failed"
+((failed == 0))
