@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// The grant file: what a job may hold, shared by its processes, its launcher and the daemon. Version 1.0.
+//
+// One file per job and attempt, mapped shared by everybody. It holds no pointer and no lock. Quantities are in
+// units of 64 KiB inside the packed words and in bytes everywhere else. How the words change is in account.h;
+// every byte is described in docs/formats/grant.md, and why it is shaped so in docs/adr/0004-grant-protocol.md.
+//
+// The job's user can write this file. Nothing in it is trusted by anything that runs as somebody else.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace mete::abi {
+
+inline constexpr char kGrantMagic[8] = {'M', 'E', 'T', 'E', 'G', 'R', 'N', 'T'};
+inline constexpr uint16_t kGrantMajor = 1;
+inline constexpr uint16_t kGrantMinor = 0;
+
+inline constexpr uint32_t kMaxCards = 16;
+inline constexpr uint32_t kMaxParts = 64;
+inline constexpr uint32_t kSlots = 1024;
+inline constexpr uint32_t kMaxExports = 256;
+inline constexpr uint32_t kMaxNamespaces = 15;  // index 15 in an owner word: a namespace we could not register
+
+inline constexpr uint64_t kUnitBytes = 64 * 1024;
+inline constexpr uint64_t kGranuleBytes = 2 * 1024 * 1024;  // what the driver takes at a time
+inline constexpr uint64_t kGranuleUnits = kGranuleBytes / kUnitBytes;
+
+// Held back in every process that has a context, besides the context itself: room for what the driver takes
+// without being asked (lazily loaded code, printf buffers). One granule of it is the spare slab of small blocks.
+inline constexpr uint64_t kReserveBytes = 60 * 1024 * 1024;
+// How far the charge is kept ahead of NVML's reading once the reserve is used up.
+inline constexpr uint64_t kHeadroomBytes = 16 * 1024 * 1024;
+
+constexpr uint64_t units_for(uint64_t bytes) { return (bytes + kUnitBytes - 1) / kUnitBytes; }
+constexpr uint64_t round_to_granule(uint64_t bytes) {
+  return (bytes + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
+}
+
+using Word = std::atomic<uint64_t>;
+static_assert(sizeof(Word) == 8 && Word::is_always_lock_free);
+
+// ---- packed words -------------------------------------------------------------------------------------------
+
+// The total of one account: how much is charged, and which slot made the last change with which sequence number.
+struct TotalWord {
+  uint64_t units;  // 26 bits: 4 TiB of a card
+  uint32_t slot;   // 10 bits
+  uint32_t seq;    // 28 bits
+  static constexpr TotalWord unpack(uint64_t w) {
+    return {w >> 38, static_cast<uint32_t>(w >> 28) & 0x3ff, static_cast<uint32_t>(w) & 0xfffffff};
+  }
+  constexpr uint64_t pack() const {
+    return units << 38 | static_cast<uint64_t>(slot) << 28 | (seq & 0xfffffff);
+  }
+};
+
+// What a slot is about to do (or just did): the charge that `target` has after change `seq`.
+struct IntentWord {
+  uint64_t units;   // 26 bits
+  uint32_t target;  // 10 bits
+  uint32_t seq;     // 28 bits
+  static constexpr IntentWord unpack(uint64_t w) {
+    return {w >> 38, static_cast<uint32_t>(w >> 28) & 0x3ff, static_cast<uint32_t>(w) & 0xfffffff};
+  }
+  constexpr uint64_t pack() const {
+    return units << 38 | static_cast<uint64_t>(target) << 28 | (seq & 0xfffffff);
+  }
+};
+
+// The charge of one slot on one card, and the change that made it so.
+struct ChargeWord {
+  uint64_t units;  // 26 bits
+  uint32_t seq;    // 28 bits
+  static constexpr ChargeWord unpack(uint64_t w) {
+    return {w >> 38, static_cast<uint32_t>(w) & 0xfffffff};
+  }
+  constexpr uint64_t pack() const { return units << 38 | (seq & 0xfffffff); }
+};
+inline constexpr uint64_t kMaxUnits = (1ull << 26) - 1;
+inline constexpr uint32_t kSeqMask = 0xfffffff;
+
+// Who owns a slot. 0 = free. A pid alone can be reused; a pid with its start time (clock ticks since boot) cannot.
+struct OwnerWord {
+  uint32_t pid;         // 22 bits: Linux pids stay below 4,194,304
+  uint32_t name_space;  // 4 bits: index into GrantHeader::namespaces, 15 = unknown
+  uint64_t start;       // 38 bits of clock ticks: 87 years of uptime
+  static constexpr OwnerWord unpack(uint64_t w) {
+    return {static_cast<uint32_t>(w >> 42), static_cast<uint32_t>(w >> 38) & 0xf,
+            w & ((1ull << 38) - 1)};
+  }
+  constexpr uint64_t pack() const {
+    return static_cast<uint64_t>(pid & 0x3fffff) << 42 |
+           static_cast<uint64_t>(name_space & 0xf) << 38 | (start & ((1ull << 38) - 1));
+  }
+};
+
+// ---- the file -----------------------------------------------------------------------------------------------
+
+struct GrantCard {
+  uint8_t uuid[16];
+  uint64_t guarantee_bytes;      // reserved for the job; equals the limit unless the request may grow
+  uint64_t total_bytes;          // the physical card, as NVML says
+  uint64_t context_first_bytes;  // measured: the first context of a process on this card
+  uint64_t context_more_bytes;   // measured: every further one
+  Word free_bytes;               // what the card has free, published by the sampler
+  Word published_ns;             // CLOCK_MONOTONIC of that reading; 0 = never
+  uint8_t unused[64];
+};
+static_assert(sizeof(GrantCard) == 128);
+static_assert(offsetof(GrantCard, guarantee_bytes) == 16 && offsetof(GrantCard, free_bytes) == 48);
+
+struct GrantHeader {
+  char magic[8];
+  uint16_t major;
+  uint16_t minor;
+  uint32_t header_bytes;
+  uint64_t features;  // low half: a reader that does not know a set bit must refuse; high half: may ignore
+  uint64_t file_bytes;
+  uint8_t boot_id[16];
+  char job[32];
+  uint32_t attempt;
+  uint32_t uid;
+  uint32_t card_count;
+  uint32_t part_count;
+  uint32_t slot_count;
+  uint32_t export_count;
+  uint64_t header_check;  // FNV-1a of the fixed fields above and of each card's fixed fields
+  Word last_reap_ns;      // CLOCK_MONOTONIC when a dead process's bytes were last given back
+  Word escapes;           // processes of the job seen by NVML that have no slot
+  Word slot_high;         // no slot at or above this was ever claimed: bounds every scan
+  Word namespaces[kMaxNamespaces];
+  uint8_t unused[1792];
+  GrantCard cards[kMaxCards];
+};
+static_assert(sizeof(GrantHeader) == 4096);
+static_assert(offsetof(GrantHeader, header_check) == 104 && offsetof(GrantHeader, namespaces) == 136);
+static_assert(offsetof(GrantHeader, cards) == 2048);
+
+// One budget: a card, or a part of a card when the processes of a job have parts of their own (--procs).
+struct Account {
+  Word limit_bytes;
+  Word total;         // TotalWord
+  Word peak_units;    // highest total plus excess ever admitted
+  Word excess_units;  // what NVML sees beyond the charges; recomputed from the slots, never added to
+  Word refusals;
+  uint8_t unused[24];
+};
+static_assert(sizeof(Account) == 64);
+
+struct SlotCard {
+  Word intent;         // IntentWord; written by the slot's owner alone
+  Word charge;         // ChargeWord
+  Word pending_units;  // reserved for a driver call that has not returned; a hint for those who are refused
+  Word nvml_bytes;     // what NVML last said this process holds
+  Word unseen_units;   // charged, but not in NVML's figure (managed memory)
+  Word borrowed_units; // in NVML's figure, but charged to another process (imports)
+};
+static_assert(sizeof(SlotCard) == 48);
+
+struct Slot {
+  Word owner;      // OwnerWord
+  Word image;      // high half: hash of the owner word, low half: hash of the program image (changes at exec)
+  Word part;
+  Word park;       // for parking; 0 = runs
+  Word nvml_ns;    // when nvml_bytes was read
+  uint8_t unused[24];
+  SlotCard cards[kMaxCards];
+};
+static_assert(sizeof(Slot) == 832);
+
+// Memory that a process made available to others. Its owner stays charged while anybody who opened it lives.
+struct Export {
+  Word state;  // ExportWord
+  Word key;    // identifies the handle (hash); readers trust it only when state is live and unchanged around the read
+  Word owner;  // owner word of the exporting process
+  Word openers[kSlots / 64];
+  uint8_t unused[40];
+};
+static_assert(sizeof(Export) == 192);
+
+struct ExportWord {
+  enum Kind : uint32_t { kFree = 0, kFilling = 1, kLive = 2, kFreedByOwner = 3 };
+  uint64_t units;  // 26 bits
+  uint32_t slot;   // 10 bits
+  uint32_t card;   // 4 bits
+  uint32_t kind;   // 2 bits
+  uint32_t generation;  // 22 bits
+  static constexpr ExportWord unpack(uint64_t w) {
+    return {w >> 38, static_cast<uint32_t>(w >> 28) & 0x3ff, static_cast<uint32_t>(w >> 24) & 0xf,
+            static_cast<uint32_t>(w >> 22) & 3, static_cast<uint32_t>(w) & 0x3fffff};
+  }
+  constexpr uint64_t pack() const {
+    return units << 38 | static_cast<uint64_t>(slot & 0x3ff) << 28 |
+           static_cast<uint64_t>(card & 0xf) << 24 | static_cast<uint64_t>(kind & 3) << 22 |
+           (generation & 0x3fffff);
+  }
+};
+
+struct Grant {
+  GrantHeader header;
+  Account accounts[kMaxParts][kMaxCards];
+  Export exports[kMaxExports];
+  Slot slots[kSlots];
+};
+static_assert(offsetof(Grant, accounts) == 4096);
+static_assert(offsetof(Grant, exports) == 4096 + 65536);
+static_assert(offsetof(Grant, slots) == 4096 + 65536 + 49152);
+static_assert(sizeof(Grant) == 4096 + 65536 + 49152 + 832 * 1024);
+
+// ---- making and checking ------------------------------------------------------------------------------------
+
+// What a launcher knows when it makes a grant file.
+struct GrantSpec {
+  const char* job = "";
+  uint32_t attempt = 1;
+  uint32_t uid = 0;
+  uint8_t boot_id[16] = {};
+  uint32_t card_count = 0;
+  uint32_t part_count = 1;
+  struct Card {
+    uint8_t uuid[16] = {};
+    uint64_t guarantee_bytes = 0;
+    uint64_t limit_bytes = 0;  // for the whole job; divided evenly between the parts, rounded down to a granule
+    uint64_t total_bytes = 0;
+    uint64_t context_first_bytes = 0;
+    uint64_t context_more_bytes = 0;
+  } cards[kMaxCards];
+};
+
+enum class GrantCheck { kOk, kNotAGrant, kNewerVersion, kTruncated, kCorrupt };
+
+constexpr uint64_t fnv1a(const void* data, size_t bytes, uint64_t hash = 0xcbf29ce484222325ull) {
+  const auto* p = static_cast<const unsigned char*>(data);
+  for (size_t i = 0; i < bytes; ++i) hash = (hash ^ p[i]) * 0x100000001b3ull;
+  return hash;
+}
+
+inline uint64_t grant_header_check(const GrantHeader& header) {
+  uint64_t hash = fnv1a(&header, offsetof(GrantHeader, header_check));
+  for (const GrantCard& card : header.cards) hash = fnv1a(&card, offsetof(GrantCard, free_bytes), hash);
+  return hash;
+}
+
+// Fills `memory` (sizeof(Grant) zero bytes) with a fresh grant. Returns false when the spec is out of range.
+inline bool init_grant(void* memory, const GrantSpec& spec) {
+  if (spec.card_count > kMaxCards || spec.part_count == 0 || spec.part_count > kMaxParts) return false;
+  auto& grant = *static_cast<Grant*>(memory);
+  GrantHeader& header = grant.header;
+  header.major = kGrantMajor;
+  header.minor = kGrantMinor;
+  header.header_bytes = sizeof(GrantHeader);
+  header.file_bytes = sizeof(Grant);
+  for (int i = 0; i < 16; ++i) header.boot_id[i] = spec.boot_id[i];
+  for (size_t i = 0; i + 1 < sizeof(header.job) && spec.job[i] != 0; ++i) header.job[i] = spec.job[i];
+  header.attempt = spec.attempt;
+  header.uid = spec.uid;
+  header.card_count = spec.card_count;
+  header.part_count = spec.part_count;
+  header.slot_count = kSlots;
+  header.export_count = kMaxExports;
+  for (uint32_t c = 0; c < spec.card_count; ++c) {
+    const GrantSpec::Card& from = spec.cards[c];
+    GrantCard& to = header.cards[c];
+    for (int i = 0; i < 16; ++i) to.uuid[i] = from.uuid[i];
+    to.guarantee_bytes = from.guarantee_bytes;
+    to.total_bytes = from.total_bytes;
+    to.context_first_bytes = from.context_first_bytes;
+    to.context_more_bytes = from.context_more_bytes;
+    uint64_t limit = from.limit_bytes;
+    if (spec.part_count > 1) limit = limit / spec.part_count / kGranuleBytes * kGranuleBytes;
+    if (units_for(limit) > kMaxUnits) return false;
+    for (uint32_t p = 0; p < spec.part_count; ++p) grant.accounts[p][c].limit_bytes = limit;
+  }
+  for (int i = 0; i < 8; ++i) header.magic[i] = kGrantMagic[i];
+  header.header_check = grant_header_check(header);
+  return true;
+}
+
+// Looks at the first bytes of a mapping of `bytes` bytes. Reads nothing beyond them, trusts nothing in them.
+inline GrantCheck check_grant(const void* memory, size_t bytes) {
+  if (bytes < sizeof(GrantHeader)) {
+    if (bytes < sizeof(kGrantMagic)) return GrantCheck::kNotAGrant;
+  }
+  const auto* raw = static_cast<const char*>(memory);
+  for (int i = 0; i < 8; ++i)
+    if (raw[i] != kGrantMagic[i]) return GrantCheck::kNotAGrant;
+  if (bytes < sizeof(GrantHeader)) return GrantCheck::kTruncated;
+  const auto& header = *static_cast<const GrantHeader*>(memory);
+  if (header.major != kGrantMajor) return GrantCheck::kNewerVersion;
+  if ((header.features & 0xffffffffu) != 0) return GrantCheck::kNewerVersion;
+  if (header.header_check != grant_header_check(header)) return GrantCheck::kCorrupt;
+  if (header.header_bytes != sizeof(GrantHeader) || header.file_bytes < sizeof(Grant) ||
+      header.card_count > kMaxCards || header.part_count == 0 || header.part_count > kMaxParts ||
+      header.slot_count != kSlots || header.export_count != kMaxExports)
+    return GrantCheck::kCorrupt;
+  if (bytes < sizeof(Grant)) return GrantCheck::kTruncated;
+  return GrantCheck::kOk;
+}
+
+}  // namespace mete::abi
