@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the words of a grant file change: take, give back, and give back for the dead.
 //
-// Every change of an account goes through one compare-and-swap of its total word. That word names the slot that
-// made the change and a sequence number; the slot's intent word, written before, says whose charge becomes what.
-// Whoever comes next first completes that change (it may be half done: its maker was killed, or stands stopped
-// between two instructions) and then makes its own. So:
-//   - a kill or a stop at any instruction neither loses nor doubles a byte, and nobody waits for anybody;
+// Every change of an account goes through one compare-and-swap of its total word. That word names
+// the slot that made the change and a sequence number; the slot's intent word, written before, says
+// whose charge becomes what. Whoever comes next first completes that change (it may be half done:
+// its maker was killed, or stands stopped between two instructions) and then makes its own. So:
+//   - a kill or a stop at any instruction neither loses nor doubles a byte, and nobody waits for
+//   anybody;
 //   - the sum of the charges equals the total as soon as the last change is completed;
 //   - nothing here calls the driver, allocates, or blocks.
-// Threads of one process share a slot: they must hold their process's own lock around change(). The points at
-// which a process can die, and what each leaves behind, are listed in docs/adr/0004-grant-protocol.md.
+// Threads of one process share a slot: they must hold their process's own lock around change(). The
+// points at which a process can die, and what each leaves behind, are listed in
+// docs/adr/0004-grant-protocol.md.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +40,8 @@ inline Word& charge_word(Grant& grant, uint32_t slot, uint32_t card) {
   return grant.slots[slot].cards[card].charge;
 }
 
-// Completes the last change of the account, if its maker has not. Returns the total word; while the total still
-// has this value, every charge on the account is up to date.
+// Completes the last change of the account, if its maker has not. Returns the total word; while the
+// total still has this value, every charge on the account is up to date.
 inline uint64_t settled_total(Grant& grant, AccountId id) {
   Word& total = account(grant, id).total;
   for (;;) {
@@ -48,8 +50,8 @@ inline uint64_t settled_total(Grant& grant, AccountId id) {
     const IntentWord intent = IntentWord::unpack(intent_word(grant, last.slot, id.card).load());
     Word& word = charge_word(grant, intent.target, id.card);
     uint64_t charge = word.load();
-    // A total that moved on may have left `charge` behind: read again. While it stands, the only change that
-    // can reach this charge is the very one we are completing.
+    // A total that moved on may have left `charge` behind: read again. While it stands, the only
+    // change that can reach this charge is the very one we are completing.
     if (total.load() != raw) continue;
     // An intent of another number: its maker completed this change before it planned the next.
     if (intent.seq == last.seq && ChargeWord::unpack(charge).seq != last.seq)
@@ -58,8 +60,9 @@ inline uint64_t settled_total(Grant& grant, AccountId id) {
   }
 }
 
-// A sequence number for the next change that cannot be mistaken for an earlier one: not the one that the target's
-// charge carries, and not one that this actor's intent word already stands for in another part's account.
+// A sequence number for the next change that cannot be mistaken for an earlier one: not the one
+// that the target's charge carries, and not one that this actor's intent word already stands for in
+// another part's account.
 inline uint32_t next_seq(Actor by, AccountId id, uint32_t last_seq, uint32_t charge_seq) {
   for (uint32_t seq = (last_seq + 1) & kSeqMask;; seq = (seq + 1) & kSeqMask) {
     if (seq == charge_seq) continue;
@@ -86,8 +89,8 @@ struct Decision {
   uint64_t charge_units;
 };
 
-// The one way an account changes. `decide(total_units, charge_units)` is called with a consistent pair, maybe
-// several times, and must have no effect of its own. Returns what it decided at last.
+// The one way an account changes. `decide(total_units, charge_units)` is called with a consistent
+// pair, maybe several times, and must have no effect of its own. Returns what it decided at last.
 template <class Decide>
 inline Decision change(Actor by, uint32_t target, AccountId id, Decide decide) {
   Account& acct = account(by.grant, id);
@@ -125,9 +128,10 @@ inline bool fits(Account& acct, uint64_t total_units, uint64_t units) {
 // Charges `units` to the actor if they fit. Before the driver is asked, always.
 inline bool try_take(Actor by, AccountId id, uint64_t units) {
   Account& acct = account(by.grant, id);
-  return change(by, by.slot, id, [&](uint64_t total, uint64_t charge) {
-           return Decision{fits(acct, total, units), charge + units};
-         })
+  return change(by, by.slot, id,
+                [&](uint64_t total, uint64_t charge) {
+                  return Decision{fits(acct, total, units), charge + units};
+                })
       .go;
 }
 
@@ -147,9 +151,10 @@ inline void give_back(Actor by, AccountId id, uint64_t units) {
   });
 }
 
-// Lowers the charge of a slot whose owner `dead` is gone to `keep` units. Does nothing when the slot has another
-// owner by now: the owner is looked at after the charge was read and before the total is swapped, and a charge can
-// only have become somebody else's through a change of that total.
+// Lowers the charge of a slot whose owner `dead` is gone to `keep` units. Does nothing when the
+// slot has another owner by now: the owner is looked at after the charge was read and before the
+// total is swapped, and a charge can only have become somebody else's through a change of that
+// total.
 inline void lower_for_dead(Actor by, uint32_t slot, uint64_t dead, AccountId id, uint64_t keep) {
   change(by, slot, id, [&](uint64_t, uint64_t charge) {
     const bool still = by.grant.slots[slot].owner.load() == dead;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The grant file: what a job may hold, shared by its processes, its launcher and the daemon. Version 1.0.
+// The grant file: what a job may hold, shared by its processes, its launcher and the daemon.
+// Version 1.0.
 //
-// One file per job and attempt, mapped shared by everybody. It holds no pointer and no lock. Quantities are in
-// units of 64 KiB inside the packed words and in bytes everywhere else. How the words change is in account.h;
-// every byte is described in docs/formats/grant.md, and why it is shaped so in docs/adr/0004-grant-protocol.md.
+// One file per job and attempt, mapped shared by everybody. It holds no pointer and no lock.
+// Quantities are in units of 64 KiB inside the packed words and in bytes everywhere else. How the
+// words change is in account.h; every byte is described in docs/formats/grant.md, and why it is
+// shaped so in docs/adr/0004-grant-protocol.md.
 //
-// The job's user can write this file. Nothing in it is trusted by anything that runs as somebody else.
+// The job's user can write this file. Nothing in it is trusted by anything that runs as somebody
+// else.
 #pragma once
 
 #include <atomic>
@@ -22,14 +25,16 @@ inline constexpr uint32_t kMaxCards = 16;
 inline constexpr uint32_t kMaxParts = 64;
 inline constexpr uint32_t kSlots = 1024;
 inline constexpr uint32_t kMaxExports = 256;
-inline constexpr uint32_t kMaxNamespaces = 15;  // index 15 in an owner word: a namespace we could not register
+inline constexpr uint32_t kMaxNamespaces =
+    15;  // index 15 in an owner word: a namespace we could not register
 
 inline constexpr uint64_t kUnitBytes = 64 * 1024;
 inline constexpr uint64_t kGranuleBytes = 2 * 1024 * 1024;  // what the driver takes at a time
 inline constexpr uint64_t kGranuleUnits = kGranuleBytes / kUnitBytes;
 
-// Held back in every process that has a context, besides the context itself: room for what the driver takes
-// without being asked (lazily loaded code, printf buffers). One granule of it is the spare slab of small blocks.
+// Held back in every process that has a context, besides the context itself: room for what the
+// driver takes without being asked (lazily loaded code, printf buffers). One granule of it is the
+// spare slab of small blocks.
 inline constexpr uint64_t kReserveBytes = 60 * 1024 * 1024;
 // How far the charge is kept ahead of NVML's reading once the reserve is used up.
 inline constexpr uint64_t kHeadroomBytes = 16 * 1024 * 1024;
@@ -42,9 +47,11 @@ constexpr uint64_t round_to_granule(uint64_t bytes) {
 using Word = std::atomic<uint64_t>;
 static_assert(sizeof(Word) == 8 && Word::is_always_lock_free);
 
-// ---- packed words -------------------------------------------------------------------------------------------
+// ---- packed words
+// -------------------------------------------------------------------------------------------
 
-// The total of one account: how much is charged, and which slot made the last change with which sequence number.
+// The total of one account: how much is charged, and which slot made the last change with which
+// sequence number.
 struct TotalWord {
   uint64_t units;  // 26 bits: 4 TiB of a card
   uint32_t slot;   // 10 bits
@@ -82,7 +89,8 @@ struct ChargeWord {
 inline constexpr uint64_t kMaxUnits = (1ull << 26) - 1;
 inline constexpr uint32_t kSeqMask = 0xfffffff;
 
-// Who owns a slot. 0 = free. A pid alone can be reused; a pid with its start time (clock ticks since boot) cannot.
+// Who owns a slot. 0 = free. A pid alone can be reused; a pid with its start time (clock ticks
+// since boot) cannot.
 struct OwnerWord {
   uint32_t pid;         // 22 bits: Linux pids stay below 4,194,304
   uint32_t name_space;  // 4 bits: index into GrantHeader::namespaces, 15 = unknown
@@ -97,12 +105,13 @@ struct OwnerWord {
   }
 };
 
-// ---- the file -----------------------------------------------------------------------------------------------
+// ---- the file
+// -----------------------------------------------------------------------------------------------
 
 struct GrantCard {
   uint8_t uuid[16];
-  uint64_t guarantee_bytes;      // reserved for the job; equals the limit unless the request may grow
-  uint64_t total_bytes;          // the physical card, as NVML says
+  uint64_t guarantee_bytes;  // reserved for the job; equals the limit unless the request may grow
+  uint64_t total_bytes;      // the physical card, as NVML says
   uint64_t context_first_bytes;  // measured: the first context of a process on this card
   uint64_t context_more_bytes;   // measured: every further one
   Word free_bytes;               // what the card has free, published by the sampler
@@ -117,7 +126,8 @@ struct GrantHeader {
   uint16_t major;
   uint16_t minor;
   uint32_t header_bytes;
-  uint64_t features;  // low half: a reader that does not know a set bit must refuse; high half: may ignore
+  uint64_t features;  // low half: a reader that does not know a set bit must refuse; high half: may
+                      // ignore
   uint64_t file_bytes;
   uint8_t boot_id[16];
   char job[32];
@@ -136,15 +146,18 @@ struct GrantHeader {
   GrantCard cards[kMaxCards];
 };
 static_assert(sizeof(GrantHeader) == 4096);
-static_assert(offsetof(GrantHeader, header_check) == 104 && offsetof(GrantHeader, namespaces) == 136);
+static_assert(offsetof(GrantHeader, header_check) == 104 &&
+              offsetof(GrantHeader, namespaces) == 136);
 static_assert(offsetof(GrantHeader, cards) == 2048);
 
-// One budget: a card, or a part of a card when the processes of a job have parts of their own (--procs).
+// One budget: a card, or a part of a card when the processes of a job have parts of their own
+// (--procs).
 struct Account {
   Word limit_bytes;
-  Word total;         // TotalWord
-  Word peak_units;    // highest total plus excess ever admitted
-  Word excess_units;  // what NVML sees beyond the charges; recomputed from the slots, never added to
+  Word total;       // TotalWord
+  Word peak_units;  // highest total plus excess ever admitted
+  Word
+      excess_units;  // what NVML sees beyond the charges; recomputed from the slots, never added to
   Word refusals;
   uint8_t unused[24];
 };
@@ -153,28 +166,32 @@ static_assert(sizeof(Account) == 64);
 struct SlotCard {
   Word intent;         // IntentWord; written by the slot's owner alone
   Word charge;         // ChargeWord
-  Word pending_units;  // reserved for a driver call that has not returned; a hint for those who are refused
+  Word pending_units;  // reserved for a driver call that has not returned; a hint for those who are
+                       // refused
   Word nvml_bytes;     // what NVML last said this process holds
   Word unseen_units;   // charged, but not in NVML's figure (managed memory)
-  Word borrowed_units; // in NVML's figure, but charged to another process (imports)
+  Word borrowed_units;  // in NVML's figure, but charged to another process (imports)
 };
 static_assert(sizeof(SlotCard) == 48);
 
 struct Slot {
-  Word owner;      // OwnerWord
-  Word image;      // high half: hash of the owner word, low half: hash of the program image (changes at exec)
+  Word owner;  // OwnerWord
+  Word image;  // high half: hash of the owner word, low half: hash of the program image (changes at
+               // exec)
   Word part;
-  Word park;       // for parking; 0 = runs
-  Word nvml_ns;    // when nvml_bytes was read
+  Word park;     // for parking; 0 = runs
+  Word nvml_ns;  // when nvml_bytes was read
   uint8_t unused[24];
   SlotCard cards[kMaxCards];
 };
 static_assert(sizeof(Slot) == 832);
 
-// Memory that a process made available to others. Its owner stays charged while anybody who opened it lives.
+// Memory that a process made available to others. Its owner stays charged while anybody who opened
+// it lives.
 struct Export {
   Word state;  // ExportWord
-  Word key;    // identifies the handle (hash); readers trust it only when state is live and unchanged around the read
+  Word key;  // identifies the handle (hash); readers trust it only when state is live and unchanged
+             // around the read
   Word owner;  // owner word of the exporting process
   Word openers[kSlots / 64];
   uint8_t unused[40];
@@ -183,10 +200,10 @@ static_assert(sizeof(Export) == 192);
 
 struct ExportWord {
   enum Kind : uint32_t { kFree = 0, kFilling = 1, kLive = 2, kFreedByOwner = 3 };
-  uint64_t units;  // 26 bits
-  uint32_t slot;   // 10 bits
-  uint32_t card;   // 4 bits
-  uint32_t kind;   // 2 bits
+  uint64_t units;       // 26 bits
+  uint32_t slot;        // 10 bits
+  uint32_t card;        // 4 bits
+  uint32_t kind;        // 2 bits
   uint32_t generation;  // 22 bits
   static constexpr ExportWord unpack(uint64_t w) {
     return {w >> 38, static_cast<uint32_t>(w >> 28) & 0x3ff, static_cast<uint32_t>(w >> 24) & 0xf,
@@ -210,7 +227,8 @@ static_assert(offsetof(Grant, exports) == 4096 + 65536);
 static_assert(offsetof(Grant, slots) == 4096 + 65536 + 49152);
 static_assert(sizeof(Grant) == 4096 + 65536 + 49152 + 832 * 1024);
 
-// ---- making and checking ------------------------------------------------------------------------------------
+// ---- making and checking
+// ------------------------------------------------------------------------------------
 
 // What a launcher knows when it makes a grant file.
 struct GrantSpec {
@@ -223,7 +241,8 @@ struct GrantSpec {
   struct Card {
     uint8_t uuid[16] = {};
     uint64_t guarantee_bytes = 0;
-    uint64_t limit_bytes = 0;  // for the whole job; divided evenly between the parts, rounded down to a granule
+    uint64_t limit_bytes =
+        0;  // for the whole job; divided evenly between the parts, rounded down to a granule
     uint64_t total_bytes = 0;
     uint64_t context_first_bytes = 0;
     uint64_t context_more_bytes = 0;
@@ -240,13 +259,16 @@ constexpr uint64_t fnv1a(const void* data, size_t bytes, uint64_t hash = 0xcbf29
 
 inline uint64_t grant_header_check(const GrantHeader& header) {
   uint64_t hash = fnv1a(&header, offsetof(GrantHeader, header_check));
-  for (const GrantCard& card : header.cards) hash = fnv1a(&card, offsetof(GrantCard, free_bytes), hash);
+  for (const GrantCard& card : header.cards)
+    hash = fnv1a(&card, offsetof(GrantCard, free_bytes), hash);
   return hash;
 }
 
-// Fills `memory` (sizeof(Grant) zero bytes) with a fresh grant. Returns false when the spec is out of range.
+// Fills `memory` (sizeof(Grant) zero bytes) with a fresh grant. Returns false when the spec is out
+// of range.
 inline bool init_grant(void* memory, const GrantSpec& spec) {
-  if (spec.card_count > kMaxCards || spec.part_count == 0 || spec.part_count > kMaxParts) return false;
+  if (spec.card_count > kMaxCards || spec.part_count == 0 || spec.part_count > kMaxParts)
+    return false;
   auto& grant = *static_cast<Grant*>(memory);
   GrantHeader& header = grant.header;
   header.major = kGrantMajor;
@@ -254,7 +276,8 @@ inline bool init_grant(void* memory, const GrantSpec& spec) {
   header.header_bytes = sizeof(GrantHeader);
   header.file_bytes = sizeof(Grant);
   for (int i = 0; i < 16; ++i) header.boot_id[i] = spec.boot_id[i];
-  for (size_t i = 0; i + 1 < sizeof(header.job) && spec.job[i] != 0; ++i) header.job[i] = spec.job[i];
+  for (size_t i = 0; i + 1 < sizeof(header.job) && spec.job[i] != 0; ++i)
+    header.job[i] = spec.job[i];
   header.attempt = spec.attempt;
   header.uid = spec.uid;
   header.card_count = spec.card_count;
@@ -279,7 +302,8 @@ inline bool init_grant(void* memory, const GrantSpec& spec) {
   return true;
 }
 
-// Looks at the first bytes of a mapping of `bytes` bytes. Reads nothing beyond them, trusts nothing in them.
+// Looks at the first bytes of a mapping of `bytes` bytes. Reads nothing beyond them, trusts nothing
+// in them.
 inline GrantCheck check_grant(const void* memory, size_t bytes) {
   if (bytes < sizeof(GrantHeader)) {
     if (bytes < sizeof(kGrantMagic)) return GrantCheck::kNotAGrant;

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of a grant file, by one process and by many.
+#include "abi/account.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <cstring>
+#include <random>
+
+#include "abi/process.h"
+
+namespace mete::abi {
+namespace {
+
+constexpr uint64_t kMiB = 1024 * 1024;
+
+// A grant in memory that forked children share.
+class GrantTest : public testing::Test {
+ protected:
+  GrantTest() {
+    memory_ =
+        mmap(nullptr, sizeof(Grant), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    make(1, 1, 64 * kMiB);
+  }
+  ~GrantTest() override { munmap(memory_, sizeof(Grant)); }
+
+  void make(uint32_t cards, uint32_t parts, uint64_t limit) {
+    memset(memory_, 0, sizeof(Grant));
+    GrantSpec spec;
+    spec.job = "7";
+    spec.card_count = cards;
+    spec.part_count = parts;
+    for (uint32_t c = 0; c < cards; ++c) spec.cards[c].limit_bytes = limit;
+    ASSERT_TRUE(init_grant(memory_, spec));
+  }
+  Grant& grant() { return *static_cast<Grant*>(memory_); }
+  Actor actor(uint32_t slot) { return {grant(), slot}; }
+  uint64_t sum(AccountId id) {
+    settled_total(grant(), id);
+    uint64_t units = 0;
+    for (uint32_t s = 0; s < kSlots; ++s)
+      if (grant().slots[s].part == id.part) units += charged_units(grant(), s, id.card);
+    return units;
+  }
+  void* memory_;
+};
+
+TEST_F(GrantTest, TakesUpToTheLastByteAndNotOneUnitMore) {
+  EXPECT_TRUE(try_take(actor(0), {0, 0}, units_for(64 * kMiB)));
+  EXPECT_FALSE(try_take(actor(1), {0, 0}, 1));
+  give_back(actor(0), {0, 0}, 1);
+  EXPECT_TRUE(try_take(actor(1), {0, 0}, 1));
+  EXPECT_EQ(total_units(grant(), {0, 0}), units_for(64 * kMiB));
+  EXPECT_EQ(sum({0, 0}), total_units(grant(), {0, 0}));
+}
+
+TEST_F(GrantTest, LimitIsExactToTheByteBelowAUnit) {
+  make(1, 1, 3 * kUnitBytes + 1);
+  EXPECT_TRUE(try_take(actor(0), {0, 0}, 3));
+  EXPECT_FALSE(try_take(actor(0), {0, 0}, 1));
+}
+
+TEST_F(GrantTest, LoweringTheLimitOnlyStopsGrowth) {
+  ASSERT_TRUE(try_take(actor(0), {0, 0}, 100));
+  account(grant(), {0, 0}).limit_bytes = 50 * kUnitBytes;
+  EXPECT_FALSE(try_take(actor(0), {0, 0}, 1));
+  give_back(actor(0), {0, 0}, 60);
+  EXPECT_TRUE(try_take(actor(0), {0, 0}, 10));
+  EXPECT_FALSE(try_take(actor(0), {0, 0}, 1));
+}
+
+TEST_F(GrantTest, ExcessSeenByNvmlStopsGrowth) {
+  account(grant(), {0, 0}).excess_units = units_for(63 * kMiB);
+  EXPECT_TRUE(try_take(actor(0), {0, 0}, units_for(kMiB)));
+  EXPECT_FALSE(try_take(actor(0), {0, 0}, 1));
+}
+
+TEST_F(GrantTest, GivingBackMoreThanChargedEndsAtZero) {
+  ASSERT_TRUE(try_take(actor(0), {0, 0}, 3));
+  ASSERT_TRUE(try_take(actor(1), {0, 0}, 5));
+  give_back(actor(0), {0, 0}, 9);
+  EXPECT_EQ(total_units(grant(), {0, 0}), 5u);
+  EXPECT_EQ(sum({0, 0}), 5u);
+}
+
+TEST_F(GrantTest, PartsHaveBudgetsOfTheirOwn) {
+  make(2, 4, 64 * kMiB);
+  grant().slots[1].part = 3;
+  EXPECT_TRUE(try_take(actor(0), {0, 1}, units_for(16 * kMiB)));
+  EXPECT_FALSE(try_take(actor(0), {0, 1}, 1));
+  EXPECT_TRUE(try_take(actor(1), {3, 1}, units_for(16 * kMiB)));
+  EXPECT_FALSE(try_take(actor(1), {3, 1}, 1));
+}
+
+// A launcher gives back for the dead of several parts with one slot and one intent word per card.
+// Without the rule in next_seq its intent for one part could be taken for the half-done change of
+// another.
+TEST_F(GrantTest, OneActorMayChangeSeveralPartsOfACard) {
+  make(1, 2, 256 * kMiB);
+  grant().slots[1].part = 0;
+  grant().slots[2].part = 1;
+  const Actor launcher = actor(1000);
+  for (int round = 0; round < 50; ++round) {
+    ASSERT_TRUE(try_take(actor(1), {0, 0}, 7));
+    ASSERT_TRUE(try_take(actor(2), {1, 0}, 5));
+    grant().slots[1].owner = 11;
+    grant().slots[2].owner = 22;
+    lower_for_dead(launcher, 1, 11, {0, 0}, 0);
+    lower_for_dead(launcher, 2, 22, {1, 0}, 0);
+    ASSERT_EQ(sum({0, 0}), total_units(grant(), {0, 0}));
+    ASSERT_EQ(sum({1, 0}), total_units(grant(), {1, 0}));
+    ASSERT_EQ(total_units(grant(), {0, 0}), 0u);
+    ASSERT_EQ(total_units(grant(), {1, 0}), 0u);
+  }
+}
+
+TEST_F(GrantTest, SequenceNumbersWrapWithoutConfusion) {
+  grant().accounts[0][0].total = TotalWord{0, 0, kSeqMask - 3}.pack();
+  intent_word(grant(), 0, 0) = IntentWord{0, 0, kSeqMask - 3}.pack();
+  charge_word(grant(), 0, 0) = ChargeWord{0, kSeqMask - 3}.pack();
+  charge_word(grant(), 1, 0) =
+      ChargeWord{0, 1}.pack();  // a charge that carries a number about to come up again
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(try_take(actor(i % 2), {0, 0}, 2));
+    ASSERT_EQ(sum({0, 0}), total_units(grant(), {0, 0})) << i;
+  }
+}
+
+TEST_F(GrantTest, TheDeadOfAReusedSlotIsNotReapedTwice) {
+  ASSERT_TRUE(try_take(actor(3), {0, 0}, 9));
+  grant().slots[3].owner = 77;  // somebody else by now
+  lower_for_dead(actor(0), 3, 66, {0, 0}, 0);
+  EXPECT_EQ(charged_units(grant(), 3, 0), 9u);
+}
+
+TEST_F(GrantTest, ManyProcessesNeverExceedAndSurviveRandomKills) {
+  make(1, 1, 256 * kMiB);
+  const Self self = read_self();
+  const uint64_t me = owner_of(grant(), self);
+  const int mine = claim_slot(grant(), self, 0);
+  ASSERT_GE(mine, 0);
+  std::mt19937 random(5);
+  for (int round = 0; round < 20; ++round) {
+    pid_t pids[8];
+    for (pid_t& pid : pids) {
+      pid = fork();
+      if (pid == 0) {
+        const Self child = read_self();
+        const int slot = claim_slot(grant(), child, 0);
+        if (slot < 0) _exit(3);
+        std::mt19937 dice(static_cast<unsigned>(getpid()));
+        uint64_t held = 0;
+        for (;;) {
+          const uint64_t units = 1 + dice() % 300;
+          if (dice() % 3 != 0 && try_take({grant(), static_cast<uint32_t>(slot)}, {0, 0}, units))
+            held += units;
+          else if (held >= units)
+            give_back({grant(), static_cast<uint32_t>(slot)}, {0, 0}, units), held -= units;
+          if (charged_units(grant(), static_cast<uint32_t>(slot), 0) != held) _exit(4);
+        }
+      }
+    }
+    for (int look = 0; look < 2000; ++look)
+      ASSERT_LE(total_units(grant(), {0, 0}) * kUnitBytes, 256 * kMiB);
+    for (const pid_t pid : pids) {
+      usleep(static_cast<useconds_t>(random() % 2000));
+      kill(pid, SIGKILL);
+      int status = 0;
+      waitpid(pid, &status, 0);
+      ASSERT_TRUE(WIFSIGNALED(status)) << "child saw a wrong charge, code " << WEXITSTATUS(status);
+    }
+    reap_all({grant(), static_cast<uint32_t>(mine)}, me);
+    ASSERT_EQ(total_units(grant(), {0, 0}), 0u);
+    ASSERT_EQ(sum({0, 0}), 0u);
+  }
+}
+
+TEST_F(GrantTest, AProcessThatExecsLosesItsClaim) {
+  const Self self = read_self();
+  const uint64_t me = owner_of(grant(), self);
+  const int mine = claim_slot(grant(), self, 0);
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const Self child = read_self();
+    const int slot = claim_slot(grant(), child, 0);
+    if (!try_take({grant(), static_cast<uint32_t>(slot)}, {0, 0}, 100)) _exit(1);
+    dup2(ready[1], 1);
+    execlp("sh", "sh", "-c", "echo up; exec sleep 100", nullptr);
+    _exit(1);
+  }
+  char buffer[3];
+  ASSERT_EQ(read(ready[0], buffer, 3), 3);
+  // The same pid with the same start time is alive, and yet its memory is gone.
+  reap_all({grant(), static_cast<uint32_t>(mine)}, me);
+  EXPECT_EQ(total_units(grant(), {0, 0}), 0u);
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+  close(ready[0]);
+  close(ready[1]);
+}
+
+TEST_F(GrantTest, ExportedMemoryOfTheDeadStaysChargedWhileAnOpenerLives) {
+  const Self self = read_self();
+  const uint64_t me = owner_of(grant(), self);
+  const auto mine = static_cast<uint32_t>(claim_slot(grant(), self, 0));
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const Self child = read_self();
+    const uint64_t owner = owner_of(grant(), child);
+    const auto slot = static_cast<uint32_t>(claim_slot(grant(), child, 0));
+    if (!try_take({grant(), slot}, {0, 0}, 100)) _exit(1);
+    if (add_export(grant(), slot, owner, 0, 32, 0xabc) < 0) _exit(1);
+    pause();
+  }
+  int opened = -1;
+  while (opened < 0) opened = open_export(grant(), mine, 0xabc);
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+  reap_all({grant(), mine}, me);
+  EXPECT_EQ(total_units(grant(), {0, 0}), 32u);
+  reap_all({grant(), mine}, me);
+  EXPECT_EQ(total_units(grant(), {0, 0}), 32u);
+  close_export(grant(), mine, static_cast<uint32_t>(opened));
+  reap_all({grant(), mine}, me);
+  EXPECT_EQ(total_units(grant(), {0, 0}), 0u);
+  EXPECT_EQ(open_export(grant(), mine, 0xabc), -1);
+}
+
+TEST(Stat, NameMayHoldParenthesesAndSpaces) {
+  const char text[] =
+      "412 (a) R (b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 3 0 98765 20 21 22 23 24 777 26 27\n";
+  ProcessStat stat;
+  ASSERT_TRUE(parse_stat(text, sizeof(text) - 1, &stat));
+  EXPECT_EQ(stat.state, 'S');
+  EXPECT_EQ(stat.threads, 3u);
+  EXPECT_EQ(stat.start, 98765u);
+  EXPECT_EQ(stat.stack, 777u);
+  EXPECT_FALSE(parse_stat("412 (x", 6, &stat));
+  EXPECT_FALSE(parse_stat("", 0, &stat));
+}
+
+TEST(Stat, OwnNumbersAgreeWithTheKernel) {
+  const Self self = read_self();
+  EXPECT_EQ(self.pid, static_cast<uint32_t>(getpid()));
+  EXPECT_TRUE(self.proc_works);
+  EXPECT_GT(self.start, 0u);
+}
+
+TEST(CheckGrant, NamesWhatIsWrong) {
+  auto* memory = static_cast<unsigned char*>(calloc(1, sizeof(Grant)));
+  EXPECT_EQ(check_grant(memory, sizeof(Grant)), GrantCheck::kNotAGrant);
+  EXPECT_EQ(check_grant(memory, 3), GrantCheck::kNotAGrant);
+  GrantSpec spec;
+  spec.card_count = 1;
+  ASSERT_TRUE(init_grant(memory, spec));
+  EXPECT_EQ(check_grant(memory, sizeof(Grant)), GrantCheck::kOk);
+  EXPECT_EQ(check_grant(memory, sizeof(Grant) - 1), GrantCheck::kTruncated);
+  EXPECT_EQ(check_grant(memory, 100), GrantCheck::kTruncated);
+  auto& grant = *reinterpret_cast<Grant*>(memory);
+  grant.header.major = 2;
+  EXPECT_EQ(check_grant(memory, sizeof(Grant)), GrantCheck::kNewerVersion);
+  grant.header.major = 1;
+  grant.header.card_count = 2;
+  EXPECT_EQ(check_grant(memory, sizeof(Grant)), GrantCheck::kCorrupt);
+  free(memory);
+}
+
+}  // namespace
+}  // namespace mete::abi

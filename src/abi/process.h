@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is who in a grant file: this process, whether another one still lives, claiming a slot, and
+// giving back what the dead held. Plain system calls only; keeps errno; never blocks.
+//
+// A process is known by pid, start time and pid namespace. A namespace that is not ours is never
+// judged: its processes count as alive until somebody who can see them says otherwise.
+#pragma once
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "abi/account.h"
+#include "abi/grant.h"
+
+namespace mete::abi {
+
+inline uint64_t monotonic_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000ull + static_cast<uint64_t>(now.tv_nsec);
+}
+
+// The fields of /proc/PID/stat that tell one life of a pid from another.
+struct ProcessStat {
+  char state = 0;
+  uint64_t threads = 0;
+  uint64_t start = 0;  // clock ticks since boot
+  uint64_t stack = 0;  // start of the stack: random, new at each exec; 0 when we may not see it
+};
+
+// Parses the text of /proc/PID/stat. The second field, the name, may hold spaces and parentheses:
+// begin behind the last ')'.
+inline bool parse_stat(const char* text, size_t bytes, ProcessStat* out) {
+  size_t at = bytes;
+  while (at > 0 && text[at - 1] != ')') --at;
+  if (at == 0) return false;
+  int field = 2;
+  uint64_t value = 0;
+  bool digits = false;
+  for (; at <= bytes; ++at) {
+    const char c = at < bytes ? text[at] : ' ';
+    if (c >= '0' && c <= '9') {
+      value = value * 10 + static_cast<uint64_t>(c - '0');
+      digits = true;
+    } else if (c == ' ' || c == '\n') {
+      if (digits && field == 20) out->threads = value;
+      if (digits && field == 22) out->start = value;
+      if (digits && field == 28) out->stack = value;
+      if (c == ' ') ++field;
+      value = 0;
+      digits = false;
+      if (field > 28) break;
+    } else if (field == 3 && out->state == 0) {
+      out->state = c;
+    }
+  }
+  return out->state != 0 && field >= 22;
+}
+
+enum class StatResult { kRead, kNoSuchProcess, kUnknown };
+
+inline StatResult read_stat(uint32_t pid, ProcessStat* out) {
+  char path[32] = "/proc/";
+  size_t n = 6;
+  char digits[12];
+  size_t count = 0;
+  for (uint32_t rest = pid; rest != 0 || count == 0; rest /= 10)
+    digits[count++] = static_cast<char>('0' + rest % 10);
+  while (count > 0) path[n++] = digits[--count];
+  for (const char* tail = "/stat"; *tail != 0; ++tail) path[n++] = *tail;
+  path[n] = 0;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return errno == ENOENT || errno == ESRCH ? StatResult::kNoSuchProcess : StatResult::kUnknown;
+  char text[1024];
+  const ssize_t got = read(fd, text, sizeof(text));
+  const int why = errno;
+  close(fd);
+  if (got < 0) return why == ESRCH ? StatResult::kNoSuchProcess : StatResult::kUnknown;
+  return parse_stat(text, static_cast<size_t>(got), out) ? StatResult::kRead : StatResult::kUnknown;
+}
+
+inline uint64_t image_word(uint64_t owner, uint64_t stack) {
+  return (fnv1a(&owner, sizeof(owner)) & 0xffffffff00000000ull) |
+         ((fnv1a(&stack, sizeof(stack)) >> 32) | 1);
+}
+
+// This process, as others see it.
+struct Self {
+  uint32_t pid = 0;
+  uint64_t start = 0;
+  uint64_t stack = 0;
+  uint64_t name_space = 0;  // inode of /proc/self/ns/pid; 0 = unknown
+  bool proc_works = false;  // without /proc nobody can be judged by it
+};
+
+inline Self read_self() {
+  Self self;
+  self.pid = static_cast<uint32_t>(getpid());
+  ProcessStat stat;
+  if (read_stat(self.pid, &stat) == StatResult::kRead) {
+    self.start = stat.start;
+    self.stack = stat.stack;
+    self.proc_works = true;
+  }
+  struct stat info {};
+  if (::stat("/proc/self/ns/pid", &info) == 0) self.name_space = info.st_ino;
+  return self;
+}
+
+// The index of a pid namespace in the grant's table, adding it when new; 15 when it is unknown or
+// the table full.
+inline uint32_t namespace_index(Grant& grant, uint64_t inode) {
+  if (inode == 0) return kMaxNamespaces;
+  for (uint32_t i = 0; i < kMaxNamespaces; ++i) {
+    uint64_t seen = grant.header.namespaces[i].load();
+    if (seen == 0 && grant.header.namespaces[i].compare_exchange_strong(seen, inode)) return i;
+    if (seen == inode) return i;
+  }
+  return kMaxNamespaces;
+}
+
+inline uint64_t owner_of(Grant& grant, const Self& self) {
+  return OwnerWord{self.pid, namespace_index(grant, self.name_space), self.start}.pack();
+}
+
+// True only if the process that claimed this slot is certainly gone: no such pid, another start
+// time, a zombie without threads, or the same process running another program since (exec released
+// its GPU memory).
+inline bool is_gone(Grant& grant, uint32_t slot, uint64_t owner, uint64_t viewer) {
+  if (owner == 0 || owner == viewer) return false;
+  const OwnerWord word = OwnerWord::unpack(owner);
+  if (word.name_space != OwnerWord::unpack(viewer).name_space || word.name_space == kMaxNamespaces)
+    return false;
+  const int saved = errno;
+  bool gone = false;
+  if (kill(static_cast<pid_t>(word.pid), 0) != 0 && errno == ESRCH) {
+    gone = true;
+  } else {
+    ProcessStat stat;
+    switch (read_stat(word.pid, &stat)) {
+      case StatResult::kNoSuchProcess: {
+        // A /proc that hides other people's processes says the same; ask the kernel again to be
+        // sure.
+        gone = kill(static_cast<pid_t>(word.pid), 0) != 0 && errno == ESRCH;
+        break;
+      }
+      case StatResult::kRead: {
+        const uint64_t image = grant.slots[slot].image.load();
+        const bool image_is_owners = image != 0 && (image >> 32) == (image_word(owner, 0) >> 32);
+        gone = (stat.start & ((1ull << 38) - 1)) != word.start || stat.state == 'X' ||
+               (stat.state == 'Z' && stat.threads <= 1) ||
+               (image_is_owners && stat.stack != 0 && image_word(owner, stat.stack) != image);
+        break;
+      }
+      case StatResult::kUnknown:
+        break;
+    }
+  }
+  errno = saved;
+  return gone;
+}
+
+// ---- exports: memory that others may hold open
+// -----------------------------------------------------------------
+
+inline bool opened_by_living(Grant& grant, Export& entry, uint64_t viewer) {
+  for (uint32_t w = 0; w < kSlots / 64; ++w) {
+    for (uint64_t bits = entry.openers[w].load(); bits != 0; bits &= bits - 1) {
+      const uint32_t slot = w * 64 + static_cast<uint32_t>(__builtin_ctzll(bits));
+      const uint64_t owner = grant.slots[slot].owner.load();
+      if (owner != 0 && !is_gone(grant, slot, owner, viewer)) return true;
+    }
+  }
+  return false;
+}
+
+// Units of `owner`'s exports on a card that somebody living still holds open.
+inline uint64_t held_units(Grant& grant, uint32_t slot, uint64_t owner, uint32_t card,
+                           uint64_t viewer) {
+  uint64_t held = 0;
+  for (Export& entry : grant.exports) {
+    const ExportWord state = ExportWord::unpack(entry.state.load());
+    if (state.kind != ExportWord::kLive && state.kind != ExportWord::kFreedByOwner) continue;
+    if (state.slot != slot || state.card != card || entry.owner.load() != owner) continue;
+    if (opened_by_living(grant, entry, viewer)) held += state.units;
+  }
+  return held;
+}
+
+// Registers memory as exported. Returns the index, or -1 when the table is full (the export is then
+// unknown to importers, who are charged for it in full: never under-counted).
+inline int add_export(Grant& grant, uint32_t slot, uint64_t owner, uint32_t card, uint64_t units,
+                      uint64_t key) {
+  for (uint32_t i = 0; i < kMaxExports; ++i) {
+    Export& entry = grant.exports[i];
+    uint64_t raw = entry.state.load();
+    const ExportWord old = ExportWord::unpack(raw);
+    if (old.kind != ExportWord::kFree) continue;
+    ExportWord now{units, slot, card, ExportWord::kFilling, old.generation + 1};
+    if (!entry.state.compare_exchange_strong(raw, now.pack())) continue;
+    entry.key.store(key);
+    entry.owner.store(owner);
+    for (Word& word : entry.openers) word.store(0);
+    now.kind = ExportWord::kLive;
+    entry.state.store(now.pack());
+    return static_cast<int>(i);
+  }
+  return -1;
+}
+
+inline void free_export(Grant& grant, uint32_t index) {
+  Export& entry = grant.exports[index];
+  ExportWord state = ExportWord::unpack(entry.state.load());
+  state.kind = ExportWord::kFree;
+  entry.state.store(state.pack());
+}
+
+// Marks an export as opened by `slot`. Returns its index, or -1 when no such export is live in this
+// job.
+inline int open_export(Grant& grant, uint32_t slot, uint64_t key) {
+  for (uint32_t i = 0; i < kMaxExports; ++i) {
+    Export& entry = grant.exports[i];
+    const uint64_t raw = entry.state.load();
+    if (ExportWord::unpack(raw).kind != ExportWord::kLive || entry.key.load() != key) continue;
+    entry.openers[slot / 64].fetch_or(1ull << slot % 64);
+    if (entry.state.load() == raw) return static_cast<int>(i);
+    entry.openers[slot / 64].fetch_and(~(1ull << slot % 64));
+  }
+  return -1;
+}
+
+inline void close_export(Grant& grant, uint32_t slot, uint32_t index) {
+  grant.exports[index].openers[slot / 64].fetch_and(~(1ull << slot % 64));
+}
+
+// ---- slots
+// -------------------------------------------------------------------------------------------------
+
+inline uint32_t slot_count(Grant& grant) {
+  const uint64_t high = grant.header.slot_high.load();
+  return high < kSlots ? static_cast<uint32_t>(high) : kSlots;
+}
+
+// Recomputes what NVML sees beyond the charges, from the slots. Anybody may; the last writer is as
+// right as the readings are.
+inline void recompute_excess(Grant& grant, AccountId id) {
+  uint64_t excess = 0;
+  for (uint32_t s = 0; s < slot_count(grant); ++s) {
+    Slot& slot = grant.slots[s];
+    if (slot.owner.load() == 0 || slot.part.load() != id.part) continue;
+    SlotCard& card = slot.cards[id.card];
+    const uint64_t seen = units_for(card.nvml_bytes.load());
+    if (seen == 0) continue;
+    const uint64_t charge = charged_units(grant, s, id.card);
+    const uint64_t unseen = card.unseen_units.load();
+    const uint64_t covered = (charge > unseen ? charge - unseen : 0) + card.borrowed_units.load();
+    const uint64_t wanted = seen + units_for(kHeadroomBytes);
+    if (wanted > covered) excess += wanted - covered;
+  }
+  account(grant, id).excess_units.store(excess);
+}
+
+// Gives back what the dead owner of a slot held, except what living processes still hold open, and
+// frees the slot when nothing is left. Returns the units given back.
+inline uint64_t reap_slot(Actor by, uint32_t slot_index, uint64_t dead, uint64_t viewer) {
+  Grant& grant = by.grant;
+  Slot& slot = grant.slots[slot_index];
+  const uint32_t part = static_cast<uint32_t>(slot.part.load());
+  if (part >= kMaxParts) return 0;
+  uint64_t given = 0;
+  uint64_t kept = 0;
+  for (uint32_t c = 0; c < grant.header.card_count && c < kMaxCards; ++c) {
+    const uint64_t before = charged_units(grant, slot_index, c);
+    const uint64_t held = held_units(grant, slot_index, dead, c, viewer);
+    lower_for_dead(by, slot_index, dead, {part, c}, held);
+    kept += held;
+    if (before > held) given += before - held;
+  }
+  if (given > 0) grant.header.last_reap_ns.store(monotonic_ns());
+  if (kept > 0) return given;
+  for (Export& entry : grant.exports) {
+    uint64_t raw = entry.state.load();
+    ExportWord state = ExportWord::unpack(raw);
+    if (state.kind == ExportWord::kFree || state.slot != slot_index || entry.owner.load() != dead)
+      continue;
+    state.kind = ExportWord::kFree;
+    entry.state.compare_exchange_strong(raw, state.pack());
+  }
+  slot.owner.compare_exchange_strong(dead, 0);
+  return given;
+}
+
+// Gives back what every dead process of the job held. Returns the units given back.
+inline uint64_t reap_all(Actor by, uint64_t viewer) {
+  uint64_t given = 0;
+  for (uint32_t s = 0; s < slot_count(by.grant); ++s) {
+    const uint64_t owner = by.grant.slots[s].owner.load();
+    if (s != by.slot && is_gone(by.grant, s, owner, viewer))
+      given += reap_slot(by, s, owner, viewer);
+  }
+  return given;
+}
+
+inline bool has_exports(Grant& grant, uint32_t slot, uint64_t owner) {
+  for (Export& entry : grant.exports)
+    if (ExportWord::unpack(entry.state.load()).kind != ExportWord::kFree &&
+        ExportWord::unpack(entry.state.load()).slot == slot && entry.owner.load() == owner)
+      return true;
+  return false;
+}
+
+// Makes a claimed slot this process's own: completes what its last owner left half done in every
+// account, before that owner's intent words may be overwritten, and gives back what was charged
+// there.
+inline void prepare_slot(Grant& grant, uint32_t slot_index, uint64_t me, const Self& self,
+                         uint32_t part) {
+  Slot& slot = grant.slots[slot_index];
+  const Actor by{grant, slot_index};
+  for (uint32_t p = 0; p < grant.header.part_count && p < kMaxParts; ++p)
+    for (uint32_t c = 0; c < grant.header.card_count && c < kMaxCards; ++c)
+      settled_total(grant, {p, c});
+  const uint32_t old_part = static_cast<uint32_t>(slot.part.load());
+  for (uint32_t c = 0; c < grant.header.card_count && c < kMaxCards; ++c) {
+    SlotCard& card = slot.cards[c];
+    if (old_part < kMaxParts && charged_units(grant, slot_index, c) > 0)
+      give_back(by, {old_part, c}, charged_units(grant, slot_index, c));
+    card.pending_units.store(0);
+    card.nvml_bytes.store(0);
+    card.unseen_units.store(0);
+    card.borrowed_units.store(0);
+  }
+  for (Export& entry : grant.exports) {
+    entry.openers[slot_index / 64].fetch_and(~(1ull << slot_index % 64));
+    uint64_t raw = entry.state.load();
+    ExportWord state = ExportWord::unpack(raw);
+    if (state.kind == ExportWord::kFree || state.slot != slot_index) continue;
+    state.kind = ExportWord::kFree;
+    entry.state.compare_exchange_strong(raw, state.pack());
+  }
+  slot.part.store(part);
+  slot.park.store(0);
+  slot.image.store(self.stack == 0 ? 0 : image_word(me, self.stack));
+}
+
+// Claims a slot for this process. Returns its index, or -1 when 1,024 living processes have one.
+inline int claim_slot(Grant& grant, const Self& self, uint32_t part) {
+  const uint64_t me = owner_of(grant, self);
+  // A program that this process ran before an exec left a slot under the same name: its memory is
+  // gone.
+  for (uint32_t s = 0; s < slot_count(grant); ++s) {
+    if (grant.slots[s].owner.load() != me || has_exports(grant, s, me)) continue;
+    prepare_slot(grant, s, me, self, part);
+    return static_cast<int>(s);
+  }
+  for (int round = 0; round < 2; ++round) {
+    for (uint32_t s = 0; s < kSlots; ++s) {
+      uint64_t owner = grant.slots[s].owner.load();
+      if (round == 0 && owner != 0) continue;
+      // Second round, no slot is free: take over one of the dead, unless others hold its memory
+      // open.
+      if (owner != 0 && (!is_gone(grant, s, owner, me) || has_exports(grant, s, owner))) continue;
+      raise_to(grant.header.slot_high, s + 1);
+      if (!grant.slots[s].owner.compare_exchange_strong(owner, me)) continue;
+      prepare_slot(grant, s, me, self, part);
+      return static_cast<int>(s);
+    }
+  }
+  return -1;
+}
+
+}  // namespace mete::abi

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// SIGKILL and a stop at every machine instruction of the accounting path.
+//
+// A child does one operation on a shared grant under ptrace; the parent lets it execute k
+// instructions and then either kills it (what it held must come back, nothing else may change) or
+// leaves it standing there (the parent must get through its own operations, and the child, let go,
+// must finish its own exactly once). For every k until the child gets to its end.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#include <cstring>
+#include <functional>
+
+#include "abi/account.h"
+#include "abi/process.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+// A sanitizer turns one instruction into fifty and changes nothing of the protocol: look at every
+// 23rd.
+constexpr int kStride = 23;
+#else
+constexpr int kStride = 1;
+#endif
+
+namespace mete::abi {
+namespace {
+
+constexpr uint32_t kParent = 0;
+constexpr uint32_t kChild = 1;
+constexpr uint32_t kThird = 2;
+constexpr uint64_t kFakeOwner = 12345;
+
+struct World {
+  Grant grant;
+  std::atomic<uint64_t> done;
+};
+
+class StepTest : public testing::Test {
+ protected:
+  StepTest() {
+    memory_ =
+        mmap(nullptr, sizeof(World), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  }
+  ~StepTest() override { munmap(memory_, sizeof(World)); }
+
+  World& world() { return *static_cast<World*>(memory_); }
+  Grant& grant() { return world().grant; }
+
+  // A fresh grant: the parent holds 10 units, the child 20, a third process (dead, not yet
+  // reaped) 30.
+  void reset() {
+    memset(memory_, 0, sizeof(World));
+    GrantSpec spec;
+    spec.card_count = 1;
+    spec.cards[0].limit_bytes = 1000 * kUnitBytes;
+    ASSERT_TRUE(init_grant(&grant(), spec));
+    grant().header.slot_high = 3;
+    grant().slots[kParent].owner = kFakeOwner;
+    grant().slots[kChild].owner = kFakeOwner + 1;
+    grant().slots[kThird].owner = kFakeOwner + 2;
+    ASSERT_TRUE(try_take({grant(), kParent}, {0, 0}, 10));
+    ASSERT_TRUE(try_take({grant(), kChild}, {0, 0}, 20));
+    ASSERT_TRUE(try_take({grant(), kThird}, {0, 0}, 30));
+  }
+
+  uint64_t sum() {
+    settled_total(grant(), {0, 0});
+    uint64_t units = 0;
+    for (uint32_t s = 0; s < kSlots; ++s) units += charged_units(grant(), s, 0);
+    return units;
+  }
+
+  // Starts the operation in a child, executes `steps` of its instructions, leaves it standing.
+  // Returns false when the operation had ended before.
+  bool stand(const std::function<void(Grant&)>& operation, int steps, pid_t* pid) {
+    *pid = fork();
+    if (*pid == 0) {
+      ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+      raise(SIGSTOP);
+      operation(grant());
+      world().done = 1;
+      raise(SIGSTOP);
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(*pid, &status, 0);
+    for (int i = 0; i < steps && world().done == 0; ++i) {
+      if (ptrace(PTRACE_SINGLESTEP, *pid, nullptr, nullptr) != 0) return false;
+      waitpid(*pid, &status, 0);
+      if (!WIFSTOPPED(status)) return false;
+    }
+    return world().done == 0;
+  }
+
+  static void kill_now(pid_t pid) {
+    kill(pid, SIGKILL);
+    int status = 0;
+    while (waitpid(pid, &status, 0) == pid && !WIFSIGNALED(status) && !WIFEXITED(status)) {
+    }
+  }
+
+  void let_finish(pid_t pid) {
+    int status = 0;
+    while (world().done == 0) {
+      ptrace(PTRACE_CONT, pid, nullptr, nullptr);
+      if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status)) break;
+    }
+    kill_now(pid);
+  }
+
+  // Runs `operation` killed and stopped at every instruction. `finished` is the child's charge when
+  // it got through; `third` what the dead third may hold then.
+  void at_every_instruction(const std::function<void(Grant&)>& operation, uint64_t finished,
+                            uint64_t third) {
+    int points = 0;
+    for (int k = 0;; k += kStride) {
+      reset();
+      pid_t pid = 0;
+      const bool standing = stand(operation, k, &pid);
+      // While it stands there, others come and go.
+      ASSERT_TRUE(try_take({grant(), kParent}, {0, 0}, 5)) << "instruction " << k;
+      give_back({grant(), kParent}, {0, 0}, 3);
+      ASSERT_EQ(charged_units(grant(), kParent, 0), 12u) << "instruction " << k;
+      ASSERT_EQ(sum(), total_units(grant(), {0, 0})) << "instruction " << k;
+      let_finish(pid);
+      ASSERT_EQ(sum(), total_units(grant(), {0, 0})) << "instruction " << k;
+      ASSERT_EQ(charged_units(grant(), kParent, 0), 12u) << "instruction " << k;
+      ASSERT_EQ(charged_units(grant(), kChild, 0), finished) << "instruction " << k;
+      ASSERT_EQ(charged_units(grant(), kThird, 0), third) << "instruction " << k;
+
+      reset();
+      stand(operation, k, &pid);
+      kill_now(pid);
+      reap_slot({grant(), kParent}, kChild, kFakeOwner + 1, kFakeOwner);
+      reap_slot({grant(), kParent}, kThird, kFakeOwner + 2, kFakeOwner);
+      ASSERT_EQ(charged_units(grant(), kParent, 0), 10u) << "instruction " << k;
+      ASSERT_EQ(total_units(grant(), {0, 0}), 10u) << "instruction " << k;
+      ASSERT_EQ(sum(), 10u) << "instruction " << k;
+      ASSERT_TRUE(try_take({grant(), kParent}, {0, 0}, 990)) << "instruction " << k;
+      if (!standing) break;
+      ++points;
+    }
+    RecordProperty("points", points);
+    ASSERT_GT(points, kStride == 1 ? 50 : 3) << "the child was not stepped at all";
+  }
+  void* memory_;
+};
+
+TEST_F(StepTest, Take) {
+  at_every_instruction([](Grant& g) { (void)try_take({g, kChild}, {0, 0}, 7); }, 27, 30);
+}
+
+TEST_F(StepTest, GiveBack) {
+  at_every_instruction([](Grant& g) { give_back({g, kChild}, {0, 0}, 7); }, 13, 30);
+}
+
+TEST_F(StepTest, LowerForTheDead) {
+  at_every_instruction(
+      [](Grant& g) {
+        lower_for_dead({g, kChild}, kThird, kFakeOwner + 2, {0, 0}, 0);
+      },
+      20, 0);
+}
+
+TEST_F(StepTest, TakeThenGiveBackTwice) {
+  at_every_instruction(
+      [](Grant& g) {
+        (void)try_take({g, kChild}, {0, 0}, 100);
+        give_back({g, kChild}, {0, 0}, 40);
+        give_back({g, kChild}, {0, 0}, 60);
+      },
+      20, 30);
+}
+
+}  // namespace
+}  // namespace mete::abi
