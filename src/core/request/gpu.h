@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a workload asks of the cards, as written after --gpu or `gpu:`, and as a value:
+//
+//   gpu    := "0" | "all" | "grow" | share | count | ( count | "all" ) "x" share
+//   share  := fraction | percent | size | size ".." ( size | "all" )
+//   count  := 1 | 2 | ...
+//
+// Text in, GpuRequest or a precise error out. Integers only: a fraction is thousandths. Parsing
+// knows no cards; what a request comes to on real ones is resolve.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "base/bytes.h"
+#include "base/result.h"
+
+namespace mete::core {
+
+// A whole card, exclusively.
+struct WholeCard {
+  bool operator==(const WholeCard&) const = default;
+};
+
+// Thousandths of the card's capacity, 1..1000, shared with others. 1000 is all memory, but shared.
+struct Fraction {
+  std::uint32_t milli = 0;
+  bool operator==(const Fraction&) const = default;
+};
+
+struct Size {
+  Bytes bytes;
+  bool operator==(const Size&) const = default;
+};
+
+// Reserve the first, may grow to the second (nullopt: the card's capacity) while the card has room.
+struct Growing {
+  Bytes from;
+  std::optional<Bytes> to;
+  bool operator==(const Growing&) const = default;
+};
+
+using Memory = std::variant<WholeCard, Fraction, Size, Growing>;
+
+// On how many cards. kOne is "a share, nothing said about cards": only it spreads over a --devices
+// list.
+struct CardCount {
+  enum class Kind { kNone, kOne, kNumber, kAll };
+  Kind kind = Kind::kNone;
+  std::uint32_t number = 0;  // for kNumber, 1..kMaxCards; otherwise 0
+  bool operator==(const CardCount&) const = default;
+};
+
+inline constexpr std::uint32_t kMaxCards = 1024;
+
+// No request is for less: it is the driver's own granule, and shares are cut to whole granules.
+inline constexpr Bytes kGranule = Bytes::from_mib(2);
+
+struct GpuRequest {
+  CardCount cards;  // kNone: no GPU at all
+  Memory memory;    // on each of the cards; WholeCard when cards is kNone
+  bool operator==(const GpuRequest&) const = default;
+};
+
+// "0": the program sees no card.
+GpuRequest no_gpu();
+// "N": so many whole cards. 1 <= number <= kMaxCards.
+GpuRequest whole_cards(std::uint32_t number);
+
+Result<GpuRequest> parse_gpu(std::string_view text);
+
+// The canonical text: parse_gpu(to_string(r)) == r for every r that parse_gpu returns. "0.4" prints
+// as "40%", "8192M" as "8G", "grow" as "1G..all".
+std::string to_string(const GpuRequest& request);
+
+}  // namespace mete::core

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a request comes to on given cards when nobody else is asked: exact bytes on exact cards, or
+// why not. Pure: cards in, shares out; no room is reserved and no driver is called. Used by `mete
+// cap`, which has no reservation; placement among competing jobs is a different decision.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "core/request/gpu.h"
+
+namespace mete::core {
+
+// A card as far as a request cares.
+struct Card {
+  std::uint32_t index = 0;
+  std::string uuid;  // "GPU-..."
+  std::string type;  // "H200"
+  Bytes capacity;
+  bool operator==(const Card&) const = default;
+};
+
+struct Request {
+  // Absent: nothing was said. With devices that means those cards whole.
+  std::optional<GpuRequest> gpu;
+  // Cards by index, UUID or an unambiguous beginning of a UUID, in the order in which the program
+  // sees them.
+  std::vector<std::string> devices;
+  std::optional<std::string> gpu_type;
+};
+
+// One card of a resolved request. `from` is reserved, `limit` is the cap; they differ only for
+// growing shares.
+struct CardShare {
+  Card card;
+  Bytes from;
+  Bytes limit;
+  bool operator==(const CardShare&) const = default;
+};
+
+// The cards in the order in which the program shall see them; empty for "0". Shares are cut to
+// kGranule. Errors: invalid (contradicting or ambiguous words), infeasible (these cards can never
+// give that).
+Result<std::vector<CardShare>> resolve(const Request& request, const std::vector<Card>& cards);
+
+}  // namespace mete::core
