@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What NVML tells about a kind of card beyond what the simulation's server knows: identity and
+// links. Data only. A card that is not in the table gets the facts of a plain PCIe card.
+#pragma once
+
+namespace simgpu::nvml {
+
+struct Model {
+  const char* word;  // found in the card's name: "H200"
+  unsigned arch;     // NVML_DEVICE_ARCH_*
+  unsigned cores_per_sm;
+  unsigned pcie_generation;
+  unsigned nvlinks;         // 0: reaches its neighbours over PCIe only
+  unsigned nvlink_version;  // NVML's number for it
+  bool mig;                 // can be split (it never is, here)
+  bool datacenter;          // peer access over PCIe works
+};
+
+// The model whose word occurs in the name; words are tried in the table's order, so that "A10G"
+// comes before "A10" and "L40S" before "L4".
+const Model& model_of(const char* name);
+
+}  // namespace simgpu::nvml

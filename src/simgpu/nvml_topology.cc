@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Simulated NVML: how cards reach one another and the processors. The server tells how many NVLinks
+// lead from a card to each other card. Where a pair has as many as the card has in all, they go
+// through a switch, which reaches everybody at full width; fewer are wires to that one neighbour.
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "simgpu/nvml_world.h"
+
+using namespace simgpu;
+using namespace simgpu::nvml;
+
+namespace {
+
+// Where one link of a card ends.
+struct LinkEnd {
+  bool active;
+  bool at_switch;
+  unsigned card;  // when it is a wire
+};
+
+LinkEnd end_of(const CardCall& call, unsigned link) {
+  unsigned first = 0;  // wires are numbered by neighbour: the links to card 0, then those to card 1
+  for (unsigned i = 0; i < call.reading().card_count; ++i) {
+    const unsigned count = call.card().nvlinks[i];
+    if (i == call.index() || count == 0) continue;
+    if (count >= call.model().nvlinks) return {true, true, 0};
+    if (link < first + count) return {true, false, i};
+    first += count;
+  }
+  return {false, false, 0};
+}
+
+nvmlReturn_t check_link(const CardCall& call, unsigned link) {
+  if (call.error() != NVML_SUCCESS) return call.error();
+  if (link >= NVML_NVLINK_MAX_LINKS) return NVML_ERROR_INVALID_ARGUMENT;
+  if (call.model().nvlinks == 0) return NVML_ERROR_NOT_SUPPORTED;
+  return link < call.model().nvlinks ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlGpuTopologyLevel_t level_between(const CardInfo& a, const CardInfo& b) {
+  return a.numa == b.numa ? NVML_TOPOLOGY_NODE : NVML_TOPOLOGY_SYSTEM;
+}
+
+nvmlReturn_t remote_pci(nvmlDevice_t device, unsigned link, nvmlPciInfo_t* out, size_t size) {
+  const CardCall call(device);
+  const nvmlReturn_t error = check_link(call, link);
+  if (error != NVML_SUCCESS) return error;
+  if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  const LinkEnd end = end_of(call, link);
+  if (!end.active) return NVML_ERROR_NOT_SUPPORTED;
+  nvmlPciInfo_t info;
+  if (end.at_switch) {
+    memset(&info, 0, sizeof(info));
+    info.bus = 0xc0 + link % 4;
+    info.pciDeviceId = 0x22a310de;
+    snprintf(info.busIdLegacy, sizeof(info.busIdLegacy), "0000:%02X:00.0", info.bus);
+    snprintf(info.busId, sizeof(info.busId), "00000000:%02X:00.0", info.bus);
+  } else {
+    fill_pci(call.reading().cards[end.card], &info);
+  }
+  memcpy(out, &info, size);
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t all_cpus(nvmlDevice_t device, unsigned words, unsigned long* set) {
+  const CardCall call(device);
+  if (call.error() != NVML_SUCCESS) return call.error();
+  if (set == nullptr || words == 0) return NVML_ERROR_INVALID_ARGUMENT;
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  memset(set, 0, words * sizeof(*set));
+  for (unsigned cpu = 0; cpu < static_cast<unsigned>(online > 0 ? online : 1) && cpu / 64 < words;
+       ++cpu)
+    set[cpu / 64] |= 1UL << cpu % 64;
+  return NVML_SUCCESS;
+}
+
+}  // namespace
+
+METE_NVML nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device, nvmlDevice_t device2,
+                                              nvmlGpuTopologyLevel_t* out) {
+  CardCall call(device);
+  unsigned second = 0;
+  if (call.error() != NVML_SUCCESS || !call.other(device2, &second)) return call.error();
+  if (call.index() == second) return put(out, NVML_TOPOLOGY_INTERNAL);
+  return put(out, level_between(call.card(), call.reading().cards[second]));
+}
+
+METE_NVML nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopologyLevel_t level,
+                                           unsigned int* count, nvmlDevice_t* out) {
+  const CardCall call(device);
+  if (call.error() != NVML_SUCCESS) return call.error();
+  if (count == nullptr || (out == nullptr && *count != 0)) return NVML_ERROR_INVALID_ARGUMENT;
+  unsigned found = 0;
+  for (unsigned i = 0; i < call.reading().card_count; ++i) {
+    if (i == call.index() || level_between(call.card(), call.reading().cards[i]) != level) continue;
+    if (found < *count) out[found] = handle_of(i);
+    ++found;
+  }
+  // A count of zero asks how many there are; otherwise it is the room in the array.
+  *count = *count == 0 || found < *count ? found : *count;
+  return NVML_SUCCESS;
+}
+
+METE_NVML nvmlDeviceGetP2PStatus(nvmlDevice_t device, nvmlDevice_t device2,
+                                 nvmlGpuP2PCapsIndex_t capability, nvmlGpuP2PStatus_t* out) {
+  CardCall call(device);
+  unsigned second = 0;
+  if (call.error() != NVML_SUCCESS || !call.other(device2, &second)) return call.error();
+  if (call.index() == second) return NVML_ERROR_INVALID_ARGUMENT;
+  const CardInfo& other = call.reading().cards[second];
+  const bool link = call.card().nvlinks[second] > 0;
+  const bool pcie = call.model().datacenter && model_of(other.name).datacenter;
+  switch (capability) {
+    case NVML_P2P_CAPS_INDEX_READ:
+    case NVML_P2P_CAPS_INDEX_WRITE:
+      return put(out, link || pcie ? NVML_P2P_STATUS_OK : NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED);
+    case NVML_P2P_CAPS_INDEX_NVLINK:
+    case NVML_P2P_CAPS_INDEX_ATOMICS:
+      return put(out, link ? NVML_P2P_STATUS_OK : NVML_P2P_STATUS_NOT_SUPPORTED);
+    case NVML_P2P_CAPS_INDEX_PCI:
+      return put(out, pcie ? NVML_P2P_STATUS_OK : NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED);
+    default:
+      return NVML_ERROR_INVALID_ARGUMENT;
+  }
+}
+
+METE_NVML nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link,
+                                   nvmlEnableState_t* active) {
+  const CardCall call(device);
+  const nvmlReturn_t error = check_link(call, link);
+  if (error != NVML_SUCCESS) return error;
+  return put(active, end_of(call, link).active ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED);
+}
+
+METE_NVML nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int link,
+                                     unsigned int* version) {
+  const CardCall call(device);
+  const nvmlReturn_t error = check_link(call, link);
+  return error != NVML_SUCCESS ? error : put(version, call.model().nvlink_version);
+}
+
+METE_NVML nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsigned int link,
+                                        nvmlNvLinkCapability_t capability, unsigned int* out) {
+  const CardCall call(device);
+  const nvmlReturn_t error = check_link(call, link);
+  if (error != NVML_SUCCESS) return error;
+  if (static_cast<unsigned>(capability) >= NVML_NVLINK_CAP_COUNT)
+    return NVML_ERROR_INVALID_ARGUMENT;
+  return put(out, capability != NVML_NVLINK_CAP_SLI_BRIDGE);
+}
+
+METE_NVML nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned int link,
+                                              nvmlIntNvLinkDeviceType_t* type) {
+  const CardCall call(device);
+  const nvmlReturn_t error = check_link(call, link);
+  if (error != NVML_SUCCESS) return error;
+  const LinkEnd end = end_of(call, link);
+  if (!end.active) return NVML_ERROR_NOT_SUPPORTED;
+  return put(type, end.at_switch ? NVML_NVLINK_DEVICE_TYPE_SWITCH : NVML_NVLINK_DEVICE_TYPE_GPU);
+}
+
+METE_NVML nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned int link,
+                                           nvmlPciInfo_t* out) {
+  return remote_pci(device, link, out, offsetof(nvmlPciInfo_t, pciSubSystemId));
+}
+METE_NVML nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int link,
+                                              nvmlPciInfo_t* out) {
+  return remote_pci(device, link, out, sizeof(*out));
+}
+
+METE_NVML nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int words, unsigned long* set) {
+  return all_cpus(device, words, set);
+}
+METE_NVML nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned int words,
+                                              unsigned long* set, nvmlAffinityScope_t scope) {
+  return scope > NVML_AFFINITY_SCOPE_SOCKET ? NVML_ERROR_INVALID_ARGUMENT
+                                            : all_cpus(device, words, set);
+}
+
+METE_NVML nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int words, unsigned long* set,
+                                      nvmlAffinityScope_t scope) {
+  const CardCall call(device);
+  if (call.error() != NVML_SUCCESS) return call.error();
+  if (set == nullptr || scope > NVML_AFFINITY_SCOPE_SOCKET) return NVML_ERROR_INVALID_ARGUMENT;
+  if (call.card().numa < 0) return NVML_ERROR_NOT_SUPPORTED;
+  const unsigned node = static_cast<unsigned>(call.card().numa);
+  if (words <= node / 64) return NVML_ERROR_INVALID_ARGUMENT;
+  memset(set, 0, words * sizeof(*set));
+  set[node / 64] = 1UL << node % 64;
+  return NVML_SUCCESS;
+}
+
+METE_NVML nvmlSystemGetTopologyGpuSet(unsigned int cpu, unsigned int* count, nvmlDevice_t* out) {
+  const SystemCall call;
+  if (call.error() != NVML_SUCCESS) return call.error();
+  if (count == nullptr || (out == nullptr && *count != 0)) return NVML_ERROR_INVALID_ARGUMENT;
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  if (cpu >= static_cast<unsigned>(online > 0 ? online : 1)) return NVML_ERROR_INVALID_ARGUMENT;
+  const unsigned cards = call.reading().card_count;
+  for (unsigned i = 0; i < cards && i < *count; ++i) out[i] = handle_of(i);
+  *count = *count == 0 || cards < *count ? cards : *count;
+  return NVML_SUCCESS;
+}
