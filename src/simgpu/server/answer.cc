@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each request means: looks at the store, fills a reply. Never blocks, never fails the server.
+#include <string.h>
+
+#include <algorithm>
+
+#include "simgpu/server/clock.h"
+#include "simgpu/server/server.h"
+
+namespace simgpu {
+
+void Server::answer(Client* client, const Request& request, const char* payload) {
+  Reply reply{};
+  std::string text;
+  const uint64_t* a = request.a;
+  const ClientId id = client->id;
+  switch (static_cast<Op>(request.op)) {
+    case Op::kHello:
+      reply.status = hello(client, request, payload, &reply, &text);
+      break;
+    case Op::kSnapshot:
+      text = snapshot();
+      break;
+    case Op::kTake:
+      reply.status = store_.take(id, static_cast<uint32_t>(a[0]), a[1],
+                                 static_cast<MemoryClass>(a[2]), &reply.v[0]);
+      break;
+    case Op::kGive:
+      reply.status = store_.give(id, a[0]);
+      break;
+    case Op::kUsage:
+      reply.status = store_.usage(static_cast<uint32_t>(a[0]), &reply.v[0], &reply.v[1]);
+      break;
+    case Op::kWrite:
+      reply.status = store_.write(id, a[0], a[1], payload, request.payload);
+      break;
+    case Op::kRead:
+      if (a[2] > kMaxPayload) {
+        reply.status = 1;
+        break;
+      }
+      text.resize(a[2]);
+      reply.status = store_.read(id, a[0], a[1], text.data(), a[2]);
+      if (reply.status != 0) text.clear();
+      break;
+    case Op::kFill:
+      reply.status = store_.fill(
+          id, a[0],
+          {a[1], a[2], a[3], a[4], static_cast<uint32_t>(a[5] >> 32), static_cast<uint32_t>(a[5])});
+      break;
+    case Op::kCopy:
+      reply.status = store_.copy(id, {a[0], a[1]}, {a[2], a[3]}, a[4]);
+      break;
+    case Op::kIpcExport:
+      reply.status = store_.ipc_export(id, a[0], a[1], a[2], reply.v);
+      break;
+    case Op::kIpcOpen: {
+      IpcToken found;
+      reply.status = store_.ipc_open(id, a, &found);
+      if (reply.status == 0) {
+        reply.v[0] = found.piece;
+        reply.v[1] = store_.find(found.piece)->card;
+        reply.v[2] = found.offset;
+        reply.v[3] = found.bytes;
+      }
+      break;
+    }
+    case Op::kFdExport:
+      reply.status = fd_export(client, a[0]);
+      break;
+    case Op::kFdImport:
+      reply.status = fd_import(client, &reply);
+      break;
+    case Op::kControl:
+      reply.status = control(std::string(payload, request.payload), &text);
+      break;
+    case Op::kInfo: {
+      const Piece* piece = store_.find(a[0]);
+      if (piece == nullptr) {
+        reply.status = 400;
+      } else {
+        reply.v[0] = piece->card;
+        reply.v[1] = piece->bytes;
+        reply.v[2] = static_cast<uint64_t>(piece->use);
+      }
+      break;
+    }
+    case Op::kBusy:
+      if (a[0] < store_.machine.cards.size()) {
+        refresh(&store_.machine.cards[a[0]], now_ms());
+        store_.machine.cards[a[0]].busy_us += a[1];
+      }
+      break;
+    default:
+      reply.status = 801;
+  }
+  reply.payload = static_cast<uint32_t>(text.size());
+  client->out.append(reinterpret_cast<const char*>(&reply), sizeof reply);
+  client->out += text;
+}
+
+int Server::hello(Client* client, const Request& request, const char* payload, Reply* reply,
+                  std::string* text) {
+  if (request.a[0] != ((static_cast<uint64_t>(kProtocolMagic) << 32) | kProtocolVersion)) {
+    *text = "the running simulator is of another version";
+    return 999;
+  }
+  client->kind = static_cast<ClientKind>(request.a[1]);
+  const std::string wanted(payload, request.payload);
+  // Another machine than before may be built as long as nobody else uses the old one.
+  const bool alone = clients_.size() == 1 && store_.pieces().empty();
+  const bool other = have_machine_ && !wanted.empty() && wanted != store_.machine.text;
+  if (!have_machine_ || (other && alone && client->kind != ClientKind::kControl)) {
+    if (!build_machine(wanted, &store_.machine, text)) return 100;
+    have_machine_ = true;
+  } else if (other && client->kind != ClientKind::kControl) {
+    *text = "METE_SIM=" + wanted + ", but the simulator of this METE_SIM_DIR is in use as " +
+            store_.machine.text;
+    return 100;
+  }
+  client->greeted = true;
+  reply->v[0] = store_.machine.cards.size();
+  return 0;
+}
+
+// Load over the last full second; temperature and power follow it.
+void Server::refresh(Card* card, uint64_t now) {
+  if (now - card->window_ms >= 1000) {
+    card->busy_before_us = now - card->window_ms < 2000 ? card->busy_us : 0;
+    card->busy_us = 0;
+    card->window_ms = now;
+  }
+  const uint64_t busy = std::max(card->busy_us, card->busy_before_us);
+  uint32_t percent = static_cast<uint32_t>(std::min<uint64_t>(busy / 10000, 100));
+  if (card->utilisation_set >= 0) percent = static_cast<uint32_t>(card->utilisation_set);
+  CardInfo& info = card->info;
+  info.utilisation_pct = percent;
+  info.memory_utilisation_pct = percent / 2;
+  info.temperature_c = card->temperature_set >= 0 ? static_cast<uint32_t>(card->temperature_set)
+                                                  : 31 + percent * 40 / 100;
+  info.power_mw = card->idle_mw + (info.power_limit_mw - card->idle_mw) / 100 * percent;
+  info.used = card->used;
+}
+
+std::string Server::snapshot() {
+  const uint64_t now = now_ms();
+  // A process may have several connections (one per library); it is one process.
+  std::map<pid_t, ProcessInfo> processes;
+  for (const auto& [id, client] : clients_) {
+    if (client.kind != ClientKind::kCuda || !client.greeted) continue;
+    ProcessInfo& info = processes[client.pid];
+    info.pid = client.pid;
+    const auto held = store_.held().find(id);
+    if (held == store_.held().end()) continue;
+    for (const auto& [piece_id, count] : held->second) {
+      const Piece* piece = store_.find(piece_id);
+      if (piece->owner != id) continue;
+      (piece->use == MemoryClass::kManaged ? info.managed : info.bytes)[piece->card] +=
+          piece->bytes;
+      if (piece->use == MemoryClass::kContext) ++info.contexts[piece->card];
+    }
+  }
+  std::vector<ProcessInfo> listed;
+  for (const auto& [pid, info] : processes) listed.push_back(info);
+  const size_t room =
+      (kMaxPayload - sizeof(SnapshotHeader) - store_.machine.cards.size() * sizeof(CardInfo)) /
+      sizeof(ProcessInfo);
+  if (listed.size() > room) listed.resize(room);
+  SnapshotHeader header{static_cast<uint32_t>(store_.machine.cards.size()),
+                        static_cast<uint32_t>(listed.size()), sizeof(CardInfo),
+                        sizeof(ProcessInfo)};
+  std::string out(reinterpret_cast<const char*>(&header), sizeof header);
+  for (Card& card : store_.machine.cards) {
+    refresh(&card, now);
+    out.append(reinterpret_cast<const char*>(&card.info), sizeof card.info);
+  }
+  for (const ProcessInfo& info : listed) {
+    out.append(reinterpret_cast<const char*>(&info), sizeof info);
+  }
+  return out;
+}
+
+}  // namespace simgpu

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The physical memory of the simulated cards: who took which piece, who else holds it, what stands
+// in it. Pure bookkeeping: no sockets, no clock. A piece lives while anybody holds it: clients
+// (each with a count), exported descriptors, and memory of dead clients whose teardown is not over.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "simgpu/protocol.h"
+#include "simgpu/server/contents.h"
+#include "simgpu/server/machine.h"
+
+namespace simgpu {
+
+using PieceId = uint64_t;
+using ClientId = uint64_t;  // 0 = nobody
+
+struct Piece {
+  uint32_t card = 0;
+  uint64_t bytes = 0;
+  MemoryClass use = MemoryClass::kPlain;
+  ClientId owner = 0;    // who is charged by NVML; 0 once the owner has let go or died
+  uint64_t holders = 0;  // references of all kinds
+  std::unique_ptr<Contents> contents;
+};
+
+struct IpcToken {
+  PieceId piece = 0;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  uint64_t secret = 0;
+};
+
+class Store {
+ public:
+  Machine machine;
+  HostBudget host;
+
+  // Each returns a CUresult: 0, 1 (bad argument), 2 (no room), 46 (the card is lost).
+  int take(ClientId client, uint32_t card, uint64_t bytes, MemoryClass use, PieceId* id);
+  int give(ClientId client, PieceId id);
+  int hold(ClientId client, PieceId id);  // one more reference for that client
+  int usage(uint32_t card, uint64_t* used, uint64_t* capacity) const;
+  int write(ClientId client, PieceId id, uint64_t offset, const void* data, uint64_t bytes);
+  int read(ClientId client, PieceId id, uint64_t offset, void* data, uint64_t bytes) const;
+  struct Fill {
+    uint64_t offset, pitch, width, rows;
+    uint32_t element, value;
+  };
+  int fill(ClientId client, PieceId id, const Fill& what);
+  struct Place {
+    PieceId id;
+    uint64_t offset;
+  };
+  int copy(ClientId client, Place to, Place from, uint64_t bytes);
+  int ipc_export(ClientId client, PieceId id, uint64_t offset, uint64_t bytes, uint64_t token[2]);
+  int ipc_open(ClientId client, const uint64_t token[2], IpcToken* found);
+
+  // What a client that ended held; its tokens die with it, its pieces lose their owner. The
+  // references stay until release() is called with them (at once, or after the teardown delay).
+  using Held = std::map<PieceId, uint64_t>;
+  Held forget_client(ClientId client);
+  void release(const Held& held);
+
+  void hold_piece(PieceId id, uint64_t count);  // descriptors
+  void drop_piece(PieceId id, uint64_t count);
+
+  const Piece* find(PieceId id) const;
+  bool holds(ClientId client, PieceId id) const;
+  const std::map<PieceId, Piece>& pieces() const { return pieces_; }
+  const std::map<ClientId, Held>& held() const { return held_; }
+
+ private:
+  int check(ClientId client, PieceId id, uint64_t offset, uint64_t bytes) const;
+
+  std::map<PieceId, Piece> pieces_;
+  std::map<ClientId, Held> held_;
+  std::map<uint64_t, IpcToken> tokens_;
+  PieceId next_piece_ = 1;
+  uint64_t next_token_ = 1;
+};
+
+}  // namespace simgpu

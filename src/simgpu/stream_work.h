@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// One operation of a stream, as a value: what a call asks for, what a capture records, what a graph
+// node holds, and what waits in a stream's queue are all the same thing.
+#pragma once
+
+#include "abi/cuda_api.h"
+#include "simgpu/stream_list.h"
+
+namespace simgpu {
+
+struct Event;
+
+// A copy of a kernel's arguments: the caller's may be gone when the kernel runs.
+struct Arguments {
+  int references;
+  unsigned count;
+  void* pointers[];  // count of them; the values lie behind
+};
+
+// A place in a stream's work.
+struct Mark {
+  uint64_t stream = 0;
+  uint64_t sequence = 0;
+  bool operator==(const Mark&) const = default;
+};
+
+enum class WorkKind : unsigned char {
+  kNothing,
+  kKernel,
+  kMemset,
+  kMemcpy,
+  kHost,
+  kCallback,
+  kRecord,
+  kWaitMark,   // until another stream got there
+  kWaitTime,   // until the clock says so
+  kWaitValue,  // until a word of memory says so
+  kWriteValue,
+  kGraphFree,  // memory of a mem-alloc node goes back
+};
+
+struct Work {
+  WorkKind kind = WorkKind::kNothing;
+  CUcontext context = nullptr;
+  Work* next = nullptr;
+  uint64_t sequence = 0;
+  union {
+    struct {
+      CUDA_KERNEL_NODE_PARAMS params;
+      Arguments* arguments;  // one reference is ours
+    } kernel;
+    CUDA_MEMSET_NODE_PARAMS memset;
+    CUDA_MEMCPY3D memcpy;
+    CUDA_HOST_NODE_PARAMS host;
+    struct {
+      CUstreamCallback function;
+      void* data;
+      CUstream stream;
+    } callback;
+    struct {
+      Event* event;  // one reference is ours
+      uint64_t generation;
+    } record;
+    struct {
+      uint64_t stream;
+      uint64_t sequence;
+    } mark;
+    int64_t until_ns;
+    struct {
+      CUdeviceptr address;
+      uint64_t value;
+      unsigned flags;
+      unsigned bytes;
+    } value;
+    CUdeviceptr address;
+  };
+  Work() : address(0) {}
+};
+
+// Another owner of what a work refers to (arguments, event), and one owner less.
+void work_retain(const Work& work);
+void work_release(const Work& work);
+
+}  // namespace simgpu
