@@ -101,17 +101,20 @@ void random_kills(int kills, unsigned seed) {
   for (int i = 0; i < 8; i++) number_after(*survivor, "one", "one ");
   const size_t alone = number_after(*survivor, "used?", "used ");
 
+  // All of the crowd starts side by side and is replaced at once, so that starts overlap.
   std::vector<std::unique_ptr<Child>> crowd(8);
+  const auto replace = [&](std::unique_ptr<Child>& c) {
+    c.reset();
+    c = std::make_unique<Child>(std::vector<std::string>{"--restless", std::to_string(random())});
+  };
+  for (auto& c : crowd) replace(c);
   int stopped = 0, stuck = 0;
   for (int k = 0; k < kills; k++) {
     std::unique_ptr<Child>& c = crowd[random() % crowd.size()];
-    if (!c) {
-      c = std::make_unique<Child>(std::vector<std::string>{"--restless", std::to_string(random())});
-      if (random() % 4) (void)c->hear(60);  // most are killed at work, some while they start
-    }
-    // A random moment: the pipe stays silent, so this is a bounded pause of 0 to 20 ms.
+    if (random() % 4) (void)c->hear(60);  // most are killed at work, some while they start
     pollfd nothing{-1, 0, 0};
-    poll(&nothing, 0, static_cast<int>(random() % 20));
+    poll(&nothing, 0,
+         static_cast<int>(random() % 20));  // the random moment, not a wait for anything
     if (random() % 4 == 0) {
       c->signal(SIGSTOP);
       stopped++;
@@ -119,7 +122,7 @@ void random_kills(int kills, unsigned seed) {
       if (survivor->hear(10).empty()) stuck++;
     }
     c->kill_and_wait();
-    c.reset();
+    replace(c);
   }
   for (auto& c : crowd) c.reset();
 
