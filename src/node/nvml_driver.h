@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cards of this machine through NVML: seam::Driver for real GPUs and, since simgpu speaks the
+// same interface, for simulated ones. Never crashes on an old driver: what it does not offer is
+// nullopt. A wedged driver can block any call for ever, so this belongs into a helper process. Not
+// for several threads at once.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "node/nvml_library.h"
+#include "seam/clock.h"
+#include "seam/driver.h"
+
+namespace mete::node {
+
+class NvmlDriver final : public seam::Driver {
+ public:
+  // Opens and initialises. not_found: no driver here.
+  static Result<std::unique_ptr<NvmlDriver>> open(const std::string& path = "libnvidia-ml.so.1",
+                                                  seam::Clock& clock = seam::system_clock());
+  ~NvmlDriver() override;
+
+  Result<seam::DriverIdentity> identity() override;
+  Result<std::vector<seam::CardReading>> read_all(seam::Milliseconds limit) override;
+
+ private:
+  // What does not change while the driver is loaded; read once per card.
+  struct Known {
+    bool read = false;
+    nvmlDevice_t device = nullptr;
+    seam::CardReading card;  // identity, NUMA and links only
+  };
+
+  NvmlDriver(std::unique_ptr<NvmlLibrary> library, seam::Clock& clock);
+  nvmlReturn_t learn(unsigned index, Known& known) const;
+  void learn_links();
+  std::vector<seam::CardLink> links_of(unsigned index) const;
+  nvmlReturn_t read_memory(nvmlDevice_t device, seam::CardReading& card) const;
+  void read_sensors(nvmlDevice_t device, seam::CardReading& card) const;
+  Result<seam::CardReading> read_card(const Known& known) const;
+
+  std::unique_ptr<NvmlLibrary> nvml_;
+  seam::Clock& clock_;
+  std::vector<Known> known_;
+  bool links_known_ = false;
+};
+
+}  // namespace mete::node

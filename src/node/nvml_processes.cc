@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/nvml_processes.h"
+
+#include <algorithm>
+
+#include "node/nvml_text.h"
+
+namespace mete::node {
+namespace {
+
+using seam::ProcessReading;
+
+constexpr unsigned kFirstRoom = 64;
+constexpr unsigned kMostRoom = 65536;
+
+// NVML says "not available" with all bits set.
+std::optional<Bytes> known(unsigned long long bytes) {
+  if (bytes == static_cast<unsigned long long>(NVML_VALUE_NOT_AVAILABLE)) return std::nullopt;
+  return Bytes::from_bytes(bytes);
+}
+
+// Asks with a growing buffer until the list fits. Processes come and go between two calls, so the
+// number that NVML asks for is doubled.
+template <typename Info>
+nvmlReturn_t read_list(nvmlReturn_t (*function)(nvmlDevice_t, unsigned*, Info*),
+                       nvmlDevice_t device, bool mps, std::vector<ProcessReading>& out) {
+  if (function == nullptr) return NVML_ERROR_FUNCTION_NOT_FOUND;
+  std::vector<Info> infos(kFirstRoom);
+  for (;;) {
+    unsigned count = static_cast<unsigned>(infos.size());
+    const nvmlReturn_t result = function(device, &count, infos.data());
+    if (result == NVML_ERROR_INSUFFICIENT_SIZE) {
+      if (infos.size() >= kMostRoom) return NVML_ERROR_TIMEOUT;
+      infos.resize(
+          std::min<std::size_t>(kMostRoom, std::max<std::size_t>(count, infos.size()) * 2));
+      continue;
+    }
+    if (result != NVML_SUCCESS) return result;
+    for (unsigned i = 0; i < std::min<std::size_t>(count, infos.size()); ++i)
+      out.push_back({static_cast<pid_t>(infos[i].pid), known(infos[i].usedGpuMemory), mps});
+    return NVML_SUCCESS;
+  }
+}
+
+// The newest version that this driver has.
+template <typename V3, typename V2, typename V1>
+nvmlReturn_t read_newest(V3 v3, V2 v2, V1 v1, nvmlDevice_t device, bool mps,
+                         std::vector<ProcessReading>& out) {
+  nvmlReturn_t result = read_list(v3, device, mps, out);
+  if (is_missing(result)) result = read_list(v2, device, mps, out);
+  if (is_missing(result)) result = read_list(v1, device, mps, out);
+  return result;
+}
+
+}  // namespace
+
+void merge_processes(std::vector<ProcessReading>& into, const std::vector<ProcessReading>& more) {
+  into.insert(into.end(), more.begin(), more.end());
+  std::stable_sort(into.begin(), into.end(),
+                   [](const ProcessReading& a, const ProcessReading& b) { return a.pid < b.pid; });
+  std::vector<ProcessReading> merged;
+  for (const ProcessReading& process : into) {
+    if (merged.empty() || merged.back().pid != process.pid) {
+      merged.push_back(process);
+      continue;
+    }
+    ProcessReading& same = merged.back();
+    if (!same.used || (process.used && *process.used > *same.used)) same.used = process.used;
+    same.mps = same.mps || process.mps;
+  }
+  into = std::move(merged);
+}
+
+Result<std::optional<std::vector<ProcessReading>>> read_processes(const NvmlLibrary& nvml,
+                                                                  nvmlDevice_t device) {
+  struct List {
+    nvmlReturn_t result;
+    std::vector<ProcessReading> processes;
+  };
+  List compute{}, graphics{}, mps{};
+  compute.result = read_newest(
+      nvml.nvmlDeviceGetComputeRunningProcesses_v3, nvml.nvmlDeviceGetComputeRunningProcesses_v2,
+      nvml.nvmlDeviceGetComputeRunningProcesses, device, false, compute.processes);
+  graphics.result = read_newest(
+      nvml.nvmlDeviceGetGraphicsRunningProcesses_v3, nvml.nvmlDeviceGetGraphicsRunningProcesses_v2,
+      nvml.nvmlDeviceGetGraphicsRunningProcesses, device, false, graphics.processes);
+  mps.result =
+      read_newest(nvml.nvmlDeviceGetMPSComputeRunningProcesses_v3,
+                  nvml.nvmlDeviceGetMPSComputeRunningProcesses_v2,
+                  nvml.nvmlDeviceGetMPSComputeRunningProcesses, device, true, mps.processes);
+  std::vector<ProcessReading> all;
+  bool any = false;
+  for (const List* list : {&compute, &graphics, &mps}) {
+    if (is_lost(list->result)) return nvml_error("list the processes", list->result);
+    if (list->result == NVML_ERROR_TIMEOUT)
+      return Error::busy("the list of processes keeps growing");
+    if (list->result != NVML_SUCCESS) continue;
+    any = true;
+    merge_processes(all, list->processes);
+  }
+  // Compute is the list that we account by: without it an empty answer would be a lie.
+  if (!any || compute.result != NVML_SUCCESS) return std::optional<std::vector<ProcessReading>>();
+  return std::optional(std::move(all));
+}
+
+}  // namespace mete::node

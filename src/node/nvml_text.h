@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of NVML turned into ours: card types and errors. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "abi/nvml_api.h"
+#include "base/result.h"
+
+namespace mete::node {
+
+// The short type that people write in --gpu-type, from the driver's name for the card:
+// "NVIDIA H100 80GB HBM3" -> "H100", "Tesla V100-SXM2-16GB" -> "V100", "NVIDIA GeForce RTX 4090" ->
+// "RTX4090". Never empty for a name that is not.
+std::string card_type(std::string_view name);
+
+// "nvmlInit_v2: Driver Not Loaded (9)". The codes that matter to callers: no driver is not_found,
+// no permission is denied, what may pass is busy, what the card does not have is unsupported,
+// everything else is io.
+Error nvml_error(std::string_view function, nvmlReturn_t result);
+
+}  // namespace mete::node

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/proc.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <set>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace mete::node {
+namespace {
+
+constexpr std::size_t kMaxDescendants = 65536;
+
+// A process that is gone answers ENOENT to open and ESRCH to read.
+Result<std::string> read_proc(pid_t pid, const std::string& file) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/" + file;
+  Result<std::string> text = base::read_all(path);
+  if (text || text.error().code == ErrorCode::kNotFound || text.error().code == ErrorCode::kDenied)
+    return text;
+  if (access(("/proc/" + std::to_string(pid)).c_str(), F_OK) != 0)
+    return Error::not_found("process " + std::to_string(pid) + " is gone");
+  return text;
+}
+
+std::optional<std::uint64_t> number(std::string_view text) {
+  Result<std::uint64_t> value = base::parse_uint(text);
+  if (!value) return std::nullopt;
+  return *value;
+}
+
+std::vector<std::string_view> words(std::string_view text) {
+  std::vector<std::string_view> found;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t begin = text.find_first_not_of(" \t\n", at);
+    if (begin == std::string_view::npos) break;
+    const std::size_t end = std::min(text.find_first_of(" \t\n", begin), text.size());
+    found.push_back(text.substr(begin, end - begin));
+    at = end;
+  }
+  return found;
+}
+
+// The names in a directory of numbers, such as /proc or /proc/PID/task.
+Result<std::vector<pid_t>> numbered_entries(const std::string& path) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
+  if (!folder) return Error::from_errno("open " + path, errno);
+  std::vector<pid_t> pids;
+  while (const dirent* entry = readdir(folder.get()))
+    if (const std::optional<std::uint64_t> pid = number(entry->d_name))
+      pids.push_back(static_cast<pid_t>(*pid));
+  return pids;
+}
+
+std::vector<pid_t> children_by_parent(pid_t parent) {
+  std::vector<pid_t> found;
+  Result<std::vector<pid_t>> all = read_all_pids();
+  if (!all) return found;
+  for (const pid_t pid : *all)
+    if (Result<ProcessStat> stat = read_stat(pid); stat && stat->parent == parent)
+      found.push_back(pid);
+  return found;
+}
+
+}  // namespace
+
+Result<ProcessStat> parse_stat(std::string_view text) {
+  // "PID (COMM) S PPID …": COMM is the process's own choice, so it ends at the *last* parenthesis.
+  const std::size_t open = text.find('('), close = text.rfind(')');
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open)
+    return Error::corrupt("a stat line without a name");
+  ProcessStat stat;
+  stat.comm = text.substr(open + 1, close - open - 1);
+  const std::optional<std::uint64_t> pid = number(base::trim(text.substr(0, open)));
+  // fields[0] is field 3 of proc(5), the state; field N is fields[N - 3].
+  const std::vector<std::string_view> fields = words(text.substr(close + 1));
+  if (!pid || fields.size() < 26 || fields[0].size() != 1)
+    return Error::corrupt("a stat line with too few fields");
+  const std::optional<std::uint64_t> parent = number(fields[1]), threads = number(fields[17]),
+                                     start = number(fields[19]), stack = number(fields[25]);
+  if (!parent || !threads || !start || !stack)
+    return Error::corrupt("a stat line with a field that is no number");
+  stat.pid = static_cast<pid_t>(*pid);
+  stat.state = fields[0][0];
+  stat.parent = static_cast<pid_t>(*parent);
+  stat.threads = static_cast<unsigned>(*threads);
+  stat.start_ticks = *start;
+  stat.start_stack = *stack;
+  return stat;
+}
+
+Result<ProcessStatus> parse_status(std::string_view text) {
+  ProcessStatus status;
+  bool have_uid = false, have_group = false;
+  for (const std::string_view line : base::split(text, '\n')) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string_view::npos) continue;
+    const std::string_view key = line.substr(0, colon);
+    const std::vector<std::string_view> values = words(line.substr(colon + 1));
+    if (key == "Uid" && values.size() >= 2 && number(values[0]) && number(values[1])) {
+      status.real_uid = static_cast<uid_t>(*number(values[0]));
+      status.effective_uid = static_cast<uid_t>(*number(values[1]));
+      have_uid = true;
+    } else if (key == "Tgid" && values.size() == 1 && number(values[0])) {
+      status.group = static_cast<pid_t>(*number(values[0]));
+      have_group = true;
+    } else if (key == "NSpid") {
+      for (const std::string_view value : values) {
+        const std::optional<std::uint64_t> pid = number(value);
+        if (!pid) return Error::corrupt("NSpid that is no number");
+        status.namespace_pids.push_back(static_cast<pid_t>(*pid));
+      }
+    }
+  }
+  if (!have_uid || !have_group) return Error::corrupt("a status file without Uid or Tgid");
+  return status;
+}
+
+Result<std::vector<pid_t>> parse_children(std::string_view text) {
+  std::vector<pid_t> pids;
+  for (const std::string_view word : words(text)) {
+    const std::optional<std::uint64_t> pid = number(word);
+    if (!pid) return Error::corrupt("a list of children with " + base::quote(word));
+    pids.push_back(static_cast<pid_t>(*pid));
+  }
+  return pids;
+}
+
+std::optional<std::uint64_t> parse_namespace_link(std::string_view text) {
+  const std::size_t open = text.find(":[");
+  if (open == std::string_view::npos || !text.ends_with(']')) return std::nullopt;
+  return number(text.substr(open + 2, text.size() - open - 3));
+}
+
+Result<ProcessStat> read_stat(pid_t pid) {
+  Result<std::string> text = read_proc(pid, "stat");
+  if (!text) return std::move(text).error();
+  return parse_stat(*text);
+}
+
+Result<ProcessStatus> read_status(pid_t pid) {
+  Result<std::string> text = read_proc(pid, "status");
+  if (!text) return std::move(text).error();
+  return parse_status(*text);
+}
+
+Result<std::uint64_t> read_pid_namespace(pid_t pid) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/ns/pid";
+  std::array<char, 64> link{};
+  const ssize_t length = readlink(path.c_str(), link.data(), link.size());
+  if (length < 0) return Error::from_errno("read " + path, errno);
+  const std::optional<std::uint64_t> inode =
+      parse_namespace_link(std::string_view(link.data(), static_cast<std::size_t>(length)));
+  if (!inode) return Error::corrupt(path + " is not a namespace");
+  return *inode;
+}
+
+Result<std::vector<pid_t>> read_children(pid_t pid) {
+  Result<std::vector<pid_t>> threads = numbered_entries("/proc/" + std::to_string(pid) + "/task");
+  if (!threads) return threads;
+  std::vector<pid_t> children;
+  bool any_file = false;
+  for (const pid_t thread : *threads) {
+    Result<std::string> text = read_proc(pid, "task/" + std::to_string(thread) + "/children");
+    if (!text) continue;  // the thread is gone, or this kernel has no such file
+    any_file = true;
+    Result<std::vector<pid_t>> some = parse_children(*text);
+    if (!some) return some;
+    children.insert(children.end(), some->begin(), some->end());
+  }
+  return any_file ? children : children_by_parent(pid);
+}
+
+std::vector<pid_t> read_descendants(pid_t pid) {
+  std::set<pid_t> found;
+  std::vector<pid_t> waiting = {pid};
+  while (!waiting.empty() && found.size() < kMaxDescendants) {
+    const pid_t next = waiting.back();
+    waiting.pop_back();
+    Result<std::vector<pid_t>> children = read_children(next);
+    if (!children) continue;  // gone meanwhile
+    // A pid that is reused while we walk could otherwise send us round in a circle.
+    for (const pid_t child : *children)
+      if (found.insert(child).second) waiting.push_back(child);
+  }
+  return {found.begin(), found.end()};
+}
+
+Result<std::vector<pid_t>> read_all_pids() { return numbered_entries("/proc"); }
+
+Result<std::string> read_boot_id() {
+  Result<std::string> text = base::read_all("/proc/sys/kernel/random/boot_id", 128);
+  if (!text) return text;
+  return std::string(base::trim(*text));
+}
+
+}  // namespace mete::node

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes as /proc tells them. A pid alone says nothing for long: with its start time it names
+// one process until the machine reboots. The parsers take text and do no I/O; the readers return
+// not_found for a process that is gone.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace mete::node {
+
+// /proc/PID/stat
+struct ProcessStat {
+  pid_t pid = 0;
+  std::string comm;  // as the process named itself: may hold spaces, parentheses and newlines
+  char state = '?';  // R S D Z T t X I
+  pid_t parent = 0;
+  unsigned threads = 0;
+  std::uint64_t start_ticks = 0;  // field 22: clock ticks since boot
+  std::uint64_t start_stack = 0;  // field 28; 0 where we may not look
+
+  // Its memory is given back; nobody has waited for it yet.
+  bool is_dead() const { return state == 'Z' || state == 'X'; }
+};
+Result<ProcessStat> parse_stat(std::string_view text);
+
+// /proc/PID/status
+struct ProcessStatus {
+  uid_t real_uid = 0;
+  uid_t effective_uid = 0;
+  pid_t group = 0;                    // thread group: the pid of the process
+  std::vector<pid_t> namespace_pids;  // outermost first; the last is what the process itself sees
+};
+Result<ProcessStatus> parse_status(std::string_view text);
+
+// /proc/PID/task/TID/children: pids separated by spaces.
+Result<std::vector<pid_t>> parse_children(std::string_view text);
+
+// The inode in "pid:[4026531836]", as the links in /proc/PID/ns read.
+std::optional<std::uint64_t> parse_namespace_link(std::string_view text);
+
+Result<ProcessStat> read_stat(pid_t pid);
+Result<ProcessStatus> read_status(pid_t pid);
+Result<std::uint64_t> read_pid_namespace(pid_t pid);
+
+// Children of all threads of the process, in no particular order. A kernel without the children
+// files is asked the long way, by looking at every process's parent.
+Result<std::vector<pid_t>> read_children(pid_t pid);
+
+// The process's children, theirs, and so on; bounded, and unharmed by processes that come and go
+// meanwhile. What was adopted by another process is not among them.
+std::vector<pid_t> read_descendants(pid_t pid);
+
+// All processes that /proc shows.
+Result<std::vector<pid_t>> read_all_pids();
+
+// Changes with every boot: "f81d4fae-…".
+Result<std::string> read_boot_id();
+
+}  // namespace mete::node

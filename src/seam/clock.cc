@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "seam/clock.h"
+
+#include <ctime>
+
+namespace mete::seam {
+namespace {
+
+struct SystemClock final : Clock {
+  Nanoseconds monotonic() override {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return std::chrono::seconds(now.tv_sec) + Nanoseconds(now.tv_nsec);
+  }
+};
+
+}  // namespace
+
+Clock& system_clock() {
+  static SystemClock clock;
+  return clock;
+}
+
+}  // namespace mete::seam
