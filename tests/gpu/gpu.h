@@ -65,10 +65,11 @@ inline bool check(bool good, const std::string& what, const std::string& value) 
   X(cuInit)                                                                                        \
   X(cuDriverGetVersion)                                                                            \
   X(cuGetErrorName)                                                                                \
-  X(cuDeviceGet) X(cuDeviceGetCount) X(cuDeviceGetUuid) X(cuDeviceTotalMem_v2) X(                  \
-      cuDeviceGetAttribute) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease_v2)            \
-      X(cuCtxSetCurrent) X(cuCtxSynchronize) X(cuCtxSetLimit) X(cuCtxDestroy_v2) X(                \
-          cuMemGetInfo_v2) X(cuMemAlloc_v2) X(cuMemFree_v2) X(cuMemAllocPitch_v2)                  \
+  X(cuDeviceGet)                                                                                   \
+  X(cuDeviceGetCount)                                                                              \
+  X(cuDeviceGetUuid) X(cuDeviceTotalMem_v2) X(cuDeviceGetAttribute) X(cuDevicePrimaryCtxRetain) X( \
+      cuDevicePrimaryCtxRelease_v2) X(cuCtxSetCurrent) X(cuCtxSynchronize) X(cuCtxSetLimit)        \
+      X(cuCtxDestroy_v2) X(cuMemGetInfo_v2) X(cuMemAlloc_v2) X(cuMemFree_v2) X(cuMemAllocPitch_v2) \
           X(cuMemAllocManaged) X(cuMemsetD8_v2) X(cuMemcpyDtoH_v2) X(cuMemCreate) X(cuMemRelease)  \
               X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess) X(cuMemAddressReserve) X(                \
                   cuMemAddressFree) X(cuMemRetainAllocationHandle) X(cuMemExportToShareableHandle) \
@@ -245,13 +246,14 @@ inline size_t graph_reserved() {
 }
 
 // ---- NVML ----
-#define GPU_NVML(X)                                                       \
-  X(nvmlInit_v2)                                                          \
-  X(nvmlShutdown)                                                         \
-  X(nvmlDeviceGetHandleByUUID)                                            \
-  X(nvmlDeviceGetMemoryInfo) X(nvmlDeviceGetMemoryInfo_v2)                \
-      X(nvmlDeviceGetComputeRunningProcesses_v3) X(nvmlDeviceGetCount_v2) \
-          X(nvmlDeviceGetHandleByIndex_v2)
+#define GPU_NVML(X)                                                   \
+  X(nvmlInit_v2)                                                      \
+  X(nvmlShutdown)                                                     \
+  X(nvmlDeviceGetHandleByUUID)                                        \
+  X(nvmlDeviceGetMemoryInfo)                                          \
+  X(nvmlDeviceGetMemoryInfo_v2)                                       \
+  X(nvmlDeviceGetComputeRunningProcesses_v3) X(nvmlDeviceGetCount_v2) \
+      X(nvmlDeviceGetHandleByIndex_v2)
 
 struct Nvml {
 #define X(name) decltype(&::name) name = nullptr;

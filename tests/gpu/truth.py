@@ -81,6 +81,26 @@ processes = nvml.processes()
 check(os.getpid() in processes, "truth: NVML lists this process by its own pid", f"{os.getpid()} in {sorted(processes)}")
 info("truth: NVML's figure for this process", mib(processes.get(os.getpid(), 0)))
 
+
+
+def fill_by_ctypes(name):
+    """ctypes finds the meter under both names: what it gets ends at the grant."""
+    library, chunk, blocks, result = ctypes.CDLL(name), 16 * MIB, [], 0
+    before = cuda_memory()[0]
+    while result == 0 and len(blocks) * chunk < before + 1024 * MIB:
+        p = ctypes.c_uint64()
+        result = library.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t(chunk))
+        if result == 0:
+            blocks.append(p)
+    got = len(blocks) * chunk
+    for p in blocks:
+        must(library.cuMemFree_v2(p), "cuMemFree")
+    check(result == 2 and before - chunk < got <= before, f"ctypes, {name}: fills the grant", f"got {mib(got)} of {mib(before)}, code {result}")
+
+
+fill_by_ctypes("libcuda.so.1")
+fill_by_ctypes("libcuda.so")
+
 if shutil.which("nvidia-smi"):
     answer = smi("--query-gpu=memory.total,memory.used,memory.free", "--format=csv,noheader,nounits")
     total_mib, used_mib, free_mib = (int(n) for n in answer.splitlines()[0].split(","))
