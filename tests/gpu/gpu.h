@@ -61,38 +61,28 @@ inline bool check(bool good, const std::string& what, const std::string& value) 
 // ---- the driver ----
 // Those that change shape between versions (cuGraphAddNode_v2, cuStreamBeginCapture_v2) are marked:
 // an old version asked by name would be another function.
-// clang-format off: a list, and clang-format 14 never settles on one
-#define GPU_FUNCTIONS(X, Y)                                                                        \
-  X(cuInit)                                                                                        \
-  X(cuDriverGetVersion) X(cuGetErrorName) X(cuDeviceGet) X(cuDeviceGetCount) X(cuDeviceGetUuid)    \
-      X(cuDeviceTotalMem_v2) X(cuDeviceGetAttribute) X(cuDevicePrimaryCtxRetain) X(                \
-          cuDevicePrimaryCtxRelease_v2) X(cuCtxSetCurrent) X(cuCtxSynchronize) X(cuCtxSetLimit)    \
-          X(cuCtxDestroy_v2) X(cuMemGetInfo_v2) X(cuMemAlloc_v2) X(cuMemFree_v2)                   \
-              X(cuMemAllocPitch_v2) X(cuMemAllocManaged) X(cuMemsetD8_v2) X(cuMemcpyDtoH_v2) X(    \
-                  cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess)         \
-                  X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemRetainAllocationHandle) X(     \
-                      cuMemExportToShareableHandle) X(cuMemImportFromShareableHandle)              \
-                      X(cuMemAllocAsync) X(cuMemFreeAsync) X(cuMemAllocFromPoolAsync) X(           \
-                          cuMemPoolCreate) X(cuMemPoolDestroy) X(cuMemPoolTrimTo)                  \
-                          X(cuMemPoolGetAttribute) X(cuMemPoolSetAttribute) X(                     \
-                              cuDeviceGetDefaultMemPool) X(cuDeviceGetGraphMemAttribute)           \
-                              X(cuDeviceGraphMemTrim) X(cuArrayCreate_v2) X(cuArray3DCreate_v2) X( \
-                                  cuArrayDestroy) X(cuArrayGetMemoryRequirements)                  \
-                                  X(cuMipmappedArrayCreate) X(cuMipmappedArrayDestroy) X(          \
-                                      cuMipmappedArrayGetMemoryRequirements) X(cuStreamCreate)     \
-                                      X(cuStreamDestroy_v2) X(cuStreamSynchronize) X(              \
-                                          cuStreamEndCapture) X(cuGraphCreate) X(cuGraphDestroy)   \
-                                          X(cuGraphAddMemAllocNode) X(cuGraphAddEmptyNode)         \
-                                              X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(   \
-                                                  cuGraphExecDestroy) X(cuIpcGetMemHandle)         \
-                                                  X(cuIpcOpenMemHandle_v2) X(cuIpcCloseMemHandle)  \
-                                                      X(cuModuleLoadData) X(cuModuleUnload)        \
-                                                          X(cuModuleGetFunction) X(cuLaunchKernel) \
-                                                              Y(cuStreamBeginCapture_v2)           \
-                                                                  Y(cuGraphAddNode_v2)             \
-                                                                      Y(cuCtxCreate_v2) Y(         \
-                                                                          cuMemAllocAsync_ptsz)    \
-                                                                          Y(cuMemFreeAsync_ptsz)
+// (A list laid out by hand: clang-format 14 never settles on one.)
+// clang-format off
+#define GPU_FUNCTIONS(X, Y) \
+  X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuDeviceGet) X(cuDeviceGetCount) \
+  X(cuDeviceGetUuid) X(cuDeviceTotalMem_v2) X(cuDeviceGetAttribute) X(cuDevicePrimaryCtxRetain) \
+  X(cuDevicePrimaryCtxRelease_v2) X(cuCtxSetCurrent) X(cuCtxSynchronize) X(cuCtxSetLimit) \
+  X(cuCtxDestroy_v2) X(cuMemGetInfo_v2) X(cuMemAlloc_v2) X(cuMemFree_v2) X(cuMemAllocPitch_v2) \
+  X(cuMemAllocManaged) X(cuMemsetD8_v2) X(cuMemcpyDtoH_v2) X(cuMemCreate) X(cuMemRelease) \
+  X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess) X(cuMemAddressReserve) X(cuMemAddressFree) \
+  X(cuMemRetainAllocationHandle) X(cuMemExportToShareableHandle) \
+  X(cuMemImportFromShareableHandle) X(cuMemAllocAsync) X(cuMemFreeAsync) \
+  X(cuMemAllocFromPoolAsync) X(cuMemPoolCreate) X(cuMemPoolDestroy) X(cuMemPoolTrimTo) \
+  X(cuMemPoolGetAttribute) X(cuMemPoolSetAttribute) X(cuDeviceGetDefaultMemPool) \
+  X(cuDeviceGetGraphMemAttribute) X(cuDeviceGraphMemTrim) X(cuArrayCreate_v2) \
+  X(cuArray3DCreate_v2) X(cuArrayDestroy) X(cuArrayGetMemoryRequirements) \
+  X(cuMipmappedArrayCreate) X(cuMipmappedArrayDestroy) X(cuMipmappedArrayGetMemoryRequirements) \
+  X(cuStreamCreate) X(cuStreamDestroy_v2) X(cuStreamSynchronize) X(cuStreamEndCapture) \
+  X(cuGraphCreate) X(cuGraphDestroy) X(cuGraphAddMemAllocNode) X(cuGraphAddEmptyNode) \
+  X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphExecDestroy) X(cuIpcGetMemHandle) \
+  X(cuIpcOpenMemHandle_v2) X(cuIpcCloseMemHandle) X(cuModuleLoadData) X(cuModuleUnload) \
+  X(cuModuleGetFunction) X(cuLaunchKernel) Y(cuStreamBeginCapture_v2) Y(cuGraphAddNode_v2) \
+  Y(cuCtxCreate_v2) Y(cuMemAllocAsync_ptsz) Y(cuMemFreeAsync_ptsz)
 // clang-format on
 
 struct Cuda {
@@ -246,12 +236,12 @@ inline size_t graph_reserved() {
 }
 
 // ---- NVML ----
-// clang-format off: a list, and clang-format 14 never settles on one
-#define GPU_NVML(X)                                                            \
-  X(nvmlInit_v2)                                                               \
-  X(nvmlShutdown) X(nvmlDeviceGetHandleByUUID) X(nvmlDeviceGetMemoryInfo)      \
-      X(nvmlDeviceGetMemoryInfo_v2) X(nvmlDeviceGetComputeRunningProcesses_v3) \
-          X(nvmlDeviceGetCount_v2) X(nvmlDeviceGetHandleByIndex_v2)
+// (A list laid out by hand: clang-format 14 never settles on one.)
+// clang-format off
+#define GPU_NVML(X) \
+  X(nvmlInit_v2) X(nvmlShutdown) X(nvmlDeviceGetHandleByUUID) X(nvmlDeviceGetMemoryInfo) \
+  X(nvmlDeviceGetMemoryInfo_v2) X(nvmlDeviceGetComputeRunningProcesses_v3) \
+  X(nvmlDeviceGetCount_v2) X(nvmlDeviceGetHandleByIndex_v2)
 // clang-format on
 
 struct Nvml {
