@@ -193,8 +193,6 @@ Result<std::vector<CardShare>> resolve(const Request& request, const std::vector
     return Error::infeasible("there is no card of type " + quote(*request.gpu_type) + " here")
         .with_evidence("cards here: " + list_types(cards));
   }
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Card& a, const Card& b) { return a.index < b.index; });
   const CardCount& count = request.gpu->cards;
   if (count.kind == Kind::kAll) return take(*request.gpu, candidates, candidates.size());
   return take(*request.gpu, candidates, count.kind == Kind::kNumber ? count.number : 1);

@@ -50,12 +50,12 @@ Error refused(const Words& words, const std::vector<Card>& cards = kMixed) {
   return shares.ok() ? Error{} : shares.error();
 }
 
-TEST(Resolve, TakesCardsInIndexOrder) {
+TEST(Resolve, TakesCardsInTheOrderGiven) {
   EXPECT_EQ(summary({"8G"}), "0:8G");
   EXPECT_EQ(summary({"2x8G"}), "0:8G 1:8G");
   EXPECT_EQ(summary({"2"}), "0:143771M 1:15G");
   const std::vector<Card> backwards(kMixed.rbegin(), kMixed.rend());
-  EXPECT_EQ(summary({"2x8G"}, backwards), "0:8G 1:8G");
+  EXPECT_EQ(summary({"2x8G"}, backwards), "3:8G 2:8G");
 }
 
 TEST(Resolve, SkipsCardsThatAreTooSmall) { EXPECT_EQ(summary({"2x20G"}), "0:20G 2:20G"); }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The environment that a job sees. Pure: variables in, variables out; everything that is not named
+// here is passed on as it was.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+
+namespace mete::launch {
+
+struct JobEnvironment {
+  std::string job;
+  std::uint32_t attempt = 1;
+  std::string grant_path;  // "": no GPU; then there are no cards and nothing is preloaded
+  struct Card {
+    std::uint32_t index = 0;
+    std::string uuid;
+    Bytes limit;
+  };
+  std::vector<Card> cards;
+  bool visible_by_index = false;     // --visible index
+  std::vector<std::string> preload;  // ours, in order
+  std::string simgpu;                // with METE_SIM: the folder of the simulated drivers
+  std::vector<std::pair<std::string, std::string>> extra;  // --env, before ours
+};
+
+// "NAME=VALUE" lines in, "NAME=VALUE" lines out, in the order in which they stood.
+std::vector<std::string> job_environment(const std::vector<std::string>& current,
+                                         const JobEnvironment& job);
+
+// "K=V" of --env. Variables that the grant decides are refused, since setting them would be
+// ignored.
+Result<std::pair<std::string, std::string>> parse_env(const std::string& text);
+
+// Our libraries go first, but after a sanitizer's runtime, which refuses to run second; what was
+// there stays, once.
+std::string merge_preload(const std::string& current, const std::vector<std::string>& ours);
+
+}  // namespace mete::launch

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// See grant_file.h.
+#include "launch/grant_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace mete::launch {
+
+namespace {
+
+constexpr int kNames = 1000;  // tries for a free name; a pid has at most as many live jobs
+
+Error cannot_make(const std::string& path, int error) {
+  Error why = Error::from_errno(path, error);
+  return Error::io("the grant file cannot be made")
+      .with_evidence(why.message)
+      .with_hint("set METE_STATE_DIR to a folder of your own on a local disk with space");
+}
+
+// Without locks (some network disks) nobody can take a file for a leftover either.
+bool lock_and_still_there(int fd) {
+  int result = 0;
+  do {
+    result = flock(fd, LOCK_EX);
+  } while (result != 0 && errno == EINTR);
+  struct stat info {};
+  return fstat(fd, &info) == 0 && info.st_nlink > 0;
+}
+
+Result<abi::GrantSpec> make_spec(const std::string& job, const std::vector<GrantedCard>& cards) {
+  if (cards.size() > abi::kMaxCards) {
+    return Error::unsupported("a job can have at most " + std::to_string(abi::kMaxCards) + " cards")
+        .with_evidence(std::to_string(cards.size()) + " were asked for");
+  }
+  abi::GrantSpec spec;
+  spec.job = job.c_str();
+  spec.uid = geteuid();
+  spec.card_count = static_cast<std::uint32_t>(cards.size());
+  const seam::UuidBytes boot = boot_id();
+  std::copy(boot.begin(), boot.end(), spec.boot_id);
+  for (std::size_t i = 0; i < cards.size(); ++i) {
+    const std::optional<seam::UuidBytes> uuid = seam::parse_uuid(cards[i].uuid);
+    if (!uuid)
+      return Error::unsupported("a card without a UUID cannot be capped: " +
+                                base::quote(cards[i].uuid));
+    abi::GrantSpec::Card& card = spec.cards[i];
+    std::copy(uuid->begin(), uuid->end(), card.uuid);
+    card.guarantee_bytes = cards[i].guarantee.count();
+    card.limit_bytes = cards[i].limit.count();
+    card.total_bytes = cards[i].total.count();
+    card.context_first_bytes = cards[i].context_first.count();
+    card.context_more_bytes = cards[i].context_more.count();
+  }
+  return spec;
+}
+
+}  // namespace
+
+seam::UuidBytes boot_id() {
+  const Result<std::string> text = base::read_all("/proc/sys/kernel/random/boot_id", 4096);
+  if (!text) return {};
+  return seam::parse_uuid("GPU-" + std::string(base::trim(*text))).value_or(seam::UuidBytes{});
+}
+
+Result<GrantFile> GrantFile::make(const std::string& folder,
+                                  const std::vector<GrantedCard>& cards) {
+  GrantFile file;
+  file.owner_ = getpid();
+  for (int i = 1; !file.lock_; ++i) {
+    file.job_ = "cap-" + std::to_string(file.owner_);
+    if (i > 1) file.job_.append("-").append(std::to_string(i));
+    const std::string path = base::join_path(folder, file.job_ + ".1");
+    file.lock_.reset(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!file.lock_ && (errno != EEXIST || i == kNames)) return cannot_make(path, errno);
+    // Somebody who looks for leftovers may have seen the file before it was locked, and removed it.
+    if (file.lock_ && !lock_and_still_there(file.lock_.get())) file.lock_.reset();
+    if (file.lock_) file.path_ = path;  // from here on the destructor removes it
+  }
+  const Result<abi::GrantSpec> spec = make_spec(file.job_, cards);
+  if (!spec) return spec.error();
+  int error = 0;
+  do {
+    error = posix_fallocate(file.lock_.get(), 0, sizeof(abi::Grant));
+  } while (error == EINTR);
+  if (error != 0) return cannot_make(file.path_, error);
+  void* memory =
+      mmap(nullptr, sizeof(abi::Grant), PROT_READ | PROT_WRITE, MAP_SHARED, file.lock_.get(), 0);
+  if (memory == MAP_FAILED) return cannot_make(file.path_, errno);
+  file.grant_ = static_cast<abi::Grant*>(memory);
+  if (!abi::init_grant(memory, *spec)) return Error::invalid("the grant is out of range");
+  return file;
+}
+
+GrantFile::GrantFile(GrantFile&& other) noexcept
+    : path_(std::exchange(other.path_, {})),
+      job_(std::move(other.job_)),
+      lock_(std::move(other.lock_)),
+      grant_(std::exchange(other.grant_, nullptr)),
+      owner_(other.owner_) {}
+
+GrantFile::~GrantFile() {
+  if (grant_ != nullptr) (void)munmap(grant_, sizeof(abi::Grant));
+  if (!path_.empty() && owner_ == getpid()) (void)unlink(path_.c_str());
+}
+
+}  // namespace mete::launch

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The grant file of one job, made by its launcher and removed by it. Its bytes are in abi/grant.h.
+//
+// The file is fully allocated before anybody maps it (a disk that fills up later cannot kill the
+// job), readable by its owner alone, and never replaces or follows what is there. Its maker holds
+// an flock on it for as long as it lives: that is how others know a leftover (leftovers.h).
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "abi/grant.h"
+#include "base/bytes.h"
+#include "base/fd.h"
+#include "base/result.h"
+#include "seam/driver.h"
+
+namespace mete::launch {
+
+struct GrantedCard {
+  std::uint32_t index = 0;  // as NVML counts, for messages
+  std::string uuid;         // "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
+  Bytes guarantee;
+  Bytes limit;
+  Bytes total;
+  Bytes context_first;
+  Bytes context_more;
+};
+
+class GrantFile {
+ public:
+  // Makes FOLDER/JOB.1 for the first free job name of cap-PID, cap-PID-2, ... io: the disk is full
+  // or read-only; unsupported: more cards than a grant file holds. A failure leaves nothing behind.
+  static Result<GrantFile> make(const std::string& folder, const std::vector<GrantedCard>& cards);
+
+  GrantFile(GrantFile&& other) noexcept;
+  GrantFile& operator=(GrantFile&&) = delete;
+  GrantFile(const GrantFile&) = delete;
+  // Unmaps and removes the file, in the process that made it only: a forked helper must not.
+  ~GrantFile();
+
+  const std::string& path() const { return path_; }
+  const std::string& job() const { return job_; }
+  abi::Grant& grant() const { return *grant_; }
+
+ private:
+  GrantFile() = default;
+
+  std::string path_;
+  std::string job_;
+  Fd lock_;
+  abi::Grant* grant_ = nullptr;
+  pid_t owner_ = 0;
+};
+
+// This boot's id: 16 bytes from /proc/sys/kernel/random/boot_id. All zero where /proc does not say.
+seam::UuidBytes boot_id();
+
+}  // namespace mete::launch

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A child of ours that does what may block or leave things behind in a process (the driver's
+// library opens devices and may hang), so that the launcher itself stays clean. It dies with us: by
+// a signal when we die and by a pipe that closes. It has no terminal, no descriptor but its pipes,
+// and every signal blocked, so that Ctrl-C is not for it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace mete::launch {
+
+class HelperProcess {
+ public:
+  struct Pipes {
+    int alive;  // readable once the launcher is gone
+    int reply;  // what is written here, collect() returns
+  };
+  // Forks and runs `body` in the child, then leaves it by _exit: no destructor of ours runs there.
+  // `name` is what ps shows (15 characters).
+  static Result<HelperProcess> start(const char* name, const std::function<void(Pipes)>& body);
+
+  HelperProcess(HelperProcess&& other) noexcept;
+  HelperProcess& operator=(HelperProcess&&) = delete;
+  HelperProcess(const HelperProcess&) = delete;
+  // Ends the child and reaps it.
+  ~HelperProcess();
+
+  pid_t pid() const { return pid_; }
+
+  // All that the child wrote until it closed its end. busy when it took longer than limit_ms, io
+  // when it died without a word or wrote more than 1 MiB.
+  Result<std::string> collect(int limit_ms);
+
+ private:
+  HelperProcess() = default;
+
+  pid_t pid_ = -1;
+  Fd alive_;
+  Fd reply_;
+};
+
+}  // namespace mete::launch

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// See leftovers.h. A killed launcher's job may live on under its cap, and its next process opens
+// the grant file by the path in its environment: the file must stay for as long as any such process
+// lives.
+#include "launch/leftovers.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "abi/grant.h"
+#include "base/fd.h"
+#include "base/file.h"
+#include "launch/grant_file.h"
+#include "launch/process_tree.h"
+
+namespace mete::launch {
+
+namespace {
+
+enum class Age { kThisBoot, kOtherBoot, kUnknown };
+
+// Also unknown: a file that processes of another pid namespace have used, whose life we cannot see
+// from here.
+Age age_of(int fd) {
+  alignas(8) char raw[sizeof(abi::GrantHeader)];
+  if (pread(fd, raw, sizeof raw, 0) != static_cast<ssize_t>(sizeof raw)) return Age::kThisBoot;
+  const auto* header = reinterpret_cast<const abi::GrantHeader*>(raw);
+  if (!std::equal(abi::kGrantMagic, abi::kGrantMagic + 8, header->magic)) return Age::kThisBoot;
+  const seam::UuidBytes boot = boot_id();
+  if (!std::equal(boot.begin(), boot.end(), header->boot_id)) return Age::kOtherBoot;
+  struct stat mine {};
+  if (stat("/proc/self/ns/pid", &mine) != 0) return Age::kUnknown;
+  for (const abi::Word& seen : header->namespaces) {
+    const std::uint64_t inode = seen.load();
+    if (inode != 0 && inode != mine.st_ino) return Age::kUnknown;
+  }
+  return Age::kThisBoot;
+}
+
+bool contains_variable(const std::string& environment, const std::string& variable) {
+  return environment.starts_with(variable + '\0') ||
+         environment.find('\0' + variable + '\0') != std::string::npos;
+}
+
+bool used_by_somebody(const std::string& path) {
+  constexpr std::size_t kMax = 16 << 20;
+  const std::string variable = "METE_GRANT=" + path;
+  for (const pid_t pid : all_processes()) {
+    const std::string folder = "/proc/" + std::to_string(pid);
+    const Result<std::string> environment = base::read_all(folder + "/environ", kMax);
+    if (environment && contains_variable(*environment, variable)) return true;
+    const Result<std::string> maps = base::read_all(folder + "/maps", kMax);
+    if (maps && maps->find(path + "\n") != std::string::npos) return true;
+  }
+  return false;
+}
+
+bool remove_if_left(const std::string& path) {
+  const Result<Fd> fd = base::open_fd(path, O_RDWR | O_NOFOLLOW);
+  if (!fd || flock(fd->get(), LOCK_EX | LOCK_NB) != 0) return false;
+  const Age age = age_of(fd->get());
+  if (age == Age::kUnknown || (age == Age::kThisBoot && used_by_somebody(path))) return false;
+  // The name could have been removed and made anew since it was opened; the lock is on what we
+  // opened.
+  struct stat opened {};
+  struct stat named {};
+  if (fstat(fd->get(), &opened) != 0 || lstat(path.c_str(), &named) != 0) return false;
+  if (opened.st_ino != named.st_ino || opened.st_dev != named.st_dev) return false;
+  return unlink(path.c_str()) == 0;
+}
+
+}  // namespace
+
+int remove_leftovers(const std::string& folder) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(folder.c_str()), closedir);
+  if (!directory) return 0;
+  while (const dirent* entry = readdir(directory.get()))
+    if (std::string_view(entry->d_name).starts_with("cap-")) names.emplace_back(entry->d_name);
+  int removed = 0;
+  for (const std::string& name : names)
+    if (remove_if_left(base::join_path(folder, name))) ++removed;
+  return removed;
+}
+
+}  // namespace mete::launch

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Grant files whose launcher was killed before it could remove them.
+#pragma once
+
+#include <string>
+
+namespace mete::launch {
+
+// Removes those of FOLDER/cap-*: not locked by a living launcher, and used by nobody: of another
+// boot, or no living process was started with it or has it mapped. In doubt a file stays (it is a
+// megabyte); errors are ignored, since a leftover must not keep a new job from starting. Returns
+// how many were removed.
+int remove_leftovers(const std::string& folder);
+
+}  // namespace mete::launch

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where our own parts are: the libraries to preload and the simulated drivers, found relative to
+// the running program, in the build tree (bin/, lib/, simgpu/) and when installed (bin/,
+// LIBDIR/mete/, LIBDIR/mete/simgpu/). Nothing is loaded here and no environment variable redirects
+// it: what is preloaded into other people's programs is what was shipped with us.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace mete::launch {
+
+struct Parts {
+  // libmete.so first, then its companions (libmete-*.so) by name: the order of LD_PRELOAD. Absolute
+  // paths.
+  std::vector<std::string> preload;
+  // The folder of the simulated libcuda.so.1 and libnvidia-ml.so.1; "" when they are not there.
+  std::string simgpu;
+};
+
+// Parts beside the running program (/proc/self/exe). not_found when libmete.so is missing; invalid
+// when its path cannot be written in LD_PRELOAD, which has no quoting.
+Result<Parts> find_parts();
+// The same for a program in `folder`.
+Result<Parts> find_parts_from(const std::string& folder);
+
+}  // namespace mete::launch

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who descends from whom, by reading /proc. A snapshot: processes come and go while it is taken.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace mete::launch {
+
+// Every living descendant of `root` (zombies are not living), except `without` and what descends
+// from it; parents before their children.
+std::vector<pid_t> descendants(pid_t root, const std::vector<pid_t>& without);
+
+// True while the process is stopped by a signal.
+bool is_stopped(pid_t pid);
+
+// Every process, of this user or not, whose number can be seen.
+std::vector<pid_t> all_processes();
+
+}  // namespace mete::launch

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// See state_dir.h.
+#include "launch/state_dir.h"
+
+#include <limits.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/file.h"
+
+namespace mete::launch {
+
+namespace {
+
+constexpr const char* kHint =
+    "set METE_STATE_DIR to a folder of your own on a local disk with space";
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string home() {
+  if (std::string value = variable("HOME"); !value.empty()) return value;
+  const passwd* entry = getpwuid(geteuid());
+  return entry != nullptr && entry->pw_dir != nullptr ? entry->pw_dir : "";
+}
+
+}  // namespace
+
+Result<std::string> state_dir() {
+  std::string path = variable("METE_STATE_DIR");
+  std::string from = "METE_STATE_DIR";
+  if (path.empty() && !variable("XDG_STATE_HOME").empty()) {
+    path = base::join_path(variable("XDG_STATE_HOME"), "mete");
+    from = "XDG_STATE_HOME";
+  }
+  if (path.empty() && !home().empty()) {
+    path = base::join_path(home(), ".local/state/mete");
+    from = "HOME";
+  }
+  if (path.empty() || path.front() != '/') {
+    return Error::invalid("there is no state folder")
+        .with_evidence(path.empty() ? "METE_STATE_DIR, XDG_STATE_HOME and HOME are not set"
+                                    : from + " is not an absolute path")
+        .with_hint(kHint);
+  }
+  return path;
+}
+
+Result<std::string> make_grants_dir(const std::string& state) {
+  std::string path = base::join_path(state, "grants");
+  if (Result<void> made = base::make_directories(path); !made) {
+    return Error::io("the state folder cannot be used")
+        .with_evidence(made.error().message)
+        .with_hint(kHint);
+  }
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+    return Error::io("the state folder cannot be used")
+        .with_evidence(path + " is not a folder")
+        .with_hint(kHint);
+  }
+  if (info.st_uid != geteuid() || (info.st_mode & 022) != 0) {
+    return Error::io("the state folder cannot be trusted")
+        .with_evidence(path + (info.st_uid != geteuid() ? " belongs to another user"
+                                                        : " is writable by others"))
+        .with_hint(kHint);
+  }
+  // The real path, since others recognise a grant file that is in use by the path in
+  // /proc/PID/maps.
+  char real[PATH_MAX];
+  return realpath(path.c_str(), real) != nullptr ? std::string(real) : path;
+}
+
+}  // namespace mete::launch

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a program as a child in our own terminal and process group and behaves like it: signals that
+// are sent to us reach it, its stops stop us, its exit code is ours. We are a subreaper: whatever
+// it forks and leaves behind becomes our child, and we stay until the last of them is gone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "launch/process_tree.h"
+
+namespace mete::launch {
+
+struct Program {
+  std::vector<std::string> argv;         // argv[0] is looked up in the PATH of `environment`
+  std::vector<std::string> environment;  // "NAME=VALUE"
+  std::string folder;                    // where it starts; "": here
+};
+
+struct Ended {
+  bool started = false;
+  // The program's own code, 128+N after signal N; 126 or 127 when it could not be started, as in
+  // sh.
+  int exit_code = 0;
+  int start_error = 0;  // errno, when not started
+};
+
+// Must be called from the main and only thread; blocks until the last process of the job is gone.
+// `helpers` are children of ours that are no part of the job. Errors are our own failures (fork, no
+// such folder): nothing ran.
+//
+// Signals INT, TERM, HUP, QUIT, USR1, USR2, WINCH, CONT and TSTP that somebody sent to us alone are
+// sent on to the program, or to every process of the job once the program has ended. What the
+// terminal sends (Ctrl-C, Ctrl-Z, Ctrl-\, a resize, a hangup) reaches the whole process group by
+// itself and is not sent twice. A second Ctrl-C within a second sends TERM to every process of the
+// job, a third KILL; pressed slower, each is the program's own business.
+Result<Ended> run_program(const Program& program, const Outsiders& outsiders);
+
+}  // namespace mete::launch
