@@ -33,8 +33,9 @@ class HelperProcess {
 
   pid_t pid() const { return pid_; }
 
-  // All that the child wrote until it closed its end. busy when it took longer than limit_ms, io
-  // when it died without a word or wrote more than 1 MiB.
+  // What the child wrote before its first zero byte. busy when it is silent for limit_ms, io when
+  // it closed its end before, or wrote more than 1 MiB. (Not "until it closes": what the child
+  // starts may hold the pipe open.)
   Result<std::string> collect(int limit_ms);
 
  private:

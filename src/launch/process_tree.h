@@ -9,9 +9,16 @@
 
 namespace mete::launch {
 
-// Every living descendant of `root` (zombies are not living), except `without` and what descends
-// from it; parents before their children.
-std::vector<pid_t> descendants(pid_t root, const std::vector<pid_t>& without);
+// Processes that are nobody's job though they descend from its launcher, and all that descends from
+// them.
+struct Outsiders {
+  std::vector<pid_t> pids;
+  std::string program;  // absolute path of an executable; "": none
+};
+
+// Every living descendant of `root` (zombies are not living) without the outsiders; parents before
+// their children.
+std::vector<pid_t> descendants(pid_t root, const Outsiders& without);
 
 // True while the process is stopped by a signal.
 bool is_stopped(pid_t pid);

@@ -27,8 +27,8 @@ struct Ended {
 };
 
 // Must be called from the main and only thread; blocks until the last process of the job is gone.
-// `helpers` are children of ours that are no part of the job. Errors are our own failures (fork, no
-// such folder): nothing ran.
+// `outsiders` are processes below us that are no part of the job. Errors are our own failures
+// (fork, no such folder): nothing ran.
 //
 // Signals INT, TERM, HUP, QUIT, USR1, USR2, WINCH, CONT and TSTP that somebody sent to us alone are
 // sent on to the program, or to every process of the job once the program has ended. What the
