@@ -72,7 +72,7 @@ exec 9>"$work/input"
 for ((i = 0; i < 600; i++)); do
   grep -q ready=1 "$work/neighbour" && break
   kill -0 "$neighbour" 2>/dev/null || break
-  read -rt 0.1 <> <(:) || true
+  sleep 0.1
 done
 sed 's/^/   | /' "$work/neighbour" "$work/neighbour.err"
 grep -q ready=1 "$work/neighbour" || { echo "   FAIL  the neighbour did not start"; exit 1; }

@@ -16,7 +16,7 @@ for arg in "$@"; do
   esac
 done
 jobs=${METE_TEST_JOBS:-2}
-passed=0 failed=0 stages=()
+passed=0 failed=0 skipped=0 stages=()
 
 # stage NAME COMMAND...: runs it, keeps its time for the table at the end.
 stage() {
@@ -38,7 +38,7 @@ build() {
 
 # tests PRESET LABEL-REGEX must|may: `may`: it is fine if there are none.
 tests() {
-  local preset=$1 label=$2 need=$3 log total bad status=0
+  local preset=$1 label=$2 need=$3 log total bad not_run status=0
   log=build/$preset/ctest-$label.log
   log=${log//|/-}
   ctest --preset "$preset" -L "^($label)$" -j "$jobs" --no-tests=error 2>&1 | tee "$log" | grep -vE '^ *Start |^$|^Test project' || true
@@ -50,7 +50,8 @@ tests() {
   fi
   read -r bad total < <(sed -n 's/.* \([0-9]*\) tests failed out of \([0-9]*\).*/\1 \2/p' "$log")
   [[ -n "${total:-}" ]] || { failed=$((failed + 1)); return 1; }
-  failed=$((failed + bad)) passed=$((passed + total - bad))
+  not_run=$(grep -c '\*\*\*Skipped' "$log" || true)
+  failed=$((failed + bad)) passed=$((passed + total - bad - not_run)) skipped=$((skipped + not_run))
   ((bad == 0)) || status=1
   return "$status"
 }
@@ -108,6 +109,7 @@ fi
 
 printf '\n'
 printf '%s\n' "${stages[@]}" "$(printf '%-28s %5d s' "in all" "$SECONDS")"
+((skipped == 0)) || echo "$skipped skipped (something they need is not installed)"
 ((passed + failed)) || { echo "no tests found: that is a failure"; failed=1; }
 echo "$passed passed, $failed failed"
 ((failed == 0))
