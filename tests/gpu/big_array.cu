@@ -27,10 +27,10 @@ static void row(bool good, const char* what, const char* format, double a, doubl
 int main() {
   const double mib = 1 << 20;
   size_t free0 = 0, total = 0, free1 = 0;
-  const auto begin = std::chrono::steady_clock::now();
   if (cudaMemGetInfo(&free0, &total) != cudaSuccess) return 1;
   touch<<<1, 1>>>((2ull << 30) / PARTS);
   if (cudaDeviceSynchronize() != cudaSuccess) return 1;
+  const auto begin = std::chrono::steady_clock::now();
   double waited = 0;
   do {
     poll(nullptr, 0, 5);
