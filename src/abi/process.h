@@ -107,8 +107,9 @@ inline Self read_self() {
     self.stack = stat.stack;
     self.proc_works = true;
   }
-  struct stat info {};
-  if (::stat("/proc/self/ns/pid", &info) == 0) self.name_space = info.st_ino;
+  struct statx info {};
+  if (statx(AT_FDCWD, "/proc/self/ns/pid", 0, STATX_INO, &info) == 0)
+    self.name_space = info.stx_ino;
   return self;
 }
 

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "meter/budget.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "abi/process.h"
+#include "meter/pool.h"
+#include "meter/share.h"
+
+namespace mete::meter {
+namespace {
+
+constexpr uint64_t kWaitNs = 10'000'000;
+constexpr uint64_t kRecentDeathNs = 1'000'000'000;
+
+abi::Actor me() { return {*process.grant, static_cast<uint32_t>(my_slot())}; }
+
+abi::Word& pending(int card) { return process.grant->slots[my_slot()].cards[card].pending_units; }
+
+void nap(long ns) {
+  const timespec time{0, ns};
+  nanosleep(&time, nullptr);
+}
+
+bool try_once(int card, uint64_t units) {
+  Locked locked(process.lock);
+  return abi::try_take(me(), account_of(card), units);
+}
+
+// Gives back what the dead held and looks again at what NVML saw.
+void reap(int card) {
+  Locked locked(process.lock);
+  abi::reap_all(me(), process.owner);
+  abi::recompute_excess(*process.grant, account_of(card));
+}
+
+// Units that others have reserved for calls still in the driver. Some of them will come back.
+uint64_t others_pending(int card, uint64_t own) {
+  uint64_t sum = 0;
+  for (uint32_t s = 0; s < abi::slot_count(*process.grant); ++s) {
+    abi::Slot& slot = process.grant->slots[s];
+    if (slot.owner.load() != 0 && slot.part.load() == process.part)
+      sum += slot.cards[card].pending_units.load();
+  }
+  return sum > own ? sum - own : 0;
+}
+
+bool take_slowly(int card, uint64_t units, bool may_trim) {
+  reap(card);
+  collect_exports();
+  if (try_once(card, units)) return true;
+  if (may_trim && trim_own(card) && try_once(card, units)) return true;
+  // A neighbour may have reserved more than its call will need. Wait for it only if that could
+  // help.
+  abi::Account& acct = abi::account(*process.grant, account_of(card));
+  const uint64_t start = abi::monotonic_ns();
+  for (;;) {
+    const uint64_t unsettled = others_pending(card, units);
+    if (unsettled == 0) break;
+    const uint64_t total = abi::total_units(*process.grant, account_of(card));
+    if (!abi::fits(acct, total > unsettled ? total - unsettled : 0, units)) break;
+    if (abi::monotonic_ns() - start > kWaitNs) break;
+    nap(50'000);
+    if (try_once(card, units)) return true;
+  }
+  if (try_once(card, units)) return true;
+  acct.refusals.fetch_add(1);
+  return false;
+}
+
+}  // namespace
+
+bool take_if_free(int card, uint64_t units) {
+  if (units > abi::kMaxUnits || my_slot() < 0) return false;
+  pending(card).fetch_add(units);
+  if (try_once(card, units)) return true;
+  pending(card).fetch_sub(units);
+  return false;
+}
+
+bool take(int card, uint64_t units, bool may_trim) {
+  if (my_slot() < 0) return false;
+  if (units > abi::kMaxUnits) {
+    abi::account(*process.grant, account_of(card)).refusals.fetch_add(1);
+    return false;
+  }
+  pending(card).fetch_add(units);
+  if (try_once(card, units)) return true;
+  const int saved = errno;
+  const bool taken = take_slowly(card, units, may_trim);
+  errno = saved;
+  if (!taken) pending(card).fetch_sub(units);
+  return taken;
+}
+
+void settle(int card, uint64_t reserved, uint64_t used) {
+  if (reserved != used) {
+    Locked locked(process.lock);
+    if (reserved > used)
+      abi::give_back(me(), account_of(card), reserved - used);
+    else
+      abi::take_anyway(me(), account_of(card), used - reserved);
+  }
+  pending(card).fetch_sub(reserved);
+}
+
+void charge_anyway(int card, uint64_t units) {
+  if (units == 0 || my_slot() < 0) return;
+  Locked locked(process.lock);
+  abi::take_anyway(me(), account_of(card), units);
+}
+
+void release(int card, uint64_t units) {
+  if (units == 0 || my_slot() < 0) return;
+  Locked locked(process.lock);
+  abi::give_back(me(), account_of(card), units);
+}
+
+uint64_t limit_bytes(int card) {
+  return abi::account(*process.grant, account_of(card)).limit_bytes.load(std::memory_order_relaxed);
+}
+
+uint64_t charged_bytes(int card) {
+  abi::Account& acct = abi::account(*process.grant, account_of(card));
+  return (abi::total_units(*process.grant, account_of(card)) + acct.excess_units.load()) *
+         abi::kUnitBytes;
+}
+
+bool worth_another_try(int* tries) {
+  if (*tries >= 200) return false;
+  const uint64_t died = process.grant->header.last_reap_ns.load();
+  if (died == 0 || abi::monotonic_ns() - died > kRecentDeathNs) return false;
+  ++*tries;
+  const int saved = errno;
+  nap(1'000'000);
+  errno = saved;
+  return true;
+}
+
+void note_unseen(int card, int64_t units) {
+  if (my_slot() >= 0)
+    process.grant->slots[my_slot()].cards[card].unseen_units.fetch_add(
+        static_cast<uint64_t>(units));
+}
+
+void note_borrowed(int card, int64_t units) {
+  if (my_slot() >= 0)
+    process.grant->slots[my_slot()].cards[card].borrowed_units.fetch_add(
+        static_cast<uint64_t>(units));
+}
+
+}  // namespace mete::meter

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Taking from the grant and giving back: what every hook does around its driver call. Quantities in
+// units.
+#pragma once
+
+#include <cstdint>
+
+#include "meter/state.h"
+
+namespace mete::meter {
+
+// Reserves `units` on a card before the driver is asked. When they do not fit, tries what can make
+// room (the dead of the job, this process's idle pool and graph memory if `may_trim`, a neighbour's
+// reservation about to be settled: 10 ms at most), then refuses. The reservation counts as
+// unsettled until settle() or cancel().
+bool take(int card, uint64_t units, bool may_trim = true);
+
+// The same without trying: for a caller that has something else to fall back on.
+bool take_if_free(int card, uint64_t units);
+
+// The driver call of a reservation has returned: `used` of the `reserved` units were really taken
+// (0 on failure, maybe more than reserved when the driver surprised us).
+void settle(int card, uint64_t reserved, uint64_t used);
+
+// Charges what the driver has already taken, and gives back what it has returned.
+void charge_anyway(int card, uint64_t units);
+void release(int card, uint64_t units);
+
+// Bytes of this process's account: the limit, and how much of it is charged (excess included).
+uint64_t limit_bytes(int card);
+uint64_t charged_bytes(int card);
+
+// True if somebody of this job died within the last second: its memory may be on its way back, and
+// a driver that says "out of memory" deserves another try. Sleeps a millisecond; `tries` counts up
+// to 200 ms.
+bool worth_another_try(int* tries);
+
+// Charged, but not part of NVML's figure for this process; or the other way round.
+void note_unseen(int card, int64_t units);
+void note_borrowed(int card, int64_t units);
+
+}  // namespace mete::meter

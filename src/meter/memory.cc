@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuMemAlloc and its kin. Sizes are charged as the driver takes them: above 1 MiB in steps of 2
+// MiB, smaller ones by the slab that the returned pointer lies in, so ten thousand blocks of 512
+// bytes cost the three slabs they fill.
+//
+// A small block may or may not open a new slab, and only the driver knows. One spare slab per
+// process and card is charged beforehand and pays for it; when the spare is used up and cannot be
+// replaced, small requests are refused while there is no room for a slab.
+#include "meter/memory.h"
+
+#include "meter/budget.h"
+#include "meter/pool.h"
+#include "meter/real.h"
+#include "meter/share.h"
+
+namespace mete::meter {
+namespace {
+
+constexpr uint64_t kHuge = 1ull << 46;  // beyond any card: refused before arithmetic can overflow
+
+uint64_t slab_key(CUdeviceptr pointer) { return (pointer & ~(abi::kGranuleBytes - 1)) | 1; }
+
+// ---- own pages: everything above 1 MiB
+// ------------------------------------------------------------------------
+
+template <class Call>
+CUresult allocate_large(const Place& place, uint64_t bytes, CUdeviceptr* out, Call call) {
+  const uint64_t units = abi::units_for(abi::round_to_granule(bytes));
+  if (!take(place.card, units)) return CUDA_ERROR_OUT_OF_MEMORY;
+  uint64_t real_bytes = bytes;
+  CUresult result = call(&real_bytes);
+  for (int tries = 0; result == CUDA_ERROR_OUT_OF_MEMORY && worth_another_try(&tries);)
+    result = call(&real_bytes);
+  if (result != CUDA_SUCCESS) {
+    settle(place.card, units, 0);
+    return result;
+  }
+  const uint64_t used = abi::units_for(abi::round_to_granule(real_bytes));
+  {
+    Locked locked(process.lock);
+    process.blocks.put(*out, Block{used, place.card, Block::kOwn, place.context_id}.pack());
+  }
+  settle(place.card, units, used);
+  return result;
+}
+
+// ---- slabs
+// ----------------------------------------------------------------------------------------------------
+
+// Under the lock: one more block in the slab of `pointer`. True if that slab is new.
+bool enter_slab(CUdeviceptr pointer) {
+  if (TableValue* slab = process.blocks.find(slab_key(pointer))) {
+    ++slab->a;
+    return false;
+  }
+  process.blocks.put(slab_key(pointer), {1, 0});
+  return true;
+}
+
+// Under the lock: one block less. True if the slab is empty now, and gone.
+bool leave_slab(CUdeviceptr pointer) {
+  TableValue* slab = process.blocks.find(slab_key(pointer));
+  if (slab == nullptr || --slab->a > 0) return false;
+  TableValue gone;
+  process.blocks.remove(slab_key(pointer), &gone);
+  return true;
+}
+
+template <class Call>
+CUresult allocate_small(const Place& place, CUdeviceptr* out, Call call) {
+  CardState& state = process.cards[place.card];
+  bool on_spare = false;
+  {
+    Locked locked(process.lock);
+    if (state.spare_slabs > state.small_calls) {
+      ++state.small_calls;
+      on_spare = true;
+    }
+  }
+  if (!on_spare && !take(place.card, abi::kGranuleUnits)) return CUDA_ERROR_OUT_OF_MEMORY;
+  uint64_t real_bytes = 0;
+  CUresult result = call(&real_bytes);
+  for (int tries = 0; result == CUDA_ERROR_OUT_OF_MEMORY && worth_another_try(&tries);)
+    result = call(&real_bytes);
+  bool new_slab = false;
+  bool spare_used = false;
+  {
+    Locked locked(process.lock);
+    if (on_spare) --state.small_calls;
+    if (result == CUDA_SUCCESS) {
+      process.blocks.put(*out, Block{0, place.card, Block::kSmall, place.context_id}.pack());
+      new_slab = enter_slab(*out);
+      if (new_slab && on_spare) {
+        --state.spare_slabs;
+        spare_used = true;
+      }
+    }
+  }
+  if (!on_spare) settle(place.card, abi::kGranuleUnits, new_slab ? abi::kGranuleUnits : 0);
+  if (spare_used && take_if_free(place.card, abi::kGranuleUnits)) {
+    {
+      Locked locked(process.lock);
+      ++state.spare_slabs;
+    }
+    settle(place.card, abi::kGranuleUnits, abi::kGranuleUnits);
+  }
+  return result;
+}
+
+// Gives back a slab that became empty, or keeps it as the spare if that is missing.
+void return_slab(int card) {
+  CardState& state = process.cards[card];
+  {
+    Locked locked(process.lock);
+    if (state.spare_slabs == 0 && state.contexts > 0) {
+      ++state.spare_slabs;
+      return;
+    }
+  }
+  release(card, abi::kGranuleUnits);
+}
+
+// `call(&bytes)` asks the driver and may say how many bytes it really took.
+template <class Call>
+CUresult allocate(uint64_t bytes, CUdeviceptr* out, Call call) {
+  Place place;
+  uint64_t ignored = 0;
+  if (bytes == 0 || out == nullptr || !find_place(&place)) return call(&ignored);
+  if (place.card == kNoCard || bytes > kHuge) return CUDA_ERROR_OUT_OF_MEMORY;
+  return bytes > kSmallBytes ? allocate_large(place, bytes, out, call)
+                             : allocate_small(place, out, call);
+}
+
+// ---- managed memory
+// -------------------------------------------------------------------------------------------
+
+// It may become resident on any card of the job, and NVML does not say where: its whole size is
+// charged on all.
+CUresult allocate_managed(CUdeviceptr* out, size_t bytes, unsigned int flags) {
+  Place place;
+  if (bytes == 0 || out == nullptr || !find_place(&place))
+    return real.cuMemAllocManaged(out, bytes, flags);
+  if (place.card == kNoCard || bytes > kHuge) return CUDA_ERROR_OUT_OF_MEMORY;
+  const uint64_t units = abi::units_for(bytes);  // the driver keeps it in pages of 64 KiB
+  const int cards = static_cast<int>(process.grant->header.card_count);
+  int taken = 0;
+  while (taken < cards && take(taken, units)) ++taken;
+  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  if (taken == cards) result = real.cuMemAllocManaged(out, bytes, flags);
+  if (result == CUDA_SUCCESS) {
+    Locked locked(process.lock);
+    process.blocks.put(*out, Block{units, place.card, Block::kManaged, place.context_id}.pack());
+  }
+  for (int c = 0; c < taken; ++c) {
+    settle(c, units, result == CUDA_SUCCESS ? units : 0);
+    if (result == CUDA_SUCCESS) note_unseen(c, static_cast<int64_t>(units));
+  }
+  return result;
+}
+
+// The driver has let go of a block.
+void give_back_block(CUdeviceptr pointer, const Block& block, bool slab_empty) {
+  switch (block.kind) {
+    case Block::kOwn: {
+      release(block.card, keep_if_exported(pointer, block.card, block.units));
+      break;
+    }
+    case Block::kSmall:
+      if (slab_empty) return_slab(block.card);
+      break;
+    case Block::kManaged:
+      for (uint32_t c = 0; c < process.grant->header.card_count; ++c) {
+        release(static_cast<int>(c), block.units);
+        note_unseen(static_cast<int>(c), -static_cast<int64_t>(block.units));
+      }
+      break;
+  }
+}
+
+// A free always reaches the driver. The entry leaves our table first: once the driver has freed the
+// address, another thread may be given it.
+template <class Call>
+CUresult free_block(CUdeviceptr pointer, Call call) {
+  TableValue value;
+  bool known = false;
+  if (process.attached.load(std::memory_order_acquire) == 1) {
+    Locked locked(process.lock);
+    known = pointer != 0 && process.blocks.remove(pointer, &value);
+  }
+  const CUresult result = call();
+  if (!known) {
+    if (result == CUDA_SUCCESS && pointer != 0) settle_pools_soon();
+    return result;
+  }
+  const Block block = Block::unpack(value);
+  bool slab_empty = false;
+  {
+    Locked locked(process.lock);
+    if (result != CUDA_SUCCESS)
+      process.blocks.put(pointer, value);
+    else if (block.kind == Block::kSmall)
+      slab_empty = leave_slab(pointer);
+  }
+  if (result == CUDA_SUCCESS) give_back_block(pointer, block, slab_empty);
+  return result;
+}
+
+}  // namespace
+
+void forget_blocks_of(uint32_t context_id) {
+  // In batches on the stack: the visitor may not change the table it walks.
+  for (;;) {
+    constexpr int kBatch = 64;
+    uint64_t keys[kBatch];
+    Block blocks[kBatch];
+    bool empty[kBatch];
+    int count = 0;
+    {
+      Locked locked(process.lock);
+      process.blocks.each([&](uint64_t key, TableValue& value) {
+        if ((key & 1) != 0 || count == kBatch) return;
+        const Block block = Block::unpack(value);
+        if (block.context_id != context_id) return;
+        keys[count] = key;
+        blocks[count++] = block;
+      });
+      for (int i = 0; i < count; ++i) {
+        TableValue gone;
+        process.blocks.remove(keys[i], &gone);
+        empty[i] = blocks[i].kind == Block::kSmall && leave_slab(keys[i]);
+      }
+    }
+    for (int i = 0; i < count; ++i) give_back_block(keys[i], blocks[i], empty[i]);
+    if (count < kBatch) return;
+  }
+}
+
+uint64_t units_behind(CUdeviceptr pointer) {
+  Locked locked(process.lock);
+  const TableValue* value = process.blocks.find(pointer);
+  if (value == nullptr) return 0;
+  const Block block = Block::unpack(*value);
+  return block.kind == Block::kSmall ? abi::kGranuleUnits : block.units;
+}
+
+}  // namespace mete::meter
+
+using namespace mete::meter;
+
+extern "C" {
+
+CUresult hook_cuMemAlloc_v2(CUdeviceptr* out, size_t bytes) {
+  return allocate(bytes, out, [&](uint64_t*) { return real.cuMemAlloc_v2(out, bytes); });
+}
+
+// The interface of CUDA 3.1, with 32-bit addresses: still exported, still real memory.
+CUresult hook_cuMemAlloc(CUdeviceptr_v1* out, unsigned int bytes) {
+  CUdeviceptr wide = 0;
+  return allocate(bytes, out == nullptr ? nullptr : &wide, [&](uint64_t*) {
+    const CUresult result = real.cuMemAlloc(out, bytes);
+    if (result == CUDA_SUCCESS) wide = *out;
+    return result;
+  });
+}
+
+CUresult hook_cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width, size_t height,
+                                 unsigned int element) {
+  // Rows are padded to at most 512 bytes; what the driver chose is charged when it is known.
+  const uint64_t row = (static_cast<uint64_t>(width) + 511) / 512 * 512;
+  uint64_t bytes = 0;
+  if (__builtin_mul_overflow(row, static_cast<uint64_t>(height), &bytes)) bytes = ~0ull;
+  return allocate(pitch == nullptr ? 0 : bytes, out, [&](uint64_t* took) {
+    const CUresult result = real.cuMemAllocPitch_v2(out, pitch, width, height, element);
+    if (result == CUDA_SUCCESS) *took = *pitch * height;
+    return result;
+  });
+}
+
+CUresult hook_cuMemAllocPitch(CUdeviceptr_v1* out, unsigned int* pitch, unsigned int width,
+                              unsigned int height, unsigned int element) {
+  const uint64_t bytes = (static_cast<uint64_t>(width) + 511) / 512 * 512 * height;
+  CUdeviceptr wide = 0;
+  return allocate(
+      pitch == nullptr ? 0 : bytes, out == nullptr ? nullptr : &wide, [&](uint64_t* took) {
+        const CUresult result = real.cuMemAllocPitch(out, pitch, width, height, element);
+        if (result == CUDA_SUCCESS) {
+          wide = *out;
+          *took = static_cast<uint64_t>(*pitch) * height;
+        }
+        return result;
+      });
+}
+
+CUresult hook_cuMemAllocManaged(CUdeviceptr* out, size_t bytes, unsigned int flags) {
+  return allocate_managed(out, bytes, flags);
+}
+
+CUresult hook_cuMemFree_v2(CUdeviceptr pointer) {
+  return free_block(pointer, [&] { return real.cuMemFree_v2(pointer); });
+}
+
+CUresult hook_cuMemFree(CUdeviceptr_v1 pointer) {
+  return free_block(pointer, [&] { return real.cuMemFree(pointer); });
+}
+}

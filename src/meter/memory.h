@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks: single allocations by device pointer, and the slabs that small ones share.
+#pragma once
+
+#include <cstdint>
+
+#include "meter/place.h"
+
+namespace mete::meter {
+
+// Requests up to this size share 2 MiB slabs in the driver; larger ones are rounded up to 2 MiB.
+inline constexpr uint64_t kSmallBytes = 1024 * 1024;
+
+// What an entry of Process::blocks says.
+struct Block {
+  enum Kind : uint64_t { kOwn = 0, kSmall = 1, kManaged = 2 };
+  uint64_t units;
+  int card;
+  Kind kind;
+  uint32_t context_id;
+  static Block unpack(TableValue v) {
+    return {v.a >> 16, static_cast<int>(v.a & 0xff), static_cast<Kind>((v.a >> 8) & 0xff),
+            static_cast<uint32_t>(v.b)};
+  }
+  TableValue pack() const {
+    return {units << 16 | static_cast<uint64_t>(kind) << 8 | static_cast<uint64_t>(card),
+            context_id};
+  }
+};
+
+// Everything that lived in a context is gone with it.
+void forget_blocks_of(uint32_t context_id);
+
+// The units that stand behind a device pointer of ours, or 0.
+uint64_t units_behind(CUdeviceptr pointer);
+
+}  // namespace mete::meter

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a call without a device argument lands: the current context and its card. Meeting a context
+// that nobody told us of (made through a private table) charges it at once.
+#pragma once
+
+#include "meter/state.h"
+
+namespace mete::meter {
+
+struct Place {
+  CUcontext context;
+  CUdevice device;
+  int card;
+  uint32_t context_id;
+};
+
+// False when there is no current context, or no driver: the call then goes to the driver, whose
+// error is right.
+bool find_place(Place* place);
+
+}  // namespace mete::meter

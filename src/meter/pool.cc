@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+// Before an allocation one growth step is reserved; after it the pool's RESERVED figure says what
+// was really taken. RESERVED falls inside synchronising calls, so those look at the pools again
+// when a free has happened since.
+//
+// Reading RESERVED is a call into the driver and happens outside the lock. An epoch per pool tells
+// whether another thread settled in between; then the reading is taken again, so that an old one
+// never overwrites a newer one.
+#include "meter/pool.h"
+
+#include "meter/budget.h"
+#include "meter/place.h"
+#include "meter/real.h"
+
+namespace mete::meter {
+namespace {
+
+// What an entry of Process::pools says.
+struct Pool {
+  uint64_t units;
+  int card;
+  uint32_t epoch;
+  static Pool unpack(TableValue v) {
+    return {v.a, static_cast<int>(v.b & 0xff), static_cast<uint32_t>(v.b >> 8)};
+  }
+  TableValue pack() const {
+    return {units, static_cast<uint64_t>(epoch) << 8 | static_cast<uint64_t>(card)};
+  }
+};
+
+uint64_t key_of(CUmemoryPool pool) { return reinterpret_cast<uint64_t>(pool); }
+
+uint64_t attribute(CUmemoryPool pool, CUmemPool_attribute which) {
+  cuuint64_t value = 0;
+  return real.cuMemPoolGetAttribute(pool, which, &value) == CUDA_SUCCESS ? value : 0;
+}
+
+bool known_pool(CUmemoryPool pool, Pool* out) {
+  Locked locked(process.lock);
+  const TableValue* value = process.pools.find(key_of(pool));
+  if (value == nullptr) return false;
+  *out = Pool::unpack(*value);
+  return true;
+}
+
+void remember_pool(CUmemoryPool pool, int card) {
+  Locked locked(process.lock);
+  if (process.pools.find(key_of(pool)) == nullptr)
+    process.pools.put(key_of(pool), Pool{0, card, 0}.pack());
+}
+
+// Charges a pool by what it holds now; `reserved` units were taken beforehand and are settled with
+// it.
+void settle_pool(CUmemoryPool pool, int card, uint64_t reserved) {
+  for (;;) {
+    Pool before{};
+    if (!known_pool(pool, &before)) {
+      settle(card, reserved, 0);
+      return;
+    }
+    const uint64_t held = abi::units_for(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
+    {
+      Locked locked(process.lock);
+      TableValue* value = process.pools.find(key_of(pool));
+      if (value == nullptr) continue;
+      Pool now = Pool::unpack(*value);
+      if (now.epoch != before.epoch) continue;
+      if (held == now.units && reserved == 0) return;
+      if (held != now.units) {
+        ++now.epoch;
+        now.units = held;
+        *value = now.pack();
+      }
+    }
+    // One change of the grant for both: what came or went, and the reservation.
+    if (held >= before.units)
+      settle(card, reserved, held - before.units);
+    else {
+      settle(card, reserved, 0);
+      release(card, before.units - held);
+    }
+    return;
+  }
+}
+
+// The pool that an allocation on `stream` takes from, remembered. nullptr: not one that we charge.
+CUmemoryPool pool_for(CUdevice device, int card) {
+  CUmemoryPool pool = process.cards[card].current_pool;
+  if (pool != nullptr) return pool;
+  if (real.cuDeviceGetMemPool == nullptr || real.cuDeviceGetMemPool(&pool, device) != CUDA_SUCCESS)
+    return nullptr;
+  remember_pool(pool, card);
+  process.cards[card].current_pool = pool;
+  return pool;
+}
+
+bool is_capturing(CUstream stream, bool per_thread) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const auto ask = per_thread ? real.cuStreamIsCapturing_ptsz : real.cuStreamIsCapturing;
+  return ask != nullptr && ask(stream, &status) == CUDA_SUCCESS &&
+         status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+template <class Call>
+CUresult allocate_async(CUmemoryPool pool, int card, size_t bytes, CUdeviceptr* out,
+                        CUstream stream, bool per_thread, Call call) {
+  const uint64_t step = bytes > (1ull << 46) ? abi::kMaxUnits + 1 : step_units(bytes);
+  uint64_t reserved = step;
+  if (!take_if_free(card, step)) {
+    // No room to grow. The pool may have room inside; a captured allocation takes nothing before
+    // its launch.
+    const uint64_t held = attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    const uint64_t used = attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+    if (held >= used && held - used >= bytes)
+      reserved = 0;
+    else if (is_capturing(stream, per_thread))
+      reserved = 0;
+    else if (!take(card, step))
+      return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  Pool before{};
+  known_pool(pool, &before);
+  CUresult result = call();
+  for (int tries = 0;
+       result == CUDA_ERROR_OUT_OF_MEMORY && reserved > 0 && worth_another_try(&tries);)
+    result = call();
+  settle_pool(pool, card, reserved);
+  if (result == CUDA_SUCCESS && reserved == 0 && charged_bytes(card) > limit_bytes(card)) {
+    // The room inside was in pieces and the pool grew past the grant: undo it. What it took
+    // meanwhile lay in the reserve that every process holds back.
+    Pool now{};
+    known_pool(pool, &now);
+    if (now.units > before.units) {
+      const auto undo = per_thread ? real.cuMemFreeAsync_ptsz : real.cuMemFreeAsync;
+      undo(*out, stream);
+      real.cuMemPoolTrimTo(pool, 0);
+      settle_pool(pool, card, 0);
+      process.pools_dirty.store(1, std::memory_order_relaxed);
+      abi::account(*process.grant, account_of(card)).refusals.fetch_add(1);
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+  }
+  return result;
+}
+
+// An allocation from the current pool of the stream's device.
+template <class Call>
+CUresult allocate_from_current(CUdeviceptr* out, size_t bytes, CUstream stream, bool per_thread,
+                               Call call) {
+  Place place;
+  if (bytes == 0 || out == nullptr || !find_place(&place)) return call();
+  const auto get_device = per_thread ? real.cuStreamGetDevice_ptsz : real.cuStreamGetDevice;
+  if (process.device_count > 1 && get_device != nullptr) {
+    CUdevice device = 0;
+    if (get_device(stream, &device) == CUDA_SUCCESS) {
+      place.device = device;
+      place.card = card_of(device);
+    }
+  }
+  if (place.card == kNoCard) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUmemoryPool pool = pool_for(place.device, place.card);
+  if (pool == nullptr) return call();
+  Pool known{};
+  if (!known_pool(pool, &known)) return call();  // on the host, or another process's
+  return allocate_async(pool, known.card, bytes, out, stream, per_thread, call);
+}
+
+template <class Call>
+CUresult allocate_from(CUmemoryPool pool, CUdeviceptr* out, size_t bytes, CUstream stream,
+                       bool per_thread, Call call) {
+  Pool known{};
+  Place place;
+  if (bytes == 0 || out == nullptr || !find_place(&place)) return call();
+  if (!known_pool(pool, &known)) {
+    // A default pool handed out by cuDeviceGetDefaultMemPool is first seen here.
+    for (uint32_t c = 0; c < process.grant->header.card_count; ++c) {
+      CUmemoryPool current = nullptr;
+      if (real.cuDeviceGetDefaultMemPool == nullptr ||
+          real.cuDeviceGetDefaultMemPool(&current, process.device_of_card[c]) != CUDA_SUCCESS ||
+          current != pool)
+        continue;
+      remember_pool(pool, static_cast<int>(c));
+      known.card = static_cast<int>(c);
+      return allocate_async(pool, known.card, bytes, out, stream, per_thread, call);
+    }
+    return call();
+  }
+  return allocate_async(pool, known.card, bytes, out, stream, per_thread, call);
+}
+
+CUresult after_free(CUresult result) {
+  if (result == CUDA_SUCCESS && process.pools_dirty.load(std::memory_order_relaxed) == 0)
+    process.pools_dirty.store(1, std::memory_order_relaxed);
+  return result;
+}
+
+CUresult after_sync(CUresult result) {
+  settle_pools_soon();
+  return result;
+}
+
+void forget_current_pools() {
+  for (CardState& card : process.cards) card.current_pool = nullptr;
+}
+
+}  // namespace
+
+void settle_pools() {
+  if (process.attached.load() != 1) return;
+  process.pools_dirty.store(0, std::memory_order_relaxed);
+  constexpr int kBatch = 256;
+  CUmemoryPool pools[kBatch];
+  int cards[kBatch];
+  int count = 0;
+  {
+    Locked locked(process.lock);
+    process.pools.each([&](uint64_t key, TableValue& value) {
+      if (count == kBatch) return;
+      pools[count] = reinterpret_cast<CUmemoryPool>(key);
+      cards[count++] = Pool::unpack(value).card;
+    });
+  }
+  for (int i = 0; i < count; ++i) settle_pool(pools[i], cards[i], 0);
+}
+
+void settle_pools_soon() {
+  if (process.pools_dirty.load(std::memory_order_relaxed) != 0) settle_pools();
+}
+
+void settle_graph(int card, uint64_t reserved) {
+  CardState& state = process.cards[card];
+  for (;;) {
+    uint32_t epoch = 0;
+    uint64_t before = 0;
+    {
+      Locked locked(process.lock);
+      epoch = state.graph_epoch;
+      before = state.graph_units;
+    }
+    cuuint64_t bytes = 0;
+    if (real.cuDeviceGetGraphMemAttribute(process.device_of_card[card],
+                                          CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
+                                          &bytes) != CUDA_SUCCESS)
+      bytes = before * abi::kUnitBytes;
+    const uint64_t held = abi::units_for(bytes);
+    {
+      Locked locked(process.lock);
+      if (state.graph_epoch != epoch) continue;
+      ++state.graph_epoch;
+      state.graph_units = held;
+    }
+    settle(card, reserved, held >= before ? held - before : 0);
+    if (before > held) release(card, before - held);
+    return;
+  }
+}
+
+bool trim_own(int card) {
+  const uint64_t before = abi::charged_units(*process.grant, static_cast<uint32_t>(my_slot()),
+                                             static_cast<uint32_t>(card));
+  constexpr int kBatch = 64;
+  CUmemoryPool pools[kBatch];
+  int count = 0;
+  {
+    Locked locked(process.lock);
+    process.pools.each([&](uint64_t key, TableValue& value) {
+      const Pool pool = Pool::unpack(value);
+      if (pool.card == card && pool.units > 0 && count < kBatch)
+        pools[count++] = reinterpret_cast<CUmemoryPool>(key);
+    });
+  }
+  for (int i = 0; i < count; ++i) {
+    real.cuMemPoolTrimTo(pools[i], 0);
+    settle_pool(pools[i], card, 0);
+  }
+  if (process.cards[card].graph_units > 0) {
+    real.cuDeviceGraphMemTrim(process.device_of_card[card]);
+    settle_graph(card, 0);
+  }
+  return abi::charged_units(*process.grant, static_cast<uint32_t>(my_slot()),
+                            static_cast<uint32_t>(card)) < before;
+}
+
+}  // namespace mete::meter
+
+using namespace mete::meter;
+
+extern "C" {
+
+CUresult hook_cuMemAllocAsync(CUdeviceptr* out, size_t bytes, CUstream stream) {
+  return allocate_from_current(out, bytes, stream, false,
+                               [&] { return real.cuMemAllocAsync(out, bytes, stream); });
+}
+CUresult hook_cuMemAllocAsync_ptsz(CUdeviceptr* out, size_t bytes, CUstream stream) {
+  return allocate_from_current(out, bytes, stream, true,
+                               [&] { return real.cuMemAllocAsync_ptsz(out, bytes, stream); });
+}
+CUresult hook_cuMemAllocFromPoolAsync(CUdeviceptr* out, size_t bytes, CUmemoryPool pool,
+                                      CUstream stream) {
+  return allocate_from(pool, out, bytes, stream, false,
+                       [&] { return real.cuMemAllocFromPoolAsync(out, bytes, pool, stream); });
+}
+CUresult hook_cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* out, size_t bytes, CUmemoryPool pool,
+                                           CUstream stream) {
+  return allocate_from(pool, out, bytes, stream, true,
+                       [&] { return real.cuMemAllocFromPoolAsync_ptsz(out, bytes, pool, stream); });
+}
+
+CUresult hook_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
+  return after_free(real.cuMemFreeAsync(pointer, stream));
+}
+CUresult hook_cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
+  return after_free(real.cuMemFreeAsync_ptsz(pointer, stream));
+}
+
+CUresult hook_cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props) {
+  const CUresult result = real.cuMemPoolCreate(out, props);
+  // A pool on the host or of managed memory is not the card's.
+  if (result == CUDA_SUCCESS && attach() && props->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+      props->allocType == CU_MEM_ALLOCATION_TYPE_PINNED) {
+    const int card = card_of(props->location.id);
+    if (card != kNoCard) remember_pool(*out, card);
+  }
+  return result;
+}
+
+CUresult hook_cuMemPoolDestroy(CUmemoryPool pool) {
+  TableValue value;
+  bool known = false;
+  if (process.attached.load() == 1) {
+    Locked locked(process.lock);
+    known = process.pools.remove(key_of(pool), &value);
+    forget_current_pools();
+  }
+  const CUresult result = real.cuMemPoolDestroy(pool);
+  if (!known) return result;
+  if (result == CUDA_SUCCESS) {
+    release(Pool::unpack(value).card, Pool::unpack(value).units);
+  } else {
+    Locked locked(process.lock);
+    process.pools.put(key_of(pool), value);
+  }
+  return result;
+}
+
+CUresult hook_cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
+  const CUresult result = real.cuMemPoolTrimTo(pool, keep);
+  if (result == CUDA_SUCCESS) settle_pools();
+  return result;
+}
+
+CUresult hook_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void* value) {
+  const CUresult result = real.cuMemPoolSetAttribute(pool, which, value);
+  if (result == CUDA_SUCCESS) settle_pools();
+  return result;
+}
+
+CUresult hook_cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
+  const CUresult result = real.cuDeviceSetMemPool(device, pool);
+  forget_current_pools();
+  return result;
+}
+
+CUresult hook_cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type,
+                              CUmemoryPool pool) {
+  const CUresult result = real.cuMemSetMemPool(location, type, pool);
+  forget_current_pools();
+  return result;
+}
+
+CUresult hook_cuStreamSynchronize(CUstream stream) {
+  return after_sync(real.cuStreamSynchronize(stream));
+}
+CUresult hook_cuStreamSynchronize_ptsz(CUstream stream) {
+  return after_sync(real.cuStreamSynchronize_ptsz(stream));
+}
+CUresult hook_cuEventSynchronize(CUevent event) {
+  return after_sync(real.cuEventSynchronize(event));
+}
+CUresult hook_cuCtxSynchronize() { return after_sync(real.cuCtxSynchronize()); }
+CUresult hook_cuCtxSynchronize_v2(CUcontext context) {
+  return after_sync(real.cuCtxSynchronize_v2(context));
+}
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stream-ordered pools and graph memory: charged by what they hold (RESERVED), not by what is in
+// use.
+#pragma once
+
+#include "meter/state.h"
+
+namespace mete::meter {
+
+// Both grow in steps of 32 MiB.
+inline constexpr uint64_t kStepBytes = 32ull << 20;
+constexpr uint64_t step_units(uint64_t bytes) {
+  return abi::units_for((bytes + kStepBytes - 1) / kStepBytes * kStepBytes);
+}
+
+// Looks at what every pool of this process holds now and charges or gives back the difference.
+void settle_pools();
+// The same if a free may have changed it. Cheap otherwise.
+void settle_pools_soon();
+
+// Charges the graph memory of a card by what the driver holds now. `reserved` units were taken for
+// it before.
+void settle_graph(int card, uint64_t reserved);
+
+// Gives the card back what this process's own pools and graphs hold without using. True if anything
+// came back.
+bool trim_own(int card);
+
+}  // namespace mete::meter

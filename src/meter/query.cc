@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a program is told about its card, and which function it is handed: the size is the grant,
+// free is what it can really have. Look-ups are answered by the driver first; what comes back is
+// recognised by its address.
+#include "meter/query.h"
+
+#include "abi/process.h"
+#include "meter/budget.h"
+#include "meter/place.h"
+#include "meter/real.h"
+
+namespace mete::meter {
+namespace {
+
+constexpr uint64_t kFreshNs = 1'500'000'000;  // the sampler publishes several times a second
+
+// The card's free memory as published, if that is recent.
+bool published_free(int card, uint64_t* bytes) {
+  const abi::GrantCard& granted = process.grant->header.cards[card];
+  const uint64_t at = granted.published_ns.load(std::memory_order_relaxed);
+  if (at == 0) return false;
+  const uint64_t now = abi::monotonic_ns();
+  if (now > at && now - at > kFreshNs) return false;
+  *bytes = granted.free_bytes.load(std::memory_order_relaxed);
+  return true;
+}
+
+}  // namespace
+
+uint64_t free_bytes(int card, uint64_t card_free) {
+  const uint64_t limit = limit_bytes(card);
+  const uint64_t charged = charged_bytes(card);
+  const uint64_t left = limit > charged ? limit - charged : 0;
+  return left < card_free ? left : card_free;
+}
+
+namespace {
+
+// The driver's own answer is needed when nobody publishes, and for every odd case: no context, null
+// pointers.
+CUresult ask_driver(size_t* free, size_t* total, const Place& place) {
+  const CUresult result = real.cuMemGetInfo_v2(free, total);
+  if (result != CUDA_SUCCESS) return result;
+  if (total != nullptr) *total = limit_bytes(place.card);
+  if (free != nullptr) *free = free_bytes(place.card, *free);
+  return result;
+}
+
+CUresult get_info(size_t* free, size_t* total) {
+  Place place;
+  if (!find_place(&place)) return real.cuMemGetInfo_v2(free, total);
+  if (place.card == kNoCard) {
+    const CUresult result = real.cuMemGetInfo_v2(free, total);
+    if (result == CUDA_SUCCESS && free != nullptr) *free = 0;
+    return result;
+  }
+  uint64_t card_free = 0;
+  if (free == nullptr || total == nullptr || !published_free(place.card, &card_free))
+    return ask_driver(free, total, place);
+  *total = limit_bytes(place.card);
+  *free = free_bytes(place.card, card_free);
+  return CUDA_SUCCESS;
+}
+
+// The functions that a program asks for by name. `out` holds what the driver answered.
+void substitute(void** out) {
+  if (out == nullptr || *out == nullptr) return;
+  if (void* hook = hook_for(*out)) *out = hook;
+}
+
+unsigned int narrow(size_t bytes) {
+  return bytes > 0xffffffffu ? 0xffffffffu : static_cast<unsigned int>(bytes);
+}
+
+}  // namespace
+}  // namespace mete::meter
+
+using namespace mete::meter;
+
+extern "C" {
+
+CUresult hook_cuMemGetInfo_v2(size_t* free, size_t* total) { return get_info(free, total); }
+
+CUresult hook_cuMemGetInfo(unsigned int* free, unsigned int* total) {
+  size_t wide_free = 0;
+  size_t wide_total = 0;
+  const CUresult result = real.cuMemGetInfo(free, total);
+  if (result != CUDA_SUCCESS || get_info(&wide_free, &wide_total) != CUDA_SUCCESS) return result;
+  if (free != nullptr) *free = narrow(wide_free);
+  if (total != nullptr) *total = narrow(wide_total);
+  return result;
+}
+
+CUresult hook_cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
+  const CUresult result = real.cuDeviceTotalMem_v2(bytes, device);
+  if (result == CUDA_SUCCESS && attach()) {
+    const int card = card_of(device);
+    *bytes = card == kNoCard ? 0 : limit_bytes(card);
+  }
+  return result;
+}
+
+CUresult hook_cuDeviceTotalMem(unsigned int* bytes, CUdevice device) {
+  const CUresult result = real.cuDeviceTotalMem(bytes, device);
+  if (result == CUDA_SUCCESS && attach()) {
+    const int card = card_of(device);
+    *bytes = card == kNoCard ? 0 : narrow(limit_bytes(card));
+  }
+  return result;
+}
+
+CUresult hook_cuGetProcAddress(const char* name, void** out, int version, cuuint64_t flags) {
+  const CUresult result = real.cuGetProcAddress(name, out, version, flags);
+  if (result == CUDA_SUCCESS) substitute(out);
+  return result;
+}
+
+CUresult hook_cuGetProcAddress_v2(const char* name, void** out, int version, cuuint64_t flags,
+                                  CUdriverProcAddressQueryResult* status) {
+  const CUresult result = real.cuGetProcAddress_v2(name, out, version, flags, status);
+  if (result == CUDA_SUCCESS) substitute(out);
+  return result;
+}
+}

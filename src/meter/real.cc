@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finding and loading the real drivers, and the look-up tables that derive from hooks.def.
+//
+// Our SONAME is libcuda.so.1, so asking ld.so for that name would give ourselves. The same places
+// are searched in its order instead: LD_LIBRARY_PATH as it was when the process started (dlinfo
+// tells), the cache, the default directories; the file is then opened by its path, RTLD_LOCAL.
+#include "meter/real.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "meter/lock.h"
+#include "meter/state.h"
+
+// Bound to the versions that every glibc since 2.17 has (until 2.34 in libdl.so.2, which we name as
+// needed): built on a new machine, the library still loads on an old one.
+#if defined(__x86_64__)
+#define METE_OLD "GLIBC_2.2.5"
+#define METE_OLD_DLINFO "GLIBC_2.3.3"
+#elif defined(__aarch64__)
+#define METE_OLD "GLIBC_2.17"
+#define METE_OLD_DLINFO "GLIBC_2.17"
+#endif
+__asm__(".symver dlopen,dlopen@" METE_OLD);
+__asm__(".symver dlclose,dlclose@" METE_OLD);
+__asm__(".symver dlsym,dlsym@" METE_OLD);
+__asm__(".symver dladdr,dladdr@" METE_OLD);
+__asm__(".symver dlinfo,dlinfo@" METE_OLD_DLINFO);
+
+namespace mete::meter {
+
+constinit Real real = {};
+constinit RealNvml real_nvml = {};
+
+}  // namespace mete::meter
+
+// The handlers, under the names that hooks.def gives them.
+extern "C" {
+#define HOOK(name, why) decltype(name) hook_##name;
+#define CALL(name)
+#define NVML_HOOK(name) decltype(name) hook_##name;
+#define NVML_CALL(name)
+#include "meter/hooks.def"
+#undef HOOK
+#undef CALL
+#undef NVML_HOOK
+#undef NVML_CALL
+extern void* mete_cuda_targets[];
+extern void* mete_nvml_targets[];
+void* mete_resolve(void** slot);
+}
+
+namespace mete::meter {
+namespace {
+
+constexpr const char* kCudaNames[] = {
+#define CUDA_SYMBOL(name) #name,
+#include "abi/cuda_symbols.def"
+#undef CUDA_SYMBOL
+};
+constexpr const char* kNvmlNames[] = {
+#define NVML_SYMBOL(name) #name,
+#include "abi/nvml_symbols.def"
+#undef NVML_SYMBOL
+};
+constexpr size_t kCudaCount = sizeof(kCudaNames) / sizeof(kCudaNames[0]);
+constexpr size_t kNvmlCount = sizeof(kNvmlNames) / sizeof(kNvmlNames[0]);
+
+struct HookRow {
+  const char* name;
+  void* hook;
+  void** real;  // where the driver's function is kept
+};
+
+template <class Function>
+void* as_pointer(Function* function) {
+  return reinterpret_cast<void*>(function);
+}
+
+const HookRow* cuda_rows(size_t* count) {
+  static const HookRow rows[] = {
+#define HOOK(name, why) {#name, as_pointer(&hook_##name), reinterpret_cast<void**>(&real.name)},
+#define CALL(name) {#name, nullptr, reinterpret_cast<void**>(&real.name)},
+#define NVML_HOOK(name)
+#define NVML_CALL(name)
+#include "meter/hooks.def"
+#undef HOOK
+#undef CALL
+#undef NVML_HOOK
+#undef NVML_CALL
+  };
+  *count = sizeof(rows) / sizeof(rows[0]);
+  return rows;
+}
+
+const HookRow* nvml_rows(size_t* count) {
+  static const HookRow rows[] = {
+#define HOOK(name, why)
+#define CALL(name)
+#define NVML_HOOK(name) \
+  {#name, as_pointer(&hook_##name), reinterpret_cast<void**>(&real_nvml.name)},
+#define NVML_CALL(name) {#name, nullptr, reinterpret_cast<void**>(&real_nvml.name)},
+#include "meter/hooks.def"
+#undef HOOK
+#undef CALL
+#undef NVML_HOOK
+#undef NVML_CALL
+  };
+  *count = sizeof(rows) / sizeof(rows[0]);
+  return rows;
+}
+
+// Answers for names that lead nowhere: no driver on this machine, or one that lacks the function.
+CUresult no_driver() { return CUDA_ERROR_NO_DEVICE; }
+CUresult no_function() { return CUDA_ERROR_NOT_FOUND; }
+nvmlReturn_t no_nvml() { return NVML_ERROR_LIBRARY_NOT_FOUND; }
+nvmlReturn_t no_nvml_function() { return NVML_ERROR_FUNCTION_NOT_FOUND; }
+
+// ---- finding the file
+// ---------------------------------------------------------------------------------------
+
+// True if the path names a library other than this one.
+bool is_another_library(const char* path) {
+  constexpr unsigned kWanted = STATX_TYPE | STATX_INO;
+  struct statx theirs {};
+  if (statx(AT_FDCWD, path, 0, kWanted, &theirs) != 0 || !S_ISREG(theirs.stx_mode)) return false;
+  Dl_info info{};
+  struct statx ours {};
+  if (dladdr(as_pointer(&load_cuda), &info) == 0 ||
+      statx(AT_FDCWD, info.dli_fname, 0, kWanted, &ours) != 0)
+    return true;
+  return theirs.stx_dev_major != ours.stx_dev_major || theirs.stx_dev_minor != ours.stx_dev_minor ||
+         theirs.stx_ino != ours.stx_ino;
+}
+
+bool join(char* out, size_t size, const char* folder, const char* name) {
+  const size_t a = strlen(folder);
+  const size_t b = strlen(name);
+  if (a == 0 || a + b + 2 > size) return false;
+  memcpy(out, folder, a);
+  out[a] = '/';
+  memcpy(out + a + 1, name, b + 1);
+  return true;
+}
+
+// One library of ld.so's cache, format "glibc-ld.so.cache1.1".
+struct CacheEntry {
+  int32_t flags;
+  uint32_t key;
+  uint32_t value;
+  uint32_t os_version;
+  uint64_t hwcap;
+};
+struct CacheHeader {
+  char magic[17];
+  char version[3];
+  uint32_t count;
+  uint32_t string_bytes;
+  uint8_t flags;
+  uint8_t padding[3];
+  uint32_t extension;
+  uint32_t unused[3];
+};
+static_assert(sizeof(CacheHeader) == 48 && sizeof(CacheEntry) == 24);
+
+// Bits of an entry's flags that say "ELF for glibc 2 on this machine".
+#if defined(__x86_64__)
+constexpr int32_t kCacheFlags = 0x0303;
+#elif defined(__aarch64__)
+constexpr int32_t kCacheFlags = 0x0a03;
+#endif
+
+bool find_in_cache(const char* name, char* out, size_t size) {
+  const int fd = open("/etc/ld.so.cache", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  struct statx info {};
+  void* memory = MAP_FAILED;
+  if (statx(fd, "", AT_EMPTY_PATH, STATX_SIZE, &info) == 0 && info.stx_size > sizeof(CacheHeader))
+    memory = mmap(nullptr, info.stx_size, PROT_READ, MAP_PRIVATE, fd, 0);
+  close(fd);
+  if (memory == MAP_FAILED) return false;
+  const size_t bytes = info.stx_size;
+  const auto* base = static_cast<const char*>(memory);
+  const auto* header = reinterpret_cast<const CacheHeader*>(base);
+  bool found = false;
+  if (memcmp(header->magic, "glibc-ld.so.cache", 17) == 0 &&
+      memcmp(header->version, "1.1", 3) == 0 &&
+      header->count < (bytes - sizeof(CacheHeader)) / sizeof(CacheEntry)) {
+    const auto* entries = reinterpret_cast<const CacheEntry*>(base + sizeof(CacheHeader));
+    for (uint32_t i = 0; i < header->count && !found; ++i) {
+      const CacheEntry& entry = entries[i];
+      if ((entry.flags & 0xffff) != kCacheFlags || entry.key >= bytes || entry.value >= bytes)
+        continue;
+      if (strncmp(base + entry.key, name, bytes - entry.key) != 0) continue;
+      const size_t length = strnlen(base + entry.value, bytes - entry.value);
+      if (length == 0 || length >= size || entry.value + length >= bytes) continue;
+      memcpy(out, base + entry.value, length + 1);
+      found = is_another_library(out);
+    }
+  }
+  munmap(memory, bytes);
+  return found;
+}
+
+// The search path of ld.so for this process: first those of LD_LIBRARY_PATH, on `defaults` the
+// built-in ones.
+bool find_in_search_path(const char* name, bool defaults, char* out, size_t size) {
+  Dl_info self{};
+  if (dladdr(as_pointer(&load_cuda), &self) == 0) return false;
+  void* handle = dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  if (handle == nullptr) return false;
+  bool found = false;
+  Dl_serinfo need{};
+  if (dlinfo(handle, RTLD_DI_SERINFOSIZE, &need) == 0) {
+    const size_t bytes = (need.dls_size + 4095) & ~size_t{4095};
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory != MAP_FAILED) {
+      auto* info = static_cast<Dl_serinfo*>(memory);
+      info->dls_size = need.dls_size;
+      info->dls_cnt = need.dls_cnt;
+      if (dlinfo(handle, RTLD_DI_SERINFO, info) == 0) {
+        constexpr unsigned kFromEnvironment = 0x02;  // LA_SER_LIBPATH
+        for (unsigned i = 0; i < info->dls_cnt && !found; ++i) {
+          const Dl_serpath& entry = info->dls_serpath[i];
+          if (((entry.dls_flags & kFromEnvironment) == 0) != defaults) continue;
+          found = join(out, size, entry.dls_name, name) && is_another_library(out);
+        }
+      }
+      munmap(memory, bytes);
+    }
+  }
+  dlclose(handle);
+  return found;
+}
+
+bool find_library(const char* name, char* out, size_t size) {
+  return find_in_search_path(name, false, out, size) || find_in_cache(name, out, size) ||
+         find_in_search_path(name, true, out, size);
+}
+
+// ---- loading
+// ------------------------------------------------------------------------------------------------
+
+constinit std::atomic<int> cuda_state{0};  // 0 not tried, 1 loaded, 2 not there
+constinit std::atomic<int> nvml_state{0};
+
+// The driver's pointers of the functions that we hook: open addressing, filled once before
+// cuda_state says so.
+constexpr size_t kHookSlots = 512;
+struct HookSlot {
+  void* driver;
+  void* hook;
+};
+constinit HookSlot hook_slots[kHookSlots] = {};
+
+size_t hook_home(void* driver) {
+  return (reinterpret_cast<uintptr_t>(driver) * 0x9e3779b97f4a7c15ull >> 32) % kHookSlots;
+}
+
+void remember_hook(void* driver, void* hook) {
+  size_t at = hook_home(driver);
+  while (hook_slots[at].driver != nullptr && hook_slots[at].driver != driver)
+    at = (at + 1) % kHookSlots;
+  if (hook_slots[at].driver == nullptr) hook_slots[at] = {driver, hook};
+}
+
+void fill_targets(void** targets, const char* const* names, size_t count, void* library,
+                  void* missing, const HookRow* rows, size_t row_count) {
+  for (size_t i = 0; i < count; ++i) {
+    void* target = library != nullptr ? dlsym(library, names[i]) : nullptr;
+    if (target == nullptr)
+      target = missing;
+    else
+      for (size_t r = 0; r < row_count; ++r)
+        if (rows[r].hook != nullptr && strcmp(rows[r].name, names[i]) == 0) target = rows[r].hook;
+    __atomic_store_n(&targets[i], target, __ATOMIC_RELEASE);
+  }
+}
+
+void* open_library(const char* name) {
+  char path[4096];
+  if (!find_library(name, path, sizeof(path))) return nullptr;
+  return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+}  // namespace
+
+bool load_cuda() {
+  const int seen = cuda_state.load(std::memory_order_acquire);
+  if (seen != 0) return seen == 1;
+  const int saved = errno;
+  empty_in_children();
+  {
+    Locked locked(process.load_lock);
+    if (cuda_state.load() == 0) {
+      void* library = open_library("libcuda.so.1");
+      size_t row_count = 0;
+      const HookRow* rows = cuda_rows(&row_count);
+      for (size_t r = 0; library != nullptr && r < row_count; ++r) {
+        *rows[r].real = dlsym(library, rows[r].name);
+        if (*rows[r].real != nullptr && rows[r].hook != nullptr)
+          remember_hook(*rows[r].real, rows[r].hook);
+      }
+      fill_targets(mete_cuda_targets, kCudaNames, kCudaCount, library,
+                   library != nullptr ? as_pointer(&no_function) : as_pointer(&no_driver), rows,
+                   row_count);
+      cuda_state.store(library != nullptr ? 1 : 2, std::memory_order_release);
+    }
+  }
+  errno = saved;
+  return cuda_state.load() == 1;
+}
+
+bool load_nvml() {
+  const int seen = nvml_state.load(std::memory_order_acquire);
+  if (seen != 0) return seen == 1;
+  const int saved = errno;
+  empty_in_children();
+  {
+    Locked locked(process.load_lock);
+    if (nvml_state.load() == 0) {
+      void* library = open_library("libnvidia-ml.so.1");
+      size_t row_count = 0;
+      const HookRow* rows = nvml_rows(&row_count);
+      for (size_t r = 0; library != nullptr && r < row_count; ++r)
+        *rows[r].real = dlsym(library, rows[r].name);
+      fill_targets(mete_nvml_targets, kNvmlNames, kNvmlCount, library,
+                   library != nullptr ? as_pointer(&no_nvml_function) : as_pointer(&no_nvml), rows,
+                   row_count);
+      nvml_state.store(library != nullptr ? 1 : 2, std::memory_order_release);
+    }
+  }
+  errno = saved;
+  return nvml_state.load() == 1;
+}
+
+void* hook_for(void* driver_function) {
+  for (size_t at = hook_home(driver_function); hook_slots[at].driver != nullptr;
+       at = (at + 1) % kHookSlots)
+    if (hook_slots[at].driver == driver_function) return hook_slots[at].hook;
+  return nullptr;
+}
+
+}  // namespace mete::meter
+
+// Called by forward.S for the first use of an exported name.
+void* mete_resolve(void** slot) {
+  using namespace mete::meter;
+  if (slot >= mete_nvml_targets && slot < mete_nvml_targets + kNvmlCount)
+    load_nvml();
+  else
+    load_cuda();
+  return __atomic_load_n(slot, __ATOMIC_ACQUIRE);
+}

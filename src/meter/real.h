@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The real drivers behind us: found where ld.so would have found them, loaded once, called by
+// pointer.
+#pragma once
+
+#include <cstddef>
+
+#include "abi/cuda_api.h"
+#include "abi/nvml_api.h"
+
+namespace mete::meter {
+
+// One member for each entry of hooks.def. A function that this driver lacks is nullptr.
+struct Real {
+#define HOOK(name, why) decltype(&::name) name;
+#define CALL(name) decltype(&::name) name;
+#define NVML_HOOK(name)
+#define NVML_CALL(name)
+#include "meter/hooks.def"
+#undef HOOK
+#undef CALL
+#undef NVML_HOOK
+#undef NVML_CALL
+};
+
+struct RealNvml {
+#define HOOK(name, why)
+#define CALL(name)
+#define NVML_HOOK(name) decltype(&::name) name;
+#define NVML_CALL(name) decltype(&::name) name;
+#include "meter/hooks.def"
+#undef HOOK
+#undef CALL
+#undef NVML_HOOK
+#undef NVML_CALL
+};
+
+extern Real real;
+extern RealNvml real_nvml;
+
+// Loads libcuda (or NVML) on first use; safe from any thread and after fork. False when there is
+// none.
+bool load_cuda();
+bool load_nvml();
+
+// Our hook for the driver's own function, or nullptr when it is not one of those we answer.
+void* hook_for(void* driver_function);
+
+}  // namespace mete::meter

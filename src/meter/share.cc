@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "meter/share.h"
+
+#include "abi/process.h"
+#include "meter/budget.h"
+#include "meter/memory.h"
+#include "meter/place.h"
+#include "meter/real.h"
+
+namespace mete::meter {
+namespace {
+
+TableValue pack(int index, int card, uint64_t units) {
+  return {static_cast<uint64_t>(index + 1), units << 8 | static_cast<uint64_t>(card)};
+}
+int index_of(TableValue v) { return static_cast<int>(v.a) - 1; }
+int card_in(TableValue v) { return static_cast<int>(v.b & 0xff); }
+uint64_t units_in(TableValue v) { return v.b >> 8; }
+
+abi::Export& entry_of(int index) { return process.grant->exports[index]; }
+
+bool still_mine(int index) {
+  return entry_of(index).owner.load() == process.owner &&
+         abi::ExportWord::unpack(entry_of(index).state.load()).slot ==
+             static_cast<uint32_t>(my_slot());
+}
+
+}  // namespace
+
+uint64_t bytes_key(const void* handle, size_t bytes) { return abi::fnv1a(handle, bytes) | 1; }
+
+uint64_t descriptor_key(int card, uint64_t units) {
+  const uint64_t words[2] = {static_cast<uint64_t>(card), units};
+  return abi::fnv1a(words, sizeof(words)) & ~1ull;  // even: never a hash of a handle's bytes
+}
+
+void note_export(uint64_t name, int card, uint64_t units, uint64_t key) {
+  if (my_slot() < 0 || units == 0) return;
+  {
+    Locked locked(process.lock);
+    if (process.exports.find(name) != nullptr) return;
+  }
+  const int index = abi::add_export(*process.grant, static_cast<uint32_t>(my_slot()), process.owner,
+                                    static_cast<uint32_t>(card), units, key);
+  if (index < 0) return;
+  Locked locked(process.lock);
+  process.exports.put(name, pack(index, card, units));
+}
+
+uint64_t keep_if_exported(uint64_t name, int card, uint64_t units) {
+  (void)card;
+  TableValue value;
+  {
+    Locked locked(process.lock);
+    if (process.exports.size() == 0 || !process.exports.remove(name, &value)) return units;
+  }
+  abi::Export& entry = entry_of(index_of(value));
+  if (!still_mine(index_of(value))) return units;
+  if (abi::opened_by_living(*process.grant, entry, process.owner)) {
+    abi::ExportWord state = abi::ExportWord::unpack(entry.state.load());
+    state.kind = abi::ExportWord::kFreedByOwner;
+    entry.state.store(state.pack());
+    return units > units_in(value) ? units - units_in(value) : 0;
+  }
+  abi::free_export(*process.grant, static_cast<uint32_t>(index_of(value)));
+  return units;
+}
+
+bool collect_exports() {
+  bool any = false;
+  for (uint32_t i = 0; i < abi::kMaxExports; ++i) {
+    abi::Export& entry = process.grant->exports[i];
+    const abi::ExportWord state = abi::ExportWord::unpack(entry.state.load());
+    if (state.kind != abi::ExportWord::kFreedByOwner || entry.owner.load() != process.owner)
+      continue;
+    if (abi::opened_by_living(*process.grant, entry, process.owner)) continue;
+    abi::free_export(*process.grant, i);
+    release(static_cast<int>(state.card), state.units);
+    any = true;
+  }
+  return any;
+}
+
+bool note_import(uint64_t name, int card, uint64_t units, uint64_t key) {
+  if (my_slot() < 0) return false;
+  const int index = abi::open_export(*process.grant, static_cast<uint32_t>(my_slot()), key);
+  if (index < 0) {
+    if (!take(card, units)) return false;
+    settle(card, units, units);
+  } else {
+    note_borrowed(card, static_cast<int64_t>(units));
+  }
+  Locked locked(process.lock);
+  process.imports.put(name, pack(index, card, units));
+  return true;
+}
+
+void drop_import(uint64_t name) {
+  TableValue value;
+  {
+    Locked locked(process.lock);
+    if (process.imports.size() == 0 || !process.imports.remove(name, &value)) return;
+  }
+  if (index_of(value) < 0) {
+    release(card_in(value), units_in(value));
+  } else {
+    note_borrowed(card_in(value), -static_cast<int64_t>(units_in(value)));
+    abi::close_export(*process.grant, static_cast<uint32_t>(my_slot()),
+                      static_cast<uint32_t>(index_of(value)));
+  }
+}
+
+namespace {
+
+template <class Open>
+CUresult open_ipc(CUdeviceptr* out, const CUipcMemHandle& handle, Open open) {
+  Place place;
+  const CUresult result = open();
+  if (result != CUDA_SUCCESS || !find_place(&place) || place.card == kNoCard) return result;
+  CUdeviceptr base = 0;
+  size_t bytes = 0;
+  if (real.cuMemGetAddressRange_v2(&base, &bytes, *out) != CUDA_SUCCESS) return result;
+  const uint64_t units = abi::units_for(abi::round_to_granule(bytes));
+  if (note_import(*out, place.card, units, bytes_key(&handle, sizeof(handle)))) return result;
+  real.cuIpcCloseMemHandle(*out);
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+}  // namespace
+}  // namespace mete::meter
+
+using namespace mete::meter;
+namespace abi = mete::abi;
+
+extern "C" {
+
+CUresult hook_cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
+  const CUresult result = real.cuIpcGetMemHandle(handle, pointer);
+  Place place;
+  if (result != CUDA_SUCCESS || !find_place(&place) || place.card == kNoCard) return result;
+  CUdeviceptr base = pointer;
+  size_t bytes = 0;
+  real.cuMemGetAddressRange_v2(&base, &bytes, pointer);
+  note_export(base, place.card, units_behind(base), bytes_key(handle, sizeof(*handle)));
+  return result;
+}
+
+CUresult hook_cuIpcOpenMemHandle(CUdeviceptr* out, CUipcMemHandle handle, unsigned int flags) {
+  return open_ipc(out, handle, [&] { return real.cuIpcOpenMemHandle(out, handle, flags); });
+}
+CUresult hook_cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle handle, unsigned int flags) {
+  return open_ipc(out, handle, [&] { return real.cuIpcOpenMemHandle_v2(out, handle, flags); });
+}
+
+CUresult hook_cuIpcCloseMemHandle(CUdeviceptr pointer) {
+  const CUresult result = real.cuIpcCloseMemHandle(pointer);
+  if (result == CUDA_SUCCESS && process.attached.load() == 1) drop_import(pointer);
+  return result;
+}
+
+// Single pointers out of a shared pool. The pool's owner is charged for all that the pool holds.
+CUresult hook_cuMemPoolExportPointer(CUmemPoolPtrExportData* data, CUdeviceptr pointer) {
+  const CUresult result = real.cuMemPoolExportPointer(data, pointer);
+  Place place;
+  if (result != CUDA_SUCCESS || !find_place(&place) || place.card == kNoCard) return result;
+  CUdeviceptr base = pointer;
+  size_t bytes = 0;
+  real.cuMemGetAddressRange_v2(&base, &bytes, pointer);
+  note_export(pointer, place.card, abi::units_for(bytes), bytes_key(data, sizeof(*data)));
+  return result;
+}
+
+CUresult hook_cuMemPoolImportPointer(CUdeviceptr* out, CUmemoryPool pool,
+                                     CUmemPoolPtrExportData* data) {
+  const CUresult result = real.cuMemPoolImportPointer(out, pool, data);
+  Place place;
+  if (result != CUDA_SUCCESS || !find_place(&place) || place.card == kNoCard) return result;
+  CUdeviceptr base = *out;
+  size_t bytes = 0;
+  real.cuMemGetAddressRange_v2(&base, &bytes, *out);
+  if (note_import(*out, place.card, abi::units_for(bytes), bytes_key(data, sizeof(*data))))
+    return result;
+  real.cuMemFree_v2(*out);
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+}

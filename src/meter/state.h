@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the meter knows in this process: its grant, its slot, its cards, its tables.
+//
+// All of it lies in pages that the kernel wipes in a forked child (MADV_WIPEONFORK): a child starts
+// with nothing, claims a slot of its own when it first takes memory, and can never free or hold
+// what is its parent's. The real drivers' pointers (real.h) stay valid across fork and lie
+// elsewhere.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "abi/account.h"
+#include "abi/cuda_types.h"
+#include "abi/grant.h"
+#include "meter/lock.h"
+#include "meter/table.h"
+
+namespace mete::meter {
+
+inline constexpr int kNoCard = -1;
+inline constexpr int kMaxDevices = 64;  // ordinals that this process may see
+inline constexpr int kMaxContexts = 256;
+
+// A context that costs memory: made by a call that we saw, or met as the current one.
+struct Context {
+  CUcontext handle;
+  CUcontext green;  // the green context that this handle is a view of, or nullptr
+  uint32_t id;      // never used twice, unlike handles
+  int card;
+  uint64_t units;    // its cost, reserve included when it was the first on the card
+  size_t stack_max;  // bytes per thread that have been paid for
+  size_t heap_max;
+  size_t fifo_max;
+};
+
+// What this process holds on one card besides single blocks.
+struct CardState {
+  uint32_t contexts;
+  int spare_slabs;            // slabs charged and not in use, for the next small block: 0 or 1
+  int small_calls;            // small allocations now inside the driver that count on the spare
+  CUmemoryPool current_pool;  // cached; nullptr = ask the driver
+  uint64_t graph_units;       // charged for graph memory
+  uint32_t graph_epoch;
+};
+
+struct alignas(4096) Process {
+  Lock load_lock;             // around loading the drivers
+  Lock attach_lock;           // around attaching to the grant; taken before `lock`
+  Lock lock;                  // tables and slot; the innermost
+  std::atomic<int> attached;  // 0 not tried, 1 attached, 2 refused
+  abi::Grant* grant;
+  uint64_t owner;
+  std::atomic<int> slot;  // index + 1; 0 = none yet
+  uint32_t part;
+  std::atomic<int> mapped;  // the ordinals are mapped to cards
+  int device_count;
+  int card_of_device[kMaxDevices];
+  CUdevice device_of_card[abi::kMaxCards];
+
+  CardState cards[abi::kMaxCards];
+  Context contexts[kMaxContexts];
+  int context_count;
+  uint32_t last_context_id;
+
+  Table blocks;    // device pointer → {units | card | kind, context id}; slab keys have bit 0 set
+  Table handles;   // VMM handle → {units | card, references | mappings}
+  Table mappings;  // address → {handle, bytes}
+  Table pools;     // pool → {charged units, card | epoch}
+  Table execs;     // executable graph with memory nodes → {bytes, card}
+  Table arrays;    // array or mipmap → {units, card}
+  Table imports;   // address or handle from another process → {export index + 1, units | card}
+  Table exports;   // address or handle that we gave to others → {export index + 1, units | card}
+  std::atomic<uint64_t> execs_with_memory;
+  std::atomic<uint32_t> pools_dirty;  // a free whose effect on RESERVED nobody has looked at yet
+};
+
+extern Process process;
+
+// Makes the state above vanish in forked children. Before the first lock in it is taken.
+void empty_in_children();
+
+// Opens the grant of this process, once. False: there is none that we can trust, and CUDA is
+// refused.
+bool attach();
+
+// The card of an ordinal, or kNoCard when the grant has no such card.
+int card_of(CUdevice device);
+
+// The slot of this process, claimed on first use. -1 when the grant has none left.
+int my_slot();
+
+inline abi::AccountId account_of(int card) { return {process.part, static_cast<uint32_t>(card)}; }
+
+}  // namespace mete::meter
