@@ -66,6 +66,9 @@ Result<Parts> find_parts_from(const std::string& folder) {
     parts.preload.push_back(meter);
     for (std::string& path : companions(layout.library)) parts.preload.push_back(std::move(path));
     if (readable(join_path(layout.simgpu, "libcuda.so.1"))) parts.simgpu = layout.simgpu;
+    for (const std::string& path : {join_path(folder, "mete-probe"),
+                                    join_path(prefix, METE_INSTALL_LIBEXECDIR "/mete/mete-probe")})
+      if (parts.probe.empty() && access(path.c_str(), X_OK) == 0) parts.probe = path;
     return parts;
   }
   return Error::not_found("libmete.so is missing: nothing would be capped")

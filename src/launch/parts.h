@@ -18,6 +18,8 @@ struct Parts {
   std::vector<std::string> preload;
   // The folder of the simulated libcuda.so.1 and libnvidia-ml.so.1; "" when they are not there.
   std::string simgpu;
+  // The program that measures what a context costs; "" when it is not there.
+  std::string probe;
 };
 
 // Parts beside the running program (/proc/self/exe). not_found when libmete.so is missing; invalid

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The helper process of a capped job that asks NVML and writes what it says into the grant file.
+// The meter itself never calls NVML. Without it the cap still holds; only what the driver takes
+// unasked is then seen late.
+#pragma once
+
+#include <string>
+
+#include "abi/grant.h"
+#include "base/result.h"
+#include "launch/helper_process.h"
+
+namespace mete::cli {
+
+// `grant` must stay mapped (shared) while the helper lives. `nvml` is the library to open.
+Result<launch::HelperProcess> start_sampler(abi::Grant& grant, const std::string& nvml);
+
+}  // namespace mete::cli

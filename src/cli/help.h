@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Help texts, made from the table of verbs.
+#pragma once
+
+#include <string>
+
+#include "cli/verbs.h"
+
+namespace mete::cli {
+
+inline constexpr OptionSpec kHelpOption{"--help", "", "show this", "-h"};
+
+// What `mete` alone prints: a screen at most.
+std::string overview();
+// What `mete VERB --help` prints: examples first.
+std::string verb_help(const Verb& verb);
+
+}  // namespace mete::cli

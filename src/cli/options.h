@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words after a verb: a table of options in, values and what follows them out. The same table
+// makes --help and the shells' completions. Why not a library: the command of `mete cap` must reach
+// the program untouched, so where our own options end is decided here anyway, and errors have one
+// shape.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace mete::cli {
+
+struct OptionSpec {
+  std::string_view name;             // "--gpu"
+  std::string_view value = {};       // "SHARE": takes a value of that kind; "": a flag
+  std::string_view help = {};        // one line or more, broken at '\n'
+  std::string_view short_name = {};  // "-o"
+  bool repeats = false;
+  // Understood, and refused with these words as evidence; not shown in --help.
+  std::string_view not_built = {};
+};
+
+// What may follow the options.
+enum class Rest {
+  kNothing,
+  kWords,    // plain words, options between them
+  kCommand,  // the first word ends our options: the rest is a command. A first "--" is dropped.
+};
+
+class Parsed {
+ public:
+  bool has(std::string_view name) const { return find(name) != nullptr; }
+  // The value of an option, or nullptr when it was not given.
+  const std::string* find(std::string_view name) const;
+  std::vector<std::string> all(std::string_view name) const;
+
+  std::vector<std::pair<std::string_view, std::string>> options;  // by long name, as written
+  std::vector<std::string> rest;
+};
+
+// "--name value", "--name=value", "-o value", "-ovalue". An unknown option names the nearest; an
+// option given twice, a missing value and a value for a flag are errors: nothing is guessed.
+Result<Parsed> parse_options(std::span<const OptionSpec> specs,
+                             const std::vector<std::string>& args, Rest rest);
+
+}  // namespace mete::cli

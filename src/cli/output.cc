@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// See output.h.
+#include "cli/output.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/text.h"
+#include "cli/json.h"
+
+namespace mete::cli {
+
+namespace {
+
+bool colour_on_stderr() {
+  const char* no_colour = std::getenv("NO_COLOR");
+  if (no_colour != nullptr && *no_colour != '\0') return false;
+  const char* terminal = std::getenv("TERM");
+  if (terminal == nullptr || std::string_view(terminal) == "dumb") return false;
+  return isatty(STDERR_FILENO) == 1;
+}
+
+// In one write, so that lines of several processes do not mix.
+void write_line(std::FILE* file, std::string text) {
+  text += '\n';
+  (void)std::fwrite(text.data(), 1, text.size(), file);
+  (void)std::fflush(file);
+}
+
+}  // namespace
+
+int exit_code_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalid:
+    case ErrorCode::kUnsupported:
+      return kExitUsage;
+    case ErrorCode::kInfeasible:
+      return kExitInfeasible;
+    case ErrorCode::kBusy:
+    case ErrorCode::kExhausted:
+      return kExitNoRoom;
+    case ErrorCode::kDenied:
+      return kExitDenied;
+    case ErrorCode::kNotFound:
+    case ErrorCode::kIo:
+    case ErrorCode::kCorrupt:
+      return kExitFailed;
+  }
+  return kExitFailed;
+}
+
+void Output::data(std::string_view text) const { write_line(stdout, std::string(text)); }
+
+void Output::say(std::string_view text) const { write_line(stderr, "mete: " + std::string(text)); }
+
+void Output::say_json(std::string_view text) const { write_line(stderr, std::string(text)); }
+
+int Output::fail(const Error& error, int exit_code) const {
+  if (json()) {
+    JsonObject object;
+    object.text("code", base::to_string(error.code)).text("message", error.message);
+    if (!error.evidence.empty()) object.text("evidence", error.evidence);
+    if (!error.hint.empty()) object.text("hint", error.hint);
+    object.number("exit", static_cast<std::uint64_t>(exit_code));
+    say_json(JsonObject().raw("error", object.str()).str());
+    return exit_code;
+  }
+  const bool colour = colour_on_stderr();
+  std::string text = colour ? "\033[1;31merror:\033[0m " : "error: ";
+  text += error.message;
+  if (!error.evidence.empty()) text += "\n  " + error.evidence;
+  if (!error.hint.empty()) text += (colour ? "\n\033[1mhint:\033[0m " : "\nhint: ") + error.hint;
+  write_line(stderr, text);
+  return exit_code;
+}
+
+Result<Format> parse_format(std::string_view text) {
+  if (text == "text") return Format::kText;
+  if (text == "json") return Format::kJson;
+  return Error::invalid("-o " + base::quote(text) + ": there is no such format")
+      .with_hint("write -o json or -o text");
+}
+
+std::string timestamp() {
+  timespec now{};
+  (void)clock_gettime(CLOCK_REALTIME, &now);
+  tm utc{};
+  (void)gmtime_r(&now.tv_sec, &utc);
+  char day[32];
+  const std::size_t length = strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &utc);
+  char whole[48];
+  const int printed = std::snprintf(whole, sizeof whole, "%.*s.%03ldZ", static_cast<int>(length),
+                                    day, now.tv_nsec / 1'000'000);
+  return std::string(whole, static_cast<std::size_t>(printed));
+}
+
+}  // namespace mete::cli

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is said to people and to programs: data to stdout, talk to stderr, errors in one shape, exit
+// codes from one table. Colour only on a terminal, never with NO_COLOR.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace mete::cli {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitUsage = 64;
+inline constexpr int kExitBadFile = 65;
+inline constexpr int kExitInfeasible = 69;
+inline constexpr int kExitNoRoom = 75;
+inline constexpr int kExitDenied = 77;
+inline constexpr int kExitFailed = 125;
+inline constexpr int kExitCannotRun = 126;
+inline constexpr int kExitNotFound = 127;
+
+// invalid and unsupported 64, infeasible 69, busy and exhausted 75, denied 77, everything else 125.
+int exit_code_of(ErrorCode code);
+
+enum class Format { kText, kJson };
+
+class Output {
+ public:
+  explicit Output(Format format) : format_(format) {}
+
+  bool json() const { return format_ == Format::kJson; }
+
+  // A document or a table, to stdout; a newline is added.
+  void data(std::string_view text) const;
+  // One line of talk to stderr: "mete: ...".
+  void say(std::string_view text) const;
+  // A line to stderr as it is (JSON).
+  void say_json(std::string_view text) const;
+  // Prints the error to stderr and returns its exit code.
+  //   error: --gpu 200G can never fit here
+  //     the largest card is card 0 (H200, 140.4 GiB)
+  //   hint: --gpu 143770M would fit
+  int fail(const Error& error) const { return fail(error, exit_code_of(error.code)); }
+  int fail(const Error& error, int exit_code) const;
+
+ private:
+  Format format_;
+};
+
+// Value of -o: "text" or "json".
+Result<Format> parse_format(std::string_view text);
+
+// Now, as documents say it: "2026-11-15T05:50:43.123Z".
+std::string timestamp();
+
+}  // namespace mete::cli

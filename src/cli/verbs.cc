@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// See verbs.h.
+#include "cli/verbs.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+
+namespace mete::cli {
+
+namespace {
+
+struct Planned {
+  std::string_view names;  // separated by spaces
+  std::string_view comes_with;
+};
+
+// The verbs that the design names and that are not built yet. Refusing them by name is kinder than
+// "unknown".
+constexpr std::array<Planned, 4> kPlanned{{
+    {"run submit ps top logs attach wait cancel explain show hold release requeue priority cards "
+     "drain "
+     "undrain quota reserve stats advise daemon events config report doctor demo sweep",
+     "it comes with the daemon, meted"},
+    {"service", "it comes with services"},
+    {"park unpark", "it comes with parking"},
+    {"place where simulate", "it comes with placement"},
+}};
+
+const Planned* find_planned(std::string_view name) {
+  for (const Planned& planned : kPlanned) {
+    const std::vector<std::string_view> names = base::split(planned.names, ' ');
+    if (std::find(names.begin(), names.end(), name) != names.end()) return &planned;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const std::vector<const Verb*>& verbs() {
+  static const std::vector<const Verb*> kVerbs{
+      &kCapVerb,
+#ifdef METE_HAVE_SELFTEST
+      &kSelftestVerb,
+#endif
+      &kVersionVerb,  &kCompletionVerb, &kHelpVerb,
+  };
+  return kVerbs;
+}
+
+const Verb* find_verb(std::string_view name) {
+  for (const Verb* verb : verbs())
+    if (verb->name == name) return verb;
+  return nullptr;
+}
+
+Error no_such_verb(std::string_view name) {
+  if (const Planned* planned = find_planned(name); planned != nullptr) {
+    return Error::unsupported("mete " + std::string(name) + " is not built yet")
+        .with_evidence(std::string(planned->comes_with))
+        .with_hint("mete cap --gpu 8G -- command runs a program under a memory cap today");
+  }
+  std::vector<std::string_view> names;
+  for (const Verb* verb : verbs()) names.push_back(verb->name);
+  const std::string_view near = base::nearest(name, names);
+  return Error::invalid("there is no verb " + base::quote(name))
+      .with_hint(near.empty() ? "mete help lists the verbs"
+                              : "did you mean mete " + std::string(near) + "?");
+}
+
+}  // namespace mete::cli

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What mete can do: one Verb per file of this folder, listed in verbs.cc. A Verb says how it is
+// used, so that help, man pages' tests and completions read the same table, and holds the function
+// that does it.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "cli/options.h"
+#include "cli/output.h"
+
+namespace mete::cli {
+
+struct Verb {
+  std::string_view name;
+  std::string_view summary;   // a few words for the list of verbs
+  std::string_view usage;     // "mete cap --gpu SHARE [options] [--] command [argument...]"
+  std::string_view examples;  // lines, shown first by --help
+  std::string_view about;     // lines
+  std::span<const OptionSpec> options;  // without -h, which every verb has
+  Rest rest;
+  int (*run)(const Parsed& parsed, const Output& output);
+  std::vector<std::string_view> words = {};  // for completion: what may follow
+};
+
+extern const Verb kCapVerb;
+extern const Verb kCompletionVerb;
+extern const Verb kHelpVerb;
+extern const Verb kSelftestVerb;  // src/cli/selftest.cc
+extern const Verb kVersionVerb;
+
+const std::vector<const Verb*>& verbs();
+// nullptr when there is none.
+const Verb* find_verb(std::string_view name);
+
+// Why a name that is no verb is refused: planned and not built, or unknown, with the nearest verb.
+Error no_such_verb(std::string_view name);
+
+// -o FORMAT, for verbs that print documents.
+inline constexpr OptionSpec kOutputOption{"--output", "FORMAT",
+                                          "print as text or json (default: text)", "-o"};
+
+}  // namespace mete::cli

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// `mete version`: which mete this is, and which grant files it makes.
+#include <array>
+
+#include "abi/grant.h"
+#include "cli/json.h"
+#include "cli/verbs.h"
+
+namespace mete::cli {
+
+namespace {
+
+constexpr std::array<OptionSpec, 1> kOptions{kOutputOption};
+
+int run_version(const Parsed&, const Output& output) {
+  const std::string grant_abi =
+      std::to_string(abi::kGrantMajor) + "." + std::to_string(abi::kGrantMinor);
+  if (output.json()) {
+    output.data(JsonObject()
+                    .text("schema", "mete.version/1")
+                    .text("at", timestamp())
+                    .text("version", METE_VERSION)
+                    .text("grant_abi", grant_abi)
+                    .str());
+  } else {
+    output.data("mete " METE_VERSION " (grant files " + grant_abi + ")");
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+const Verb kVersionVerb{
+    "version",
+    "say which version this is",
+    "mete version [-o json]",
+    "mete version -o json",
+    "",
+    kOptions,
+    Rest::kNothing,
+    run_version,
+};
+
+}  // namespace mete::cli
