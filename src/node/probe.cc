@@ -56,8 +56,9 @@ bool mps_is_active(const std::string& pipe_directory) {
 }
 
 Result<ContextCost> measure_context_cost(const ProbeRequest& request, seam::Clock& clock) {
-  if (!is_one_word(request.key.uuid) || !is_one_word(request.key.driver))
-    return Error::invalid("a probe needs a card and a driver version");
+  if (!is_one_word(request.key.uuid) || !is_one_word(request.key.type) ||
+      !is_one_word(request.key.driver))
+    return Error::invalid("a probe needs a card, its type and a driver version");
   Result<ChildAnswer> answer =
       run_child({request.program,
                  {"--card", request.key.uuid, "--cuda", request.cuda, "--nvml", request.nvml},

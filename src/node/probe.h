@@ -23,6 +23,7 @@ struct ContextCost {
 // What a measurement is good for.
 struct ContextKey {
   std::string uuid;    // of the card
+  std::string type;    // "H200": simulated cards of different machines may share a UUID
   std::string driver;  // "580.159.04"
   bool mps = false;    // an MPS server answers: contexts live there then
   bool operator==(const ContextKey&) const = default;

@@ -22,15 +22,16 @@ Result<std::vector<CacheEntry>> parse_cache(std::string_view text) {
   std::vector<CacheEntry> entries;
   for (const std::string_view line : std::vector(lines.begin() + 1, lines.end() - 1)) {
     const std::vector<std::string_view> words = base::split(line, ' ');
-    if (words.size() != 5 || words[0].empty() || words[1].empty() ||
-        (words[2] != "mps" && words[2] != "plain"))
+    if (words.size() != 6 || words[0].empty() || words[1].empty() || words[2].empty() ||
+        (words[3] != "mps" && words[3] != "plain"))
       return Error::corrupt("a cache of context costs with the line " + base::quote(line));
-    const Result<std::uint64_t> first = base::parse_uint(words[3]),
-                                more = base::parse_uint(words[4]);
+    const Result<std::uint64_t> first = base::parse_uint(words[4]),
+                                more = base::parse_uint(words[5]);
     if (!first || !more || *first == 0)
       return Error::corrupt("a cache of context costs with the line " + base::quote(line));
-    entries.push_back({{std::string(words[0]), std::string(words[1]), words[2] == "mps"},
-                       {Bytes::from_bytes(*first), Bytes::from_bytes(*more)}});
+    entries.push_back(
+        {{std::string(words[0]), std::string(words[1]), std::string(words[2]), words[3] == "mps"},
+         {Bytes::from_bytes(*first), Bytes::from_bytes(*more)}});
   }
   return entries;
 }
@@ -38,8 +39,8 @@ Result<std::vector<CacheEntry>> parse_cache(std::string_view text) {
 std::string format_cache(const std::vector<CacheEntry>& entries) {
   std::string text = std::string(kHead) + "\n";
   for (const CacheEntry& entry : entries)
-    text += entry.key.uuid + " " + entry.key.driver + (entry.key.mps ? " mps " : " plain ") +
-            std::to_string(entry.cost.first.count()) + " " +
+    text += entry.key.uuid + " " + entry.key.type + " " + entry.key.driver +
+            (entry.key.mps ? " mps " : " plain ") + std::to_string(entry.cost.first.count()) + " " +
             std::to_string(entry.cost.more.count()) + "\n";
   return text;
 }

@@ -32,8 +32,9 @@ TEST(ProbeLine, RefusesEverythingElse) {
 }
 
 TEST(ProbeCache, ReadsWhatItWrites) {
-  const std::vector<CacheEntry> entries = {{{kCard, "580.1", false}, kCost},
-                                           {{kCard, "580.1", true}, {kCost.more, kCost.first}}};
+  const std::vector<CacheEntry> entries = {
+      {{kCard, "H200", "580.1", false}, kCost},
+      {{kCard, "H200", "580.1", true}, {kCost.more, kCost.first}}};
   const Result<std::vector<CacheEntry>> back = parse_cache(format_cache(entries));
   ASSERT_TRUE(back);
   ASSERT_EQ(back->size(), 2u);
@@ -43,7 +44,7 @@ TEST(ProbeCache, ReadsWhatItWrites) {
 }
 
 TEST(ProbeCache, RefusesACutOrForeignFile) {
-  const std::string good = format_cache({{{kCard, "580.1", false}, kCost}});
+  const std::string good = format_cache({{{kCard, "H200", "580.1", false}, kCost}});
   for (const std::string& text :
        {std::string(), std::string("\n"), std::string("mete-context-cost 2\n"), good + "more\n",
         good.substr(0, good.size() - 1), good.substr(0, good.size() - 5), good + "\n"})
@@ -57,7 +58,7 @@ class ContextCostTest : public testing::Test {
     char name[] = "/tmp/mete-probe-test-XXXXXX";
     ASSERT_NE(mkdtemp(name), nullptr);
     folder_ = name;
-    request_.key = {kCard, "580.159.04", false};
+    request_.key = {kCard, "H200", "580.159.04", false};
     request_.program = folder_ + "/probe";
     request_.cache = folder_ + "/state/context-cost";
     request_.environment = {"PATH=/usr/bin:/bin", "LD_PRELOAD=/no/such/library.so",
@@ -92,6 +93,9 @@ TEST_F(ContextCostTest, IsMeasuredOncePerKey) {
   request_.key.mps = false;
   ASSERT_TRUE(ask());
   EXPECT_EQ(runs(), 2u) << "the other key is still known";
+  request_.key.type = "A100";
+  ASSERT_TRUE(ask());
+  EXPECT_EQ(runs(), 3u) << "a simulated machine may give the same UUID to another card";
 }
 
 TEST_F(ContextCostTest, ACorruptCacheIsMeasuredOver) {
