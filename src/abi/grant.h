@@ -139,10 +139,12 @@ struct GrantHeader {
   uint32_t export_count;
   uint64_t header_check;  // FNV-1a of the fixed fields above and of each card's fixed fields
   Word last_reap_ns;      // CLOCK_MONOTONIC when a dead process's bytes were last given back
-  Word escapes;           // processes of the job seen by NVML that have no slot
+  Word escapes;           // processes of the job ever seen by NVML without a slot of their own
   Word slot_high;         // no slot at or above this was ever claimed: bounds every scan
   Word namespaces[kMaxNamespaces];
-  uint8_t unused[1792];
+  Word escape_pid;  // the last of those, and the most it held
+  Word escape_bytes;
+  uint8_t unused[1776];
   GrantCard cards[kMaxCards];
 };
 static_assert(sizeof(GrantHeader) == 4096);
@@ -159,7 +161,8 @@ struct Account {
   Word
       excess_units;  // what NVML sees beyond the charges; recomputed from the slots, never added to
   Word refusals;
-  uint8_t unused[24];
+  Word escaped_units;  // held by processes of the job that have no meter
+  uint8_t unused[16];
 };
 static_assert(sizeof(Account) == 64);
 
@@ -169,10 +172,12 @@ struct SlotCard {
   Word pending_units;  // reserved for a driver call that has not returned; a hint for those who are
                        // refused
   Word nvml_bytes;     // what NVML last said this process holds
+  Word excess_units;   // how far that is beyond the charge, seen twice in a row; written by the
+                       // sampler alone
   Word unseen_units;   // charged, but not in NVML's figure (managed memory)
   Word borrowed_units;  // in NVML's figure, but charged to another process (imports)
 };
-static_assert(sizeof(SlotCard) == 48);
+static_assert(sizeof(SlotCard) == 56);
 
 struct Slot {
   Word owner;  // OwnerWord
@@ -184,7 +189,7 @@ struct Slot {
   uint8_t unused[24];
   SlotCard cards[kMaxCards];
 };
-static_assert(sizeof(Slot) == 832);
+static_assert(sizeof(Slot) == 960);
 
 // Memory that a process made available to others. Its owner stays charged while anybody who opened
 // it lives.
@@ -225,7 +230,7 @@ struct Grant {
 static_assert(offsetof(Grant, accounts) == 4096);
 static_assert(offsetof(Grant, exports) == 4096 + 65536);
 static_assert(offsetof(Grant, slots) == 4096 + 65536 + 49152);
-static_assert(sizeof(Grant) == 4096 + 65536 + 49152 + 832 * 1024);
+static_assert(sizeof(Grant) == 4096 + 65536 + 49152 + 960 * 1024);
 
 // ---- making and checking
 // ------------------------------------------------------------------------------------

@@ -247,21 +247,14 @@ inline uint32_t slot_count(Grant& grant) {
   return high < kSlots ? static_cast<uint32_t>(high) : kSlots;
 }
 
-// Recomputes what NVML sees beyond the charges, from the slots. Anybody may; the last writer is as
-// right as the readings are.
+// Adds up what NVML sees beyond the charges, over the living. Anybody may; the last writer is as
+// right as the sampler's readings are.
 inline void recompute_excess(Grant& grant, AccountId id) {
-  uint64_t excess = 0;
+  uint64_t excess = account(grant, id).escaped_units.load();
   for (uint32_t s = 0; s < slot_count(grant); ++s) {
     Slot& slot = grant.slots[s];
-    if (slot.owner.load() == 0 || slot.part.load() != id.part) continue;
-    SlotCard& card = slot.cards[id.card];
-    const uint64_t seen = units_for(card.nvml_bytes.load());
-    if (seen == 0) continue;
-    const uint64_t charge = charged_units(grant, s, id.card);
-    const uint64_t unseen = card.unseen_units.load();
-    const uint64_t covered = (charge > unseen ? charge - unseen : 0) + card.borrowed_units.load();
-    const uint64_t wanted = seen + units_for(kHeadroomBytes);
-    if (wanted > covered) excess += wanted - covered;
+    if (slot.owner.load() != 0 && slot.part.load() == id.part)
+      excess += slot.cards[id.card].excess_units.load();
   }
   account(grant, id).excess_units.store(excess);
 }
@@ -332,6 +325,7 @@ inline void prepare_slot(Grant& grant, uint32_t slot_index, uint64_t me, const S
       give_back(by, {old_part, c}, charged_units(grant, slot_index, c));
     card.pending_units.store(0);
     card.nvml_bytes.store(0);
+    card.excess_units.store(0);
     card.unseen_units.store(0);
     card.borrowed_units.store(0);
   }

@@ -230,6 +230,8 @@ extern "C" {
 CUresult hook_cuInit(unsigned int flags) {
   // Without a grant that we can trust there is no CUDA here: the driver is not even started.
   if (!attach()) return CUDA_ERROR_OPERATING_SYSTEM;
+  // A slot from the start: whoever reads NVML then knows this process as one that has a meter.
+  if (my_slot() < 0) return CUDA_ERROR_OUT_OF_MEMORY;
   return real.cuInit(flags);
 }
 

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/reconcile.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace mete::node {
+
+namespace {
+
+// The position of a granted card in a sample; nullopt when the driver did not list it.
+std::optional<std::size_t> find_card(const Sample& sample, const abi::GrantCard& card) {
+  for (std::size_t i = 0; i < sample.cards.size(); ++i)
+    if (sample.cards[i].uuid_bytes && std::equal(sample.cards[i].uuid_bytes->begin(),
+                                                 sample.cards[i].uuid_bytes->end(), card.uuid))
+      return i;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Reconciler::Reconciler(abi::Grant& grant)
+    : grant_(grant),
+      self_(abi::read_self()),
+      owner_(abi::owner_of(grant, self_)),
+      slot_(abi::claim_slot(grant, self_, 0)),
+      seen_(abi::kSlots, std::vector<Seen>(grant.header.card_count)) {}
+
+void Reconciler::before_sample() {
+  if (slot_ >= 0) abi::reap_all({grant_, static_cast<std::uint32_t>(slot_)}, owner_);
+  for (std::uint32_t s = 0; s < abi::slot_count(grant_); ++s) {
+    const std::uint64_t owner = grant_.slots[s].owner.load();
+    for (std::uint32_t c = 0; c < grant_.header.card_count; ++c) {
+      Seen& seen = seen_[s][c];
+      if (seen.owner != owner) seen = {};
+      seen.owner = owner;
+      seen.charge = abi::charged_units(grant_, s, c);
+    }
+  }
+}
+
+// excess = held + headroom − what covers it, where the charge is the higher one of before and after
+// the reading; and of two readings in a row the lower one, so that a block that came and went in
+// between is nobody's excess.
+std::uint64_t Reconciler::excess_of(std::uint32_t slot, std::uint32_t card,
+                                    std::uint64_t held_bytes) {
+  Seen& seen = seen_[slot][card];
+  const abi::SlotCard& words = grant_.slots[slot].cards[card];
+  const std::uint64_t charge = std::max(seen.charge, abi::charged_units(grant_, slot, card));
+  const std::uint64_t unseen = words.unseen_units.load();
+  const std::uint64_t covered =
+      (charge > unseen ? charge - unseen : 0) + words.borrowed_units.load();
+  const std::uint64_t wanted = abi::units_for(held_bytes) + abi::units_for(abi::kHeadroomBytes);
+  const std::uint64_t now = held_bytes > 0 && wanted > covered ? wanted - covered : 0;
+  return std::min(now, std::exchange(seen.excess, now));
+}
+
+std::vector<Escape> Reconciler::apply(const Sample& sample, const std::set<pid_t>& job) {
+  std::vector<Escape> escapes;
+  for (std::uint32_t c = 0; c < grant_.header.card_count; ++c) {
+    abi::GrantCard& granted = grant_.header.cards[c];
+    const std::optional<std::size_t> at = find_card(sample, granted);
+    if (!at) continue;
+    if (sample.cards[*at].free) {
+      granted.free_bytes.store(sample.cards[*at].free->count());
+      granted.published_ns.store(static_cast<std::uint64_t>(sample.at.count()));
+    }
+    if (!sample.cards[*at].processes_known) continue;
+    std::set<pid_t> metered;
+    for (std::uint32_t s = 0; s < abi::slot_count(grant_); ++s) {
+      abi::Slot& slot = grant_.slots[s];
+      const std::uint64_t owner = slot.owner.load();
+      if (owner == 0 || owner != seen_[s][c].owner) continue;
+      const abi::OwnerWord word = abi::OwnerWord::unpack(owner);
+      if (word.name_space != abi::OwnerWord::unpack(owner_).name_space) continue;
+      const auto pid = static_cast<pid_t>(word.pid);
+      metered.insert(pid);
+      const ProcessSample* process = sample.find(pid);
+      const std::uint64_t held =
+          process != nullptr && process->used[*at] ? process->used[*at]->count() : 0;
+      slot.cards[c].nvml_bytes.store(held);
+      slot.cards[c].excess_units.store(excess_of(s, c, held));
+      slot.nvml_ns.store(static_cast<std::uint64_t>(sample.at.count()));
+    }
+    std::uint64_t outside = 0;
+    for (const ProcessSample& process : sample.processes) {
+      if (!process.present[*at] || !job.contains(process.pid) || metered.contains(process.pid))
+        continue;
+      const Bytes used = process.used[*at].value_or(Bytes{});
+      escapes.push_back({process.pid, c, used});
+      if (escaped_.insert(process.pid).second) grant_.header.escapes.fetch_add(1);
+      grant_.header.escape_pid.store(static_cast<std::uint64_t>(process.pid));
+      abi::raise_to(grant_.header.escape_bytes, used.count());
+      outside += abi::units_for(used.count());
+    }
+    grant_.accounts[0][c].escaped_units.store(outside);
+    for (std::uint32_t p = 0; p < grant_.header.part_count; ++p)
+      abi::recompute_excess(grant_, {p, c});
+    for (std::uint32_t p = 0; p < grant_.header.part_count; ++p) {
+      abi::Account& account = grant_.accounts[p][c];
+      abi::raise_to(account.peak_units,
+                    abi::total_units(grant_, {p, c}) + account.excess_units.load());
+    }
+  }
+  return escapes;
+}
+
+}  // namespace mete::node

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What NVML says, written into a grant file: the card's free memory, what each process really
+// holds, how far that is beyond its charge, and what processes without a meter hold. Also gives
+// back what the dead held.
+//
+// Runs in a helper process of the launcher (or of the daemon): the meter itself never asks NVML.
+#pragma once
+
+#include <sys/types.h>
+
+#include <set>
+#include <vector>
+
+#include "abi/grant.h"
+#include "abi/process.h"
+#include "node/sampler.h"
+
+namespace mete::node {
+
+// A process of the job that holds GPU memory outside its meter.
+struct Escape {
+  pid_t pid = 0;
+  std::uint32_t card = 0;  // by position in the grant
+  Bytes used;
+  bool operator==(const Escape&) const = default;
+};
+
+class Reconciler {
+ public:
+  // Claims a slot of the grant for this process, to act with; it is never charged. The grant stays
+  // mapped.
+  explicit Reconciler(abi::Grant& grant);
+
+  // Call before the reading is taken: a block freed while NVML is being asked must not look like
+  // excess.
+  void before_sample();
+  // `job` are the living processes of the job, as NVML counts pids. Returns those that escaped.
+  std::vector<Escape> apply(const Sample& sample, const std::set<pid_t>& job);
+
+ private:
+  struct Seen {
+    std::uint64_t owner = 0;
+    std::uint64_t charge = 0;  // units, before the reading
+    std::uint64_t excess = 0;  // units, by the reading before this one
+  };
+  std::uint64_t excess_of(std::uint32_t slot, std::uint32_t card, std::uint64_t held_bytes);
+
+  abi::Grant& grant_;
+  abi::Self self_;
+  std::uint64_t owner_ = 0;
+  int slot_ = -1;
+  std::vector<std::vector<Seen>> seen_;  // [slot][card]
+  std::set<pid_t> escaped_;              // told of already
+};
+
+}  // namespace mete::node

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/reconcile.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+
+namespace mete::node {
+namespace {
+
+constexpr std::uint64_t kMiB = 1024 * 1024;
+
+// One card, and this process as the only one of the job, with a charge of 100 MiB.
+class ReconcileTest : public testing::Test {
+ protected:
+  ReconcileTest() : memory_(new unsigned char[sizeof(abi::Grant)]()) {
+    abi::GrantSpec spec;
+    spec.card_count = 1;
+    spec.cards[0].limit_bytes = 1024 * kMiB;
+    for (int i = 0; i < 16; ++i) spec.cards[0].uuid[i] = static_cast<std::uint8_t>(i);
+    EXPECT_TRUE(abi::init_grant(memory_.get(), spec));
+    // The job's process is our parent: alive, and not us (the reconciler acts under our own pid).
+    abi::ProcessStat stat;
+    EXPECT_EQ(abi::read_stat(static_cast<std::uint32_t>(getppid()), &stat), abi::StatResult::kRead);
+    abi::Self job = abi::read_self();
+    job.pid = static_cast<std::uint32_t>(getppid());
+    job.start = stat.start;
+    job.stack = 0;
+    slot_ = static_cast<std::uint32_t>(abi::claim_slot(grant(), job, 0));
+    EXPECT_TRUE(abi::try_take({grant(), slot_}, {0, 0}, abi::units_for(100 * kMiB)));
+  }
+  abi::Grant& grant() { return *reinterpret_cast<abi::Grant*>(memory_.get()); }
+  std::uint64_t excess() { return grant().accounts[0][0].excess_units.load() * abi::kUnitBytes; }
+
+  static Sample sample(pid_t pid, std::uint64_t used) {
+    Sample s;
+    s.at = seam::Nanoseconds(77);
+    CardSample card;
+    seam::UuidBytes uuid;
+    for (std::size_t i = 0; i < 16; ++i) uuid[i] = static_cast<std::uint8_t>(i);
+    card.uuid_bytes = uuid;
+    card.free = Bytes::from_gib(3);
+    card.processes_known = true;
+    s.cards.push_back(card);
+    s.processes.push_back({pid, {Bytes::from_bytes(used)}, {true}});
+    return s;
+  }
+  std::vector<Escape> look(Reconciler& r, pid_t pid, std::uint64_t used, std::set<pid_t> job = {}) {
+    r.before_sample();
+    return r.apply(sample(pid, used), job);
+  }
+  std::unique_ptr<unsigned char[]> memory_;
+  std::uint32_t slot_ = 0;
+};
+
+TEST_F(ReconcileTest, PublishesTheCardsFreeMemory) {
+  Reconciler r(grant());
+  look(r, getppid(), kMiB);
+  EXPECT_EQ(grant().header.cards[0].free_bytes, 3 * 1024 * kMiB);
+  EXPECT_EQ(grant().header.cards[0].published_ns, 77u);
+}
+
+TEST_F(ReconcileTest, WhatTheDriverTookUnaskedIsChargedAfterTwoReadings) {
+  Reconciler r(grant());
+  look(r, getppid(), 300 * kMiB);
+  EXPECT_EQ(excess(), 0u);
+  look(r, getppid(), 300 * kMiB);
+  EXPECT_EQ(excess(), 200 * kMiB + abi::kHeadroomBytes);
+  look(r, getppid(), 50 * kMiB);
+  EXPECT_EQ(excess(), 0u);
+}
+
+TEST_F(ReconcileTest, ABlockFreedDuringTheReadingIsNoExcess) {
+  Reconciler r(grant());
+  for (int i = 0; i < 3; ++i) {
+    r.before_sample();
+    abi::give_back({grant(), slot_}, {0, 0}, abi::units_for(90 * kMiB));
+    r.apply(sample(getppid(), 80 * kMiB), {});
+    EXPECT_EQ(excess(), 0u);
+    ASSERT_TRUE(abi::try_take({grant(), slot_}, {0, 0}, abi::units_for(90 * kMiB)));
+  }
+}
+
+TEST_F(ReconcileTest, ManagedMemoryIsNotInNvmlsFigureAndImportsAre) {
+  Reconciler r(grant());
+  grant().slots[slot_].cards[0].borrowed_units = abi::units_for(500 * kMiB);
+  look(r, getppid(), 580 * kMiB);
+  look(r, getppid(), 580 * kMiB);
+  EXPECT_EQ(excess(), 0u);
+  grant().slots[slot_].cards[0].unseen_units = abi::units_for(60 * kMiB);
+  look(r, getppid(), 580 * kMiB);
+  look(r, getppid(), 580 * kMiB);
+  EXPECT_EQ(excess(), 40 * kMiB + abi::kHeadroomBytes);
+}
+
+TEST_F(ReconcileTest, AProcessOfTheJobWithoutAMeterIsReportedAndStopsGrowth) {
+  Reconciler r(grant());
+  EXPECT_TRUE(look(r, 999999, 700 * kMiB).empty());  // somebody else's
+  EXPECT_EQ(excess(), 0u);
+  const std::vector<Escape> escapes = look(r, 999999, 700 * kMiB, {999999});
+  ASSERT_EQ(escapes.size(), 1u);
+  EXPECT_EQ(escapes[0], (Escape{999999, 0, Bytes::from_mib(700)}));
+  EXPECT_EQ(grant().header.escapes, 1u);
+  EXPECT_FALSE(abi::try_take({grant(), slot_}, {0, 0}, abi::units_for(300 * kMiB)));
+  EXPECT_TRUE(look(r, 999999, 0, {}).empty());
+  EXPECT_TRUE(abi::try_take({grant(), slot_}, {0, 0}, abi::units_for(300 * kMiB)));
+}
+
+}  // namespace
+}  // namespace mete::node
