@@ -74,6 +74,22 @@ HelperProcess::~HelperProcess() {
   for (int i = 0; i < 100 && waitpid(pid_, nullptr, WNOHANG) == 0; ++i) (void)poll(nullptr, 0, 10);
 }
 
+bool HelperProcess::ask() {
+  char byte = 0;
+  // MSG_NOSIGNAL is for sockets only: a child that died must not kill us by SIGPIPE.
+  struct sigaction ignore {};
+  struct sigaction old {};
+  ignore.sa_handler = SIG_IGN;
+  (void)sigaction(SIGPIPE, &ignore, &old);
+  const ssize_t sent = write(alive_.get(), &byte, 1);
+  (void)sigaction(SIGPIPE, &old, nullptr);
+  ssize_t got = 0;
+  do {
+    got = sent == 1 ? read(reply_.get(), &byte, 1) : 0;
+  } while (got < 0 && errno == EINTR);
+  return got == 1;
+}
+
 Result<std::string> HelperProcess::collect(int limit_ms) {
   constexpr std::size_t kMax = 1 << 20;
   std::string text;

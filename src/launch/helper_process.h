@@ -18,8 +18,8 @@ namespace mete::launch {
 class HelperProcess {
  public:
   struct Pipes {
-    int alive;  // readable once the launcher is gone
-    int reply;  // what is written here, collect() returns
+    int alive;  // from the launcher: at its end once that is gone
+    int reply;  // to the launcher
   };
   // Forks and runs `body` in the child, then leaves it by _exit: no destructor of ours runs there.
   // `name` is what ps shows (15 characters).
@@ -32,6 +32,9 @@ class HelperProcess {
   ~HelperProcess();
 
   pid_t pid() const { return pid_; }
+
+  // Sends one byte and waits for one. False when the child is gone.
+  bool ask();
 
   // What the child wrote before its first zero byte. busy when it is silent for limit_ms, io when
   // it closed its end before, or wrote more than 1 MiB. (Not "until it closes": what the child

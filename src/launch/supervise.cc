@@ -13,9 +13,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 
 #include "base/fd.h"
 #include "launch/process_tree.h"
+#include "launch/witness.h"
 
 namespace mete::launch {
 
@@ -38,12 +40,6 @@ class Supervisor {
       : program_(program), outsiders_(outsiders) {}
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
-
-  ~Supervisor() {
-    if (!prepared_) return;
-    (void)sigaction(SIGCHLD, &old_child_action_, nullptr);
-    (void)sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
-  }
 
   Result<Ended> run() {
     if (Result<void> r = prepare(); !r) return std::move(r).error();
@@ -81,7 +77,10 @@ class Supervisor {
     normal.sa_handler = SIG_DFL;
     (void)sigaction(SIGCHLD, &normal, &old_child_action_);
     (void)sigprocmask(SIG_BLOCK, &set, &old_mask_);
-    prepared_ = true;
+    Result<Witness> witness = Witness::start();
+    if (!witness) return std::move(witness).error();
+    witness_.emplace(*std::move(witness));
+    outsiders_.pids.push_back(witness_->pid());
     return {};
   }
 
@@ -130,7 +129,7 @@ class Supervisor {
         reap();
       } else if (info.ssi_code == SI_KERNEL) {
         if (number == SIGINT) interrupted();  // the program already has it, from the terminal
-      } else {
+      } else if (!witness_ || !witness_->group_got(number)) {
         forward(number);
       }
     }
@@ -181,13 +180,13 @@ class Supervisor {
   }
 
   const Program& program_;
-  const Outsiders& outsiders_;
+  Outsiders outsiders_;
+  std::optional<Witness> witness_;
   Fd folder_;
   Fd signals_;
   Fd insist_;
   sigset_t old_mask_{};
   struct sigaction old_child_action_ {};
-  bool prepared_ = false;
   pid_t leader_ = -1;
   bool leader_ended_ = false;
   int exit_code_ = 0;

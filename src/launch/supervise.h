@@ -31,10 +31,12 @@ struct Ended {
 // (fork, no such folder): nothing ran.
 //
 // Signals INT, TERM, HUP, QUIT, USR1, USR2, WINCH, CONT and TSTP that somebody sent to us alone are
-// sent on to the program, or to every process of the job once the program has ended. What the
-// terminal sends (Ctrl-C, Ctrl-Z, Ctrl-\, a resize, a hangup) reaches the whole process group by
-// itself and is not sent twice. A second Ctrl-C within a second sends TERM to every process of the
-// job, a third KILL; pressed slower, each is the program's own business.
+// sent on to the program, or to every process of the job once the program has ended. What is sent
+// to the whole process group, by the terminal (Ctrl-C, Ctrl-Z, a resize, a hangup) or by kill,
+// reaches the program by itself and is not sent twice. A second Ctrl-C within a second sends TERM
+// to every process of the job, a third KILL; pressed slower, each is the program's own business.
+//
+// The signals stay blocked afterwards: one more Ctrl-C must not end us before we have cleaned up.
 Result<Ended> run_program(const Program& program, const Outsiders& outsiders);
 
 }  // namespace mete::launch
