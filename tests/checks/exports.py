@@ -4,7 +4,7 @@
 export and need. Arguments: the build folder (default METE_BUILD_DIR).
 
 The meter (SONAME libcuda.so.1, below lib/): exports all of cuda_symbols.def and nvml_symbols.def and nothing that is
-not cu*/nvml*; needs libc.so.6 alone, nothing newer than GLIBC_2.28; can never be unloaded. Its aliases: the three
+not cu*/nvml*; needs glibc alone, nothing newer than GLIBC_2.28; can never be unloaded. Its aliases: the three
 other names under which programs ask for the drivers, without a symbol of their own. The simulated drivers (below
 simgpu/): the same rules for exports and needs, and symbols bound to themselves.
 """
@@ -17,7 +17,8 @@ import tempfile
 
 import common
 
-LIBC = {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+# libdl.so.2 is glibc itself: where dlopen lived before 2.34, an empty file since.
+LIBC = {"libc.so.6", "libdl.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 NEWEST_GLIBC = (2, 28)
 METER = "libcuda.so.1"
 ALIASES = {"libcuda.so", "libnvidia-ml.so.1", "libnvidia-ml.so"}
