@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cards of this machine through NVML: seam::Driver for real GPUs and, since simgpu speaks the
 // same interface, for simulated ones. Never crashes on an old driver: what it does not offer is
-// nullopt. A wedged driver can block any call for ever, so this belongs into a helper process. Not
-// for several threads at once.
+// nullopt. A wedged driver can block any call for ever, so this belongs into a helper process. A
+// lost card may stay lost after a reset until NVML is opened anew, with a new NvmlDriver. Not for
+// several threads at once.
 #pragma once
 
 #include <memory>

@@ -14,11 +14,12 @@
 namespace mete::node {
 namespace {
 
-// The meter must not be in the probe: it would ask for what it is about to learn. And the probe
-// sees one card, by UUID.
+// The meter must not be in the probe: it would ask for what it is about to learn. The probe sees
+// one card, by UUID, and what one user sets for his own programs does not go into a figure for all.
 std::vector<std::string> probe_environment(const ProbeRequest& request) {
-  constexpr std::array<std::string_view, 4> kReplaced = {
-      "LD_PRELOAD=", "CUDA_VISIBLE_DEVICES=", "CUDA_DEVICE_ORDER=", "METE_GRANT="};
+  constexpr std::array<std::string_view, 6> kReplaced = {
+      "LD_PRELOAD=",        "METE_GRANT=",          "CUDA_VISIBLE_DEVICES=",
+      "CUDA_DEVICE_ORDER=", "CUDA_MODULE_LOADING=", "CUDA_INJECTION64_PATH="};
   std::vector<std::string> environment = request.environment;
   std::erase_if(environment, [&](const std::string& variable) {
     return std::any_of(kReplaced.begin(), kReplaced.end(),
