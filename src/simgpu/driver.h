@@ -59,7 +59,7 @@ struct Context {
   CUresult sticky;  // a fault: every later call in this context answers it
   size_t limits[CU_LIMIT_MAX];
   uint64_t piece;        // the context's own memory
-  uint64_t stack_piece;  // local memory above the default stack
+  uint64_t stack_piece;  // local memory: SMs x 2048 x stack limit, in granules
   uint64_t heap_piece;   // malloc heap, taken at the first launch (launch.cc)
   uint32_t peers;        // devices whose memory is accessible, by cuCtxEnablePeerAccess
   Range* ranges;         // memory that ends with the context
@@ -116,6 +116,8 @@ CUresult set_sticky(Context* context, CUresult fault);
 // Takes at least `bytes` (rounded up to 2 MiB) on the device: CUDA_SUCCESS and an id, or
 // CUDA_ERROR_OUT_OF_MEMORY, or CUDA_ERROR_DEVICE_UNAVAILABLE (card or server gone).
 CUresult phys_take(int device, size_t bytes, MemoryClass use, uint64_t* id);
+// Grows or shrinks a piece in one step: done, or CUDA_ERROR_OUT_OF_MEMORY and nothing changed.
+CUresult phys_resize(uint64_t id, size_t bytes);
 // Gives back one reference. Unknown ids are ignored.
 void phys_give(uint64_t id);
 // Used and total bytes of the card as CUDA sees them.

@@ -35,6 +35,7 @@ enum class Op : uint32_t {
   kControl = 14,    // payload: a command line as `mete-simgpu --ctl` takes. Reply payload: text.
   kInfo = 15,       // a0 id. Reply: v0 card, v1 bytes, v2 MemoryClass.
   kBusy = 16,       // a0 card, a1 microseconds: the card worked that long just now (utilisation).
+  kResize = 17,     // a0 id, a1 bytes: the piece becomes that large, or nothing happens.
 };
 
 enum class ClientKind : uint32_t { kCuda = 1, kNvml = 2, kControl = 3 };

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starting the server from inside somebody else's program: clone() without an exit signal, so that
-// the host's SIGCHLD handlers and waitpid(-1) loops never notice; the intermediate process ends as
-// soon as the server listens, and is reaped here by its id.
+// the host's SIGCHLD handlers and waitpid(-1) loops never notice; the intermediate process is
+// reaped here by its id; a pipe says when the server listens.
 #include "simgpu/start_server.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -85,15 +86,25 @@ bool server_program(char* out, size_t size) {
 struct Launch {
   const char* program;
   const char* folder;
+  const char* ready;  // the number of the descriptor on which the server says that it listens
   char** environment;
+  char* stack_end;  // of the second child
 };
 
-// Runs in the vfork child: it shares our memory until exec, so it only calls the kernel.
-int launch_child(void* argument) {
+// Both children share our memory until exec, so they only call the kernel.
+int become_server(void* argument) {
   const Launch* launch = static_cast<const Launch*>(argument);
-  const char* arguments[] = {launch->program, "--serve", launch->folder, nullptr};
+  const char* arguments[] = {launch->program, "--serve", launch->folder, launch->ready, nullptr};
   execve(launch->program, const_cast<char**>(arguments), launch->environment);
   _exit(127);
+}
+
+// The first child exists so that the server is nobody's child here. It never calls exec, because
+// exec would give it back the signal that clone() left out.
+int launch_child(void* argument) {
+  const Launch* launch = static_cast<const Launch*>(argument);
+  const int made = clone(become_server, launch->stack_end, CLONE_VM | CLONE_VFORK, argument);
+  _exit(made > 0 ? 0 : 1);
 }
 
 // LD_PRELOAD stays behind: the server is nobody's job.
@@ -110,33 +121,62 @@ char** environment_without_preload() {
   return copy;
 }
 
+// True once the server has said that it listens. It hangs up without a word when it cannot.
+bool wait_ready(int fd) {
+  for (;;) {
+    pollfd item{fd, POLLIN, 0};
+    const int ready = poll(&item, 1, 10000);
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return false;
+    char byte = 0;
+    const ssize_t got = read(fd, &byte, 1);
+    if (got < 0 && errno == EINTR) continue;
+    return got == 1;
+  }
+}
+
+bool clone_server(const char* folder, const char* program, int ready, char** environment) {
+  constexpr size_t kStack = 64 << 10;
+  void* stacks =
+      mmap(nullptr, 2 * kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (stacks == MAP_FAILED) return false;
+  char number[16];
+  snprintf(number, sizeof number, "%d", ready);
+  char* middle = static_cast<char*>(stacks) + kStack;
+  Launch launch{program, folder, number, environment, middle + kStack};
+  // Every signal is held back while a child shares our memory, so that no handler runs in it.
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &old);
+  const pid_t pid = clone(launch_child, middle, CLONE_VM | CLONE_VFORK, &launch);
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  int status = 1;
+  if (pid > 0) {
+    while (waitpid(pid, &status, __WCLONE) < 0 && errno == EINTR) {
+    }
+  }
+  munmap(stacks, 2 * kStack);
+  return pid > 0 && status == 0;
+}
+
 // Starts the server and returns when it listens (true) or could not be started (false).
 bool start_server(const char* folder) {
   char program[PATH_MAX];
   if (!server_program(program, sizeof program)) return false;
   char** environment = environment_without_preload();
   if (environment == nullptr) return false;
-  constexpr size_t kStack = 64 << 10;
-  void* stack = mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  int ready[2];
   bool listening = false;
-  if (stack != MAP_FAILED) {
-    // Every signal is held back while the child shares our memory, so that no handler runs in it.
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &old);
-    Launch launch{program, folder, environment};
-    const pid_t pid =
-        clone(launch_child, static_cast<char*>(stack) + kStack, CLONE_VM | CLONE_VFORK, &launch);
-    pthread_sigmask(SIG_SETMASK, &old, nullptr);
-    if (pid > 0) {
-      int status = 0;
-      pid_t ended;
-      do {
-        ended = waitpid(pid, &status, __WCLONE);
-      } while (ended < 0 && errno == EINTR);
-      listening = ended == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (pipe2(ready, O_CLOEXEC) == 0) {
+    // Only the copy with the high number goes through exec.
+    const int passed = fcntl(ready[1], F_DUPFD, 100);
+    close(ready[1]);
+    if (passed >= 0) {
+      const bool started = clone_server(folder, program, passed, environment);
+      close(passed);
+      listening = started && wait_ready(ready[0]);
     }
-    munmap(stack, kStack);
+    close(ready[0]);
   }
   free(environment);
   return listening;

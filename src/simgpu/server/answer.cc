@@ -28,6 +28,9 @@ void Server::answer(Client* client, const Request& request, const char* payload)
     case Op::kGive:
       reply.status = store_.give(id, a[0]);
       break;
+    case Op::kResize:
+      reply.status = store_.resize(id, a[0], a[1]);
+      break;
     case Op::kUsage:
       reply.status = store_.usage(static_cast<uint32_t>(a[0]), &reply.v[0], &reply.v[1]);
       break;

@@ -27,7 +27,7 @@ struct CardType {
 };
 
 constexpr CardType kTypes[] = {
-    {"H200", "NVIDIA H200", 143771, 616, 132, 9, 0, 700, 75, 18, 1980, 3201, 6144, 60, 0x233510DE},
+    {"H200", "NVIDIA H200", 143771, 615, 132, 9, 0, 700, 75, 18, 1980, 3201, 6144, 60, 0x233510DE},
     {"H100", "NVIDIA H100 80GB HBM3", 81559, 551, 132, 9, 0, 700, 70, 18, 1980, 2619, 5120, 50,
      0x233010DE},
     {"A100", "NVIDIA A100-SXM4-80GB", 81920, 569, 108, 8, 0, 400, 55, 12, 1410, 1593, 5120, 40,
@@ -61,6 +61,11 @@ Card make_card(const CardType& type) {
   snprintf(info.name, sizeof info.name, "%s", type.name);
   info.total = type.total_mib * kMiB;
   info.reserved = type.reserved_mib * kMiB;
+  if (strcmp(type.type, "H200") == 0) {
+    // To the byte as the real card: CUDA sees 150,109,880,320; NVML prints 143771 and 616 MiB.
+    info.total += 448 << 10;
+    info.reserved += 512 << 10;
+  }
   info.sms = type.sms;
   info.cc_major = type.cc_major;
   info.cc_minor = type.cc_minor;

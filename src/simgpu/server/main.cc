@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // mete-simgpu: the process that owns the simulated cards' memory (--serve, started by the simulated
-// libraries themselves) and the command that speaks to it (--ctl). Detaches once it listens.
+// libraries themselves) and the command that speaks to it (--ctl).
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -20,9 +21,13 @@
 namespace {
 
 // Whatever the starting program left open, blocked or ignored is none of our business.
-void shed_inheritance() {
-  if (syscall(SYS_close_range, 3, ~0u, 0) != 0) {
-    for (int fd = 3; fd < 4096; ++fd) close(fd);
+void shed_inheritance(int keep) {
+  const unsigned after = keep >= 3 ? static_cast<unsigned>(keep) + 1 : 3;
+  const bool below = keep <= 3 || syscall(SYS_close_range, 3, keep - 1, 0) == 0;
+  if (!below || syscall(SYS_close_range, after, ~0u, 0) != 0) {  // Linux before 5.9
+    for (int fd = 3; fd < 65536; ++fd) {
+      if (fd != keep) close(fd);
+    }
   }
   for (int signal = 1; signal < 32; ++signal) {
     if (signal != SIGKILL && signal != SIGSTOP) ::signal(signal, SIG_DFL);
@@ -40,22 +45,23 @@ void close_standard_streams() {
   (void)streams;
 }
 
-int serve(const char* folder) {
-  shed_inheritance();
+int serve(const char* folder, int ready) {
+  shed_inheritance(ready);
   umask(0077);
   const int listener = simgpu::listen_socket(folder);
   if (listener < 0) {
     fprintf(stderr, "mete-simgpu: cannot listen in %s: %s\n", folder, strerror(errno));
     return 1;
   }
-  // The socket listens: whoever started us may connect as soon as this process has ended.
-  const pid_t child = fork();
-  if (child < 0) return 1;
-  if (child > 0) _exit(0);
   setsid();
   prctl(PR_SET_NAME, "mete-simgpu");
   close_standard_streams();
   if (chdir("/") != 0) return 1;
+  if (ready >= 0) {
+    const char byte = 'r';
+    if (write(ready, &byte, 1) != 1) return 1;
+    close(ready);
+  }
   simgpu::Server server(listener, folder);
   return server.run();
 }
@@ -85,14 +91,17 @@ int usage() {
       stderr,
       "usage: mete-simgpu --ctl COMMAND   (dump | lose-card N | restore-card N | set-card N KEY=V\n"
       "                                    | teardown-ms N | stop)\n"
-      "       mete-simgpu --serve FOLDER  (the simulated libraries start this themselves)\n");
+      "       mete-simgpu --serve FOLDER [READY-FD]  (the simulated libraries start this "
+      "themselves)\n");
   return 64;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 3 && strcmp(argv[1], "--serve") == 0) return serve(argv[2]);
+  if ((argc == 3 || argc == 4) && strcmp(argv[1], "--serve") == 0) {
+    return serve(argv[2], argc == 4 ? atoi(argv[3]) : -1);
+  }
   if (argc >= 3 && strcmp(argv[1], "--ctl") == 0) {
     std::string line = argv[2];
     for (int i = 3; i < argc; ++i) line += std::string(" ") + argv[i];

@@ -73,6 +73,19 @@ int Store::give(ClientId client, PieceId id) {
   return kOk;
 }
 
+int Store::resize(ClientId client, PieceId id, uint64_t bytes) {
+  if (!holds(client, id)) return kInvalidHandle;
+  Piece& piece = pieces_[id];
+  Card& on = machine.cards[piece.card];
+  if (on.info.state != 0) return kLost;
+  if (bytes > on.capacity()) return kOutOfMemory;
+  const uint64_t rounded = (bytes + kGranule - 1) / kGranule * kGranule;
+  if (on.used - piece.bytes + rounded > on.capacity()) return kOutOfMemory;
+  on.used = on.used - piece.bytes + rounded;
+  piece.bytes = rounded;
+  return kOk;
+}
+
 int Store::hold(ClientId client, PieceId id) {
   if (find(id) == nullptr) return kInvalidHandle;
   ++held_[client][id];

@@ -42,6 +42,7 @@ class Store {
   // Each returns a CUresult: 0, 1 (bad argument), 2 (no room), 46 (the card is lost).
   int take(ClientId client, uint32_t card, uint64_t bytes, MemoryClass use, PieceId* id);
   int give(ClientId client, PieceId id);
+  int resize(ClientId client, PieceId id, uint64_t bytes);
   int hold(ClientId client, PieceId id);  // one more reference for that client
   int usage(uint32_t card, uint64_t* used, uint64_t* capacity) const;
   int write(ClientId client, PieceId id, uint64_t offset, const void* data, uint64_t bytes);

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// The copying entry points. Each exists four times: at once and in a stream's order, for the legacy
+// and for the per-thread default stream. A synchronous copy is ordered after the default stream, so
+// all of them are submitted; only how the caller waits differs.
+#include <string.h>
+
+#include "simgpu/copy.h"
+#include "simgpu/state.h"
+
+namespace simgpu {
+namespace {
+
+CUresult run_copy(void* arguments) { return copy_checked(*static_cast<Copy*>(arguments)); }
+CUresult run_2d(void* arguments) { return copy_2d(static_cast<CUDA_MEMCPY2D*>(arguments), true); }
+CUresult run_3d(void* arguments) { return copy_3d(static_cast<CUDA_MEMCPY3D*>(arguments)); }
+
+// Arguments are checked when the call is made, whatever still stands before it in the stream.
+CUresult submit_copy(const Copy& copy, CUstream stream, bool per_thread) {
+  {
+    const Guard guard;
+    CUresult wrong = check_span(copy.to, copy.bytes, true, copy.to_side);
+    if (wrong == CUDA_SUCCESS) wrong = check_span(copy.from, copy.bytes, false, copy.from_side);
+    if (wrong != CUDA_SUCCESS) return wrong;
+  }
+  return stream_submit(stream, per_thread, run_copy, &copy, sizeof copy);
+}
+
+// A synchronous call: in the default stream's order, and over when it returns.
+CUresult finish(CUresult submitted) {
+  return submitted == CUDA_SUCCESS ? context_synchronize(current_context()) : submitted;
+}
+
+CUdeviceptr bits(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
+
+Copy to_device(CUdeviceptr to, const void* from, size_t bytes) {
+  return {to, bits(from), bytes, Side::kKnown, Side::kAny};
+}
+Copy to_host(void* to, CUdeviceptr from, size_t bytes) {
+  return {bits(to), from, bytes, Side::kAny, Side::kKnown};
+}
+Copy on_device(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  return {to, from, bytes, Side::kKnown, Side::kKnown};
+}
+Copy anywhere(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  return {to, from, bytes, Side::kAny, Side::kAny};
+}
+
+CUresult submit_2d(const CUDA_MEMCPY2D* what, CUstream stream, bool per_thread) {
+  if (what == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return stream_submit(stream, per_thread, run_2d, what, sizeof *what);
+}
+CUresult submit_3d(const CUDA_MEMCPY3D* what, CUstream stream, bool per_thread) {
+  if (what == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return stream_submit(stream, per_thread, run_3d, what, sizeof *what);
+}
+
+// The peer form has the same fields and two contexts, which one address space does not need.
+CUDA_MEMCPY3D without_contexts(const CUDA_MEMCPY3D_PEER* what) {
+  CUDA_MEMCPY3D box = {};
+  box.srcXInBytes = what->srcXInBytes;
+  box.srcY = what->srcY;
+  box.srcZ = what->srcZ;
+  box.srcMemoryType = what->srcMemoryType;
+  box.srcHost = what->srcHost;
+  box.srcDevice = what->srcDevice;
+  box.srcArray = what->srcArray;
+  box.srcPitch = what->srcPitch;
+  box.srcHeight = what->srcHeight;
+  box.dstXInBytes = what->dstXInBytes;
+  box.dstY = what->dstY;
+  box.dstZ = what->dstZ;
+  box.dstMemoryType = what->dstMemoryType;
+  box.dstHost = what->dstHost;
+  box.dstDevice = what->dstDevice;
+  box.dstArray = what->dstArray;
+  box.dstPitch = what->dstPitch;
+  box.dstHeight = what->dstHeight;
+  box.WidthInBytes = what->WidthInBytes;
+  box.Height = what->Height;
+  box.Depth = what->Depth;
+  return box;
+}
+
+bool both_contexts(CUcontext a, CUcontext b) {
+  return find_context(a) != nullptr && find_context(b) != nullptr;
+}
+
+}  // namespace
+}  // namespace simgpu
+
+using namespace simgpu;
+
+// P is the suffix of the version, "_v2" or nothing.
+#define SIM_COPY(NAME, P, PARAMETERS, ARGUMENTS, COPY)          \
+  extern "C" CUresult NAME##P PARAMETERS {                      \
+    SIM_ENTRY_CONTEXT(NAME##P);                                 \
+    return finish(submit_copy(COPY ARGUMENTS, nullptr, false)); \
+  }                                                             \
+  extern "C" CUresult NAME##P##_ptds PARAMETERS {               \
+    SIM_ENTRY_CONTEXT(NAME##P##_ptds);                          \
+    return finish(submit_copy(COPY ARGUMENTS, nullptr, true));  \
+  }
+#define SIM_COPY_ASYNC(NAME, P, PARAMETERS, ARGUMENTS, COPY) \
+  extern "C" CUresult NAME##P PARAMETERS {                   \
+    SIM_ENTRY_CONTEXT(NAME##P);                              \
+    return submit_copy(COPY ARGUMENTS, stream, false);       \
+  }                                                          \
+  extern "C" CUresult NAME##P##_ptsz PARAMETERS {            \
+    SIM_ENTRY_CONTEXT(NAME##P##_ptsz);                       \
+    return submit_copy(COPY ARGUMENTS, stream, true);        \
+  }
+
+SIM_COPY(cuMemcpyHtoD, _v2, (CUdeviceptr to, const void* from, size_t bytes), (to, from, bytes),
+         to_device)
+SIM_COPY(cuMemcpyDtoH, _v2, (void* to, CUdeviceptr from, size_t bytes), (to, from, bytes), to_host)
+SIM_COPY(cuMemcpyDtoD, _v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes), (to, from, bytes),
+         on_device)
+SIM_COPY(cuMemcpy, , (CUdeviceptr to, CUdeviceptr from, size_t bytes), (to, from, bytes), anywhere)
+SIM_COPY_ASYNC(cuMemcpyHtoDAsync, _v2,
+               (CUdeviceptr to, const void* from, size_t bytes, CUstream stream), (to, from, bytes),
+               to_device)
+SIM_COPY_ASYNC(cuMemcpyDtoHAsync, _v2, (void* to, CUdeviceptr from, size_t bytes, CUstream stream),
+               (to, from, bytes), to_host)
+SIM_COPY_ASYNC(cuMemcpyDtoDAsync, _v2,
+               (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream), (to, from, bytes),
+               on_device)
+SIM_COPY_ASYNC(cuMemcpyAsync, , (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream),
+               (to, from, bytes), anywhere)
+
+// Copies between the memory of two contexts.
+#define SIM_PEER(NAME, THREAD)                                                       \
+  extern "C" CUresult NAME(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,   \
+                           CUcontext from_context, size_t bytes) {                   \
+    SIM_ENTRY_CONTEXT(NAME);                                                         \
+    if (!both_contexts(to_context, from_context)) return CUDA_ERROR_INVALID_CONTEXT; \
+    return finish(submit_copy(on_device(to, from, bytes), nullptr, THREAD));         \
+  }
+#define SIM_PEER_ASYNC(NAME, THREAD)                                                 \
+  extern "C" CUresult NAME(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,   \
+                           CUcontext from_context, size_t bytes, CUstream stream) {  \
+    SIM_ENTRY_CONTEXT(NAME);                                                         \
+    if (!both_contexts(to_context, from_context)) return CUDA_ERROR_INVALID_CONTEXT; \
+    return submit_copy(on_device(to, from, bytes), stream, THREAD);                  \
+  }
+SIM_PEER(cuMemcpyPeer, false)
+SIM_PEER(cuMemcpyPeer_ptds, true)
+SIM_PEER_ASYNC(cuMemcpyPeerAsync, false)
+SIM_PEER_ASYNC(cuMemcpyPeerAsync_ptsz, true)
+
+#define SIM_BOX(NAME, TYPE, SUBMIT, THREAD)       \
+  extern "C" CUresult NAME(const TYPE* what) {    \
+    SIM_ENTRY_CONTEXT(NAME);                      \
+    return finish(SUBMIT(what, nullptr, THREAD)); \
+  }
+#define SIM_BOX_ASYNC(NAME, TYPE, SUBMIT, THREAD)               \
+  extern "C" CUresult NAME(const TYPE* what, CUstream stream) { \
+    SIM_ENTRY_CONTEXT(NAME);                                    \
+    return SUBMIT(what, stream, THREAD);                        \
+  }
+SIM_BOX(cuMemcpy2D_v2, CUDA_MEMCPY2D, submit_2d, false)
+SIM_BOX(cuMemcpy2D_v2_ptds, CUDA_MEMCPY2D, submit_2d, true)
+SIM_BOX(cuMemcpy2DUnaligned_v2, CUDA_MEMCPY2D, submit_2d, false)
+SIM_BOX(cuMemcpy2DUnaligned_v2_ptds, CUDA_MEMCPY2D, submit_2d, true)
+SIM_BOX(cuMemcpy3D_v2, CUDA_MEMCPY3D, submit_3d, false)
+SIM_BOX(cuMemcpy3D_v2_ptds, CUDA_MEMCPY3D, submit_3d, true)
+SIM_BOX_ASYNC(cuMemcpy2DAsync_v2, CUDA_MEMCPY2D, submit_2d, false)
+SIM_BOX_ASYNC(cuMemcpy2DAsync_v2_ptsz, CUDA_MEMCPY2D, submit_2d, true)
+SIM_BOX_ASYNC(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D, submit_3d, false)
+SIM_BOX_ASYNC(cuMemcpy3DAsync_v2_ptsz, CUDA_MEMCPY3D, submit_3d, true)
+
+#define SIM_PEER_BOX(NAME, THREAD)                           \
+  extern "C" CUresult NAME(const CUDA_MEMCPY3D_PEER* what) { \
+    SIM_ENTRY_CONTEXT(NAME);                                 \
+    if (what == nullptr) return CUDA_ERROR_INVALID_VALUE;    \
+    const CUDA_MEMCPY3D box = without_contexts(what);        \
+    return finish(submit_3d(&box, nullptr, THREAD));         \
+  }
+#define SIM_PEER_BOX_ASYNC(NAME, THREAD)                                      \
+  extern "C" CUresult NAME(const CUDA_MEMCPY3D_PEER* what, CUstream stream) { \
+    SIM_ENTRY_CONTEXT(NAME);                                                  \
+    if (what == nullptr) return CUDA_ERROR_INVALID_VALUE;                     \
+    const CUDA_MEMCPY3D box = without_contexts(what);                         \
+    return submit_3d(&box, stream, THREAD);                                   \
+  }
+SIM_PEER_BOX(cuMemcpy3DPeer, false)
+SIM_PEER_BOX(cuMemcpy3DPeer_ptds, true)
+SIM_PEER_BOX_ASYNC(cuMemcpy3DPeerAsync, false)
+SIM_PEER_BOX_ASYNC(cuMemcpy3DPeerAsync_ptsz, true)

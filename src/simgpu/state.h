@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between state.cc and the core's own entry points; other parts use driver.h alone.
+#pragma once
+
+#include "simgpu/driver.h"
+
+namespace simgpu {
+
+void init_mutex();
+void watch_forks();
+void mark_context(Context* context);
+// A reply's status as the caller sees it; the loss of card or server sticks to the current context.
+CUresult from_server(int status);
+
+// context.cc: makes or ends a context (Guard held).
+CUresult context_make(int device, unsigned flags, bool primary, Context** made);
+void context_end(Context* context);
+
+// alloc.cc, array.cc, host.cc: what ends with a context (Guard held).
+void slabs_end(Context* context);
+void arrays_end(Context* context);
+
+CUresult memory_take(Context* context, size_t bytes, CUdeviceptr* p);  // alloc.cc
+CUresult memory_give(CUdeviceptr p);
+
+// host.cc: memory of the host that the driver knows.
+enum class HostKind : uint8_t { kAllocated, kRegistered, kManaged };
+struct HostRange {
+  uintptr_t base;
+  size_t bytes;  // as asked for
+  size_t mapped;
+  HostKind kind;
+  unsigned flags;
+  Context* context;
+  int device;
+  uint64_t buffer_id;
+  uint64_t piece;  // managed: memory it occupies on the card once the card touched it; 0 none
+  int resident;    // managed: on which device; -1: host
+};
+HostRange* host_find(uintptr_t p);
+void host_end(Context* context);
+// Managed memory was touched by the device: it moves there if there is room.
+void managed_touch(HostRange* range, int device);
+CUresult managed_free(HostRange* range);
+
+// array.cc
+struct Array {
+  uint64_t magic;
+  CUDA_ARRAY3D_DESCRIPTOR shape;
+  unsigned levels;
+  bool deferred;
+  bool level_of_mipmap;  // owned by a mipmap
+  size_t size;           // what the deferred twin reports
+  uint64_t piece;        // when above 1 MiB
+  CUdeviceptr block;     // where its bytes are (slab block, or a range of its own); 0: deferred
+  Array** level_arrays;
+  size_t level_offset;
+  Context* context;
+  Array* next;
+};
+Array* find_array(CUarray handle);
+size_t element_bytes(const CUDA_ARRAY3D_DESCRIPTOR& shape);
+
+}  // namespace simgpu
