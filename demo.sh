@@ -62,9 +62,12 @@ holds() {  # holds "what it means" CONDITION...
   if "$@"; then echo "   ok    $what"; else echo "   FAIL  $what"; failures=$((failures + 1)); fi
 }
 say() { printf '\n%s\n' "$*"; }
+shown() {  # what is run, as one would type it
+  if [[ -n "${METE_DEMO_WITHOUT_METER:-}" ]]; then echo "   \$ ${*:3}      (the meter is left out)"; else echo "   \$ mete cap --gpu $*"; fi
+}
 
 say "1. A neighbour starts on $where: it may use 4 GiB and takes 2."
-echo "   \$ mete cap --gpu 4G -- tenant neighbour 2048 --stay"
+shown 4G -- tenant neighbour 2048 --stay
 mkfifo "$work/input"
 capped 4G "$work/tenant" neighbour 2048 --stay <"$work/input" >"$work/neighbour" 2>"$work/neighbour.err" &
 neighbour=$!
@@ -80,7 +83,7 @@ holds "it holds its 2048 MiB" [ "$(fact "$work/neighbour" held_mib)" = 2048 ]
 holds "it sees a card of 4096 MiB" [ "$(fact "$work/neighbour" card_mib)" = 4096 ]
 
 say "2. Beside it, a program that may use 3 GiB wants 5."
-echo "   \$ mete cap --gpu 3G -- tenant greedy 5120"
+shown 3G -- tenant greedy 5120
 status=0
 capped 3G "$work/tenant" greedy 5120 >"$work/greedy" 2>"$work/greedy.err" </dev/null || status=$?
 sed 's/^/   | /' "$work/greedy" "$work/greedy.err"

@@ -43,7 +43,9 @@ class Watch:
         self.thread.join(10)
 
     def within(self, limit):
-        """(holds, words) for the whole time watched."""
+        """(holds, words) for the whole time watched; holds is None where it was over before anything was seen."""
+        if not self.named and self.card_peak <= 0:
+            return None, f"nothing to be seen in {self.samples} samples"
         if self.named:
             return self.peak <= limit, f"NVML peak {self.peak / MIB:.1f} of {limit / MIB:.1f} MiB in {self.samples} samples"
         return self.card_peak <= limit + BESIDE, \
