@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Simulated NVML: how cards reach one another and the processors. The server tells how many NVLinks
-// lead from a card to each other card. Where a pair has as many as the card has in all, they go
-// through a switch, which reaches everybody at full width; fewer are wires to that one neighbour.
+// lead from a card to each other card. As long as the card has enough of them these are wires, each
+// to one neighbour; otherwise they go through a switch, which reaches everybody at full width.
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,30 +14,44 @@ using namespace simgpu::nvml;
 
 namespace {
 
-// Where one link of a card ends.
-struct LinkEnd {
-  bool active;
+// The links of a card: four H200 with 18 links to each other card have 18 each, to a switch.
+struct Links {
+  unsigned count;   // that the card has, active or not
+  unsigned active;  // the first so many
   bool at_switch;
-  unsigned card;  // when it is a wire
 };
 
-LinkEnd end_of(const CardCall& call, unsigned link) {
-  unsigned first = 0;  // wires are numbered by neighbour: the links to card 0, then those to card 1
+Links links_of(const CardCall& call) {
+  unsigned most = 0, sum = 0;
   for (unsigned i = 0; i < call.reading().card_count; ++i) {
-    const unsigned count = call.card().nvlinks[i];
-    if (i == call.index() || count == 0) continue;
-    if (count >= call.model().nvlinks) return {true, true, 0};
-    if (link < first + count) return {true, false, i};
-    first += count;
+    if (i == call.index()) continue;
+    const unsigned to = call.card().nvlinks[i];
+    most = to > most ? to : most;
+    sum += to;
   }
-  return {false, false, 0};
+  const unsigned built = call.model().nvlinks;
+  const bool at_switch = most > 0 && (most >= built || sum > built);
+  const unsigned active = at_switch ? most : sum;
+  return {built > active ? built : active, active, at_switch};
+}
+
+// The card at the other end of a wire. Wires are numbered by neighbour: first those to card 0.
+unsigned neighbour_at(const CardCall& call, unsigned link) {
+  unsigned first = 0;
+  for (unsigned i = 0; i < call.reading().card_count; ++i) {
+    if (i == call.index()) continue;
+    first += call.card().nvlinks[i];
+    if (link < first) return i;
+  }
+  return call.index();
 }
 
 nvmlReturn_t check_link(const CardCall& call, unsigned link) {
   if (call.error() != NVML_SUCCESS) return call.error();
   if (link >= NVML_NVLINK_MAX_LINKS) return NVML_ERROR_INVALID_ARGUMENT;
-  if (call.model().nvlinks == 0) return NVML_ERROR_NOT_SUPPORTED;
-  return link < call.model().nvlinks ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+  const unsigned count = links_of(call).count;
+  if (count == 0) return NVML_ERROR_NOT_SUPPORTED;
+  return link < count ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 nvmlGpuTopologyLevel_t level_between(const CardInfo& a, const CardInfo& b) {
@@ -49,17 +63,17 @@ nvmlReturn_t remote_pci(nvmlDevice_t device, unsigned link, nvmlPciInfo_t* out, 
   const nvmlReturn_t error = check_link(call, link);
   if (error != NVML_SUCCESS) return error;
   if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  const LinkEnd end = end_of(call, link);
-  if (!end.active) return NVML_ERROR_NOT_SUPPORTED;
+  const Links links = links_of(call);
+  if (link >= links.active) return NVML_ERROR_NOT_SUPPORTED;
   nvmlPciInfo_t info;
-  if (end.at_switch) {
+  if (links.at_switch) {
     memset(&info, 0, sizeof(info));
     info.bus = 0xc0 + link % 4;
     info.pciDeviceId = 0x22a310de;
     snprintf(info.busIdLegacy, sizeof(info.busIdLegacy), "0000:%02X:00.0", info.bus);
     snprintf(info.busId, sizeof(info.busId), "00000000:%02X:00.0", info.bus);
   } else {
-    fill_pci(call.reading().cards[end.card], &info);
+    fill_pci(call.reading().cards[neighbour_at(call, link)], &info);
   }
   memcpy(out, &info, size);
   return NVML_SUCCESS;
@@ -132,7 +146,7 @@ METE_NVML nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link,
   const CardCall call(device);
   const nvmlReturn_t error = check_link(call, link);
   if (error != NVML_SUCCESS) return error;
-  return put(active, end_of(call, link).active ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED);
+  return put(active, link < links_of(call).active ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED);
 }
 
 METE_NVML nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int link,
@@ -157,9 +171,9 @@ METE_NVML nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned int 
   const CardCall call(device);
   const nvmlReturn_t error = check_link(call, link);
   if (error != NVML_SUCCESS) return error;
-  const LinkEnd end = end_of(call, link);
-  if (!end.active) return NVML_ERROR_NOT_SUPPORTED;
-  return put(type, end.at_switch ? NVML_NVLINK_DEVICE_TYPE_SWITCH : NVML_NVLINK_DEVICE_TYPE_GPU);
+  const Links links = links_of(call);
+  if (link >= links.active) return NVML_ERROR_NOT_SUPPORTED;
+  return put(type, links.at_switch ? NVML_NVLINK_DEVICE_TYPE_SWITCH : NVML_NVLINK_DEVICE_TYPE_GPU);
 }
 
 METE_NVML nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned int link,

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 
 #include "base/fd.h"
@@ -124,6 +125,18 @@ TEST_F(SimulatedCards, AreReadCompletely) {
   EXPECT_EQ(card.links, (std::vector<seam::CardLink>{{0, 18}}));
   ASSERT_TRUE(card.processes);
   EXPECT_TRUE(card.processes->empty());
+}
+
+TEST_F(SimulatedCards, AreLinkedByWiresWhereThereIsNoSwitch) {
+  // Each V100 has six links: two to each of the other two. The T4 has none.
+  std::ofstream(folder_ + "/machine") << "V100 nvlinks=2\nV100 nvlinks=2\nT4\nV100 nvlinks=2\n";
+  setenv("METE_SIM", (folder_ + "/machine").c_str(), 1);
+  const std::vector<CardReading> cards = *driver().read_all(kPlenty);
+  ASSERT_EQ(cards.size(), 4u);
+  EXPECT_EQ(cards[0].links, (std::vector<seam::CardLink>{{1, 2}, {3, 2}}));
+  EXPECT_EQ(cards[3].links, (std::vector<seam::CardLink>{{0, 2}, {1, 2}}));
+  EXPECT_TRUE(cards[2].links.empty());
+  EXPECT_EQ(cards[2].mig, std::nullopt);
 }
 
 TEST_F(SimulatedCards, ShowWhoHoldsWhat) {
