@@ -2,7 +2,8 @@
 // The text file that remembers what contexts cost. First line "mete-context-cost 1", then one line
 // per key:
 //   GPU-8d0f… H200 580.159.04 plain 543162368 549031936
-// Anything else makes the whole file count as empty: it is cheaper to measure again than to guess.
+// docs/formats/context-cost.md. Anything else makes the whole file count as empty: it is cheaper to
+// measure again than to guess.
 #pragma once
 
 #include <optional>

@@ -6,6 +6,7 @@
 // child asks over a new connection. METE_SIM_NVML_US=N: every call takes N microseconds longer.
 // METE_SIM_NVML_HANG: 1 blocks every call for ever, a path blocks while that file exists (a wedged
 // driver that may come back).
+// docs/formats/simgpu-nvml.md says what is modelled.
 #pragma once
 
 #include <stdint.h>
