@@ -18,6 +18,11 @@ namespace {
 
 using base::join_path;
 
+// Each answers to a name under which the driver's libraries are asked for; without one, that way in
+// is open.
+constexpr const char* kNeeded[] = {"libmete.so", "libmete-cuda.so", "libmete-nvml.so",
+                                   "libmete-nvml-1.so"};
+
 bool readable(const std::string& path) { return access(path.c_str(), R_OK) == 0; }
 
 std::vector<std::string> companions(const std::string& folder) {
@@ -31,6 +36,12 @@ std::vector<std::string> companions(const std::string& folder) {
   }
   std::sort(found.begin(), found.end());
   return found;
+}
+
+Error missing(const std::string& name, const std::string& where) {
+  return Error::not_found(name + " is missing: the program would not be capped")
+      .with_evidence("looked in " + where)
+      .with_hint("build or install all of mete: cmake --build --preset release");
 }
 
 }  // namespace
@@ -62,6 +73,8 @@ Result<Parts> find_parts_from(const std::string& folder) {
           .with_evidence("LD_PRELOAD cannot hold a path with a space or a colon")
           .with_hint("install mete under another path");
     }
+    for (const char* name : kNeeded)
+      if (!readable(join_path(layout.library, name))) return missing(name, layout.library);
     Parts parts;
     parts.preload.push_back(meter);
     for (std::string& path : companions(layout.library)) parts.preload.push_back(std::move(path));
@@ -71,9 +84,7 @@ Result<Parts> find_parts_from(const std::string& folder) {
       if (parts.probe.empty() && access(path.c_str(), X_OK) == 0) parts.probe = path;
     return parts;
   }
-  return Error::not_found("libmete.so is missing: nothing would be capped")
-      .with_evidence("looked in " + layouts[0].library + " and " + layouts[1].library)
-      .with_hint("build or install all of mete: cmake --build --preset release");
+  return missing(kNeeded[0], layouts[0].library + " and " + layouts[1].library);
 }
 
 }  // namespace mete::launch

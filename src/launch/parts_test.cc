@@ -25,27 +25,31 @@ class PartsTest : public testing::Test {
     ASSERT_TRUE(base::make_directories(base::parent_path(whole)));
     ASSERT_TRUE(base::write_atomic(whole, ""));
   }
+  void touch_meter(const std::string& folder) {
+    for (const char* name :
+         {"libmete.so", "libmete-cuda.so", "libmete-nvml.so", "libmete-nvml-1.so"})
+      touch(base::join_path(folder, name));
+  }
   Result<Parts> find() const { return find_parts_from(base::join_path(root_, "bin")); }
 
   std::string root_;
 };
 
 TEST_F(PartsTest, AreFoundInABuildTree) {
-  touch("lib/libmete.so");
-  touch("lib/libmete-b.so");
-  touch("lib/libmete-a.so");
+  touch_meter("lib");
+  touch("lib/libmete-z.so");
   touch("lib/libother.so");
   touch("simgpu/libcuda.so.1");
   const Result<Parts> parts = find();
   ASSERT_TRUE(parts);
-  EXPECT_EQ(parts->preload,
-            (std::vector<std::string>{root_ + "/lib/libmete.so", root_ + "/lib/libmete-a.so",
-                                      root_ + "/lib/libmete-b.so"}));
+  ASSERT_EQ(parts->preload.size(), 5u);
+  EXPECT_EQ(parts->preload.front(), root_ + "/lib/libmete.so");
+  EXPECT_EQ(parts->preload.back(), root_ + "/lib/libmete-z.so");
   EXPECT_EQ(parts->simgpu, root_ + "/simgpu");
 }
 
 TEST_F(PartsTest, AreFoundWhenInstalled) {
-  touch("lib/mete/libmete.so");
+  touch_meter("lib/mete");
   touch("lib/mete/simgpu/libcuda.so.1");
   const Result<Parts> parts = find();
   ASSERT_TRUE(parts);
@@ -55,8 +59,14 @@ TEST_F(PartsTest, AreFoundWhenInstalled) {
 
 TEST_F(PartsTest, MissingMeterIsAnErrorMissingSimulationIsNot) {
   EXPECT_EQ(find().error().code, ErrorCode::kNotFound);
-  touch("lib/libmete.so");
+  touch_meter("lib");
   EXPECT_EQ(find()->simgpu, "");
+}
+
+TEST_F(PartsTest, AMissingCompanionIsAnErrorToo) {
+  touch_meter("lib");
+  ASSERT_TRUE(base::remove_file(root_ + "/lib/libmete-nvml.so"));
+  EXPECT_EQ(find().error().code, ErrorCode::kNotFound);
 }
 
 TEST_F(PartsTest, APathThatCannotBePreloadedIsRefused) {
