@@ -63,6 +63,8 @@ CUresult memory_give(CUdeviceptr p) {
     }
     return managed_free(host);
   }
+  // What another process lent is closed, not freed.
+  if (range->kind == RangeKind::kIpc) return CUDA_ERROR_INVALID_VALUE;
   if (range->ops == nullptr || range->ops->release == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return range->ops->release(range, p);
 }

@@ -182,6 +182,8 @@ bool va_ours(CUdeviceptr p);
 // struct stays the caller's; it must live until range_remove. `buffer_id` is filled in when 0.
 void range_add(Range* range);
 void range_remove(Range* range);
+// Makes part of the range's addresses lead to it (again).
+void range_cover(Range* range, CUdeviceptr base, size_t bytes);
 Range* range_find(CUdeviceptr p);
 bool block_find(CUdeviceptr p, Range** range, Block* block);
 // Links the range to its context, so that it ends with it (ops->release is called, or the owner's

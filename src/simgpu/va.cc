@@ -195,9 +195,7 @@ bool va_ours(CUdeviceptr p) { return p - region.base < region.bytes; }
 
 void range_add(Range* range) {
   if (range->buffer_id == 0) range->buffer_id = ++driver.next_id;
-  const size_t first = (range->base - region.base) / kGranule;
-  const size_t count = range->bytes / kGranule;
-  for (size_t i = 0; i < count; ++i) region.table[first + i] = range;
+  range_cover(range, range->base, range->bytes);
 }
 
 void range_remove(Range* range) {
@@ -206,6 +204,11 @@ void range_remove(Range* range) {
   for (size_t i = 0; i < count; ++i) {
     if (region.table[first + i] == range) region.table[first + i] = nullptr;
   }
+}
+
+void range_cover(Range* range, CUdeviceptr base, size_t bytes) {
+  const size_t first = (base - region.base) / kGranule;
+  for (size_t i = 0; i < bytes / kGranule; ++i) region.table[first + i] = range;
 }
 
 Range* range_find(CUdeviceptr p) {
