@@ -10,7 +10,7 @@ struct Event {
   static constexpr uint32_t kMagic = 0x45564e54;
   uint32_t magic = kMagic;
   unsigned flags = 0;
-  CUcontext context = nullptr;
+  Context* context = nullptr;
   int references = 1;
   bool recorded = false;
   uint64_t generation = 0;  // counts the records

@@ -15,7 +15,7 @@ namespace {
 constexpr int kScan = 32;  // blocks looked at in one bin before the next one is tried
 
 struct Table {
-  Block** buckets = nullptr;
+  PoolBlock** buckets = nullptr;
   size_t size = 0;  // a power of two
   size_t count = 0;
 };
@@ -28,12 +28,12 @@ size_t bucket_of(uint64_t address, size_t size) {
 
 bool table_grow() {
   const size_t size = table.size == 0 ? 1024 : table.size * 2;
-  Block** const buckets = static_cast<Block**>(calloc(size, sizeof(Block*)));
+  PoolBlock** const buckets = static_cast<PoolBlock**>(calloc(size, sizeof(PoolBlock*)));
   if (buckets == nullptr) return table.size != 0;  // a crowded table still works
   for (size_t i = 0; i < table.size; i++) {
-    for (Block* block = table.buckets[i]; block != nullptr;) {
-      Block* const next = block->hash_next;
-      Block*& head = buckets[bucket_of(block->address, size)];
+    for (PoolBlock* block = table.buckets[i]; block != nullptr;) {
+      PoolBlock* const next = block->hash_next;
+      PoolBlock*& head = buckets[bucket_of(block->address, size)];
       block->hash_next = head;
       head = block;
       block = next;
@@ -45,17 +45,17 @@ bool table_grow() {
   return true;
 }
 
-bool table_insert(Block* block) {
+bool table_insert(PoolBlock* block) {
   if (table.count >= table.size && !table_grow()) return false;
-  Block*& head = table.buckets[bucket_of(block->address, table.size)];
+  PoolBlock*& head = table.buckets[bucket_of(block->address, table.size)];
   block->hash_next = head;
   head = block;
   table.count++;
   return true;
 }
 
-void table_remove(Block* block) {
-  Block** link = &table.buckets[bucket_of(block->address, table.size)];
+void table_remove(PoolBlock* block) {
+  PoolBlock** link = &table.buckets[bucket_of(block->address, table.size)];
   while (*link != block) link = &(*link)->hash_next;
   *link = block->hash_next;
   table.count--;
@@ -63,9 +63,9 @@ void table_remove(Block* block) {
 
 }  // namespace
 
-Block* block_at(uint64_t address) {
+PoolBlock* block_at(uint64_t address) {
   if (table.size == 0) return nullptr;
-  Block* block = table.buckets[bucket_of(address, table.size)];
+  PoolBlock* block = table.buckets[bucket_of(address, table.size)];
   while (block != nullptr && block->address != address) block = block->hash_next;
   return block;
 }
@@ -80,7 +80,7 @@ int PoolHeap::bin_of(uint64_t bytes) {
   return bin < kBins ? bin : kBins - 1;
 }
 
-void PoolHeap::bin_insert(Block* block) {
+void PoolHeap::bin_insert(PoolBlock* block) {
   const int bin = bin_of(block->bytes);
   block->bin_before = nullptr;
   block->bin_after = bins_[bin];
@@ -89,7 +89,7 @@ void PoolHeap::bin_insert(Block* block) {
   filled_[bin / 64] |= 1ull << (bin % 64);
 }
 
-void PoolHeap::bin_remove(Block* block) {
+void PoolHeap::bin_remove(PoolBlock* block) {
   const int bin = bin_of(block->bytes);
   if (block->bin_before != nullptr)
     block->bin_before->bin_after = block->bin_after;
@@ -99,26 +99,25 @@ void PoolHeap::bin_remove(Block* block) {
   if (bins_[bin] == nullptr) filled_[bin / 64] &= ~(1ull << (bin % 64));
 }
 
-void PoolHeap::pending_insert(Block* block) {
+void PoolHeap::pending_insert(PoolBlock* block) {
   block->pending_before = nullptr;
   block->pending_after = pending_;
   if (pending_ != nullptr) pending_->pending_before = block;
   pending_ = block;
-  block->slab->pending_blocks++;
 }
 
-void PoolHeap::pending_remove(Block* block) {
+void PoolHeap::pending_remove(PoolBlock* block) {
   if (block->pending_before != nullptr)
     block->pending_before->pending_after = block->pending_after;
   else
     pending_ = block->pending_after;
   if (block->pending_after != nullptr) block->pending_after->pending_before = block->pending_before;
-  block->slab->pending_blocks--;
 }
 
-Block* PoolHeap::scan(int bin, uint64_t bytes, Usable usable, void* asker) const {
+PoolBlock* PoolHeap::scan(int bin, uint64_t bytes, Usable usable, void* asker) const {
   int looked = 0;
-  for (Block* block = bins_[bin]; block != nullptr && looked < kScan; block = block->bin_after) {
+  for (PoolBlock* block = bins_[bin]; block != nullptr && looked < kScan;
+       block = block->bin_after) {
     looked++;
     if (block->bytes >= bytes && (block->stamp.stream == 0 || usable(block->stamp, asker)))
       return block;
@@ -126,9 +125,9 @@ Block* PoolHeap::scan(int bin, uint64_t bytes, Usable usable, void* asker) const
   return nullptr;
 }
 
-Block* PoolHeap::take(uint64_t requested, Usable usable, void* asker) {
+PoolBlock* PoolHeap::take(uint64_t requested, Usable usable, void* asker) {
   const uint64_t bytes = (requested + kCell - 1) / kCell * kCell;
-  Block* found = nullptr;
+  PoolBlock* found = nullptr;
   for (int bin = bin_of(bytes); bin < kBins && found == nullptr; bin++) {
     const uint64_t rest = filled_[bin / 64] >> (bin % 64);
     if (rest == 0) {
@@ -139,9 +138,9 @@ Block* PoolHeap::take(uint64_t requested, Usable usable, void* asker) {
     found = scan(bin, bytes, usable, asker);
   }
   if (found == nullptr) return nullptr;
-  Block* tail = nullptr;
+  PoolBlock* tail = nullptr;
   if (found->bytes > bytes) {
-    tail = make<Block>();
+    tail = make<PoolBlock>();
     if (tail == nullptr) return nullptr;
   }
   if (table.count >= table.size && !table_grow()) {
@@ -153,11 +152,8 @@ Block* PoolHeap::take(uint64_t requested, Usable usable, void* asker) {
   if (tail != nullptr) {
     tail->address = found->address + bytes;
     tail->bytes = found->bytes - bytes;
-    tail->slab = found->slab;
-    tail->before = found;
-    tail->after = found->after;
-    if (tail->after != nullptr) tail->after->before = tail;
-    found->after = tail;
+    tail->pool = found->pool;
+    link_after(tail, found);
     found->bytes = bytes;
     tail->is_free = true;
     tail->stamp = found->stamp;
@@ -166,42 +162,58 @@ Block* PoolHeap::take(uint64_t requested, Usable usable, void* asker) {
   }
   found->is_free = false;
   found->requested = requested;
-  found->slab->live_blocks++;
   used_ += bytes;
   table_insert(found);
   return found;
 }
 
-// Two free neighbours become one when both are clean, or when both were freed in the same stream
-// (the later of the two places then stands for both).
-Block* PoolHeap::join_neighbours(Block* block) {
+void PoolHeap::link_after(PoolBlock* block, PoolBlock* before) {
+  block->before = before;
+  block->after = before == nullptr ? first_ : before->after;
+  (before == nullptr ? first_ : before->after) = block;
+  (block->after == nullptr ? last_ : block->after->before) = block;
+}
+
+void PoolHeap::unlink(PoolBlock* block) {
+  (block->before == nullptr ? first_ : block->before->after) = block->after;
+  (block->after == nullptr ? last_ : block->after->before) = block->before;
+}
+
+void PoolHeap::forget_free(PoolBlock* block) {
+  bin_remove(block);
+  if (block->stamp.stream != 0) pending_remove(block);
+}
+
+// Two free neighbours become one when they touch and both are clean, or both were freed in the same
+// stream (the later of the two places then stands for both).
+PoolBlock* PoolHeap::join_neighbours(PoolBlock* block) {
+  const auto joinable = [](const PoolBlock* left, const PoolBlock* right) {
+    return left != nullptr && right != nullptr && left->is_free && right->is_free &&
+           left->address + left->bytes == right->address &&
+           left->stamp.stream == right->stamp.stream;
+  };
   for (;;) {
-    Block* left = nullptr;
-    if (block->before != nullptr && block->before->is_free &&
-        block->before->stamp.stream == block->stamp.stream)
+    PoolBlock* left = nullptr;
+    if (joinable(block->before, block))
       left = block->before;
-    else if (block->after != nullptr && block->after->is_free &&
-             block->after->stamp.stream == block->stamp.stream)
+    else if (joinable(block, block->after))
       left = block;
     if (left == nullptr) return block;
-    Block* const right = left->after;
+    PoolBlock* const right = left->after;
     bin_remove(left);
-    bin_remove(right);
-    if (right->stamp.stream != 0) pending_remove(right);
+    forget_free(right);
     if (right->stamp.sequence > left->stamp.sequence) left->stamp.sequence = right->stamp.sequence;
     left->bytes += right->bytes;
-    left->after = right->after;
-    if (left->after != nullptr) left->after->before = left;
+    unlink(right);
     bin_insert(left);
     destroy(right);
     block = left;
   }
 }
 
-void PoolHeap::give(Block* block, Stamp stamp) {
+void PoolHeap::give(PoolBlock* block, Mark stamp) {
   table_remove(block);
   used_ -= block->bytes;
-  block->slab->live_blocks--;
   block->is_free = true;
   block->stamp = stamp;
   bin_insert(block);
@@ -210,38 +222,104 @@ void PoolHeap::give(Block* block, Stamp stamp) {
 }
 
 bool PoolHeap::add(Slab* slab) {
-  Block* const block = make<Block>();
+  PoolBlock* const block = make<PoolBlock>();
   if (block == nullptr) return false;
   block->address = slab->address;
   block->bytes = slab->bytes;
-  block->slab = slab;
+  block->pool = slab->pool;
   block->is_free = true;
-  slab->first = block;
+  PoolBlock* before = last_;  // nearly always behind everything else
+  while (before != nullptr && before->address > block->address) before = before->before;
+  link_after(block, before);
   slab->next = slabs_;
   slabs_ = slab;
   reserved_ += slab->bytes;
   bin_insert(block);
+  join_neighbours(block);
   return true;
 }
 
-void PoolHeap::remove(Slab* slab) {
-  // The first block never moves: joining keeps the left one.
-  for (Block* block = slab->first; block != nullptr;) {
-    Block* const next = block->after;
-    bin_remove(block);
-    if (block->stamp.stream != 0) pending_remove(block);
-    destroy(block);
-    block = next;
+Slab* PoolHeap::idle_slab() const {
+  for (Slab* slab = slabs_; slab != nullptr; slab = slab->next) {
+    for (int bin = bin_of(slab->bytes); bin < kBins; bin++)
+      for (const PoolBlock* block = bins_[bin]; block != nullptr; block = block->bin_after)
+        if (block->stamp.stream == 0 && block->address <= slab->address &&
+            slab->address + slab->bytes <= block->address + block->bytes)
+          return slab;
   }
+  return nullptr;
+}
+
+// Cuts the slab out of the free block around it: what is left of it, and right of it, stays free.
+bool PoolHeap::remove(Slab* slab) {
+  PoolBlock* block = first_;
+  while (block->address + block->bytes <= slab->address) block = block->after;
+  const uint64_t end = block->address + block->bytes;
+  const uint64_t slab_end = slab->address + slab->bytes;
+  PoolBlock* right = nullptr;
+  if (end > slab_end) {
+    right = make<PoolBlock>();
+    if (right == nullptr) return false;
+    right->address = slab_end;
+    right->bytes = end - slab_end;
+    right->pool = slab->pool;
+    right->is_free = true;
+    link_after(right, block);
+  }
+  forget_free(block);
+  if (block->address < slab->address) {
+    block->bytes = slab->address - block->address;
+    block->stamp = {};
+    bin_insert(block);
+  } else {
+    unlink(block);
+    destroy(block);
+  }
+  if (right != nullptr) bin_insert(right);
   Slab** link = &slabs_;
   while (*link != slab) link = &(*link)->next;
   *link = slab->next;
   reserved_ -= slab->bytes;
+  return true;
+}
+
+Slab* PoolHeap::drop_one() {
+  while (first_ != nullptr) {
+    PoolBlock* const block = first_;
+    if (block->is_free)
+      forget_free(block);
+    else
+      table_remove(block);
+    unlink(block);
+    destroy(block);
+  }
+  used_ = 0;
+  Slab* const slab = slabs_;
+  if (slab == nullptr) return nullptr;
+  slabs_ = slab->next;
+  reserved_ -= slab->bytes;
+  return slab;
+}
+
+uint64_t PoolHeap::free_before(uint64_t address) const {
+  const PoolBlock* block = last_;
+  while (block != nullptr && block->address >= address) block = block->before;
+  if (block == nullptr || !block->is_free || block->address + block->bytes != address) return 0;
+  // A new slab is clean: it joins its neighbour only when that is clean too.
+  return block->stamp.stream == 0 ? block->bytes : 0;
+}
+
+const PoolBlock* PoolHeap::around(uint64_t address) const {
+  const PoolBlock* block = block_at(address);
+  if (block != nullptr) return block;
+  block = first_;
+  while (block != nullptr && block->address + block->bytes <= address) block = block->after;
+  return block != nullptr && !block->is_free && block->address <= address ? block : nullptr;
 }
 
 void PoolHeap::settle(Usable seen, void* asker) {
-  for (Block* block = pending_; block != nullptr;) {
-    Block* const next = block->pending_after;
+  for (PoolBlock* block = pending_; block != nullptr;) {
+    PoolBlock* const next = block->pending_after;
     if (seen(block->stamp, asker)) {
       pending_remove(block);
       block->stamp = {};

@@ -1,48 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sub-allocation inside the slabs of a pool: pure arithmetic on addresses, no server, no clock. A
-// block is 512-byte cells of one slab; finding, splitting and giving back cost the same with ten
-// blocks and with a hundred thousand. The caller holds the async lock.
+// Sub-allocation inside a pool: pure arithmetic on addresses, no server, no clock. Slabs whose
+// addresses follow one another are one space: a block may lie across them, so that odd sizes waste
+// nothing. Finding, splitting and giving back cost the same with ten blocks and with a hundred
+// thousand. The caller holds the driver's lock.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+
+#include "simgpu/driver.h"
+#include "simgpu/stream_work.h"
 
 namespace simgpu {
 
 struct Pool;
 struct Slab;
 
-// Where in which stream's work a block was freed. stream 0: that work was seen complete.
-struct Stamp {
-  uint64_t stream = 0;
-  uint64_t sequence = 0;
-};
-
-struct Block {
+struct PoolBlock {
   uint64_t address = 0;
   uint64_t bytes = 0;
-  Slab* slab = nullptr;
-  Block* before = nullptr;  // neighbours in the slab, by address
-  Block* after = nullptr;
-  Block* bin_before = nullptr;  // free blocks: neighbours in the bin
-  Block* bin_after = nullptr;
-  Block* pending_before = nullptr;  // free blocks with a stamp: neighbours in the pending list
-  Block* pending_after = nullptr;
-  Block* hash_next = nullptr;  // live blocks: the next one in the same bucket
+  Pool* pool = nullptr;
+  PoolBlock* before = nullptr;  // neighbours in the pool, by address (not always adjacent)
+  PoolBlock* after = nullptr;
+  PoolBlock* bin_before = nullptr;  // free blocks: neighbours in the bin
+  PoolBlock* bin_after = nullptr;
+  PoolBlock* pending_before = nullptr;  // free blocks with a stamp: neighbours in the pending list
+  PoolBlock* pending_after = nullptr;
+  PoolBlock* hash_next = nullptr;  // live blocks: the next one in the same bucket
   uint64_t requested = 0;
   bool is_free = false;
-  Stamp stamp;
+  Mark stamp;  // free blocks: where in which stream's work; stream 0: seen complete
 };
 
 // One piece of physical memory of a pool, a multiple of the growth step.
 struct Slab {
+  Range range = {};  // addresses and backing
   Pool* pool = nullptr;
+  void* host = nullptr;  // memory of a pool on the host
   uint64_t address = 0;
   uint64_t bytes = 0;
-  uint64_t physical = 0;
-  Block* first = nullptr;
-  uint64_t live_blocks = 0;
-  uint64_t pending_blocks = 0;
   Slab* next = nullptr;
 };
 
@@ -52,16 +48,24 @@ class PoolHeap {
   static constexpr int kBins = 160;
 
   // Whether a block freed at `stamp` may be used now by whoever asks.
-  using Usable = bool (*)(const Stamp& stamp, void* asker);
+  using Usable = bool (*)(const Mark& stamp, void* asker);
 
   // A live block of at least `bytes`, or nullptr when no free block that `usable` allows fits.
-  Block* take(uint64_t bytes, Usable usable, void* asker);
+  PoolBlock* take(uint64_t bytes, Usable usable, void* asker);
   // The block is free from `stamp` on (stream 0: from now on).
-  void give(Block* block, Stamp stamp);
+  void give(PoolBlock* block, Mark stamp);
   // Takes over `slab`, all of it free. False without host memory.
   bool add(Slab* slab);
-  // Forgets a slab without live blocks; the caller owns it again.
-  void remove(Slab* slab);
+  // A slab that lies in a free block seen complete, or null.
+  Slab* idle_slab() const;
+  // Forgets an idle slab; the caller owns it again. False without host memory.
+  bool remove(Slab* slab);
+  // Forgets everything; the slabs, now unlinked, are handed back one by one.
+  Slab* drop_one();
+  // Free bytes, seen complete, that end at `address`: what a new slab there would join.
+  uint64_t free_before(uint64_t address) const;
+  // The live block around an address (a walk: for questions, not for the daily path).
+  const PoolBlock* around(uint64_t address) const;
   // Drops the stamp of every free block for which `seen` says so, and joins neighbours.
   void settle(Usable seen, void* asker);
 
@@ -71,22 +75,27 @@ class PoolHeap {
 
  private:
   static int bin_of(uint64_t bytes);
-  void bin_insert(Block* block);
-  void bin_remove(Block* block);
-  void pending_insert(Block* block);
-  void pending_remove(Block* block);
-  Block* join_neighbours(Block* block);
-  Block* scan(int bin, uint64_t bytes, Usable usable, void* asker) const;
+  void bin_insert(PoolBlock* block);
+  void bin_remove(PoolBlock* block);
+  void pending_insert(PoolBlock* block);
+  void pending_remove(PoolBlock* block);
+  void link_after(PoolBlock* block, PoolBlock* before);
+  void unlink(PoolBlock* block);
+  void forget_free(PoolBlock* block);
+  PoolBlock* join_neighbours(PoolBlock* block);
+  PoolBlock* scan(int bin, uint64_t bytes, Usable usable, void* asker) const;
 
-  Block* bins_[kBins] = {};
+  PoolBlock* bins_[kBins] = {};
   uint64_t filled_[(kBins + 63) / 64] = {};
-  Block* pending_ = nullptr;
+  PoolBlock* pending_ = nullptr;
+  PoolBlock* first_ = nullptr;  // all blocks, by address
+  PoolBlock* last_ = nullptr;
   Slab* slabs_ = nullptr;
   uint64_t used_ = 0;
   uint64_t reserved_ = 0;
 };
 
 // The live block that starts at this address, in whichever pool; nullptr when there is none.
-Block* block_at(uint64_t address);
+PoolBlock* block_at(uint64_t address);
 
 }  // namespace simgpu

@@ -3,12 +3,13 @@
 // not run: then it queues, and a thread of the driver drains the queues. A kernel that takes time
 // only moves the moment at which its stream is idle again. What a host has *seen* complete is kept
 // apart from what is complete, because pools may only shrink by the former.
-// One lock for everything asynchronous (AsyncLock); order: this one first, then the memory tables'.
+// Everything here runs under the driver's one lock (Guard), held once: waiting lets go of it.
 #pragma once
 
 #include <pthread.h>
 
 #include "abi/cuda_api.h"
+#include "simgpu/driver.h"
 #include "simgpu/stream_list.h"
 #include "simgpu/stream_work.h"
 
@@ -28,7 +29,7 @@ struct Stream {
   unsigned flags = 0;
   int priority = 0;
   int device = 0;
-  CUcontext context = nullptr;
+  Context* context = nullptr;
   uint64_t id = 0;
   bool legacy = false;
   int thread = 0;  // per-thread default stream: whose
@@ -39,42 +40,43 @@ struct Stream {
   uint64_t seen = 0;       // and of the last one that the host has seen complete
   int64_t busy_until_ns = 0;
   List<Covered> covered;
-  Work* first = nullptr;
-  Work* last = nullptr;
+  Task* first = nullptr;
+  Task* last = nullptr;
   Capture* capture = nullptr;
   List<CUgraphNode> capture_after;  // what the next captured node depends on
   CUlaunchAttributeValue attributes[4] = {};
 };
 
-class AsyncLock {
- public:
-  AsyncLock();
-  ~AsyncLock();
-  AsyncLock(const AsyncLock&) = delete;
-  AsyncLock& operator=(const AsyncLock&) = delete;
+// Lets go of the driver's lock while the program's own code runs. It must be held exactly once.
+struct Unguard {
+  Unguard() { pthread_mutex_unlock(&driver.mutex); }
+  ~Unguard() { pthread_mutex_lock(&driver.mutex); }
+  Unguard(const Unguard&) = delete;
+  Unguard& operator=(const Unguard&) = delete;
 };
 
 int64_t now_ns();
 
 // The stream that a handle means for the calling thread; `per_thread`: what null means. Fails with
-// 201 without a context, 400 for no stream of ours. Lock held.
+// 201 without a context, 400 for no stream of ours.
 CUresult find_stream(CUstream handle, bool per_thread, Stream** out);
 Stream* stream_by_id(uint64_t id);
 const List<Stream*>& all_streams();
-Stream* legacy_stream(CUcontext context, int device);
-CUresult create_stream(CUcontext context, int device, unsigned flags, int priority, CUstream* out);
-// The streams of a context that ends: their queued work is dropped.
-void streams_of_context_end(CUcontext context);
+Stream* legacy_stream(Context* context);
+CUresult create_stream(Context* context, unsigned flags, int priority, Stream** out);
+void destroy_stream(Stream* stream);
+void reap_streams();
 
-// All of these: lock held.
 // What every operation begins with: a place in the order, after what the default streams demand.
 uint64_t enter_stream(Stream* stream);
-// Does `work` now or queues it. Takes over the work's references.
-CUresult submit(Stream* stream, const Work& work);
+// Does `task` now or queues it. Takes over the task's references.
+CUresult submit(Stream* stream, const Task& task);
 // The kernel that was just submitted takes this long.
 void keep_busy(Stream* stream, int64_t ns);
 // Later work of `stream` comes after `mark`, which is reached at `at_ns` (-1: not known yet).
 void wait_for_mark(Stream* stream, Mark mark, int64_t at_ns);
+// From now on the stream is behind `mark` (one entry a stream: the latest).
+void cover(Stream* stream, Mark mark);
 bool covers(const Stream* stream, Mark mark);
 bool is_idle(const Stream* stream);
 // Blocks until idle (lets go of the lock meanwhile; the stream must not be destroyed by then).
@@ -87,7 +89,11 @@ bool is_complete(Mark mark);
 // Waits for the next change of any stream (or 1 s).
 void wait_for_change();
 
-// Runs one piece of work (stream_effects.cc). Lock held, except during host functions.
-CUresult perform(Stream* stream, const Work& work);
+// Calls the program's own code with the driver's lock let go altogether.
+void call_program(CUhostFn function, void* data);
+
+// Runs one task (stream_effects.cc); the lock is let go during host functions only.
+bool value_reached(const Task& task);
+CUresult perform(Stream* stream, const Task& task);
 
 }  // namespace simgpu

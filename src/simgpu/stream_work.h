@@ -4,6 +4,7 @@
 #pragma once
 
 #include "abi/cuda_api.h"
+#include "simgpu/driver.h"
 #include "simgpu/stream_list.h"
 
 namespace simgpu {
@@ -24,11 +25,12 @@ struct Mark {
   bool operator==(const Mark&) const = default;
 };
 
-enum class WorkKind : unsigned char {
+enum class TaskKind : unsigned char {
   kNothing,
   kKernel,
   kMemset,
   kMemcpy,
+  kOpaque,  // a copy or fill that knows itself how
   kHost,
   kCallback,
   kRecord,
@@ -36,13 +38,12 @@ enum class WorkKind : unsigned char {
   kWaitTime,   // until the clock says so
   kWaitValue,  // until a word of memory says so
   kWriteValue,
-  kGraphFree,  // memory of a mem-alloc node goes back
 };
 
-struct Work {
-  WorkKind kind = WorkKind::kNothing;
-  CUcontext context = nullptr;
-  Work* next = nullptr;
+struct Task {
+  TaskKind kind = TaskKind::kNothing;
+  Context* context = nullptr;
+  Task* next = nullptr;
   uint64_t sequence = 0;
   union {
     struct {
@@ -51,6 +52,10 @@ struct Work {
     } kernel;
     CUDA_MEMSET_NODE_PARAMS memset;
     CUDA_MEMCPY3D memcpy;
+    struct {
+      Work function;
+      Arguments* arguments;  // one reference is ours
+    } opaque;
     CUDA_HOST_NODE_PARAMS host;
     struct {
       CUstreamCallback function;
@@ -72,13 +77,12 @@ struct Work {
       unsigned flags;
       unsigned bytes;
     } value;
-    CUdeviceptr address;
   };
-  Work() : address(0) {}
+  Task() : until_ns(0) {}
 };
 
-// Another owner of what a work refers to (arguments, event), and one owner less.
-void work_retain(const Work& work);
-void work_release(const Work& work);
+// Another owner of what a task refers to (arguments, event), and one owner less.
+void task_retain(const Task& task);
+void task_release(const Task& task);
 
 }  // namespace simgpu

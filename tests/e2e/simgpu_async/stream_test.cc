@@ -73,8 +73,8 @@ TEST(SimgpuCapture, ForbidsWhatTheDriverForbids) {
   EXPECT_VALUE(v, "sync_captured", 900);
   EXPECT_VALUE(v, "status_after_sync", 2);
   EXPECT_VALUE(v, "end_after_sync", 901);
-  EXPECT_VALUE(v, "begin_twice", 1);
-  EXPECT_VALUE(v, "end_without_begin", 1);
+  EXPECT_VALUE(v, "begin_twice", 401);
+  EXPECT_VALUE(v, "end_without_begin", 401);
   EXPECT_VALUE(v, "capture_legacy", 900);
   EXPECT_VALUE(v, "legacy_launch", 906);
   EXPECT_VALUE(v, "end_after_legacy", 901);

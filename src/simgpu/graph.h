@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs: nodes and edges, the executable copies made of them, and the memory of mem-alloc nodes.
+// Everything under the driver's lock.
+#pragma once
+
+#include "simgpu/stream.h"
+
+namespace simgpu {
+
+struct Graph;
+struct GraphExec;
+struct GraphSegment;
+
+struct NodeAttribute {
+  CUlaunchAttributeID id;
+  CUlaunchAttributeValue value;
+};
+
+struct GraphNode {
+  static constexpr uint32_t kMagic = 0x4e4f4445;
+  uint32_t magic = kMagic;
+  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+  Graph* graph = nullptr;
+  Task task;  // kernel, memset, memcpy, host, event record
+  CUDA_MEM_ALLOC_NODE_PARAMS alloc = {};
+  CUdeviceptr freed = 0;
+  Graph* child = nullptr;
+  Event* event = nullptr;  // wait node: one reference is ours
+  bool enabled = true;
+  size_t unmet = 0;                // while sorting: dependencies not yet placed
+  GraphNode* original = nullptr;   // in a copy: what this is the copy of
+  GraphNode* copied_to = nullptr;  // while copying
+  List<GraphNode*> after;          // what it depends on
+  List<GraphNode*> before;         // what depends on it
+  List<NodeAttribute> attributes;
+};
+
+struct UserObject {
+  static constexpr uint32_t kMagic = 0x554f424a;
+  uint32_t magic = kMagic;
+  CUhostFn destroy = nullptr;
+  void* data = nullptr;
+  uint64_t references = 0;
+};
+struct HeldObject {
+  UserObject* object;
+  uint64_t references;
+};
+
+struct Graph {
+  static constexpr uint32_t kMagic = 0x47524150;
+  uint32_t magic = kMagic;
+  Context* context = nullptr;
+  List<GraphNode*> nodes;
+  List<GraphSegment*> segments;  // addresses of its mem-alloc nodes
+  List<HeldObject> objects;
+  Graph* original = nullptr;    // a clone: of what
+  GraphNode* parent = nullptr;  // a child graph: of which node
+  int instances = 0;            // executable copies in existence
+  List<GraphExec*> execs;       // and which
+};
+
+struct GraphExec {
+  static constexpr uint32_t kMagic = 0x45584543;
+  uint32_t magic = kMagic;
+  unsigned long long flags = 0;
+  Graph* copy = nullptr;
+  Graph* source = nullptr;  // null once destroyed
+  Context* context = nullptr;
+  List<GraphNode*> order;  // every node after what it depends on
+};
+
+template <class T, class Handle>
+T* checked(Handle handle) {
+  T* const object = reinterpret_cast<T*>(handle);
+  return object != nullptr && object->magic == T::kMagic ? object : nullptr;
+}
+inline Graph* find_graph(CUgraph handle) { return checked<Graph>(handle); }
+inline GraphNode* find_node(CUgraphNode handle) { return checked<GraphNode>(handle); }
+inline GraphExec* find_exec(CUgraphExec handle) { return checked<GraphExec>(handle); }
+inline CUgraphNode handle_of(GraphNode* node) { return reinterpret_cast<CUgraphNode>(node); }
+inline CUgraph handle_of(Graph* graph) { return reinterpret_cast<CUgraph>(graph); }
+
+// graph.cc: building. add_node takes over the task's references in `node`.
+Graph* make_graph(Context* context);
+void destroy_graph(Graph* graph);
+CUresult add_node(Graph* graph, const CUgraphNode* after, size_t count, GraphNode* node);
+void destroy_node(GraphNode* node);
+CUresult copy_graph(const Graph* from, Graph** out);
+bool has_memory_nodes(const Graph* graph);
+bool sort_nodes(const Graph* graph, List<GraphNode*>* order);  // false: a cycle
+
+// One owner less; the last one calls the program's destructor.
+void object_release(UserObject* object, uint64_t count);
+
+// graph_exec.cc
+// The executable copy's own node for a node of the graph it was made from.
+GraphNode* find_exec_node(CUgraphExec exec, CUgraphNode node);
+CUresult launch_exec(GraphExec* exec, Stream* stream);
+
+// graph_memory.cc: addresses when the node is added, memory when it is launched.
+CUresult graph_memory_place(Graph* graph, int device, size_t bytes, CUdeviceptr* out);
+// Backs all addresses of these graphs' nodes; on failure nothing has changed.
+CUresult graph_memory_map(const GraphExec* exec, Stream* stream);
+// The address is that of a mem-alloc node.
+bool graph_memory_knows(CUdeviceptr address);
+bool graph_memory_is_live(CUdeviceptr address);
+void graph_memory_start(CUdeviceptr address, Stream* stream);
+CUresult graph_memory_free(CUdeviceptr address, Stream* stream);
+// The graph is gone: what it had is kept until trimmed, its live memory until freed.
+void graph_memory_orphan(Graph* graph);
+
+}  // namespace simgpu
