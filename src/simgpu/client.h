@@ -31,8 +31,8 @@ struct Call {
 // the server refuses the machine that METE_SIM names, says so once on stderr.
 int connect_server(ClientKind kind);
 
-// One request and its reply. Returns reply.status, or kStatusGone / kStatusUnknown when there is no
-// talking to the server. Connects first if this process has not.
+// One request and its reply. Returns reply.status, or kStatusGone when there is no talking to the
+// server. Needs connect_server() once before; a forked child connects by itself at its first call.
 int call_server(Call* call);
 
 // Shorthand for requests without payload.
