@@ -191,6 +191,7 @@ std::vector<CardLink> NvmlDriver::links_of(unsigned index) const {
     if (result == NVML_SUCCESS && status == NVML_P2P_STATUS_OK) count_to[other] += to_switch;
   }
   std::vector<CardLink> links;
+  links.reserve(count_to.size());
   for (const auto& [to, count] : count_to) links.push_back({to, count});
   return links;
 }

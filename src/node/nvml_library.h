@@ -62,6 +62,7 @@ class NvmlLibrary {
   NvmlLibrary(const NvmlLibrary&) = delete;
   NvmlLibrary& operator=(const NvmlLibrary&) = delete;
 
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a name cannot stand in parentheses here
 #define METE_NODE_NVML_MEMBER(name) decltype(&::name) name = nullptr;
   METE_NODE_NVML_FUNCTIONS(METE_NODE_NVML_MEMBER)
 #undef METE_NODE_NVML_MEMBER

@@ -96,10 +96,12 @@ METE_NVML nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t* mem
   return NVML_SUCCESS;
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): names and types cannot stand in parentheses here
 #define METE_NVML_PROCESSES(name, kind, type)                             \
   METE_NVML name(nvmlDevice_t device, unsigned int* count, type* infos) { \
     return list(CardCall(device, true), kind, count, infos);              \
   }
+// NOLINTEND(bugprone-macro-parentheses)
 METE_NVML_PROCESSES(nvmlDeviceGetComputeRunningProcesses, Kind::kCompute, nvmlProcessInfo_v1_t)
 METE_NVML_PROCESSES(nvmlDeviceGetComputeRunningProcesses_v2, Kind::kCompute, nvmlProcessInfo_v2_t)
 METE_NVML_PROCESSES(nvmlDeviceGetComputeRunningProcesses_v3, Kind::kCompute, nvmlProcessInfo_t)

@@ -29,7 +29,8 @@ using seam::Milliseconds;
 constexpr Milliseconds kPlenty{60000};
 
 std::string build(const std::string& path) {
-  return std::string(std::getenv("METE_BUILD_DIR")) + "/" + path;
+  const char* folder = std::getenv("METE_BUILD_DIR");
+  return std::string(folder != nullptr ? folder : ".") + "/" + path;
 }
 
 struct StepClock final : seam::Clock {
@@ -50,6 +51,7 @@ class Holder {
     std::vector<std::string> words = {build("tests/nvml_holder"), build("simgpu/libcuda.so.1"),
                                       std::to_string(card), std::to_string(bytes.count()), "0"};
     std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     EXPECT_EQ(posix_spawn(&pid_, arguments[0], &actions, nullptr, arguments.data(), environ), 0);
