@@ -70,10 +70,15 @@ GraphAlloc* alloc_at(GraphSegment* segment, CUdeviceptr address) {
   return nullptr;
 }
 
+// Addresses resolve from the moment they are given out, so that copies and fills can be captured;
+// without a launch there is nothing behind them. A block that goes on in the next unit is told up
+// to the end of this one: what lies behind it has a backing of its own.
 bool find_graph_block(Range* range, CUdeviceptr p, Block* out) {
   for (const GraphAlloc& alloc : static_cast<const GraphSegment*>(range->owner)->allocs) {
-    if (!alloc.live || p < alloc.address || p >= alloc.address + alloc.bytes) continue;
-    *out = {alloc.address, alloc.bytes};
+    if (p < alloc.address || p >= alloc.address + alloc.bytes) continue;
+    const CUdeviceptr block_end = alloc.address + alloc.bytes;
+    const CUdeviceptr range_end = range->base + range->bytes;
+    *out = {alloc.address, (block_end < range_end ? block_end : range_end) - alloc.address};
     return true;
   }
   return false;
@@ -83,27 +88,40 @@ CUresult release_graph_block(Range*, CUdeviceptr p) { return graph_memory_free(p
 
 constexpr RangeOps kGraphOps = {find_graph_block, release_graph_block};
 
-void map_unit(GraphSegment* segment, size_t i, uint64_t piece) {
-  Range& range = segment->units[i]->range;
-  range = {};
-  range.base = segment->base + i * kGrowthStep;
+constexpr uint64_t kNoPiece = ~0ull;  // no piece of the server's has this number
+
+bool add_unit(GraphSegment* segment) {
+  GraphUnit* const unit = make<GraphUnit>();
+  if (unit == nullptr) return false;
+  Range& range = unit->range;
+  range.base = segment->base + segment->units.size() * kGrowthStep;
   range.bytes = kGrowthStep;
   range.asked = kGrowthStep;
   range.kind = RangeKind::kGraph;
   range.device = segment->device;
   range.context = driver.devices[segment->device].primary;
-  range.piece = piece;
+  range.piece = kNoPiece;
   range.readable = range.writable = ~0u;
   range.ops = &kGraphOps;
   range.owner = segment;
+  if (!segment->units.push(unit)) {
+    destroy(unit);
+    return false;
+  }
   range_add(&range);
+  return true;
+}
+
+void map_unit(GraphSegment* segment, size_t i, uint64_t piece) {
+  segment->units[i]->range.piece = piece;
   segment->units[i]->mapped = true;
 }
 
 uint64_t unmap_unit(GraphSegment* segment, size_t i) {
-  range_remove(&segment->units[i]->range);
+  const uint64_t piece = segment->units[i]->range.piece;
+  segment->units[i]->range.piece = kNoPiece;
   segment->units[i]->mapped = false;
-  return segment->units[i]->range.piece;
+  return piece;
 }
 
 bool has_mapped(const GraphSegment* segment) {
@@ -121,8 +139,11 @@ void drop_empty_orphans(GraphMemory* memory) {
       continue;
     }
     *link = segment->next;
+    for (GraphUnit* const unit : segment->units) {
+      range_remove(&unit->range);
+      destroy(unit);
+    }
     va_give(segment->base, segment->window);
-    for (GraphUnit* const unit : segment->units) destroy(unit);
     destroy(segment);
   }
 }
@@ -200,10 +221,8 @@ CUresult graph_memory_place(Graph* graph, int device, size_t bytes, CUdeviceptr*
     segment->next = memory->segments;
     memory->segments = segment;
   }
-  while (segment->units.size() * kGrowthStep < segment->filled + cells) {
-    GraphUnit* const unit = make<GraphUnit>();
-    if (unit == nullptr || !segment->units.push(unit)) return CUDA_ERROR_OUT_OF_MEMORY;
-  }
+  while (segment->units.size() * kGrowthStep < segment->filled + cells)
+    if (!add_unit(segment)) return CUDA_ERROR_OUT_OF_MEMORY;
   *out = segment->base + segment->filled;
   segment->filled += cells;
   segment->allocs.push({*out, bytes, false});

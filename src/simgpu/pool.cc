@@ -32,11 +32,15 @@ bool usable(const Mark& stamp, void* data) {
 
 bool seen(const Mark& stamp, void*) { return was_seen(stamp); }
 
+// A block that goes on in the next slab is told up to the end of this one: what lies behind it has
+// a backing of its own.
 bool find_pool_block(Range* range, CUdeviceptr p, Block* out) {
   const PoolBlock* const found = static_cast<const Slab*>(range->owner)->pool->heap.around(p);
   if (found == nullptr) return false;
-  *out = {found->address, found->requested};
-  return true;
+  const CUdeviceptr block_end = found->address + found->requested;
+  const CUdeviceptr range_end = range->base + range->bytes;
+  *out = {found->address, (block_end < range_end ? block_end : range_end) - found->address};
+  return p < block_end;
 }
 
 // cuMemFree, which has synchronised before: nothing is pending.

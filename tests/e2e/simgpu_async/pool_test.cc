@@ -121,6 +121,14 @@ TEST(SimgpuPool, FillsTheCardToOneStepAndOutOfMemoryIsNotSticky) {
   EXPECT_VALUE(v, "sync", 0);
 }
 
+TEST(SimgpuPool, BlocksLieAcrossSteps) {
+  const Values v = probe("odd_sizes");
+  EXPECT_VALUE(v, "reserved", 160 * kMiB);
+  EXPECT_VALUE(v, "wrong", 0);
+  EXPECT_VALUE(v, "reserved_one_left", 32 * kMiB);
+  EXPECT_VALUE(v, "reserved_none_left", 0);
+}
+
 TEST(SimgpuPool, AHostPoolTakesNothingFromTheCard) {
   const Values v = probe("locations");
   EXPECT_VALUE(v, "card_pool_is_default", 1);
@@ -135,6 +143,7 @@ TEST(SimgpuPool, AnImporterKeepsTheMemoryOfADeadOwner) {
   EXPECT_VALUE(v, "import_costs", 0);
   EXPECT_VALUE(v, "alloc_from_imported", 1);
   EXPECT_VALUE(v, "byte_4095", 0x33);
+  EXPECT_VALUE(v, "owner_context_back", 1);
   EXPECT_VALUE(v, "back_after_import_gone", 32 * kMiB);
 }
 

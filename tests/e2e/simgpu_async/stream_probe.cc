@@ -186,7 +186,8 @@ void capture_forbids() {
   CUdeviceptr pointer = 0;
   CUgraph graph = reinterpret_cast<CUgraph>(1);
   OK(CU(cuStreamBeginCapture_v2)(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-  say("alloc_global", CU(cuMemAlloc_v2)(&pointer, 1 << 20));
+  CUmodule module = nullptr;
+  say("load_global", CU(cuModuleLoadData)(&module, kModule));
   say("status", status_of(stream));
   say("end", CU(cuStreamEndCapture)(stream, &graph));
   say("graph_null", graph == nullptr);
@@ -216,6 +217,16 @@ void capture_forbids() {
   say("legacy_launch",
       CU(cuLaunchKernel)(function("nothing"), 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr));
   say("end_after_legacy", CU(cuStreamEndCapture)(blocking, &graph));
+}
+
+void capture_alloc() {
+  probe::start();
+  CUstream stream = make_stream();
+  CUdeviceptr pointer = 0;
+  CUgraph graph = nullptr;
+  OK(CU(cuStreamBeginCapture_v2)(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  say("alloc_global", CU(cuMemAlloc_v2)(&pointer, 1 << 20));
+  say("end", CU(cuStreamEndCapture)(stream, &graph));
 }
 
 void capture_fork() {
@@ -282,6 +293,7 @@ int main(int argc, char** argv) {
       {"host_functions", host_functions},
       {"host_function_before_copy", host_function_before_copy},
       {"capture_forbids", capture_forbids},
+      {"capture_alloc", capture_alloc},
       {"capture_fork", capture_fork},
   };
   return probe::main_of(argc, argv, scenarios);

@@ -62,7 +62,7 @@ TEST(SimgpuStream, ACopyReadsWhatTheHostFunctionBeforeItWrote) {
 
 TEST(SimgpuCapture, ForbidsWhatTheDriverForbids) {
   const Values v = probe("capture_forbids");
-  EXPECT_VALUE(v, "alloc_global", 900);
+  EXPECT_VALUE(v, "load_global", 900);
   EXPECT_VALUE(v, "status", 2);
   EXPECT_VALUE(v, "end", 901);
   EXPECT_VALUE(v, "graph_null", 1);
