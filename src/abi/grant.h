@@ -175,9 +175,8 @@ struct SlotCard {
   Word excess_units;   // how far that is beyond the charge, seen twice in a row; written by the
                        // sampler alone
   Word unseen_units;   // charged, but not in NVML's figure (managed memory)
-  Word borrowed_units;  // in NVML's figure, but charged to another process (imports)
 };
-static_assert(sizeof(SlotCard) == 56);
+static_assert(sizeof(SlotCard) == 48);
 
 struct Slot {
   Word owner;  // OwnerWord
@@ -189,7 +188,7 @@ struct Slot {
   uint8_t unused[24];
   SlotCard cards[kMaxCards];
 };
-static_assert(sizeof(Slot) == 960);
+static_assert(sizeof(Slot) == 832);
 
 // Memory that a process made available to others. Its owner stays charged while anybody who opened
 // it lives.
@@ -230,7 +229,7 @@ struct Grant {
 static_assert(offsetof(Grant, accounts) == 4096);
 static_assert(offsetof(Grant, exports) == 4096 + 65536);
 static_assert(offsetof(Grant, slots) == 4096 + 65536 + 49152);
-static_assert(sizeof(Grant) == 4096 + 65536 + 49152 + 960 * 1024);
+static_assert(sizeof(Grant) == 4096 + 65536 + 49152 + 832 * 1024);
 
 // ---- making and checking
 // ------------------------------------------------------------------------------------

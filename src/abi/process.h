@@ -193,6 +193,21 @@ inline uint64_t held_units(Grant& grant, uint32_t slot, uint64_t owner, uint32_t
   return held;
 }
 
+// Units that `slot` holds open of exports whose owner is gone. NVML counts such memory to the
+// opener once the owner is dead (measured for legacy IPC), while it stays charged to the dead
+// owner's slot.
+inline uint64_t inherited_units(Grant& grant, uint32_t slot, uint32_t card, uint64_t viewer) {
+  uint64_t units = 0;
+  for (Export& entry : grant.exports) {
+    const ExportWord state = ExportWord::unpack(entry.state.load());
+    if (state.kind != ExportWord::kLive && state.kind != ExportWord::kFreedByOwner) continue;
+    if (state.card != card || state.slot == slot) continue;
+    if ((entry.openers[slot / 64].load() >> slot % 64 & 1) == 0) continue;
+    if (is_gone(grant, state.slot, entry.owner.load(), viewer)) units += state.units;
+  }
+  return units;
+}
+
 // Registers memory as exported. Returns the index, or -1 when the table is full (the export is then
 // unknown to importers, who are charged for it in full: never under-counted).
 inline int add_export(Grant& grant, uint32_t slot, uint64_t owner, uint32_t card, uint64_t units,
@@ -327,7 +342,6 @@ inline void prepare_slot(Grant& grant, uint32_t slot_index, uint64_t me, const S
     card.nvml_bytes.store(0);
     card.excess_units.store(0);
     card.unseen_units.store(0);
-    card.borrowed_units.store(0);
   }
   for (Export& entry : grant.exports) {
     entry.openers[slot_index / 64].fetch_and(~(1ull << slot_index % 64));

@@ -117,6 +117,23 @@ void release(int card, uint64_t units) {
   abi::give_back(me(), account_of(card), units);
 }
 
+void notice_deaths(int card) {
+  if (my_slot() < 0) return;
+  const auto own = static_cast<uint32_t>(my_slot());
+  if (abi::total_units(*process.grant, account_of(card)) ==
+      abi::charged_units(*process.grant, own, static_cast<uint32_t>(card)))
+    return;  // nobody else holds anything
+  const uint64_t start = abi::monotonic_ns();
+  if (start < process.next_look_ns.load(std::memory_order_relaxed)) return;
+  const int saved = errno;
+  reap(card);
+  collect_exports();
+  errno = saved;
+  // Twenty times as long as it took, so that a program that asks in a loop spends at most 5 % here.
+  const uint64_t end = abi::monotonic_ns();
+  process.next_look_ns.store(end + (end - start) * 20, std::memory_order_relaxed);
+}
+
 uint64_t limit_bytes(int card) {
   return abi::account(*process.grant, account_of(card)).limit_bytes.load(std::memory_order_relaxed);
 }
@@ -141,12 +158,6 @@ bool worth_another_try(int* tries) {
 void note_unseen(int card, int64_t units) {
   if (my_slot() >= 0)
     process.grant->slots[my_slot()].cards[card].unseen_units.fetch_add(
-        static_cast<uint64_t>(units));
-}
-
-void note_borrowed(int card, int64_t units) {
-  if (my_slot() >= 0)
-    process.grant->slots[my_slot()].cards[card].borrowed_units.fetch_add(
         static_cast<uint64_t>(units));
 }
 

@@ -22,6 +22,10 @@ bool take_if_free(int card, uint64_t units);
 // (0 on failure, maybe more than reserved when the driver surprised us).
 void settle(int card, uint64_t reserved, uint64_t used);
 
+// Gives back what the dead of the job held, if anybody else holds anything. Bounded to a small part
+// of the time, however often it is called.
+void notice_deaths(int card);
+
 // Charges what the driver has already taken, and gives back what it has returned.
 void charge_anyway(int card, uint64_t units);
 void release(int card, uint64_t units);
@@ -35,8 +39,7 @@ uint64_t charged_bytes(int card);
 // to 200 ms.
 bool worth_another_try(int* tries);
 
-// Charged, but not part of NVML's figure for this process; or the other way round.
+// Charged, but not part of NVML's figure for this process.
 void note_unseen(int card, int64_t units);
-void note_borrowed(int card, int64_t units);
 
 }  // namespace mete::meter

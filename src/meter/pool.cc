@@ -50,36 +50,26 @@ void remember_pool(CUmemoryPool pool, int card) {
 }
 
 // Charges a pool by what it holds now; `reserved` units were taken beforehand and are settled with
-// it.
-void settle_pool(CUmemoryPool pool, int card, uint64_t reserved) {
+// it. Returns by how many units the pool grew.
+uint64_t settle_pool(CUmemoryPool pool, int card, uint64_t reserved) {
   for (;;) {
     Pool before{};
     if (!known_pool(pool, &before)) {
       settle(card, reserved, 0);
-      return;
+      return 0;
     }
     const uint64_t held = abi::units_for(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
-    {
+    if (held != before.units) {
       Locked locked(process.lock);
       TableValue* value = process.pools.find(key_of(pool));
-      if (value == nullptr) continue;
-      Pool now = Pool::unpack(*value);
-      if (now.epoch != before.epoch) continue;
-      if (held == now.units && reserved == 0) return;
-      if (held != now.units) {
-        ++now.epoch;
-        now.units = held;
-        *value = now.pack();
-      }
+      if (value == nullptr || Pool::unpack(*value).epoch != before.epoch) continue;
+      *value = Pool{held, before.card, before.epoch + 1}.pack();
     }
-    // One change of the grant for both: what came or went, and the reservation.
-    if (held >= before.units)
-      settle(card, reserved, held - before.units);
-    else {
-      settle(card, reserved, 0);
-      release(card, before.units - held);
-    }
-    return;
+    // An unchanged figure needs no look at the epoch: whoever changed it meanwhile has settled the
+    // change.
+    settle(card, reserved, held > before.units ? held - before.units : 0);
+    if (before.units > held) release(card, before.units - held);
+    return held > before.units ? held - before.units : 0;
   }
 }
 
@@ -118,27 +108,22 @@ CUresult allocate_async(CUmemoryPool pool, int card, size_t bytes, CUdeviceptr* 
     else if (!take(card, step))
       return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  Pool before{};
-  known_pool(pool, &before);
   CUresult result = call();
   for (int tries = 0;
        result == CUDA_ERROR_OUT_OF_MEMORY && reserved > 0 && worth_another_try(&tries);)
     result = call();
-  settle_pool(pool, card, reserved);
-  if (result == CUDA_SUCCESS && reserved == 0 && charged_bytes(card) > limit_bytes(card)) {
+  const uint64_t grown = settle_pool(pool, card, reserved);
+  if (result == CUDA_SUCCESS && reserved == 0 && grown > 0 &&
+      charged_bytes(card) > limit_bytes(card)) {
     // The room inside was in pieces and the pool grew past the grant: undo it. What it took
     // meanwhile lay in the reserve that every process holds back.
-    Pool now{};
-    known_pool(pool, &now);
-    if (now.units > before.units) {
-      const auto undo = per_thread ? real.cuMemFreeAsync_ptsz : real.cuMemFreeAsync;
-      undo(*out, stream);
-      real.cuMemPoolTrimTo(pool, 0);
-      settle_pool(pool, card, 0);
-      process.pools_dirty.store(1, std::memory_order_relaxed);
-      abi::account(*process.grant, account_of(card)).refusals.fetch_add(1);
-      return CUDA_ERROR_OUT_OF_MEMORY;
-    }
+    const auto undo = per_thread ? real.cuMemFreeAsync_ptsz : real.cuMemFreeAsync;
+    undo(*out, stream);
+    real.cuMemPoolTrimTo(pool, 0);
+    settle_pool(pool, card, 0);
+    process.pools_dirty.store(1, std::memory_order_relaxed);
+    abi::account(*process.grant, account_of(card)).refusals.fetch_add(1);
+    return CUDA_ERROR_OUT_OF_MEMORY;
   }
   return result;
 }
@@ -160,9 +145,7 @@ CUresult allocate_from_current(CUdeviceptr* out, size_t bytes, CUstream stream, 
   if (place.card == kNoCard) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUmemoryPool pool = pool_for(place.device, place.card);
   if (pool == nullptr) return call();
-  Pool known{};
-  if (!known_pool(pool, &known)) return call();  // on the host, or another process's
-  return allocate_async(pool, known.card, bytes, out, stream, per_thread, call);
+  return allocate_async(pool, place.card, bytes, out, stream, per_thread, call);
 }
 
 template <class Call>
@@ -220,7 +203,7 @@ void settle_pools() {
       cards[count++] = Pool::unpack(value).card;
     });
   }
-  for (int i = 0; i < count; ++i) settle_pool(pools[i], cards[i], 0);
+  for (int i = 0; i < count; ++i) (void)settle_pool(pools[i], cards[i], 0);
 }
 
 void settle_pools_soon() {

@@ -28,6 +28,7 @@ bool published_free(int card, uint64_t* bytes) {
 }  // namespace
 
 uint64_t free_bytes(int card, uint64_t card_free) {
+  notice_deaths(card);
   const uint64_t limit = limit_bytes(card);
   const uint64_t charged = charged_bytes(card);
   const uint64_t left = limit > charged ? limit - charged : 0;

@@ -87,8 +87,6 @@ bool note_import(uint64_t name, int card, uint64_t units, uint64_t key) {
   if (index < 0) {
     if (!take(card, units)) return false;
     settle(card, units, units);
-  } else {
-    note_borrowed(card, static_cast<int64_t>(units));
   }
   Locked locked(process.lock);
   process.imports.put(name, pack(index, card, units));
@@ -104,7 +102,6 @@ void drop_import(uint64_t name) {
   if (index_of(value) < 0) {
     release(card_in(value), units_in(value));
   } else {
-    note_borrowed(card_in(value), -static_cast<int64_t>(units_in(value)));
     abi::close_export(*process.grant, static_cast<uint32_t>(my_slot()),
                       static_cast<uint32_t>(index_of(value)));
   }

@@ -38,10 +38,10 @@ struct Context {
 // What this process holds on one card besides single blocks.
 struct CardState {
   uint32_t contexts;
-  int spare_slabs;            // slabs charged and not in use, for the next small block: 0 or 1
-  int small_calls;            // small allocations now inside the driver that count on the spare
-  CUmemoryPool current_pool;  // cached; nullptr = ask the driver
-  uint64_t graph_units;       // charged for graph memory
+  int spare_slabs;  // slabs charged and not in use, for the next small block: 0 or 1
+  int small_calls;  // small allocations now inside the driver that count on the spare
+  std::atomic<CUmemoryPool> current_pool;  // cached; nullptr = ask the driver
+  uint64_t graph_units;                    // charged for graph memory
   uint32_t graph_epoch;
 };
 
@@ -73,7 +73,8 @@ struct alignas(4096) Process {
   Table imports;   // address or handle from another process → {export index + 1, units | card}
   Table exports;   // address or handle that we gave to others → {export index + 1, units | card}
   std::atomic<uint64_t> execs_with_memory;
-  std::atomic<uint32_t> pools_dirty;  // a free whose effect on RESERVED nobody has looked at yet
+  std::atomic<uint64_t> next_look_ns;  // when to look for the dead again on a mere question
+  std::atomic<uint32_t> pools_dirty;   // a free whose effect on RESERVED nobody has looked at yet
 };
 
 extern Process process;

@@ -50,7 +50,7 @@ std::uint64_t Reconciler::excess_of(std::uint32_t slot, std::uint32_t card,
   const std::uint64_t charge = std::max(seen.charge, abi::charged_units(grant_, slot, card));
   const std::uint64_t unseen = words.unseen_units.load();
   const std::uint64_t covered =
-      (charge > unseen ? charge - unseen : 0) + words.borrowed_units.load();
+      (charge > unseen ? charge - unseen : 0) + abi::inherited_units(grant_, slot, card, owner_);
   const std::uint64_t wanted = abi::units_for(held_bytes) + abi::units_for(abi::kHeadroomBytes);
   const std::uint64_t now = held_bytes > 0 && wanted > covered ? wanted - covered : 0;
   return std::min(now, std::exchange(seen.excess, now));
