@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mete cap`: runs a program inside a memory cap. No daemon, no reservation; one grant file, gone
 // when the job is.
+#include <limits.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -118,33 +119,72 @@ int cannot_run(const CapPlan& plan, const launch::Ended& ended, const Output& ou
   return output.fail(error, ended.exit_code);
 }
 
+// The sampler of a job, started again a few times when it dies: the cap holds without it, but what
+// the driver takes unasked is then seen by nobody.
+class Sampler {
+ public:
+  Sampler(const CapPlan& plan, abi::Grant& grant)
+      : grant_(grant), nvml_(library(plan, "libnvidia-ml.so.1")) {}
+
+  Result<pid_t> start() {
+    Result<launch::HelperProcess> started = start_sampler(grant_, nvml_);
+    if (!started) return std::move(started).error();
+    process_.reset();
+    process_.emplace(*std::move(started));
+    return process_->pid();
+  }
+
+  pid_t start_again() {
+    process_->was_reaped();
+    if (++deaths_ > kMaxDeaths) return -1;
+    const Result<pid_t> pid = start();
+    return pid ? *pid : -1;
+  }
+
+ private:
+  static constexpr int kMaxDeaths = 5;
+
+  abi::Grant& grant_;
+  std::string nvml_;
+  std::optional<launch::HelperProcess> process_;
+  int deaths_ = 0;
+};
+
+std::string real_path(const std::string& path) {
+  char buffer[PATH_MAX];
+  return realpath(path.c_str(), buffer) != nullptr ? buffer : "";
+}
+
+Result<launch::Ended> run_job(const CapPlan& plan, const launch::GrantFile* grant) {
+  std::optional<Sampler> sampler;
+  launch::Outsiders outsiders;
+  if (grant != nullptr) {
+    sampler.emplace(plan, grant->grant());
+    const Result<pid_t> pid = sampler->start();
+    if (!pid) return pid.error();
+    outsiders.pids.push_back(*pid);
+  }
+  if (plan.simulated)
+    outsiders.program = real_path(base::join_path(plan.parts.simgpu, "mete-simgpu"));
+  const launch::Program program{
+      plan.command, launch::job_environment(own_environment(), job_environment_of(plan, grant)),
+      plan.folder};
+  return launch::run_program(program, outsiders, [&](pid_t) { return sampler->start_again(); });
+}
+
 int run_plan(const CapPlan& plan, bool quiet, const Output& output) {
   std::optional<launch::GrantFile> grant;
-  std::optional<launch::HelperProcess> sampler;
-  launch::Outsiders outsiders;
   if (!plan.shares.empty()) {
     Result<launch::GrantFile> made = make_grant(plan, output);
     if (!made) return output.fail(made.error());
     grant.emplace(*std::move(made));
-    Result<launch::HelperProcess> started =
-        start_sampler(grant->grant(), library(plan, "libnvidia-ml.so.1"));
-    if (!started) return output.fail(started.error());
-    sampler.emplace(*std::move(started));
-    outsiders.pids.push_back(sampler->pid());
   }
-  if (plan.simulated) outsiders.program = base::join_path(plan.parts.simgpu, "mete-simgpu");
   if (!quiet && output.json()) output.say_json(to_json(plan));
   if (!quiet && !output.json()) output.say("cap: " + describe(plan));
-  const launch::GrantFile* file = grant ? &*grant : nullptr;
-  const launch::Program program{
-      plan.command, launch::job_environment(own_environment(), job_environment_of(plan, file)),
-      plan.folder};
-  const Result<launch::Ended> ended = launch::run_program(program, outsiders);
+  const Result<launch::Ended> ended = run_job(plan, grant ? &*grant : nullptr);
   if (!ended) {
-    Error error = ended.error();
-    if (!plan.folder.empty())
-      error = Error::io("the program cannot be started").with_evidence(error.message);
-    return output.fail(error, kExitFailed);
+    Error error = Error::io("the program cannot be started").with_evidence(ended.error().message);
+    return output.fail(error);
   }
   if (!ended->started) return cannot_run(plan, *ended, output);
   if (ended->exit_code != 0 && grant) explain_failure(plan, grant->grant(), output);

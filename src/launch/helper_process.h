@@ -31,7 +31,10 @@ class HelperProcess {
   // Ends the child and reaps it.
   ~HelperProcess();
 
+  // -1 once it was reaped.
   pid_t pid() const { return pid_; }
+  // Somebody who waits for all children has reaped this one: its number may be another's by now.
+  void was_reaped() { pid_ = -1; }
 
   // Sends one byte and waits for one. False when the child is gone.
   bool ask();

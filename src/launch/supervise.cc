@@ -36,8 +36,9 @@ std::vector<char*> c_strings(const std::vector<std::string>& strings) {
 
 class Supervisor {
  public:
-  Supervisor(const Program& program, const Outsiders& outsiders)
-      : program_(program), outsiders_(outsiders) {}
+  Supervisor(const Program& program, const Outsiders& outsiders,
+             const OutsiderEnded& outsider_ended)
+      : program_(program), outsiders_(outsiders), outsider_ended_(outsider_ended) {}
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
@@ -139,7 +140,10 @@ class Supervisor {
     int status = 0;
     pid_t pid = 0;
     while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
-      if (pid != leader_) continue;
+      if (pid != leader_) {
+        if (!WIFSTOPPED(status)) descendant_ended(pid);
+        continue;
+      }
       if (WIFSTOPPED(status)) {
         // Only what the terminal means: after a SIGSTOP by somebody else, nobody would know to
         // continue us.
@@ -149,6 +153,16 @@ class Supervisor {
       }
       exit_code_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
       leader_ended_ = true;
+    }
+  }
+
+  void descendant_ended(pid_t pid) {
+    if (witness_ && pid == witness_->pid()) {
+      witness_->was_reaped();
+      witness_.reset();
+    } else if (std::erase(outsiders_.pids, pid) > 0) {
+      const pid_t successor = outsider_ended_(pid);
+      if (successor > 0) outsiders_.pids.push_back(successor);
     }
   }
 
@@ -181,6 +195,7 @@ class Supervisor {
 
   const Program& program_;
   Outsiders outsiders_;
+  const OutsiderEnded& outsider_ended_;
   std::optional<Witness> witness_;
   Fd folder_;
   Fd signals_;
@@ -195,9 +210,10 @@ class Supervisor {
 
 }  // namespace
 
-Result<Ended> run_program(const Program& program, const Outsiders& outsiders) {
+Result<Ended> run_program(const Program& program, const Outsiders& outsiders,
+                          const OutsiderEnded& outsider_ended) {
   METE_ASSERT(!program.argv.empty());
-  return Supervisor(program, outsiders).run();
+  return Supervisor(program, outsiders, outsider_ended).run();
 }
 
 }  // namespace mete::launch

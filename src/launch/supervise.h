@@ -4,6 +4,9 @@
 // it forks and leaves behind becomes our child, and we stay until the last of them is gone.
 #pragma once
 
+#include <sys/types.h>
+
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,6 +29,10 @@ struct Ended {
   int start_error = 0;  // errno, when not started
 };
 
+// Told that one of the outsiders' pids has ended and was reaped; returns its successor's pid, or
+// -1.
+using OutsiderEnded = std::function<pid_t(pid_t)>;
+
 // Must be called from the main and only thread; blocks until the last process of the job is gone.
 // `outsiders` are processes below us that are no part of the job. Errors are our own failures
 // (fork, no such folder): nothing ran.
@@ -37,6 +44,7 @@ struct Ended {
 // to every process of the job, a third KILL; pressed slower, each is the program's own business.
 //
 // The signals stay blocked afterwards: one more Ctrl-C must not end us before we have cleaned up.
-Result<Ended> run_program(const Program& program, const Outsiders& outsiders);
+Result<Ended> run_program(const Program& program, const Outsiders& outsiders,
+                          const OutsiderEnded& outsider_ended);
 
 }  // namespace mete::launch

@@ -17,6 +17,7 @@ class Witness {
   static Result<Witness> start();
 
   pid_t pid() const { return process_.pid(); }
+  void was_reaped() { process_.was_reaped(); }
 
   // To be asked once for each signal that we got. The kernel signals the youngest of a group first,
   // so the witness, younger than us, has its copy when we see ours. False when the witness is gone:

@@ -155,6 +155,29 @@ class Cap(support.MeteTest):
         self.assertEqual(process.wait(support.BOUND_S), 143)
         self.assertEqual(self.grants(), [])
 
+    def test_a_sampler_that_dies_is_replaced(self):
+        process = self.start("cap", "-q", "--gpu", "4G", "--", "python3", self.fill, "512", "stay",
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.assertEqual(process.stdout.readline(), "512 0\n")
+        def samplers():
+            found = []
+            for entry in pathlib.Path("/proc").glob("[0-9]*"):
+                try:
+                    name, rest = (entry / "stat").read_text().split("(", 1)[1].rsplit(")", 1)
+                except OSError:
+                    continue
+                if name == "mete-sampler" and int(rest.split()[1]) == process.pid and rest.split()[0] != "Z":
+                    found.append(int(entry.name))
+            return found
+        support.wait_until(lambda: len(samplers()) == 1, "the sampler runs")
+        first = samplers()
+        os.kill(first[0], signal.SIGKILL)
+        support.wait_until(lambda: len(samplers()) == 1 and samplers() != first, "another sampler runs")
+        self.assertIsNone(process.poll())
+        process.stdin.close()
+        self.assertEqual(process.wait(support.BOUND_S), 0)
+        self.assertEqual(samplers(), [])
+
     def test_nothing_else_about_the_program_changes(self):
         code = ("import os, signal; print(sorted(os.listdir('/proc/self/fd')), sorted(signal.pthread_sigmask(0, [])),"
                 " oct(os.umask(0)), os.getcwd(), len(os.listdir('/proc/self/task')), os.getpgrp() == os.getppid() or 1)")
