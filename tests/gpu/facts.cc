@@ -107,6 +107,46 @@ void pools() {
   must(cu.cuStreamDestroy_v2(stream), "cuStreamDestroy");
 }
 
+// Do live allocations of several graphs share a growth step? Launches `count` graphs of 16 MiB
+// each.
+void many_graphs(int count) {
+  struct One {
+    CUgraphExec exec;
+    CUdeviceptr p;
+  };
+  std::vector<One> all;
+  CUstream stream = nullptr;
+  const CUmemAccessDesc access = read_write();
+  must(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  for (int i = 0; i < count; i++) {
+    CUgraph graph = nullptr;
+    CUgraphNode node = nullptr;
+    One one{};
+    CUDA_MEM_ALLOC_NODE_PARAMS params{};
+    params.poolProps = pool_on_card();
+    params.accessDescs = &access, params.accessDescCount = 1, params.bytesize = 16 * kMiB;
+    must(cu.cuGraphCreate(&graph, 0), "cuGraphCreate");
+    must(cu.cuGraphAddMemAllocNode(&node, graph, nullptr, 0, &params), "cuGraphAddMemAllocNode");
+    must(cu.cuGraphInstantiateWithFlags(&one.exec, graph, 0), "instantiate");
+    must(cu.cuGraphDestroy(graph), "cuGraphDestroy");
+    must(cu.cuGraphLaunch(one.exec, stream), "cuGraphLaunch");
+    must(cu.cuStreamSynchronize(stream), "cuStreamSynchronize");
+    one.p = params.dptr;
+    all.push_back(one);
+  }
+  cuuint64_t in_use = 0;
+  must(cu.cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &in_use),
+       "graph memory attribute");
+  info(text("graphs: %d of 16 MiB each, all live", count),
+       "RESERVED " + mib(graph_reserved()) + ", USED " + mib(in_use));
+  for (const One& one : all) {
+    must(cu.cuMemFree_v2(one.p), "cuMemFree of graph memory");
+    must(cu.cuGraphExecDestroy(one.exec), "cuGraphExecDestroy");
+  }
+  must(cu.cuDeviceGraphMemTrim(device), "cuDeviceGraphMemTrim");
+  must(cu.cuStreamDestroy_v2(stream), "cuStreamDestroy");
+}
+
 void graphs() {
   CUstream stream = nullptr;
   CUgraph graph = nullptr;
@@ -134,6 +174,8 @@ void graphs() {
   must(cu.cuDeviceGraphMemTrim(device), "cuDeviceGraphMemTrim");
   fact("graph: RESERVED after cuDeviceGraphMemTrim", graph_reserved(), 0);
   must(cu.cuStreamDestroy_v2(stream), "cuStreamDestroy");
+  many_graphs(2);
+  many_graphs(8);
 }
 
 void one_array(const std::string& name, CUDA_ARRAY3D_DESCRIPTOR shape, unsigned levels,
