@@ -71,11 +71,11 @@ std::vector<Escape> Reconciler::apply(const Sample& sample, const std::set<pid_t
     for (std::uint32_t s = 0; s < abi::slot_count(grant_); ++s) {
       abi::Slot& slot = grant_.slots[s];
       const std::uint64_t owner = slot.owner.load();
-      if (owner == 0 || owner != seen_[s][c].owner) continue;
       const abi::OwnerWord word = abi::OwnerWord::unpack(owner);
-      if (word.name_space != abi::OwnerWord::unpack(owner_).name_space) continue;
+      if (owner == 0 || word.name_space != abi::OwnerWord::unpack(owner_).name_space) continue;
       const auto pid = static_cast<pid_t>(word.pid);
       metered.insert(pid);
+      if (owner != seen_[s][c].owner) continue;  // came while NVML was asked: next time
       const ProcessSample* process = sample.find(pid);
       const std::uint64_t held =
           process != nullptr && process->used[*at] ? process->used[*at]->count() : 0;

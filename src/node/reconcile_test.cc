@@ -109,6 +109,19 @@ TEST_F(ReconcileTest, WhatIsInheritedFromADeadOwnerIsChargedOnce) {
   EXPECT_EQ(abi::total_units(grant(), {0, 0}), abi::units_for(600 * kMiB));
 }
 
+TEST_F(ReconcileTest, AProcessThatStartsDuringTheReadingIsNoEscape) {
+  Reconciler r(grant());
+  r.before_sample();
+  abi::Self late = abi::read_self();
+  late.pid = static_cast<std::uint32_t>(getppid());
+  late.start = 1;  // another life of that pid: a new slot
+  late.stack = 0;
+  grant().slots[slot_].owner = 0;
+  ASSERT_GE(abi::claim_slot(grant(), late, 0), 0);
+  EXPECT_TRUE(r.apply(sample(getppid(), 700 * kMiB), {getppid()}).empty());
+  EXPECT_EQ(excess(), 0u);
+}
+
 TEST_F(ReconcileTest, AProcessOfTheJobWithoutAMeterIsReportedAndStopsGrowth) {
   Reconciler r(grant());
   EXPECT_TRUE(look(r, 999999, 700 * kMiB).empty());  // somebody else's
