@@ -6,7 +6,7 @@ export and need. Arguments: the build folder (default METE_BUILD_DIR).
 The meter (SONAME libcuda.so.1, below lib/): exports all of cuda_symbols.def and nvml_symbols.def and nothing that is
 not cu*/nvml*; needs glibc alone, nothing newer than GLIBC_2.28; can never be unloaded. Its aliases: the three
 other names under which programs ask for the drivers, without a symbol of their own. The simulated drivers (below
-simgpu/): the same rules for exports and needs, and symbols bound to themselves.
+simgpu/): the same rules for exports and needs but for the age of glibc, and symbols bound to themselves.
 """
 import os
 import pathlib
@@ -53,16 +53,19 @@ def names(path: pathlib.Path, macro: str) -> set[str]:
 def check_common(lib: Library, allowed_needs: set[str]) -> list[str]:
     where = lib.path
     found = [f"{where}: needs {n}" for n in sorted(lib.needed - allowed_needs)]
-    found += [f"{where}: {n} is newer than GLIBC_{NEWEST_GLIBC[0]}.{NEWEST_GLIBC[1]}"
-              for n, v in sorted(lib.versions.items()) if v > NEWEST_GLIBC]
     found += [f"{where}: exports {n}" for n in sorted(lib.defined) if not re.match(r"cu[A-Z_a-z]|nvml", n)]
     if lib.textrel:
         found.append(f"{where}: has text relocations")
     return found
 
 
+def check_age(lib: Library) -> list[str]:
+    return [f"{lib.path}: {n} is newer than GLIBC_{NEWEST_GLIBC[0]}.{NEWEST_GLIBC[1]}"
+            for n, v in sorted(lib.versions.items()) if v > NEWEST_GLIBC]
+
+
 def check_meter(lib: Library, wanted: set[str]) -> list[str]:
-    found = check_common(lib, LIBC)
+    found = check_common(lib, LIBC) + check_age(lib)
     found += [f"{lib.path}: does not export {n}" for n in sorted(wanted - lib.defined)]
     if "NODELETE" not in lib.flags:
         found.append(f"{lib.path}: can be unloaded (no NODELETE flag)")
@@ -70,7 +73,7 @@ def check_meter(lib: Library, wanted: set[str]) -> list[str]:
 
 
 def check_alias(lib: Library) -> list[str]:
-    found = check_common(lib, LIBC | {METER})
+    found = check_common(lib, LIBC | {METER}) + check_age(lib)
     found += [f"{lib.path}: an alias has no symbol of its own, but defines {n}" for n in sorted(lib.defined)]
     if METER not in lib.needed:
         found.append(f"{lib.path}: an alias needs {METER}")
@@ -129,13 +132,13 @@ def selftest() -> int:
         for alias in sorted(ALIASES):
             build(root / "good/lib/mete", alias, alias, "", "-Wl,--no-as-needed", meter)
         build(root / "good/simgpu", "libcuda.so.1", METER, good, "-Wl,-Bsymbolic", "-lc")
-        build(root / "bad/lib", "libmete.so", METER, "int mutex; int cuInit(){return 0;} int nvmlInit_v2(){return 0;}",
+        build(root / "bad/lib", "libmete.so", METER, "int pthread_sigmask(); int cuNew(){return pthread_sigmask();} int mutex; int cuInit(){return 0;} int nvmlInit_v2(){return 0;}",
               "-Wl,--no-as-needed", "-lm", "-lc")
         build(root / "bad/lib/mete", "libcuda.so", "libcuda.so", "int cuStray(){return 0;}", "-Wl,--no-as-needed", "-lc")
         build(root / "bad/simgpu", "libcuda.so.1", METER, good, "-lc")
         _, clean = check(root / "good", root)
         _, bad = check(root / "bad", root)
-        wanted = ["exports mutex", "needs libm.so.6", "does not export cuMemAlloc_v2", "can be unloaded",
+        wanted = ["exports mutex", "pthread_sigmask@GLIBC_2.32 is newer", "needs libm.so.6", "does not export cuMemAlloc_v2", "can be unloaded",
                   "defines cuStray", "an alias needs", "no library has SONAME libnvidia-ml.so.1", "not linked -Bsymbolic"]
         count, nothing = check(root / "absent", root)
         return common.expect(bad, wanted) | common.expect(clean + nothing[:0], [], ["good"]) | (1 if count else 0)
