@@ -24,6 +24,7 @@ class Bytes {
 
   constexpr std::uint64_t count() const { return count_; }
   constexpr bool is_zero() const { return count_ == 0; }
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 of a comparison for a pointer
   constexpr auto operator<=>(const Bytes&) const = default;
 
   constexpr std::optional<Bytes> checked_add(Bytes other) const {

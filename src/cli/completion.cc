@@ -106,12 +106,11 @@ std::string fish_script() {
     const std::string name(verb->name);
     text += "complete -c mete -n __fish_use_subcommand -f -a " + name + " -d '" +
             std::string(verb->summary) + "'\n";
+    const std::string seen = "complete -c mete -n '__fish_seen_subcommand_from " + name + "'";
     for (const std::string& option : option_names(*verb))
-      text += "complete -c mete -n '__fish_seen_subcommand_from " + name + "' -l " +
-              option.substr(2) + "\n";
+      text.append(seen).append(" -l ").append(option.substr(2)).append("\n");
     if (const std::string words = words_of(*verb); !words.empty())
-      text +=
-          "complete -c mete -n '__fish_seen_subcommand_from " + name + "' -f -a '" + words + "'\n";
+      text.append(seen).append(" -f -a '").append(words).append("'\n");
   }
   text.pop_back();
   return text;

@@ -179,7 +179,7 @@ Result<GpuRequest> parse_gpu(std::string_view text) {
 }
 
 std::string to_string(const GpuRequest& request) {
-  const std::string share = std::visit(PrintMemory{}, request.memory);
+  std::string share = std::visit(PrintMemory{}, request.memory);
   const std::string_view times = share.empty() ? "" : "x";
   switch (request.cards.kind) {
     case CardCount::Kind::kNone:
