@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The entry points of graphs as a whole: make, destroy, copy, ask for nodes and edges, user
 // objects, attributes of kernel nodes.
+#include <cstdio>
+
 #include "simgpu/graph.h"
 
 namespace simgpu {
@@ -220,6 +222,26 @@ CUresult cuGraphDestroyNode(CUgraphNode handle) {
     return CUDA_ERROR_NOT_SUPPORTED;
   destroy_node(node);
   return CUDA_SUCCESS;
+}
+
+// The shape of the graph for Graphviz; details (flags) are left out.
+CUresult cuGraphDebugDotPrint(CUgraph handle, const char* path, unsigned int) {
+  SIM_ENTRY(cuGraphDebugDotPrint);
+  const Guard guard;
+  const Graph* const graph = find_graph(handle);
+  if (graph == nullptr || path == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  FILE* const file = fopen(path, "we");
+  if (file == nullptr) return CUDA_ERROR_OPERATING_SYSTEM;
+  fputs("digraph graph_1 {\n", file);
+  for (const GraphNode* const node : graph->nodes) {
+    fprintf(file, "\"%p\" [label=\"type %d\"];\n", static_cast<const void*>(node),
+            static_cast<int>(node->type));
+    for (const GraphNode* const other : node->after)
+      fprintf(file, "\"%p\" -> \"%p\";\n", static_cast<const void*>(other),
+              static_cast<const void*>(node));
+  }
+  fputs("}\n", file);
+  return fclose(file) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID id,

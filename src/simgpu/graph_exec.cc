@@ -280,6 +280,25 @@ CUresult cuGraphExecUpdate(CUgraphExec handle, CUgraph graph, CUgraphNode* culpr
   return answer;
 }
 
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CUgraphNode node_handle,
+                                            CUgraph child_handle) {
+  SIM_ENTRY_CONTEXT(cuGraphExecChildGraphNodeSetParams);
+  const Guard guard;
+  GraphNode* const node = find_exec_node(handle, node_handle);
+  const Graph* const child = find_graph(child_handle);
+  if (node == nullptr || child == nullptr || node->child == nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (has_memory_nodes(child) || child->nodes.size() != node->child->nodes.size())
+    return CUDA_ERROR_INVALID_VALUE;
+  Graph* copy = nullptr;
+  const CUresult result = copy_graph(child, &copy);
+  if (result != CUDA_SUCCESS) return result;
+  destroy_graph(node->child);
+  node->child = copy;
+  copy->parent = node;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuGraphNodeSetEnabled(CUgraphExec handle, CUgraphNode node_handle, unsigned int enabled) {
   SIM_ENTRY_CONTEXT(cuGraphNodeSetEnabled);
   const Guard guard;

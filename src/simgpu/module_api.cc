@@ -208,6 +208,12 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr* out, size_t* bytes, CUmodule handle, 
   return global_of(module, name, out, bytes);
 }
 
+// The 32-bit interface of CUDA 3.1 cannot name what lies above 4 GiB, and all of ours does.
+CUresult cuModuleGetGlobal(CUdeviceptr_v1*, unsigned int*, CUmodule, const char*) {
+  SIM_ENTRY_CONTEXT(cuModuleGetGlobal);
+  return CUDA_ERROR_NOT_FOUND;
+}
+
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* out) {
   SIM_ENTRY(cuModuleGetLoadingMode);
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -310,6 +316,12 @@ CUresult cuLibraryGetGlobal(CUdeviceptr* out, size_t* bytes, CUlibrary handle, c
   Module* module = nullptr;
   const CUresult result = module_of_library(library, &module);
   return result == CUDA_SUCCESS ? global_of(module, name, out, bytes) : result;
+}
+
+// Managed variables live on the card like the others here; they are found by either name.
+CUresult cuLibraryGetManaged(CUdeviceptr* out, size_t* bytes, CUlibrary handle, const char* name) {
+  SIM_ENTRY_CONTEXT(cuLibraryGetManaged);
+  return cuLibraryGetGlobal(out, bytes, handle, name);
 }
 
 CUresult cuKernelGetFunction(CUfunction* out, CUkernel handle) {
