@@ -10,7 +10,12 @@
 namespace simgpu {
 namespace {
 
-constinit List<Capture*> captures;
+// Never destroyed: the program's exit handlers may still use it.
+List<Capture*>& captures() {
+  static constinit List<Capture*>* list = nullptr;
+  if (list == nullptr) list = make<List<Capture*>>();
+  return *list;
+}
 constinit uint64_t next_capture_id = 1;
 thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
@@ -29,7 +34,7 @@ void drop_capture(Capture* capture) {
     member->capture = nullptr;
     member->capture_after.clear();
   }
-  captures.remove(capture);
+  captures().remove(capture);
   destroy(capture);
 }
 
@@ -60,7 +65,7 @@ bool all_joined(const Capture* capture) {
 
 Capture* capture_by_id(uint64_t id) {
   if (id == 0) return nullptr;
-  for (Capture* const capture : captures)
+  for (Capture* const capture : captures())
     if (capture->id == id) return capture;
   return nullptr;
 }
@@ -103,9 +108,9 @@ CUresult refuse_wait(Stream* stream) {
 }
 
 CUresult refuse_legacy(Stream* stream) {
-  if (!stream->legacy || captures.empty()) return CUDA_SUCCESS;
+  if (!stream->legacy || captures().empty()) return CUDA_SUCCESS;
   CUresult result = CUDA_SUCCESS;
-  for (Capture* const capture : captures) {
+  for (Capture* const capture : captures()) {
     for (const Stream* const member : capture->members) {
       if (member->context != stream->context || !is_blocking(member)) continue;
       invalidate(capture);
@@ -118,10 +123,10 @@ CUresult refuse_legacy(Stream* stream) {
 // Global: no capture of any thread that began as global, none of this thread that is not relaxed.
 // Thread-local: none of this thread that is not relaxed. Relaxed: everything goes.
 CUresult capture_forbids() {
-  if (captures.empty() || thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
+  if (captures().empty() || thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
   CUresult result = CUDA_SUCCESS;
   const int thread = gettid();
-  for (Capture* const capture : captures) {
+  for (Capture* const capture : captures()) {
     const bool mine = capture->thread == thread && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
     const bool global = thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
                         capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -161,7 +166,7 @@ CUresult begin_capture(Stream* stream, CUstreamCaptureMode mode, Graph* graph,
   if (capture == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   capture->own_graph = graph == nullptr;
   capture->graph = graph != nullptr ? graph : make_graph(stream->context);
-  if (capture->graph == nullptr || !captures.push(capture)) {
+  if (capture->graph == nullptr || !captures().push(capture)) {
     destroy(capture);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }

@@ -10,12 +10,17 @@
 namespace simgpu {
 namespace {
 
-constinit List<Stream*> streams;
+// Never destroyed: the driver's thread and the program's exit handlers may still use it.
+List<Stream*>& streams() {
+  static constinit List<Stream*>* list = nullptr;
+  if (list == nullptr) list = make<List<Stream*>>();
+  return *list;
+}
 constinit uint64_t next_stream_id = 1;
 
 Stream* new_stream(Context* context, unsigned flags, int priority) {
   Stream* const stream = make<Stream>();
-  if (stream == nullptr || !streams.push(stream)) {
+  if (stream == nullptr || !streams().push(stream)) {
     destroy(stream);
     return nullptr;
   }
@@ -35,7 +40,7 @@ int thread_id() {
 
 Stream* per_thread_stream(Context* context) {
   const int thread = thread_id();
-  for (Stream* const stream : streams)
+  for (Stream* const stream : streams())
     if (stream->thread == thread && stream->context == context && !stream->dying) return stream;
   Stream* const stream = new_stream(context, 0, 0);
   if (stream != nullptr) stream->thread = thread;
@@ -44,16 +49,16 @@ Stream* per_thread_stream(Context* context) {
 
 }  // namespace
 
-const List<Stream*>& all_streams() { return streams; }
+const List<Stream*>& all_streams() { return streams(); }
 
 Stream* stream_by_id(uint64_t id) {
-  for (Stream* const stream : streams)
+  for (Stream* const stream : streams())
     if (stream->id == id) return stream;
   return nullptr;
 }
 
 Stream* legacy_stream(Context* context) {
-  for (Stream* const stream : streams)
+  for (Stream* const stream : streams())
     if (stream->legacy && stream->context == context) return stream;
   Stream* const stream = new_stream(context, 0, 0);
   if (stream != nullptr) stream->legacy = true;
@@ -79,13 +84,13 @@ CUresult create_stream(Context* context, unsigned flags, int priority, Stream** 
 }
 
 void reap_streams() {
-  for (size_t i = 0; i < streams.size();) {
-    Stream* const stream = streams[i];
+  for (size_t i = 0; i < streams().size();) {
+    Stream* const stream = streams()[i];
     if (!stream->dying || stream->running || !is_idle(stream)) {
       i++;
       continue;
     }
-    streams.drop(i);
+    streams().drop(i);
     stream->magic = 0;
     destroy(stream);
   }
@@ -99,7 +104,7 @@ void destroy_stream(Stream* stream) {
 
 // The context's end drops what its streams had queued: there is nothing left to do it to.
 void streams_end(Context* context) {
-  for (Stream* const stream : streams) {
+  for (Stream* const stream : streams()) {
     if (stream->context != context) continue;
     leave_capture(stream);
     stream->dying = true;

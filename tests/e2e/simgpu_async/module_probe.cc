@@ -2,6 +2,11 @@
 // Modules, libraries and launches: what they take from the card, and that built-in kernels work.
 #include "probe.h"
 
+extern "C" CUresult cuLinkCreate_v2(unsigned int, CUjit_option*, void**, void**);
+extern "C" CUresult cuLinkAddData_v2(void*, int, void*, size_t, const char*, unsigned int,
+                                     CUjit_option*, void**);
+extern "C" CUresult cuLinkComplete(void*, void**, size_t*);
+extern "C" CUresult cuLinkDestroy(void*);
 extern "C" CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int*, CUfunction, int, size_t);
 
 namespace {
@@ -202,6 +207,25 @@ void libraries() {
   OK(CU(cuLibraryUnload)(library));
 }
 
+void linked() {
+  probe::start();
+  void* state = nullptr;
+  OK(CU(cuLinkCreate_v2)(0, nullptr, nullptr, &state));
+  char first[] = "simgpu-module 1\nkernel one\n";
+  char second[] = "simgpu-module 1\nkernel two\n";
+  OK(CU(cuLinkAddData_v2)(state, 1, first, sizeof first, "a", 0, nullptr, nullptr));
+  OK(CU(cuLinkAddData_v2)(state, 1, second, sizeof second, "b", 0, nullptr, nullptr));
+  void* image = nullptr;
+  size_t bytes = 0;
+  OK(CU(cuLinkComplete)(state, &image, &bytes));
+  CUmodule module = load(static_cast<const char*>(image));
+  OK(CU(cuLinkDestroy)(state));
+  unsigned count = 0;
+  OK(CU(cuModuleGetFunctionCount)(&count, module));
+  say("functions", count);
+  say("launch", launch(function(module, "two")));
+}
+
 // A kernel that writes where nothing is mapped is a fault, and a fault stays.
 void fault() {
   probe::start();
@@ -221,8 +245,9 @@ void fault() {
 
 int main(int argc, char** argv) {
   const probe::Scenario scenarios[] = {
-      {"globals", globals}, {"ptx", ptx},     {"local_memory", local_memory}, {"heap", heap},
-      {"lazy", lazy},       {"eager", eager}, {"libraries", libraries},       {"fault", fault},
+      {"globals", globals},     {"ptx", ptx},     {"local_memory", local_memory},
+      {"heap", heap},           {"lazy", lazy},   {"eager", eager},
+      {"libraries", libraries}, {"fault", fault}, {"linked", linked},
   };
   return probe::main_of(argc, argv, scenarios);
 }

@@ -80,6 +80,12 @@ TEST(SimgpuModule, LibrariesAndEveryWayToLaunch) {
   EXPECT_VALUE(v, "no_blocks", 1);
 }
 
+TEST(SimgpuModule, LinkedTextsAreOneModule) {
+  const Values v = probe("linked");
+  EXPECT_VALUE(v, "functions", 2);
+  EXPECT_VALUE(v, "launch", 0);
+}
+
 TEST(SimgpuModule, AFaultIsSticky) {
   const Values v = probe("fault");
   EXPECT_VALUE(v, "fault", 700);

@@ -5,6 +5,9 @@
 
 #include "probe.h"
 
+extern "C" CUresult cuStreamWaitValue32_v2(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
+extern "C" CUresult cuStreamWriteValue32_v2(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
+
 namespace {
 using probe::say;
 
@@ -174,6 +177,28 @@ void host_function_before_copy() {
   say("byte", back[0]);
 }
 
+// A stream waits for a word that another stream writes; what is behind the wait comes after it.
+void value_waits() {
+  probe::start();
+  CUstream waiting = make_stream();
+  CUstream writing = make_stream();
+  CUdeviceptr memory = 0;
+  OK(CU(cuMemAlloc_v2)(&memory, 8));
+  OK(CU(cuMemsetD8_v2)(memory, 0, 8));
+  OK(CU(cuStreamWaitValue32_v2)(waiting, memory, 7, 0));
+  OK(CU(cuMemsetD8Async)(memory + 4, 0x11, 4, waiting));
+  say("waits", CU(cuStreamQuery)(waiting));
+  unsigned words[2] = {};
+  OK(CU(cuMemcpyDtoHAsync_v2)(words, memory, 8, writing));
+  OK(CU(cuStreamSynchronize)(writing));
+  say("not_yet", words[1]);
+  OK(CU(cuStreamWriteValue32_v2)(writing, memory, 9, 0));
+  OK(CU(cuStreamSynchronize)(waiting));
+  OK(CU(cuMemcpyDtoH_v2)(words, memory, 8));
+  say("word", words[0]);
+  say("behind", words[1]);
+}
+
 long long status_of(CUstream stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   OK(CU(cuStreamIsCapturing)(stream, &status));
@@ -292,6 +317,7 @@ int main(int argc, char** argv) {
       {"per_thread_default", per_thread_default},
       {"host_functions", host_functions},
       {"host_function_before_copy", host_function_before_copy},
+      {"value_waits", value_waits},
       {"capture_forbids", capture_forbids},
       {"capture_alloc", capture_alloc},
       {"capture_fork", capture_fork},

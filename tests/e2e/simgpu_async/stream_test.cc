@@ -60,6 +60,14 @@ TEST(SimgpuStream, ACopyReadsWhatTheHostFunctionBeforeItWrote) {
   EXPECT_VALUE(v, "byte", 0x61);
 }
 
+TEST(SimgpuStream, WaitsForAWordThatAnotherStreamWrites) {
+  const Values v = probe("value_waits");
+  EXPECT_VALUE(v, "waits", 600);
+  EXPECT_VALUE(v, "not_yet", 0);
+  EXPECT_VALUE(v, "word", 9);
+  EXPECT_VALUE(v, "behind", 0x11111111);
+}
+
 TEST(SimgpuCapture, ForbidsWhatTheDriverForbids) {
   const Values v = probe("capture_forbids");
   EXPECT_VALUE(v, "load_global", 900);
