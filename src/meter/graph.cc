@@ -9,6 +9,20 @@
 namespace mete::meter {
 namespace {
 
+// What an entry of Process::execs says.
+struct Exec {
+  uint64_t bytes;
+  int card;
+  uint32_t
+      launched_at;  // the card's count of trims, plus one, at the last launch; 0 = never launched
+  static Exec unpack(TableValue v) {
+    return {v.a, static_cast<int>(v.b & 0xff), static_cast<uint32_t>(v.b >> 8)};
+  }
+  TableValue pack() const {
+    return {bytes, static_cast<uint64_t>(launched_at) << 8 | static_cast<uint64_t>(card)};
+  }
+};
+
 struct GraphNeed {
   uint64_t bytes = 0;
   int card = kNoCard;
@@ -65,40 +79,49 @@ CUresult after_instantiate(CUresult result, CUgraphExec* exec, CUgraph graph) {
     // The handle of a destroyed graph may come again for one that takes nothing.
     if (process.execs.size() > 0) process.execs.remove(key, &old);
   } else {
-    process.execs.put(key, {need.bytes, static_cast<uint64_t>(need.card)});
+    process.execs.put(key, Exec{need.bytes, need.card, 0}.pack());
   }
   process.execs_with_memory.store(process.execs.size(), std::memory_order_relaxed);
   return result;
 }
 
+// A graph that was launched before finds its memory where it was left, if nothing was trimmed since
+// and nothing else uses it now. A driver that took more all the same is not believed a second time.
+bool finds_its_memory(const Exec& exec) {
+  const CardState& state = process.cards[exec.card];
+  if (exec.launched_at != state.graph_trims + 1 || state.graph_surprised) return false;
+  cuuint64_t held = 0;
+  cuuint64_t used = 0;
+  const CUdevice device = process.device_of_card[exec.card];
+  real.cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &held);
+  real.cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used);
+  return held >= used && held - used >= exec.bytes;
+}
+
 template <class Call>
-CUresult launch(CUgraphExec exec, Call call) {
-  TableValue value;
+CUresult launch(CUgraphExec handle, Call call) {
+  Exec exec{};
   {
     Locked locked(process.lock);
-    const TableValue* found = process.execs.find(reinterpret_cast<uint64_t>(exec));
-    if (found == nullptr)
-      value = {};
-    else
-      value = *found;
+    const TableValue* found = process.execs.find(reinterpret_cast<uint64_t>(handle));
+    if (found != nullptr) exec = Exec::unpack(*found);
   }
-  if (value.a == 0) return call();
-  const int card = static_cast<int>(value.b);
-  const uint64_t step = step_units(value.a);
+  if (exec.bytes == 0) return call();
+  const uint64_t step = step_units(exec.bytes);
   uint64_t reserved = step;
-  if (!take_if_free(card, step)) {
-    cuuint64_t held = 0;
-    cuuint64_t used = 0;
-    const CUdevice device = process.device_of_card[card];
-    real.cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &held);
-    real.cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used);
-    if (held >= used && held - used >= value.a)
-      reserved = 0;  // it finds what it needs in what is there
-    else if (!take(card, step))
+  if (!take_if_free(exec.card, step)) {
+    if (finds_its_memory(exec))
+      reserved = 0;
+    else if (!take(exec.card, step))
       return CUDA_ERROR_OUT_OF_MEMORY;
   }
   const CUresult result = call();
-  settle_graph(card, reserved);
+  const uint64_t grown = settle_graph(exec.card, reserved);
+  Locked locked(process.lock);
+  if (reserved == 0 && grown > 0) process.cards[exec.card].graph_surprised = true;
+  exec.launched_at = process.cards[exec.card].graph_trims + 1;
+  if (TableValue* found = process.execs.find(reinterpret_cast<uint64_t>(handle)))
+    *found = exec.pack();
   return result;
 }
 
@@ -135,7 +158,7 @@ CUresult hook_cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph,
   const uint64_t step = step_units(need.bytes);
   if (!take(need.card, step)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult result = real.cuGraphInstantiateWithParams(exec, graph, params);
-  settle_graph(need.card, step);
+  (void)settle_graph(need.card, step);
   return after_instantiate(result, exec, graph);
 }
 CUresult hook_cuGraphInstantiateWithParams_ptsz(CUgraphExec* exec, CUgraph graph,
@@ -148,7 +171,7 @@ CUresult hook_cuGraphInstantiateWithParams_ptsz(CUgraphExec* exec, CUgraph graph
   const uint64_t step = step_units(need.bytes);
   if (!take(need.card, step)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult result = real.cuGraphInstantiateWithParams_ptsz(exec, graph, params);
-  settle_graph(need.card, step);
+  (void)settle_graph(need.card, step);
   return after_instantiate(result, exec, graph);
 }
 
@@ -173,7 +196,7 @@ CUresult hook_cuDeviceGraphMemTrim(CUdevice device) {
   const CUresult result = real.cuDeviceGraphMemTrim(device);
   if (result == CUDA_SUCCESS && attach()) {
     const int card = card_of(device);
-    if (card != kNoCard && process.cards[card].graph_units > 0) settle_graph(card, 0);
+    if (card != kNoCard) note_graph_trim(card);
   }
   return result;
 }

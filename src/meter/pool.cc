@@ -210,7 +210,7 @@ void settle_pools_soon() {
   if (process.pools_dirty.load(std::memory_order_relaxed) != 0) settle_pools();
 }
 
-void settle_graph(int card, uint64_t reserved) {
+uint64_t settle_graph(int card, uint64_t reserved) {
   CardState& state = process.cards[card];
   for (;;) {
     uint32_t epoch = 0;
@@ -234,8 +234,16 @@ void settle_graph(int card, uint64_t reserved) {
     }
     settle(card, reserved, held >= before ? held - before : 0);
     if (before > held) release(card, before - held);
-    return;
+    return held > before ? held - before : 0;
   }
+}
+
+void note_graph_trim(int card) {
+  {
+    Locked locked(process.lock);
+    ++process.cards[card].graph_trims;
+  }
+  (void)settle_graph(card, 0);
 }
 
 bool trim_own(int card) {
@@ -254,11 +262,11 @@ bool trim_own(int card) {
   }
   for (int i = 0; i < count; ++i) {
     real.cuMemPoolTrimTo(pools[i], 0);
-    settle_pool(pools[i], card, 0);
+    (void)settle_pool(pools[i], card, 0);
   }
   if (process.cards[card].graph_units > 0) {
     real.cuDeviceGraphMemTrim(process.device_of_card[card]);
-    settle_graph(card, 0);
+    note_graph_trim(card);
   }
   return abi::charged_units(*process.grant, static_cast<uint32_t>(my_slot()),
                             static_cast<uint32_t>(card)) < before;

@@ -43,6 +43,8 @@ struct CardState {
   std::atomic<CUmemoryPool> current_pool;  // cached; nullptr = ask the driver
   uint64_t graph_units;                    // charged for graph memory
   uint32_t graph_epoch;
+  uint32_t graph_trims;  // how often graph memory was trimmed
+  bool graph_surprised;  // a launch took new memory where it should have found its own
 };
 
 struct alignas(4096) Process {
