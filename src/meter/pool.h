@@ -19,8 +19,10 @@ void settle_pools();
 void settle_pools_soon();
 
 // Charges the graph memory of a card by what the driver holds now. `reserved` units were taken for
-// it before.
-void settle_graph(int card, uint64_t reserved);
+// it before. Returns by how many units it grew.
+uint64_t settle_graph(int card, uint64_t reserved);
+// The driver was told to let go of graph memory that no graph uses.
+void note_graph_trim(int card);
 
 // Gives the card back what this process's own pools and graphs hold without using. True if anything
 // came back.
