@@ -109,6 +109,18 @@ void explain_failure(const CapPlan& plan, abi::Grant& grant, const Output& outpu
   }
 }
 
+// Memory that the meter did not see being taken: it was counted against the cap, but could not be
+// refused.
+void report_escapes(const abi::Grant& grant, const Output& output) {
+  const std::uint64_t escapes = grant.header.escapes.load();
+  if (escapes == 0) return;
+  output.say("warning: " + std::to_string(escapes) + (escapes == 1 ? " process" : " processes") +
+             " of the job held GPU memory outside the cap (pid " +
+             std::to_string(grant.header.escape_pid.load()) + ", up to " +
+             to_string(Bytes::from_bytes(grant.header.escape_bytes.load())) +
+             "): was LD_PRELOAD dropped, or the program linked statically?");
+}
+
 int cannot_run(const CapPlan& plan, const launch::Ended& ended, const Output& output) {
   const std::string why = std::generic_category().message(ended.start_error);
   Error error =
@@ -188,6 +200,7 @@ int run_plan(const CapPlan& plan, bool quiet, const Output& output) {
   }
   if (!ended->started) return cannot_run(plan, *ended, output);
   if (ended->exit_code != 0 && grant) explain_failure(plan, grant->grant(), output);
+  if (grant) report_escapes(grant->grant(), output);
   return ended->exit_code;
 }
 

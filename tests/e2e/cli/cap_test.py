@@ -178,6 +178,18 @@ class Cap(support.MeteTest):
         self.assertEqual(process.wait(support.BOUND_S), 0)
         self.assertEqual(samplers(), [])
 
+    def test_memory_outside_the_meter_is_reported(self):
+        process = self.start("cap", "-q", "--gpu", "4G", "--", "env", "-u", "LD_PRELOAD", "python3", self.fill, "512", "stay",
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(process.stdout.readline(), "512 0\n")
+        grant = self.state / "grants" / self.grants()[0]
+        escapes = slice(120, 128)  # docs/formats/grant.md
+        support.wait_until(lambda: any(grant.read_bytes()[escapes]), "NVML shows the process")
+        process.stdin.close()
+        self.assertEqual(process.wait(support.BOUND_S), 0)
+        self.assertRegex(process.stderr.read(), r"^mete: warning: 1 process of the job held GPU memory outside the cap "
+                         r"\(pid \d+, up to [\d.]+ [GM]iB\)")
+
     def test_nothing_else_about_the_program_changes(self):
         code = ("import os, signal; print(sorted(os.listdir('/proc/self/fd')), sorted(signal.pthread_sigmask(0, [])),"
                 " oct(os.umask(0)), os.getcwd(), len(os.listdir('/proc/self/task')), os.getpgrp() == os.getppid() or 1)")
@@ -231,6 +243,15 @@ class Broken(support.MeteTest):
             result = self.mete("cap", "--gpu", "8G", "--", "true", env={"METE_STATE_DIR": value})
             self.assertEqual(result.returncode, 64)
             self.assertIn("not an absolute path", result.stderr)
+
+    def test_where_the_state_is_by_default(self):
+        for name, value, folder in (("XDG_STATE_HOME", self.folder / "xdg", "xdg/mete"),
+                                    ("HOME", self.folder / "home", "home/.local/state/mete")):
+            env = {k: v for k, v in self.env.items() if k not in ("METE_STATE_DIR", "XDG_STATE_HOME", "HOME")}
+            result = subprocess.run([support.METE, "cap", "-q", "--gpu", "1G", "--", "sh", "-c", "echo $METE_GRANT"],
+                                    env={**env, name: str(value)}, capture_output=True, text=True,
+                                    timeout=support.BOUND_S)
+            self.assertTrue(result.stdout.startswith(f"{self.folder}/{folder}/grants/cap-"), result)
 
     def test_state_folder_that_others_can_write(self):
         (self.state / "grants").mkdir(parents=True)
