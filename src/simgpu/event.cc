@@ -92,12 +92,10 @@ CUresult stream_wait_event(Stream* stream, Event* event) {
 }
 
 void wait_for_event(Event* event) {
-  event->references++;
   const uint64_t generation = event->generation;
   while (event->recorded && event->done_ns < 0 && event->generation == generation)
     wait_for_change();
   if (event->recorded && event->done_ns > now_ns()) wait_until(event->done_ns);
-  event_release(event);
 }
 
 // The host has seen the event: its stream's work up to the record, and what that had waited for.

@@ -269,6 +269,7 @@ CUresult cuGraphAddNode_v2(CUgraphNode* out, CUgraph graph, const CUgraphNode* a
   return add_any(out, graph, after, count, params);
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): types and statements cannot stand in parentheses
 // Reading and changing parameters, on the graph and on its executable copy.
 #define SIM_NODE_PARAMETERS(Kind, Type, kType, read, write)                                        \
   CUresult cuGraph##Kind##NodeGetParams(CUgraphNode handle, Type* out) {                           \
@@ -285,6 +286,7 @@ CUresult cuGraphAddNode_v2(CUgraphNode* out, CUgraph graph, const CUgraphNode* a
     if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;                                        \
     return change(find_node(handle), kType, [&](GraphNode* node) { return write; });               \
   }
+// NOLINTEND(bugprone-macro-parentheses)
 SIM_NODE_PARAMETERS(Memset, CUDA_MEMSET_NODE_PARAMS, CU_GRAPH_NODE_TYPE_MEMSET,
                     *out = node->task.memset, fill_memset(node, *params))
 SIM_NODE_PARAMETERS(Host, CUDA_HOST_NODE_PARAMS, CU_GRAPH_NODE_TYPE_HOST, *out = node->task.host,
@@ -419,6 +421,7 @@ CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode handle, CUgraph* out) {
   return CUDA_SUCCESS;
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a member cannot stand in parentheses
 #define SIM_EVENT_NODE(Kind, kType, event_field, record)                                           \
   CUresult cuGraphEvent##Kind##NodeGetEvent(CUgraphNode handle, CUevent* out) {                    \
     SIM_ENTRY(cuGraphEvent##Kind##NodeGetEvent);                                                   \
@@ -441,6 +444,7 @@ CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode handle, CUgraph* out) {
     return change(find_exec_node(exec, handle), kType,                                             \
                   [&](GraphNode* node) { return fill_event(node, event, record); });               \
   }
+// NOLINTEND(bugprone-macro-parentheses)
 SIM_EVENT_NODE(Record, CU_GRAPH_NODE_TYPE_EVENT_RECORD, task.record.event, true)
 SIM_EVENT_NODE(Wait, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, false)
 

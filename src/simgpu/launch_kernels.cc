@@ -42,12 +42,11 @@ CUresult add(const Arguments* arguments) {
     const size_t now = count - done < kChunk ? count - done : kChunk;
     const size_t bytes = now * sizeof(float);
     const size_t offset = done * sizeof(float);
-    CUresult result = copy_bytes(left, reinterpret_cast<const void*>(a + offset), bytes);
-    if (result == CUDA_SUCCESS)
-      result = copy_bytes(right, reinterpret_cast<const void*>(b + offset), bytes);
+    CUresult result = copy_bytes(left, pointer_of(a + offset), bytes);
+    if (result == CUDA_SUCCESS) result = copy_bytes(right, pointer_of(b + offset), bytes);
     if (result != CUDA_SUCCESS) return result;
     for (size_t i = 0; i < now; i++) left[i] += right[i];
-    result = copy_bytes(reinterpret_cast<void*>(c + offset), left, bytes);
+    result = copy_bytes(pointer_of(c + offset), left, bytes);
     if (result != CUDA_SUCCESS) return result;
   }
   return CUDA_SUCCESS;

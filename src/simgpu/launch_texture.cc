@@ -25,6 +25,7 @@ struct TextureObject {
 };
 
 TextureObject* find_object(unsigned long long handle) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): such handles are integers in the interface
   TextureObject* const object = reinterpret_cast<TextureObject*>(handle);
   return object != nullptr && object->magic == TextureObject::kMagic ? object : nullptr;
 }

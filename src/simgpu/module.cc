@@ -133,6 +133,7 @@ CUresult load_module(Context* context, ModuleSpec* spec, Library* library, Modul
 
 void unload_module(Module* module) {
   Module** link = &code_of(module->context)->modules;
+  // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a module is always in its context's list
   while (*link != module) link = &(*link)->next;
   *link = module->next;
   for (Function* const function : module->functions) {
@@ -186,6 +187,7 @@ Function* find_function(CUfunction handle, CUresult* result) {
 void modules_end(Context* context) {
   ContextCode* const code = static_cast<ContextCode*>(context->modules);
   if (code == nullptr) return;
+  // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): unloading takes it off the list
   while (code->modules != nullptr) unload_module(code->modules);
   for (const uint64_t piece : code->local_pieces) phys_give(piece);
   destroy(code);

@@ -121,7 +121,7 @@ CUresult back_by_host(Slab* slab, const Pool* pool) {
     CUdeviceptr address = 0;
     const CUresult result = cuMemAllocManaged(&address, slab->bytes, CU_MEM_ATTACH_GLOBAL);
     slab->address = address;
-    slab->host = reinterpret_cast<void*>(address);
+    slab->host = pointer_of(address);
     return result;
   }
   const CUresult result = cuMemHostAlloc(&slab->host, slab->bytes, CU_MEMHOSTALLOC_PORTABLE);

@@ -19,7 +19,7 @@ CUresult set_memory(const CUDA_MEMSET_NODE_PARAMS& what) {
 
 CUresult write_value(const Task& task) {
   uint64_t value = task.value.value;
-  return copy_bytes(reinterpret_cast<void*>(task.value.address), &value, task.value.bytes);
+  return copy_bytes(pointer_of(task.value.address), &value, task.value.bytes);
 }
 
 void reach(Stream* stream, int64_t ns) {
@@ -44,7 +44,7 @@ CUresult call_host(Stream* stream, const Task& task) {
 // Flags of cuStreamWaitValue: 0 >=, 1 ==, 2 &, 3 nor.
 bool value_reached(const Task& task) {
   uint64_t now = 0;
-  if (copy_bytes(&now, reinterpret_cast<const void*>(task.value.address), task.value.bytes) !=
+  if (copy_bytes(&now, pointer_of(task.value.address), task.value.bytes) !=
       CUDA_SUCCESS)
     return true;  // the memory is gone: waiting for ever would help nobody
   const uint64_t wanted = task.value.value;

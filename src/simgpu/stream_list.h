@@ -33,6 +33,7 @@ class List {
   bool push(const T& value) {
     if (size_ == capacity_) {
       const size_t more = capacity_ == 0 ? 8 : capacity_ * 2;
+      // NOLINTNEXTLINE(bugprone-sizeof-expression): T may well be a pointer
       T* const moved = static_cast<T*>(realloc(data_, more * sizeof(T)));
       if (moved == nullptr) return false;
       data_ = moved;

@@ -18,6 +18,11 @@ struct Arguments {
   void* pointers[];  // count of them; the values lie behind
 };
 
+// The interface writes device addresses as integers and copy_bytes takes pointers.
+inline void* pointer_of(CUdeviceptr address) {
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
+}
+
 // A place in a stream's work.
 struct Mark {
   uint64_t stream = 0;
