@@ -100,7 +100,8 @@ CUresult launch_exec(GraphExec* exec, Stream* stream);
 
 // graph_memory.cc: addresses when the node is added, memory when it is launched.
 CUresult graph_memory_place(Graph* graph, int device, size_t bytes, CUdeviceptr* out);
-// Backs all addresses of these graphs' nodes; on failure nothing has changed.
+// Backs all addresses of the nodes. What a failed attempt got stays with the graph until trimmed,
+// as the real driver keeps it.
 CUresult graph_memory_map(const GraphExec* exec, Stream* stream);
 // The address is that of a mem-alloc node.
 bool graph_memory_knows(CUdeviceptr address);

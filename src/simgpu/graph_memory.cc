@@ -29,6 +29,7 @@ struct GraphSegment {
   List<GraphUnit*> units;  // as far as filled
   Mark last_use;
   bool wanted = false;  // while a launch collects memory
+  bool failed = false;  // a launch ran out of memory half way: what it got is stuck until trimmed
   List<GraphAlloc> allocs;
   GraphSegment* next = nullptr;
 };
@@ -39,7 +40,6 @@ struct GraphMemory {
   GraphSegment* segments = nullptr;
   uint64_t reserved = 0;
   uint64_t reserved_high = 0;
-  uint64_t used = 0;
   uint64_t used_high = 0;
 };
 
@@ -152,6 +152,7 @@ void drop_empty_orphans(GraphMemory* memory) {
 // What its last launch queued must have been done; beyond that the stream's order is enough.
 bool is_spare(const GraphSegment* segment, const Stream* stream) {
   if (segment->live != 0 || segment->wanted) return false;
+  if (segment->failed && stream != nullptr) return false;
   const Mark& mark = segment->last_use;
   if (mark.stream == 0) return true;
   const Stream* const last = stream_by_id(mark.stream);
@@ -181,7 +182,16 @@ void collect_segments(const Graph* graph, List<GraphSegment*>* out) {
   }
 }
 
-CUresult map_segment(GraphSegment* segment, const Stream* stream, List<Range*>* fresh) {
+// Used is what graphs hold, in steps, whether a launch needs it at this moment or not.
+uint64_t used_now(const GraphMemory* memory) {
+  uint64_t used = 0;
+  for (const GraphSegment* segment = memory->segments; segment != nullptr; segment = segment->next)
+    for (const GraphUnit* const unit : segment->units)
+      if (unit->mapped && (!segment->orphan || segment->live != 0)) used += kGrowthStep;
+  return used;
+}
+
+CUresult map_segment(GraphSegment* segment, const Stream* stream) {
   GraphMemory* const memory = memory_of(segment->device);
   for (size_t i = 0; i < segment->units.size(); i++) {
     if (segment->units[i]->mapped) continue;
@@ -191,7 +201,6 @@ CUresult map_segment(GraphSegment* segment, const Stream* stream, List<Range*>* 
       if (result != CUDA_SUCCESS) return result;
       memory->reserved += kGrowthStep;
       if (memory->reserved > memory->reserved_high) memory->reserved_high = memory->reserved;
-      fresh->push(&segment->units[i]->range);
     }
     map_unit(segment, i, piece);
   }
@@ -234,20 +243,19 @@ CUresult graph_memory_map(const GraphExec* exec, Stream* stream) {
   collect_segments(exec->copy, &segments);
   if (segments.empty()) return CUDA_SUCCESS;
   for (GraphSegment* const segment : segments) segment->wanted = true;
-  List<Range*> fresh;
   CUresult result = CUDA_SUCCESS;
-  for (GraphSegment* const segment : segments)
-    if (result == CUDA_SUCCESS) result = map_segment(segment, stream, &fresh);
-  if (result != CUDA_SUCCESS) {
-    for (Range* const range : fresh) {
-      GraphSegment* const segment = static_cast<GraphSegment*>(range->owner);
-      phys_give(unmap_unit(segment, (range->base - segment->base) / kGrowthStep));
-      memory_of(segment->device)->reserved -= kGrowthStep;
-    }
+  for (GraphSegment* const segment : segments) {
+    if (result == CUDA_SUCCESS) result = map_segment(segment, stream);
+    segment->failed = result != CUDA_SUCCESS;
   }
   for (GraphSegment* const segment : segments) segment->wanted = false;
   for (int device = 0; device < driver.device_count; device++)
     if (driver.devices[device].graph_memory != nullptr) drop_empty_orphans(memory_of(device));
+  for (int device = 0; device < driver.device_count; device++) {
+    GraphMemory* const memory = static_cast<GraphMemory*>(driver.devices[device].graph_memory);
+    if (memory != nullptr && used_now(memory) > memory->used_high)
+      memory->used_high = used_now(memory);
+  }
   return result;
 }
 
@@ -267,9 +275,6 @@ void graph_memory_start(CUdeviceptr address, Stream* stream) {
   alloc->live = true;
   segment->live++;
   segment->last_use = {stream->id, stream->submitted};
-  GraphMemory* const memory = memory_of(segment->device);
-  memory->used += alloc->bytes;
-  if (memory->used > memory->used_high) memory->used_high = memory->used;
 }
 
 CUresult graph_memory_free(CUdeviceptr address, Stream* stream) {
@@ -278,7 +283,6 @@ CUresult graph_memory_free(CUdeviceptr address, Stream* stream) {
   if (alloc == nullptr || !alloc->live) return CUDA_ERROR_INVALID_VALUE;
   alloc->live = false;
   segment->live--;
-  memory_of(segment->device)->used -= alloc->bytes;
   if (stream != nullptr) segment->last_use = {stream->id, enter_stream(stream)};
   return CUDA_SUCCESS;
 }
@@ -300,7 +304,7 @@ void graphs_end(Context* context) {
     for (size_t i = 0; i < segment->units.size(); i++)
       if (segment->units[i]->mapped) phys_give(unmap_unit(segment, i));
   }
-  memory->reserved = memory->used = 0;
+  memory->reserved = 0;
   drop_empty_orphans(memory);
 }
 
@@ -318,6 +322,7 @@ CUresult cuDeviceGraphMemTrim(CUdevice device) {
   if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   for (GraphSegment* segment = memory->segments; segment != nullptr; segment = segment->next) {
     if (!is_spare(segment, nullptr)) continue;
+    segment->failed = false;
     for (size_t i = 0; i < segment->units.size(); i++) {
       if (!segment->units[i]->mapped) continue;
       phys_give(unmap_unit(segment, i));
@@ -338,7 +343,7 @@ CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr
   cuuint64_t* const out = static_cast<cuuint64_t*>(value);
   switch (attribute) {
     case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT:
-      *out = memory->used;
+      *out = used_now(memory);
       return CUDA_SUCCESS;
     case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH:
       *out = memory->used_high;
@@ -362,7 +367,7 @@ CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr
   if (value == nullptr || memory == nullptr || *static_cast<const cuuint64_t*>(value) != 0)
     return CUDA_ERROR_INVALID_VALUE;
   if (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH)
-    memory->used_high = memory->used;
+    memory->used_high = used_now(memory);
   else if (attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
     memory->reserved_high = memory->reserved;
   else

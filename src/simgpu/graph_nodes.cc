@@ -153,6 +153,7 @@ CUresult fill_any(GraphNode* node, const CUgraphNodeParams& params) {
     case CU_GRAPH_NODE_TYPE_MEMCPY:
       return fill_memcpy(node, params.memcpy.copyParams);
     case CU_GRAPH_NODE_TYPE_MEMSET:
+      if (params.memset.ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
       return fill_memset(node, without_context(params.memset));
     case CU_GRAPH_NODE_TYPE_HOST:
       return fill_host(node, {params.host.fn, params.host.userData});

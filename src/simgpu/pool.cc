@@ -50,7 +50,7 @@ CUresult release_block(Range*, CUdeviceptr p) {
   Pool* const pool = block->pool;
   pool->heap.give(block, {});
   pool->heap.settle(seen, nullptr);
-  pool_shrink(pool, pool->destroyed ? 0 : pool->threshold);
+  pool_shrink(pool, pool->destroyed ? 0 : pool->threshold, Floor::kThreshold);
   return CUDA_SUCCESS;
 }
 
@@ -163,25 +163,39 @@ CUresult grow_once(Pool* pool, uint64_t bytes) {
   return CUDA_SUCCESS;
 }
 
+// Steps one by one, each of which may go back alone. When one cannot be had, those before it go.
+CUresult grow_steps(Pool* pool, uint64_t bytes) {
+  // Memory that is imported piece by piece, and memory of the host, comes in one.
+  const bool single =
+      pool->place != PoolPlace::kCard || pool->props.handleTypes != CU_MEM_HANDLE_TYPE_NONE;
+  if (pool->max_bytes != 0 && pool->heap.reserved() + bytes > pool->max_bytes)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  const uint64_t before = pool->heap.reserved();
+  const uint64_t high = pool->reserved_high;
+  for (uint64_t got = 0; got < bytes; got += single ? bytes : kGrowthStep) {
+    const CUresult result = grow_once(pool, single ? bytes : kGrowthStep);
+    if (result == CUDA_SUCCESS) continue;
+    pool_shrink(pool, before, Floor::kKeep);
+    pool->reserved_high = high;
+    return result;
+  }
+  return CUDA_SUCCESS;
+}
+
 CUresult grow(Pool* pool, uint64_t request) {
   if (request > 1ull << 46 || (pool->place == PoolPlace::kCard && !open_window(pool)))
     return CUDA_ERROR_OUT_OF_MEMORY;
   const uint64_t cells = (request + PoolHeap::kCell - 1) / PoolHeap::kCell * PoolHeap::kCell;
   const uint64_t joined = pool->window == 0 ? 0 : pool->heap.free_before(top_of(pool));
   const uint64_t bytes = (cells - joined + kGrowthStep - 1) / kGrowthStep * kGrowthStep;
-  const auto over = [&] {
-    return pool->max_bytes != 0 && pool->heap.reserved() + bytes > pool->max_bytes;
-  };
-  CUresult result = over() ? CUDA_ERROR_OUT_OF_MEMORY : grow_once(pool, bytes);
+  const CUresult result = grow_steps(pool, bytes);
   if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
-  // Steps that nobody uses may be of the wrong size: give them back, then try once more.
+  // Steps that nobody uses may lie in the wrong place: give them back, then try once more.
   pool->heap.settle(seen, nullptr);
   const uint64_t before = pool->heap.reserved();
-  pool_shrink(pool, 0);
+  pool_shrink(pool, 0, Floor::kKeep);
   if (pool->heap.reserved() == before) return result;
-  const uint64_t again = (cells + kGrowthStep - 1) / kGrowthStep * kGrowthStep;
-  if (pool->max_bytes != 0 && pool->heap.reserved() + again > pool->max_bytes) return result;
-  return grow_once(pool, again);
+  return grow_steps(pool, (cells + kGrowthStep - 1) / kGrowthStep * kGrowthStep);
 }
 
 }  // namespace
@@ -219,7 +233,7 @@ void destroy_pool(Pool* pool) {
     for (Current& c : places)
       if (c.chosen == pool) c.chosen = c.standard;
   pool->heap.settle(seen, nullptr);
-  pool_shrink(pool, 0);
+  pool_shrink(pool, 0, Floor::kKeep);
 }
 
 Pool* default_pool(PoolPlace place, int device) {
@@ -277,11 +291,13 @@ CUresult pool_free(PoolBlock* block, Stream* stream) {
   return CUDA_SUCCESS;
 }
 
-void pool_shrink(Pool* pool, uint64_t keep) {
-  while (pool->heap.reserved() > keep) {
-    Slab* const slab = pool->heap.idle_slab();
-    if (slab == nullptr || pool->heap.reserved() - slab->bytes < keep || !pool->heap.remove(slab))
-      break;
+void pool_shrink(Pool* pool, uint64_t bytes, Floor floor) {
+  while (pool->heap.reserved() > bytes) {
+    const PoolHeap::Idle idle = pool->heap.idle_slab();
+    Slab* const slab = idle.slab;
+    if (slab == nullptr) break;
+    if (floor == Floor::kKeep && pool->heap.reserved() - slab->bytes < bytes) break;
+    if (!pool->heap.remove(idle)) break;
     unback(slab, pool);
     destroy(slab);
   }
@@ -295,7 +311,7 @@ void pools_after_synchronize(int device) {
     if (pool->heap.reserved() > keep &&
         (pool->device == device || pool->place != PoolPlace::kCard)) {
       pool->heap.settle(seen, nullptr);
-      pool_shrink(pool, keep);
+      pool_shrink(pool, keep, Floor::kThreshold);
     }
     pool = next;
   }

@@ -48,8 +48,10 @@ void set_current_pool(PoolPlace place, int device, Pool* pool);
 CUresult pool_alloc(Pool* pool, uint64_t bytes, Stream* stream, CUdeviceptr* out);
 // The live block of a pool that begins at `address` is free from here on in the stream's work.
 CUresult pool_free(PoolBlock* block, Stream* stream);
-// Gives back what nobody uses until at most `keep` bytes are reserved.
-void pool_shrink(Pool* pool, uint64_t keep);
+// Gives back steps that nobody uses. A trim leaves at least `bytes` reserved; a synchronise goes on
+// while more than `bytes` (the release threshold) are.
+enum class Floor : uint8_t { kKeep, kThreshold };
+void pool_shrink(Pool* pool, uint64_t bytes, Floor floor);
 // After any synchronise: pools above their release threshold shrink.
 void pools_after_synchronize(int device);
 

@@ -26,6 +26,10 @@ CUresult alloc_async(CUdeviceptr* out, size_t bytes, Pool* pool, CUstream handle
   CUresult result = find_stream(handle, per_thread, &stream);
   if (result == CUDA_SUCCESS) result = refuse_legacy(stream);
   if (result != CUDA_SUCCESS) return result;
+  if (bytes == 0) {
+    *out = 0;  // nothing asked for is nothing given, and no error
+    return CUDA_SUCCESS;
+  }
   if (pool == nullptr) pool = current_pool(PoolPlace::kCard, stream->device);
   if (pool == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   if (is_capturing(stream)) return capture_alloc(stream, pool->device, bytes, out);
@@ -33,14 +37,14 @@ CUresult alloc_async(CUdeviceptr* out, size_t bytes, Pool* pool, CUstream handle
 }
 
 CUresult alloc_entry(CUdeviceptr* out, size_t bytes, CUstream stream, bool per_thread) {
-  if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Guard guard;
   return alloc_async(out, bytes, nullptr, stream, per_thread);
 }
 
 CUresult alloc_from_entry(CUdeviceptr* out, size_t bytes, CUmemoryPool handle, CUstream stream,
                           bool per_thread) {
-  if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Guard guard;
   Pool* const pool = find_pool(handle);
   if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -61,6 +65,7 @@ CUresult free_async(CUdeviceptr address, CUstream handle, bool per_thread) {
   CUresult result = find_stream(handle, per_thread, &stream);
   if (result == CUDA_SUCCESS) result = refuse_legacy(stream);
   if (result != CUDA_SUCCESS) return result;
+  if (address == 0) return CUDA_SUCCESS;
   if (is_capturing(stream)) return capture_free(stream, address);
   PoolBlock* const block = block_at(address);
   if (block != nullptr) return pool_free(block, stream);
@@ -143,9 +148,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props) {
   PoolPlace place = PoolPlace::kCard;
   int device = 0;
   if (!place_of(&props->location, props->allocType, &place, &device))
-    return props->location.type == CU_MEM_LOCATION_TYPE_DEVICE && !device_ok(props->location.id)
-               ? CUDA_ERROR_INVALID_DEVICE
-               : CUDA_ERROR_INVALID_VALUE;
+    return CUDA_ERROR_INVALID_VALUE;
   const Guard guard;
   return hand_out(make_pool(*props, place, device), out);
 }
@@ -165,7 +168,7 @@ CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t keep) {
   Pool* const pool = find_pool(handle);
   if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
   pool->heap.settle([](const Mark& stamp, void*) { return was_seen(stamp); }, nullptr);
-  pool_shrink(pool, keep);
+  pool_shrink(pool, keep, Floor::kKeep);
   return CUDA_SUCCESS;
 }
 

@@ -163,7 +163,7 @@ PoolBlock* PoolHeap::take(uint64_t requested, Usable usable, void* asker) {
   }
   found->is_free = false;
   found->requested = requested;
-  used_ += bytes;
+  used_ += requested;
   table_insert(found);
   return found;
 }
@@ -217,7 +217,7 @@ PoolBlock* PoolHeap::join_neighbours(PoolBlock* block) {
 
 void PoolHeap::give(PoolBlock* block, Mark stamp) {
   table_remove(block);
-  used_ -= block->bytes;
+  used_ -= block->requested;
   block->is_free = true;
   block->stamp = stamp;
   bin_insert(block);
@@ -243,21 +243,27 @@ bool PoolHeap::add(Slab* slab) {
   return true;
 }
 
-Slab* PoolHeap::idle_slab() const {
-  for (Slab* slab = slabs_; slab != nullptr; slab = slab->next) {
-    for (int bin = bin_of(slab->bytes); bin < kBins; bin++)
-      for (const PoolBlock* block = bins_[bin]; block != nullptr; block = block->bin_after)
-        if (block->stamp.stream == 0 && block->address <= slab->address &&
+// Free blocks as large as a step are few (they join), and the newest slab is the likeliest.
+PoolHeap::Idle PoolHeap::idle_slab() const {
+  uint64_t smallest = ~0ull;
+  for (const Slab* slab = slabs_; slab != nullptr; slab = slab->next)
+    if (slab->bytes < smallest) smallest = slab->bytes;
+  for (int bin = slabs_ == nullptr ? kBins : bin_of(smallest); bin < kBins; bin++) {
+    for (PoolBlock* block = bins_[bin]; block != nullptr; block = block->bin_after) {
+      if (block->stamp.stream != 0) continue;
+      for (Slab* slab = slabs_; slab != nullptr; slab = slab->next)
+        if (block->address <= slab->address &&
             slab->address + slab->bytes <= block->address + block->bytes)
-          return slab;
+          return {slab, block};
+    }
   }
-  return nullptr;
+  return {nullptr, nullptr};
 }
 
 // Cuts the slab out of the free block around it: what is left of it, and right of it, stays free.
-bool PoolHeap::remove(Slab* slab) {
-  PoolBlock* block = first_;
-  while (block->address + block->bytes <= slab->address) block = block->after;
+bool PoolHeap::remove(const Idle& idle) {
+  Slab* const slab = idle.slab;
+  PoolBlock* const block = idle.block;
   const uint64_t end = block->address + block->bytes;
   const uint64_t slab_end = slab->address + slab->bytes;
   PoolBlock* right = nullptr;

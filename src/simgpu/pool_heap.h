@@ -56,10 +56,14 @@ class PoolHeap {
   void give(PoolBlock* block, Mark stamp);
   // Takes over `slab`, all of it free. False without host memory.
   bool add(Slab* slab);
-  // A slab that lies in a free block seen complete, or null.
-  Slab* idle_slab() const;
+  // A slab that lies in a free block seen complete, and that block; both null: none.
+  struct Idle {
+    Slab* slab;
+    PoolBlock* block;
+  };
+  Idle idle_slab() const;
   // Forgets an idle slab; the caller owns it again. False without host memory.
-  bool remove(Slab* slab);
+  bool remove(const Idle& idle);
   // Forgets everything; the slabs, now unlinked, are handed back one by one.
   Slab* drop_one();
   // Free bytes, seen complete, that end at `address`: what a new slab there would join.

@@ -169,7 +169,7 @@ void outlives_graph() {
 }
 
 void generic_nodes() {
-  probe::start();
+  CUcontext context = probe::start();
   CUstream stream = make_stream();
   CUgraph graph = make_graph();
   CUgraphNodeParams params = {};
@@ -183,12 +183,13 @@ void generic_nodes() {
   say("address_at_add", pointer != 0);
   CUgraphNodeParams set = {};
   set.type = CU_GRAPH_NODE_TYPE_MEMSET;
-  set.memset = {pointer, 0, 0x42, 1, 50 * kMiB, 1, nullptr};
+  set.memset = {pointer, 0, 0x42, 1, 50 * kMiB, 1, context};
   CUgraphNode memset_node = nullptr;
   OK(CU(cuGraphAddNode_v2)(&memset_node, graph, &alloc, nullptr, 1, &set));
   unsigned char bytes[64] = {};
   CUgraphNodeParams copy = {};
   copy.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+  copy.memcpy.copyCtx = context;
   copy.memcpy.copyParams.srcMemoryType = CU_MEMORYTYPE_DEVICE;
   copy.memcpy.copyParams.srcDevice = pointer + 50 * kMiB - sizeof bytes;
   copy.memcpy.copyParams.dstMemoryType = CU_MEMORYTYPE_HOST;
@@ -302,6 +303,23 @@ void work_nodes() {
   say("clone_sum_times_10", static_cast<long long>(sum[15] * 10));
 }
 
+// How the nodes of one graph share the steps.
+void packing() {
+  probe::start();
+  CUstream stream = make_stream();
+  CUgraph graph = make_graph();
+  CUdeviceptr p[3] = {};
+  CUgraphNode nodes[3] = {};
+  for (int i = 0; i < 3; i++) nodes[i] = add_alloc(graph, 20 * kMiB, &p[i]);
+  for (const CUdeviceptr pointer : p) {
+    CUgraphNode node = nullptr;
+    OK(CU(cuGraphAddMemFreeNode)(&node, graph, nodes, 3, pointer));
+  }
+  OK(CU(cuGraphLaunch)(instantiate(graph), stream));
+  say("reserved_3_x_20", reserved());
+  say("used", in_use());
+}
+
 void captured_memory() {
   probe::start();
   CUstream stream = make_stream();
@@ -349,10 +367,14 @@ void out_of_memory() {
   size_t total = 0;
   OK(CU(cuMemGetInfo_v2)(&free_bytes, &total));
   CUgraphExec exec = instantiate(alloc_and_free(free_bytes + 64 * kMiB));
+  say("free", static_cast<long long>(free_bytes));
   say("launch", CU(cuGraphLaunch)(exec, stream));
   say("reserved", reserved());
   CUgraphExec small = instantiate(alloc_and_free(kMiB));
   say("small_launch", CU(cuGraphLaunch)(small, stream));
+  OK(CU(cuDeviceGraphMemTrim)(0));
+  say("reserved_trimmed", reserved());
+  say("small_launch_again", CU(cuGraphLaunch)(small, stream));
 }
 
 }  // namespace
@@ -366,6 +388,7 @@ int main(int argc, char** argv) {
       {"outlives_graph", outlives_graph},
       {"generic_nodes", generic_nodes},
       {"work_nodes", work_nodes},
+      {"packing", packing},
       {"captured_memory", captured_memory},
       {"out_of_memory", out_of_memory},
   };

@@ -29,9 +29,11 @@ class HeapTest : public testing::Test {
     ASSERT_TRUE(heap_.add(slab));
   }
   void shrink() {
-    while (Slab* const slab = heap_.idle_slab()) {
-      ASSERT_TRUE(heap_.remove(slab));
-      destroy(slab);
+    for (;;) {
+      const PoolHeap::Idle idle = heap_.idle_slab();
+      if (idle.slab == nullptr) return;
+      ASSERT_TRUE(heap_.remove(idle));
+      destroy(idle.slab);
     }
   }
   ~HeapTest() override {
@@ -57,10 +59,10 @@ TEST_F(HeapTest, AFreeThatNobodySawServesOnlyWhoMayUseIt) {
   PoolBlock* const block = heap_.take(kStep, always, nullptr);
   heap_.give(block, {7, 1});
   EXPECT_EQ(heap_.take(kStep, never, nullptr), nullptr);
-  EXPECT_EQ(heap_.idle_slab(), nullptr);
+  EXPECT_EQ(heap_.idle_slab().slab, nullptr);
   uint64_t seen = 1;
   heap_.settle(up_to, &seen);
-  EXPECT_NE(heap_.idle_slab(), nullptr);
+  EXPECT_NE(heap_.idle_slab().slab, nullptr);
 }
 
 TEST_F(HeapTest, RandomTrafficNeverOverlapsAndAllComesBack) {
@@ -93,12 +95,12 @@ TEST_F(HeapTest, RandomTrafficNeverOverlapsAndAllComesBack) {
         ASSERT_LE(before->address + before->bytes, block->address);
       }
       block->stamp = {};
-      expected_used += block->bytes;
+      expected_used += bytes;
       live[block->address] = block;
     } else if (action < 97) {
       auto victim = live.lower_bound(kStep + random() % (next_address - kStep));
       if (victim == live.end()) victim = live.begin();
-      expected_used -= victim->second->bytes;
+      expected_used -= victim->second->requested;
       heap_.give(victim->second, {1 + random() % 3, ++sequence});
       live.erase(victim);
     } else {

@@ -341,6 +341,34 @@ void odd_sizes() {
   say("reserved_none_left", reserved(pool));
 }
 
+// How requests of different sizes share the steps.
+void packing() {
+  probe::start();
+  CUstream stream = make_stream();
+  CUmemoryPool pool = make_pool();
+  CUdeviceptr p[6] = {};
+  OK(CU(cuMemAllocFromPoolAsync)(&p[0], 12, pool, stream));
+  say("used_12", attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT));
+  OK(CU(cuMemAllocFromPoolAsync)(&p[1], 1000, pool, stream));
+  say("used_1012", attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT));
+  OK(CU(cuMemAllocFromPoolAsync)(&p[2], 16 * kMiB, pool, stream));
+  say("reserved_16", reserved(pool));
+  OK(CU(cuMemAllocFromPoolAsync)(&p[3], 33 * kMiB, pool, stream));
+  say("reserved_16_33", reserved(pool));
+  OK(CU(cuMemAllocFromPoolAsync)(&p[4], 100 * kMiB, pool, stream));
+  say("reserved_16_33_100", reserved(pool));
+  OK(CU(cuMemAllocFromPoolAsync)(&p[5], 20 * kMiB, pool, stream));
+  say("reserved_16_33_100_20", reserved(pool));
+  OK(CU(cuMemFreeAsync)(p[4], stream));
+  OK(CU(cuStreamSynchronize)(stream));
+  say("reserved_without_100", reserved(pool));
+  cuuint64_t threshold = 10 * kMiB;
+  OK(CU(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+  for (int i : {0, 1, 2, 3, 5}) OK(CU(cuMemFreeAsync)(p[i], stream));
+  OK(CU(cuStreamSynchronize)(stream));
+  say("reserved_threshold_10", reserved(pool));
+}
+
 void locations() {
   probe::start();
   CUstream stream = make_stream();
@@ -464,6 +492,7 @@ int main(int argc, char** argv) {
       {"contents", contents},
       {"fill", fill},
       {"locations", locations},
+      {"packing", packing},
       {"odd_sizes", odd_sizes},
       {"owner_dies", owner_dies},
   };

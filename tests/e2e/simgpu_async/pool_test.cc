@@ -65,10 +65,10 @@ TEST(SimgpuPool, EitherFreeTakesEitherPointer) {
   EXPECT_VALUE(v, "mem_free", 0);
   EXPECT_VALUE(v, "used_after_mem_free", 0);
   EXPECT_VALUE(v, "free_twice", 1);
-  EXPECT_VALUE(v, "free_nothing", 1);
+  EXPECT_VALUE(v, "free_nothing", 0);
   EXPECT_VALUE(v, "async_free_of_plain", 0);
   EXPECT_VALUE(v, "plain_came_back", 6 * kMiB);
-  EXPECT_VALUE(v, "zero_bytes", 1);
+  EXPECT_VALUE(v, "zero_bytes", 0);
 }
 
 TEST(SimgpuPool, MaxSizeIsKept) {
@@ -76,7 +76,7 @@ TEST(SimgpuPool, MaxSizeIsKept) {
   EXPECT_VALUE(v, "first", 0);
   EXPECT_VALUE(v, "second", 2);
   EXPECT_VALUE(v, "small", 0);
-  EXPECT_VALUE(v, "no_such_card", 101);
+  EXPECT_VALUE(v, "no_such_card", 1);
 }
 
 TEST(SimgpuPool, PerThreadEntryPointsShareTheCardsPool) {
@@ -127,6 +127,18 @@ TEST(SimgpuPool, BlocksLieAcrossSteps) {
   EXPECT_VALUE(v, "wrong", 0);
   EXPECT_VALUE(v, "reserved_one_left", 32 * kMiB);
   EXPECT_VALUE(v, "reserved_none_left", 0);
+}
+
+TEST(SimgpuPool, RequestsShareStepsAndStepsGoBackOneByOne) {
+  const Values v = probe("packing");
+  EXPECT_VALUE(v, "used_12", 12);
+  EXPECT_VALUE(v, "used_1012", 1012);
+  EXPECT_VALUE(v, "reserved_16", 32 * kMiB);
+  EXPECT_VALUE(v, "reserved_16_33", 64 * kMiB);
+  EXPECT_VALUE(v, "reserved_16_33_100", 160 * kMiB);
+  EXPECT_VALUE(v, "reserved_16_33_100_20", 192 * kMiB);
+  EXPECT_VALUE(v, "reserved_without_100", 128 * kMiB);
+  EXPECT_VALUE(v, "reserved_threshold_10", 0);
 }
 
 TEST(SimgpuPool, AHostPoolTakesNothingFromTheCard) {
