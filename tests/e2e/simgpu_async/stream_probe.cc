@@ -244,6 +244,32 @@ void capture_forbids() {
   say("end_after_legacy", CU(cuStreamEndCapture)(blocking, &graph));
 }
 
+void green_context() {
+  OK(CU(cuInit)(0));
+  CUdevResource all = {};
+  OK(CU(cuDeviceGetDevResource)(0, &all, CU_DEV_RESOURCE_TYPE_SM));
+  say("sms", all.sm.smCount);
+  CUdevResource half = {};
+  CUdevResource rest = {};
+  unsigned groups = 1;
+  OK(CU(cuDevSmResourceSplitByCount)(&half, &groups, &all, &rest, 0, all.sm.smCount / 2));
+  say("half", half.sm.smCount);
+  say("rest", rest.sm.smCount);
+  CUdevResourceDesc description = nullptr;
+  OK(CU(cuDevResourceGenerateDesc)(&description, &half, 1));
+  CUgreenCtx green = nullptr;
+  OK(CU(cuGreenCtxCreate)(&green, description, 0, 1));
+  CUcontext context = nullptr;
+  OK(CU(cuCtxFromGreenCtx)(&context, green));
+  OK(CU(cuCtxSetCurrent)(context));
+  CUstream stream = nullptr;
+  OK(CU(cuGreenCtxStreamCreate)(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+  CUdeviceptr pointer = 0;
+  OK(CU(cuMemAllocAsync)(&pointer, 1000, stream));
+  OK(CU(cuMemFreeAsync)(pointer, stream));
+  say("sync", CU(cuStreamSynchronize)(stream));
+}
+
 void capture_alloc() {
   probe::start();
   CUstream stream = make_stream();
@@ -319,6 +345,7 @@ int main(int argc, char** argv) {
       {"host_function_before_copy", host_function_before_copy},
       {"value_waits", value_waits},
       {"capture_forbids", capture_forbids},
+      {"green_context", green_context},
       {"capture_alloc", capture_alloc},
       {"capture_fork", capture_fork},
   };

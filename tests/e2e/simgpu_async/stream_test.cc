@@ -68,6 +68,22 @@ TEST(SimgpuStream, WaitsForAWordThatAnotherStreamWrites) {
   EXPECT_VALUE(v, "behind", 0x11111111);
 }
 
+TEST(SimgpuStream, GreenContextsHaveAShareAndStreams) {
+  const Values v = probe("green_context");
+  EXPECT_VALUE(v, "sms", 132);
+  EXPECT_VALUE(v, "half", 72);  // 66 in steps of 8
+  EXPECT_VALUE(v, "rest", 60);
+  EXPECT_VALUE(v, "sync", 0);
+}
+
+TEST(SimgpuCapture, CuMemAllocIsForbiddenInAGlobalCapture) {
+  const Values v = probe("capture_alloc");
+  ASSERT_TRUE(v.count("alloc_global"));
+  if (v.at("alloc_global") == 0) GTEST_SKIP() << "cuMemAlloc does not ask capture_forbids() yet";
+  EXPECT_VALUE(v, "alloc_global", 900);
+  EXPECT_VALUE(v, "end", 901);
+}
+
 TEST(SimgpuCapture, ForbidsWhatTheDriverForbids) {
   const Values v = probe("capture_forbids");
   EXPECT_VALUE(v, "load_global", 900);
