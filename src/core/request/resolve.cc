@@ -75,9 +75,11 @@ Result<const Card*> find_device(const std::string& name, const std::vector<Card>
         .with_hint("write more of the UUID");
   }
   if (found.empty()) {
+    std::vector<std::string> numbers;
+    numbers.reserve(cards.size());
+    for (const Card& card : cards) numbers.push_back(std::to_string(card.index));
     return Error::infeasible("there is no card " + quote(name) + " here")
-        .with_evidence("this machine has " + count_of_cards(cards.size()) +
-                       (cards.empty() ? "" : ", numbered from 0"));
+        .with_evidence("cards here: " + base::join(numbers, ", "));
   }
   return found.front();
 }

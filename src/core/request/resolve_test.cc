@@ -109,6 +109,7 @@ TEST(Resolve, SaysWhatCanNeverFitAndWhatWould) {
   EXPECT_EQ(refused({"200G..300G"}).code, ErrorCode::kInfeasible);
   EXPECT_EQ(refused({"20G", {"1"}}).code, ErrorCode::kInfeasible);
   EXPECT_EQ(refused({"8G", {"7"}}).code, ErrorCode::kInfeasible);
+  EXPECT_EQ(refused({"8G", {"7"}}).evidence, "cards here: 0, 1, 2, 3");
   EXPECT_EQ(refused({"8G"}, {}).message, "this machine has no usable GPU");
 }
 
