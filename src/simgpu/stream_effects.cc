@@ -44,8 +44,7 @@ CUresult call_host(Stream* stream, const Task& task) {
 // Flags of cuStreamWaitValue: 0 >=, 1 ==, 2 &, 3 nor.
 bool value_reached(const Task& task) {
   uint64_t now = 0;
-  if (copy_bytes(&now, pointer_of(task.value.address), task.value.bytes) !=
-      CUDA_SUCCESS)
+  if (copy_bytes(&now, pointer_of(task.value.address), task.value.bytes) != CUDA_SUCCESS)
     return true;  // the memory is gone: waiting for ever would help nobody
   const uint64_t wanted = task.value.value;
   switch (task.value.flags & 3) {
