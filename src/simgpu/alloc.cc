@@ -72,8 +72,9 @@ CUresult memory_give(CUdeviceptr p) {
 namespace {
 
 CUresult pitch_take(CUdeviceptr* p, size_t* pitch, size_t width, size_t height, unsigned element) {
-  if (p == nullptr || pitch == nullptr || width == 0 || height == 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  if (p == nullptr || pitch == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *pitch = 0;
+  if (width == 0 || height == 0) return CUDA_ERROR_INVALID_VALUE;
   if (element != 4 && element != 8 && element != 16) return CUDA_ERROR_INVALID_VALUE;
   const size_t rounded = (width + 511) & ~static_cast<size_t>(511);
   size_t bytes = 0;

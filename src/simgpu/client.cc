@@ -228,7 +228,8 @@ int connect_server(ClientKind kind) {
 int call_server(Call* call) {
   const Locked locked;
   const int saved = errno;
-  // A forked child makes its own connection; a process that lost its server has lost its memory too.
+  // A forked child makes its own connection; a process that lost its server has lost its memory
+  // too.
   if (connection.pid != 0 && connection.pid != getpid()) (void)connect_locked(connection.kind);
   if (connection.fd < 0) {
     errno = saved;

@@ -81,6 +81,60 @@ CUDA_MEMCPY3D without_contexts(const CUDA_MEMCPY3D_PEER* what) {
   return box;
 }
 
+// Copies to and from the first row of an array, which is what these old entry points are for.
+CUDA_MEMCPY3D row_of(size_t bytes) {
+  CUDA_MEMCPY3D box = {};
+  box.WidthInBytes = bytes;
+  box.Height = box.Depth = 1;
+  return box;
+}
+void from_array(CUDA_MEMCPY3D* box, CUarray array, size_t offset) {
+  box->srcMemoryType = CU_MEMORYTYPE_ARRAY;
+  box->srcArray = array;
+  box->srcXInBytes = offset;
+}
+void to_array(CUDA_MEMCPY3D* box, CUarray array, size_t offset) {
+  box->dstMemoryType = CU_MEMORYTYPE_ARRAY;
+  box->dstArray = array;
+  box->dstXInBytes = offset;
+}
+
+CUDA_MEMCPY3D host_to_array(CUarray to, size_t offset, const void* from, size_t bytes) {
+  CUDA_MEMCPY3D box = row_of(bytes);
+  to_array(&box, to, offset);
+  box.srcMemoryType = CU_MEMORYTYPE_HOST;
+  box.srcHost = from;
+  return box;
+}
+CUDA_MEMCPY3D array_to_host(void* to, CUarray from, size_t offset, size_t bytes) {
+  CUDA_MEMCPY3D box = row_of(bytes);
+  from_array(&box, from, offset);
+  box.dstMemoryType = CU_MEMORYTYPE_HOST;
+  box.dstHost = to;
+  return box;
+}
+CUDA_MEMCPY3D device_to_array(CUarray to, size_t offset, CUdeviceptr from, size_t bytes) {
+  CUDA_MEMCPY3D box = row_of(bytes);
+  to_array(&box, to, offset);
+  box.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+  box.srcDevice = from;
+  return box;
+}
+CUDA_MEMCPY3D array_to_device(CUdeviceptr to, CUarray from, size_t offset, size_t bytes) {
+  CUDA_MEMCPY3D box = row_of(bytes);
+  from_array(&box, from, offset);
+  box.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  box.dstDevice = to;
+  return box;
+}
+CUDA_MEMCPY3D array_to_array(CUarray to, size_t to_offset, CUarray from, size_t from_offset,
+                             size_t bytes) {
+  CUDA_MEMCPY3D box = row_of(bytes);
+  from_array(&box, from, from_offset);
+  to_array(&box, to, to_offset);
+  return box;
+}
+
 bool both_contexts(CUcontext a, CUcontext b) {
   return find_context(a) != nullptr && find_context(b) != nullptr;
 }
@@ -186,3 +240,43 @@ SIM_PEER_BOX(cuMemcpy3DPeer, false)
 SIM_PEER_BOX(cuMemcpy3DPeer_ptds, true)
 SIM_PEER_BOX_ASYNC(cuMemcpy3DPeerAsync, false)
 SIM_PEER_BOX_ASYNC(cuMemcpy3DPeerAsync_ptsz, true)
+
+#define SIM_ARRAY(NAME, PARAMETERS, ARGUMENTS, BOX) \
+  extern "C" CUresult NAME##_v2 PARAMETERS {        \
+    SIM_ENTRY_CONTEXT(NAME##_v2);                   \
+    const CUDA_MEMCPY3D box = BOX ARGUMENTS;        \
+    return finish(submit_3d(&box, nullptr, false)); \
+  }                                                 \
+  extern "C" CUresult NAME##_v2_ptds PARAMETERS {   \
+    SIM_ENTRY_CONTEXT(NAME##_v2_ptds);              \
+    const CUDA_MEMCPY3D box = BOX ARGUMENTS;        \
+    return finish(submit_3d(&box, nullptr, true));  \
+  }
+#define SIM_ARRAY_ASYNC(NAME, PARAMETERS, ARGUMENTS, BOX) \
+  extern "C" CUresult NAME##_v2 PARAMETERS {              \
+    SIM_ENTRY_CONTEXT(NAME##_v2);                         \
+    const CUDA_MEMCPY3D box = BOX ARGUMENTS;              \
+    return submit_3d(&box, stream, false);                \
+  }                                                       \
+  extern "C" CUresult NAME##_v2_ptsz PARAMETERS {         \
+    SIM_ENTRY_CONTEXT(NAME##_v2_ptsz);                    \
+    const CUDA_MEMCPY3D box = BOX ARGUMENTS;              \
+    return submit_3d(&box, stream, true);                 \
+  }
+SIM_ARRAY(cuMemcpyHtoA, (CUarray to, size_t offset, const void* from, size_t bytes),
+          (to, offset, from, bytes), host_to_array)
+SIM_ARRAY(cuMemcpyAtoH, (void* to, CUarray from, size_t offset, size_t bytes),
+          (to, from, offset, bytes), array_to_host)
+SIM_ARRAY(cuMemcpyDtoA, (CUarray to, size_t offset, CUdeviceptr from, size_t bytes),
+          (to, offset, from, bytes), device_to_array)
+SIM_ARRAY(cuMemcpyAtoD, (CUdeviceptr to, CUarray from, size_t offset, size_t bytes),
+          (to, from, offset, bytes), array_to_device)
+SIM_ARRAY(cuMemcpyAtoA,
+          (CUarray to, size_t to_offset, CUarray from, size_t from_offset, size_t bytes),
+          (to, to_offset, from, from_offset, bytes), array_to_array)
+SIM_ARRAY_ASYNC(cuMemcpyHtoAAsync,
+                (CUarray to, size_t offset, const void* from, size_t bytes, CUstream stream),
+                (to, offset, from, bytes), host_to_array)
+SIM_ARRAY_ASYNC(cuMemcpyAtoHAsync,
+                (void* to, CUarray from, size_t offset, size_t bytes, CUstream stream),
+                (to, from, offset, bytes), array_to_host)

@@ -141,6 +141,7 @@ int Store::read(ClientId client, PieceId id, uint64_t offset, void* data, uint64
 
 int Store::fill(ClientId client, PieceId id, const Fill& what) {
   if (what.rows == 0 || what.width == 0) return kOk;
+  if (what.rows > 1 && what.pitch < what.width) return kInvalidValue;  // also bounds the loop below
   uint64_t span = 0;
   if (__builtin_mul_overflow(what.pitch, what.rows - 1, &span) ||
       __builtin_add_overflow(span, what.width, &span)) {

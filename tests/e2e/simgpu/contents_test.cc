@@ -186,6 +186,17 @@ TEST_F(ContentsTest, ArraysKeepWhatIsCopiedIntoThem) {
     CHECK(in == out);
     back.Depth = 5;
     CHECK_EQ(CUDA_ERROR_INVALID_VALUE, cuMemcpy3D_v2(&back));
+    // The first row by the old entry points, through linear memory and back.
+    CUdeviceptr block = 0;
+    OK(cuMemAlloc_v2(&block, 800));
+    OK(cuMemcpyHtoA_v2(array, 16, "row", 3));
+    OK(cuMemcpyAtoD_v2(block, array, 16, 3));
+    OK(cuMemcpyDtoA_v2(array, 100, block, 3));
+    OK(cuMemcpyAtoA_v2(array, 200, array, 100, 3));
+    char text[4] = {};
+    OK(cuMemcpyAtoH_v2(text, array, 200, 3));
+    CHECK(strcmp(text, "row") == 0);
+    CHECK_EQ(CUDA_ERROR_INVALID_VALUE, cuMemcpyAtoH_v2(text, array, 798, 3));
     OK(cuArrayDestroy(array));
   });
 }
