@@ -3,7 +3,7 @@
 
 add_library(mete_warnings INTERFACE)
 target_compile_options(mete_warnings INTERFACE
-  -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Wundef -Wvla)
+  -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wundef -Wvla $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>)
 option(METE_WERROR "warnings are errors (our presets say so)" OFF)
 if(METE_WERROR)
   target_compile_options(mete_warnings INTERFACE -Werror)

@@ -71,6 +71,10 @@ void set_cards(std::vector<std::string>& lines, const JobEnvironment& job) {
   set(lines, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
   set(lines, "NVIDIA_VISIBLE_DEVICES", base::join(uuids, ","));
   set(lines, "LD_PRELOAD", merge_preload(value_of(lines, "LD_PRELOAD"), job.preload));
+  // A program linked with ASan insists on being first, which a preload always is. Ours replaces
+  // nothing that ASan does, so the order is harmless; without this such a program would not start.
+  const std::string asan = value_of(lines, "ASAN_OPTIONS");
+  set(lines, "ASAN_OPTIONS", (asan.empty() ? "" : asan + ":") + "verify_asan_link_order=0");
   set(lines, "METE_GRANT", job.grant_path);
   set(lines, "METE_GPU_MEM_BYTES", std::to_string(smallest.count()));
 }

@@ -5,6 +5,7 @@
 #include "meter/budget.h"
 #include "meter/pool.h"
 #include "meter/real.h"
+#include "meter/relaxed.h"
 
 namespace mete::meter {
 namespace {
@@ -90,6 +91,7 @@ CUresult after_instantiate(CUresult result, CUgraphExec* exec, CUgraph graph) {
 bool finds_its_memory(const Exec& exec) {
   const CardState& state = process.cards[exec.card];
   if (exec.launched_at != state.graph_trims + 1 || state.graph_surprised) return false;
+  const Relaxed relaxed;
   cuuint64_t held = 0;
   cuuint64_t used = 0;
   const CUdevice device = process.device_of_card[exec.card];

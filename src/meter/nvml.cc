@@ -87,7 +87,9 @@ void each_process(int card, Visit visit) {
   abi::Grant& grant = *process.grant;
   for (uint32_t s = 0; s < abi::slot_count(grant); ++s) {
     const uint64_t owner = grant.slots[s].owner.load();
-    const uint64_t units = abi::charged_units(grant, s, static_cast<uint32_t>(card));
+    // With what NVML saw beyond the charge: the list adds up to the card's used memory.
+    const uint64_t units = abi::charged_units(grant, s, static_cast<uint32_t>(card)) +
+                           grant.slots[s].cards[card].excess_units.load();
     if (owner == 0 || units == 0 || abi::is_gone(grant, s, owner, process.owner)) continue;
     visit(abi::OwnerWord::unpack(owner).pid, units * abi::kUnitBytes);
   }
@@ -126,6 +128,26 @@ nvmlReturn_t list_v2(nvmlDevice_t device, unsigned int* count, nvmlProcessInfo_v
                           info.gpuInstanceId = 0xffffffff;
                           info.computeInstanceId = 0xffffffff;
                         });
+}
+
+// The list that nvidia-smi asks for. Mode 0 is compute; graphics and MPS have nothing of their own.
+nvmlReturn_t list_details(nvmlDevice_t device, nvmlProcessDetailList_t* list) {
+  if (list->mode != 0) {
+    list->numProcArrayEntries = 0;
+    return NVML_SUCCESS;
+  }
+  unsigned int count = list->procArray != nullptr ? list->numProcArrayEntries : 0;
+  const nvmlReturn_t result =
+      list_processes(device, &count, list->procArray,
+                     [](nvmlProcessDetail_v1_t& info, uint32_t pid, uint64_t bytes) {
+                       info.pid = pid;
+                       info.usedGpuMemory = bytes;
+                       info.gpuInstanceId = 0xffffffff;
+                       info.computeInstanceId = 0xffffffff;
+                       info.usedGpuCcProtectedMemory = 0;
+                     });
+  list->numProcArrayEntries = count;
+  return result;
 }
 
 // Graphics and MPS lists: the job's processes are all in the compute list.
@@ -216,6 +238,17 @@ nvmlReturn_t hook_nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, u
 nvmlReturn_t hook_nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int* count,
                                                           nvmlProcessInfo_t* infos) {
   return list_v2(device, count, infos);
+}
+nvmlReturn_t hook_nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device,
+                                                        nvmlProcessDetailList_t* list) {
+  // The driver judges the struct's version; its list is then replaced by the job's.
+  if (list == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  nvmlProcessDetailList_t probe = *list;
+  probe.numProcArrayEntries = 0;
+  probe.procArray = nullptr;
+  const nvmlReturn_t result = real_nvml.nvmlDeviceGetRunningProcessDetailList(device, &probe);
+  if (result != NVML_SUCCESS && result != NVML_ERROR_INSUFFICIENT_SIZE) return result;
+  return list_details(device, list);
 }
 nvmlReturn_t hook_nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t, unsigned int* count,
                                                         nvmlProcessInfo_v1_t*) {

@@ -11,6 +11,7 @@
 #include "meter/budget.h"
 #include "meter/place.h"
 #include "meter/real.h"
+#include "meter/relaxed.h"
 
 namespace mete::meter {
 namespace {
@@ -31,6 +32,7 @@ struct Pool {
 uint64_t key_of(CUmemoryPool pool) { return reinterpret_cast<uint64_t>(pool); }
 
 uint64_t attribute(CUmemoryPool pool, CUmemPool_attribute which) {
+  const Relaxed relaxed;
   cuuint64_t value = 0;
   return real.cuMemPoolGetAttribute(pool, which, &value) == CUDA_SUCCESS ? value : 0;
 }
@@ -117,6 +119,7 @@ CUresult allocate_async(CUmemoryPool pool, int card, size_t bytes, CUdeviceptr* 
       charged_bytes(card) > limit_bytes(card)) {
     // The room inside was in pieces and the pool grew past the grant: undo it. What it took
     // meanwhile lay in the reserve that every process holds back.
+    const Relaxed relaxed;
     const auto undo = per_thread ? real.cuMemFreeAsync_ptsz : real.cuMemFreeAsync;
     undo(*out, stream);
     real.cuMemPoolTrimTo(pool, 0);
@@ -220,6 +223,7 @@ uint64_t settle_graph(int card, uint64_t reserved) {
       epoch = state.graph_epoch;
       before = state.graph_units;
     }
+    const Relaxed relaxed;
     cuuint64_t bytes = 0;
     if (real.cuDeviceGetGraphMemAttribute(process.device_of_card[card],
                                           CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
@@ -247,6 +251,7 @@ void note_graph_trim(int card) {
 }
 
 bool trim_own(int card) {
+  const Relaxed relaxed;
   const uint64_t before = abi::charged_units(*process.grant, static_cast<uint32_t>(my_slot()),
                                              static_cast<uint32_t>(card));
   constexpr int kBatch = 64;

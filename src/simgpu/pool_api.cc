@@ -165,6 +165,8 @@ CUresult cuMemPoolDestroy(CUmemoryPool handle) {
 CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t keep) {
   SIM_ENTRY(cuMemPoolTrimTo);
   const Guard guard;
+  // Measured on an H200: 900, and the capture is lost.
+  if (const CUresult forbidden = capture_forbids(); forbidden != CUDA_SUCCESS) return forbidden;
   Pool* const pool = find_pool(handle);
   if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
   pool->heap.settle([](const Mark& stamp, void*) { return was_seen(stamp); }, nullptr);
@@ -176,6 +178,8 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
   SIM_ENTRY(cuMemPoolGetAttribute);
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Guard guard;
+  // Measured on an H200: 900, and the capture is lost.
+  if (const CUresult forbidden = capture_forbids(); forbidden != CUDA_SUCCESS) return forbidden;
   const Pool* const pool = find_pool(handle);
   if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
   int* const flag = static_cast<int*>(value);

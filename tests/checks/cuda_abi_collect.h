@@ -16,16 +16,16 @@ std::string shape() {
   if constexpr (std::is_pointer_v<T>) {
     using Target = std::remove_pointer_t<T>;
     if constexpr (std::is_arithmetic_v<Target> || std::is_enum_v<Target>) {
-      return "*" + std::to_string(sizeof(Target));
+      return std::string("*").append(std::to_string(sizeof(Target)));
     } else if constexpr (std::is_pointer_v<Target>) {
       return "**";
     } else {
       return "*";
     }
   } else if constexpr (std::is_floating_point_v<T>) {
-    return "f" + std::to_string(sizeof(T));
+    return std::string("f").append(std::to_string(sizeof(T)));
   } else if constexpr (std::is_class_v<T>) {
-    return "s" + std::to_string(sizeof(T));
+    return std::string("s").append(std::to_string(sizeof(T)));
   } else {
     return std::to_string(sizeof(T));
   }

@@ -452,13 +452,60 @@ void teardown() {
   }
 }
 
+// Which questions spoil a capture (mode global) when they are asked in the middle of it: the meter
+// may ask those only after it has lifted the rule for its thread.
+void capture_rules() {
+  CUmemoryPool pool = nullptr;
+  must(cu.cuDeviceGetDefaultMemPool(&pool, device), "cuDeviceGetDefaultMemPool");
+  const struct {
+    const char* name;
+    CUresult (*ask)(CUmemoryPool);
+  } questions[] = {
+      {"cuMemPoolGetAttribute",
+       [](CUmemoryPool p) {
+         cuuint64_t value = 0;
+         return cu.cuMemPoolGetAttribute(p, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &value);
+       }},
+      {"cuMemPoolTrimTo", [](CUmemoryPool p) { return cu.cuMemPoolTrimTo(p, 0); }},
+      {"cuDeviceGetGraphMemAttribute",
+       [](CUmemoryPool) {
+         cuuint64_t value = 0;
+         return cu.cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
+                                                &value);
+       }},
+      {"cuDeviceGraphMemTrim", [](CUmemoryPool) { return cu.cuDeviceGraphMemTrim(device); }},
+      {"cuMemGetInfo",
+       [](CUmemoryPool) {
+         size_t free = 0, total = 0;
+         return cu.cuMemGetInfo_v2(&free, &total);
+       }},
+      {"cuMemAlloc",
+       [](CUmemoryPool) {
+         CUdeviceptr p = 0;
+         return cu.cuMemAlloc_v2(&p, kMiB);
+       }},
+  };
+  for (const auto& q : questions) {
+    CUstream stream = nullptr;
+    CUgraph graph = nullptr;
+    must(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    must(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), "cuStreamBeginCapture");
+    const CUresult answer = q.ask(pool);
+    const CUresult end = cu.cuStreamEndCapture(stream, &graph);
+    info(text("during a global capture: %s", q.name),
+         text("%s; the capture ends with %s", error_name(answer).c_str(), error_name(end).c_str()));
+    if (graph) (void)cu.cuGraphDestroy(graph);
+    must(cu.cuStreamDestroy_v2(stream), "cuStreamDestroy");
+  }
+}
+
 const struct {
   const char* name;
   void (*run)();
-} kFacts[] = {{"slabs", slabs},   {"pools", pools},       {"graphs", graphs},
-              {"arrays", arrays}, {"contexts", contexts}, {"globals", globals},
-              {"times", times},   {"imports", imports},   {"teardown", teardown},
-              {"limits", limits}};
+} kFacts[] = {{"slabs", slabs},   {"pools", pools},          {"graphs", graphs},
+              {"arrays", arrays}, {"contexts", contexts},    {"globals", globals},
+              {"times", times},   {"imports", imports},      {"teardown", teardown},
+              {"limits", limits}, {"capture", capture_rules}};
 
 }  // namespace
 

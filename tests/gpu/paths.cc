@@ -204,7 +204,7 @@ struct Graph : Path {
   CUresult build(CUgraph* graph, CUdeviceptr* p) {
     const CUmemAccessDesc access = read_write();
     if (kind_ == kCaptured) {
-      must(cu.cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_RELAXED),
+      must(cu.cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL),
            "cuStreamBeginCapture");
       const CUresult r = cu.cuMemAllocAsync(p, kChunk, stream_);
       const CUresult end = cu.cuStreamEndCapture(stream_, graph);
