@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// See agent.h. Orders:
+//   start · look · alloc BYTES · fill CHUNK AT-MOST · ipc-get · ipc-open 1|2 HANDLE · ipc-close ·
+//   vmm-make BYTES · vmm-open BYTES (fd) · vmm-close · pool-make BYTES · pool-open DATA (fd)
+#include "selftest/agent.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "base/text.h"
+#include "selftest/driver.h"
+
+extern char** environ;
+
+namespace mete::selftest {
+
+namespace {
+
+constexpr std::size_t kMaxMessage = 512;
+constexpr int kPatienceMs = 60'000;
+
+std::string to_hex(const void* data, std::size_t bytes) {
+  constexpr char kHex[] = "0123456789abcdef";
+  std::string text;
+  for (std::size_t i = 0; i < bytes; ++i) {
+    const unsigned byte = static_cast<const unsigned char*>(data)[i];
+    text += kHex[byte >> 4];
+    text += kHex[byte & 15];
+  }
+  return text;
+}
+
+bool from_hex(const std::string& text, void* out, std::size_t bytes) {
+  if (text.size() != 2 * bytes) return false;
+  for (std::size_t i = 0; i < bytes; ++i) {
+    const std::string pair = text.substr(2 * i, 2);
+    static_cast<unsigned char*>(out)[i] =
+        static_cast<unsigned char>(std::strtoul(pair.c_str(), nullptr, 16));
+  }
+  return true;
+}
+
+bool send_message(int channel, const std::string& text, int fd) {
+  iovec part{const_cast<char*>(text.data()), text.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  if (fd >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  }
+  return sendmsg(channel, &message, MSG_NOSIGNAL) >= 0;
+}
+
+// False when the other end is gone.
+bool receive_message(int channel, std::string* text, Fd* fd) {
+  char buffer[kMaxMessage];
+  iovec part{buffer, sizeof buffer};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t bytes = recvmsg(channel, &message, MSG_CMSG_CLOEXEC);
+  if (bytes <= 0) return false;
+  text->assign(buffer, static_cast<std::size_t>(bytes));
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    int number = -1;
+    std::memcpy(&number, CMSG_DATA(header), sizeof number);
+    fd->reset(number);
+  }
+  return true;
+}
+
+// ---- the agent's side
+
+class Worker {
+ public:
+  // The driver's result; `text` and `fd` go with the answer.
+  int act(const std::vector<std::string>& words, const Fd& given, std::string* text, Fd* fd) {
+    const std::string& order = words[0];
+    const auto number = [&](std::size_t i) {
+      return i < words.size() ? std::strtoull(words[i].c_str(), nullptr, 10) : 0;
+    };
+    if (order == "start") {
+      card_ = selftest::start();
+      return CUDA_SUCCESS;
+    }
+    if (order == "look") return look(text);
+    if (order == "alloc") return CU(cuMemAlloc_v2)(&block_, number(1));
+    if (order == "fill") return fill(number(1), number(2), text);
+    if (order == "ipc-get") return ipc_get(text);
+    if (order == "ipc-open" && words.size() == 3) return ipc_open(words[1], words[2]);
+    if (order == "ipc-close") return CU(cuIpcCloseMemHandle)(block_);
+    if (order == "vmm-make") return vmm_make(number(1), fd);
+    if (order == "vmm-open") return vmm_open(number(1), given);
+    if (order == "vmm-close") return vmm_close();
+    if (order == "pool-make") return pool_make(number(1), text, fd);
+    if (order == "pool-open" && words.size() == 2) return pool_open(words[1], given);
+    return -1;
+  }
+
+ private:
+  static int look(std::string* text) {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    const CUresult result = CU(cuMemGetInfo_v2)(&free, &total);
+    *text = std::to_string(free);
+    return result;
+  }
+
+  static int fill(std::uint64_t chunk, std::uint64_t at_most, std::string* text) {
+    std::uint64_t got = 0;
+    CUresult result = CUDA_SUCCESS;
+    while (result == CUDA_SUCCESS && got < at_most) {
+      CUdeviceptr block = 0;
+      result = CU(cuMemAlloc_v2)(&block, chunk);
+      if (result == CUDA_SUCCESS) got += chunk;
+    }
+    *text = std::to_string(got);
+    return result;
+  }
+
+  int ipc_get(std::string* text) const {
+    CUipcMemHandle handle{};
+    const CUresult result = CU(cuIpcGetMemHandle)(&handle, block_);
+    *text = to_hex(&handle, sizeof handle);
+    return result;
+  }
+
+  int ipc_open(const std::string& version, const std::string& text) {
+    CUipcMemHandle handle{};
+    if (!from_hex(text, &handle, sizeof handle)) return -1;
+    constexpr unsigned kLazyPeerAccess = 1;
+    return version == "1" ? CU(cuIpcOpenMemHandle)(&block_, handle, kLazyPeerAccess)
+                          : CU(cuIpcOpenMemHandle_v2)(&block_, handle, kLazyPeerAccess);
+  }
+
+  int vmm_make(std::uint64_t bytes, Fd* fd) {
+    const CUmemAllocationProp prop = memory_on(card_, true);
+    CUresult result = CU(cuMemCreate)(&handle_, bytes, &prop, 0);
+    int number = -1;
+    if (result == CUDA_SUCCESS)
+      result = CU(cuMemExportToShareableHandle)(&number, handle_,
+                                                CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    fd->reset(number);
+    return result;
+  }
+
+  int vmm_open(std::uint64_t bytes, const Fd& fd) {
+    bytes_ = bytes;
+    CUresult result = CU(cuMemImportFromShareableHandle)(
+        &handle_, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd.get())),
+        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    if (result == CUDA_SUCCESS) result = CU(cuMemAddressReserve)(&block_, bytes, 0, 0, 0);
+    if (result == CUDA_SUCCESS) result = CU(cuMemMap)(block_, bytes, 0, handle_, 0);
+    return result;
+  }
+
+  int vmm_close() const {
+    const CUresult result = CU(cuMemUnmap)(block_, bytes_);
+    return result != CUDA_SUCCESS ? result : CU(cuMemRelease)(handle_);
+  }
+
+  int pool_make(std::uint64_t bytes, std::string* text, Fd* fd) {
+    const CUmemPoolProps props = pool_on(card_, true);
+    CUmemoryPool pool = nullptr;
+    CUmemPoolPtrExportData data{};
+    int number = -1;
+    CUresult result = CU(cuMemPoolCreate)(&pool, &props);
+    if (result == CUDA_SUCCESS) result = CU(cuMemAllocFromPoolAsync)(&block_, bytes, pool, nullptr);
+    if (result == CUDA_SUCCESS) result = CU(cuStreamSynchronize)(nullptr);
+    if (result == CUDA_SUCCESS)
+      result = CU(cuMemPoolExportToShareableHandle)(&number, pool,
+                                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    fd->reset(number);
+    if (result == CUDA_SUCCESS) result = CU(cuMemPoolExportPointer)(&data, block_);
+    *text = to_hex(&data, sizeof data);
+    return result;
+  }
+
+  int pool_open(const std::string& text, const Fd& fd) {
+    CUmemPoolPtrExportData data{};
+    CUmemoryPool pool = nullptr;
+    if (!from_hex(text, &data, sizeof data)) return -1;
+    CUresult result = CU(cuMemPoolImportFromShareableHandle)(
+        &pool, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd.get())),
+        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    if (result == CUDA_SUCCESS) result = CU(cuMemPoolImportPointer)(&block_, pool, &data);
+    return result;
+  }
+
+  Card card_;
+  CUdeviceptr block_ = 0;
+  CUmemGenericAllocationHandle handle_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace
+
+int run_agent(int channel) {
+  Worker worker;
+  std::string order;
+  Fd given;
+  while (receive_message(channel, &order, &given)) {
+    std::vector<std::string> words;
+    for (const std::string_view word : base::split(order, ' ')) words.emplace_back(word);
+    std::string text;
+    Fd fd;
+    const int result = worker.act(words, given, &text, &fd);
+    given.reset();
+    if (!send_message(channel, std::to_string(result) + " " + text, fd.get())) break;
+  }
+  return 0;
+}
+
+// ---- the test's side
+
+Agent::Agent(const std::string& program) {
+  int ends[2] = {-1, -1};
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return;
+  channel_.reset(ends[0]);
+  const Fd theirs(ends[1]);
+  constexpr int kTheirNumber = 3;
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, theirs.get(), kTheirNumber);
+  const std::string name = program;
+  std::string flag = "--agent";
+  char* argv[] = {const_cast<char*>(name.c_str()), flag.data(), nullptr};
+  pid_t pid = -1;
+  if (posix_spawn(&pid, program.c_str(), &actions, nullptr, argv, environ) == 0) pid_ = pid;
+  posix_spawn_file_actions_destroy(&actions);
+}
+
+Agent::~Agent() { kill(); }
+
+void Agent::tell(const std::string& order, const Fd* fd) const {
+  (void)send_message(channel_.get(), order, fd != nullptr ? fd->get() : -1);
+}
+
+Answer Agent::hear() const {
+  Answer answer;
+  pollfd ready{channel_.get(), POLLIN, 0};
+  std::string text;
+  if (pid_ < 0 || poll(&ready, 1, kPatienceMs) <= 0 ||
+      !receive_message(channel_.get(), &text, &answer.fd))
+    return answer;
+  const std::size_t space = text.find(' ');
+  answer.result = std::atoi(text.c_str());
+  if (space != std::string::npos) answer.text = text.substr(space + 1);
+  return answer;
+}
+
+void Agent::kill() {
+  if (pid_ < 0) return;
+  (void)::kill(pid_, SIGKILL);
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+}
+
+}  // namespace mete::selftest

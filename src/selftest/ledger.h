@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The books of the job, read from its grant file: what is charged is compared with what the driver
+// took. Read only, and without asking the meter, so that a check of one entry point does not rest
+// on another one.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "abi/grant.h"
+
+namespace mete::selftest {
+
+class Ledger {
+ public:
+  // Ends the process with a failed row when METE_GRANT cannot be read.
+  static const Ledger& of_this_job();
+
+  std::uint64_t limit() const;
+  // What the job is charged on its first card, and what NVML saw beyond it.
+  std::uint64_t charged() const;
+  std::uint64_t excess() const;
+  // What one process is charged there; 0 when it has no slot.
+  std::uint64_t charged_to(pid_t pid) const;
+  // What NVML said that a process holds there, as the sampler of `mete cap` wrote it down.
+  std::optional<std::uint64_t> nvml_of(pid_t pid) const;
+  // The charge for the first context of a process, its reserve included, and for each further one.
+  std::uint64_t first_context() const;
+  std::uint64_t next_context() const;
+  std::uint32_t cards() const;
+  // "GPU-..." of the first card.
+  std::string uuid() const;
+
+ private:
+  explicit Ledger(abi::Grant& grant) : grant_(grant) {}
+  std::optional<std::uint32_t> slot_of(pid_t pid) const;
+
+  abi::Grant& grant_;
+};
+
+}  // namespace mete::selftest
