@@ -38,6 +38,15 @@ std::vector<std::string> companions(const std::string& folder) {
   return found;
 }
 
+// Beside us in the build tree, in libexec when installed. "" when it is in neither.
+std::string own_program(const std::string& folder, const std::string& prefix,
+                        const std::string& name) {
+  for (const std::string& path :
+       {join_path(folder, name), join_path(prefix, METE_INSTALL_LIBEXECDIR "/mete/" + name)})
+    if (access(path.c_str(), X_OK) == 0) return path;
+  return "";
+}
+
 Error missing(const std::string& name, const std::string& where) {
   return Error::not_found(name + " is missing: the program would not be capped")
       .with_evidence("looked in " + where)
@@ -79,9 +88,8 @@ Result<Parts> find_parts_from(const std::string& folder) {
     parts.preload.push_back(meter);
     for (std::string& path : companions(layout.library)) parts.preload.push_back(std::move(path));
     if (readable(join_path(layout.simgpu, "libcuda.so.1"))) parts.simgpu = layout.simgpu;
-    for (const std::string& path : {join_path(folder, "mete-probe"),
-                                    join_path(prefix, METE_INSTALL_LIBEXECDIR "/mete/mete-probe")})
-      if (parts.probe.empty() && access(path.c_str(), X_OK) == 0) parts.probe = path;
+    parts.probe = own_program(folder, prefix, "mete-probe");
+    parts.selftest = own_program(folder, prefix, "mete-selftest");
     return parts;
   }
   return missing(kNeeded[0], layouts[0].library + " and " + layouts[1].library);

@@ -20,6 +20,8 @@ struct Parts {
   std::string simgpu;
   // The program that measures what a context costs; "" when it is not there.
   std::string probe;
+  // The program that `mete selftest` runs inside a cap; "" when it is not there.
+  std::string selftest;
 };
 
 // Parts beside the running program (/proc/self/exe). not_found when libmete.so is missing; invalid

@@ -46,6 +46,7 @@ std::uint64_t Ledger::charged() const { return abi::total_units(grant_, kFirst) 
 std::uint64_t Ledger::excess() const {
   return abi::account(grant_, kFirst).excess_units.load() * abi::kUnitBytes;
 }
+std::uint64_t Ledger::refusals() const { return abi::account(grant_, kFirst).refusals.load(); }
 
 std::optional<std::uint32_t> Ledger::slot_of(pid_t pid) const {
   for (std::uint32_t s = 0; s < abi::kSlots && s < grant_.header.slot_high.load(); ++s) {

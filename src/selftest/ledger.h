@@ -23,6 +23,8 @@ class Ledger {
   // What the job is charged on its first card, and what NVML saw beyond it.
   std::uint64_t charged() const;
   std::uint64_t excess() const;
+  // How often the meter has refused memory on it.
+  std::uint64_t refusals() const;
   // What one process is charged there; 0 when it has no slot.
   std::uint64_t charged_to(pid_t pid) const;
   // What NVML said that a process holds there, as the sampler of `mete cap` wrote it down.
