@@ -21,8 +21,8 @@ TEST(JobEnvironment, PinsTheCardsAndNamesTheGrant) {
   EXPECT_EQ(job_environment({"HOME=/h", "CUDA_VISIBLE_DEVICES=0"}, two_cards()),
             (Lines{"HOME=/h", "CUDA_VISIBLE_DEVICES=GPU-d,GPU-c", "CUDA_DEVICE_ORDER=PCI_BUS_ID",
                    "NVIDIA_VISIBLE_DEVICES=GPU-d,GPU-c", "LD_PRELOAD=/m/libmete.so:/m/libmete-x.so",
-                   "METE_GRANT=/state/grants/cap-7.1", "METE_GPU_MEM_BYTES=4294967296",
-                   "METE_JOB_ID=cap-7", "METE_ATTEMPT=1"}));
+                   "ASAN_OPTIONS=verify_asan_link_order=0", "METE_GRANT=/state/grants/cap-7.1",
+                   "METE_GPU_MEM_BYTES=4294967296", "METE_JOB_ID=cap-7", "METE_ATTEMPT=1"}));
 }
 
 TEST(JobEnvironment, ShowsIndicesToProgramsThatParseThem) {
@@ -30,6 +30,11 @@ TEST(JobEnvironment, ShowsIndicesToProgramsThatParseThem) {
   job.visible_by_index = true;
   const Lines lines = job_environment({}, job);
   EXPECT_EQ(lines.front(), "CUDA_VISIBLE_DEVICES=3,2");
+}
+
+TEST(JobEnvironment, KeepsTheOptionsOfASanitizer) {
+  const Lines lines = job_environment({"ASAN_OPTIONS=detect_leaks=0"}, two_cards());
+  EXPECT_EQ(lines.front(), "ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0");
 }
 
 TEST(JobEnvironment, ReplacesEveryCopyOfAVariable) {
