@@ -127,6 +127,18 @@ CUresult create_array(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR* desc, Call ca
 }
 
 }  // namespace
+
+void forget_arrays_of(uint32_t context_id) {
+  TakenBlock gone[kTakeBatch];
+  for (int count = kTakeBatch; count == kTakeBatch;) {
+    {
+      Locked locked(process.lock);
+      count = take_blocks_of(process.arrays, context_id, gone);
+    }
+    for (int i = 0; i < count; ++i) release(gone[i].block.card, gone[i].block.units);
+  }
+}
+
 }  // namespace mete::meter
 
 using namespace mete::meter;

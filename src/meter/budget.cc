@@ -95,6 +95,7 @@ bool take(int card, uint64_t units, bool may_trim) {
 }
 
 void settle(int card, uint64_t reserved, uint64_t used) {
+  if ((reserved == 0 && used == 0) || my_slot() < 0) return;
   if (reserved != used) {
     Locked locked(process.lock);
     if (reserved > used)

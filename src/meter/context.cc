@@ -17,14 +17,24 @@ namespace {
 constexpr uint64_t kDefaultHeap = 8ull << 20;
 constexpr uint64_t kDefaultFifo = 1ull << 20;
 
-// Cost of the next context on a card: the first one of a process brings the reserve and the spare
-// slab.
-uint64_t context_cost(int card) {
+// What comes with the first context of a process on a card and stays until its last one ends: the
+// reserve for what the driver takes unasked, and the spare slab.
+constexpr uint64_t kReserveUnits = abi::units_for(abi::kReserveBytes);
+
+// What the next context on a card costs, with the reserve if nobody has brought that yet.
+struct ContextCost {
+  uint64_t own;
+  uint64_t reserve;
+  uint64_t all() const { return own + reserve; }
+};
+
+ContextCost context_cost(int card) {
   const abi::GrantCard& granted = process.grant->header.cards[card];
-  if (process.cards[card].contexts > 0)
-    return abi::units_for(abi::round_to_granule(granted.context_more_bytes));
-  return abi::units_for(abi::round_to_granule(granted.context_first_bytes)) +
-         abi::units_for(abi::kReserveBytes) + abi::kGranuleUnits;
+  Locked locked(process.lock);
+  const bool first = process.cards[card].contexts == 0;
+  return {abi::units_for(abi::round_to_granule(first ? granted.context_first_bytes
+                                                     : granted.context_more_bytes)),
+          process.cards[card].reserved ? 0 : kReserveUnits + abi::kGranuleUnits};
 }
 
 Context* find_context(CUcontext handle) {
@@ -33,13 +43,30 @@ Context* find_context(CUcontext handle) {
   return nullptr;
 }
 
-// Under the lock. The units are charged already.
+// Under the lock. Returns nullptr when the list is full: what is charged then stays so.
 Context* add_context(CUcontext handle, int card, uint64_t units) {
   if (process.context_count >= kMaxContexts) return nullptr;
   Context& context = process.contexts[process.context_count++];
   context = {handle, nullptr, ++process.last_context_id, card, units, 0, 0, 0};
-  if (process.cards[card].contexts++ == 0) process.cards[card].spare_slabs = 1;
+  ++process.cards[card].contexts;
   return &context;
+}
+
+// A new context, for which `cost` is charged. Returns how much of that it keeps: another thread may
+// have added it, or brought the reserve, meanwhile.
+uint64_t settle_context(CUcontext handle, int card, const ContextCost& cost, uint32_t* id) {
+  Locked locked(process.lock);
+  if (const Context* known = find_context(handle)) {
+    *id = known->id;
+    return 0;
+  }
+  const Context* context = add_context(handle, card, cost.own);
+  *id = context != nullptr ? context->id : 0;
+  CardState& state = process.cards[card];
+  if (cost.reserve == 0 || state.reserved) return cost.own;
+  state.reserved = true;
+  state.spare_slabs = 1;
+  return cost.all();
 }
 
 // Under the lock: takes the context out of the list. Before the driver ends it: its handle may be
@@ -52,20 +79,23 @@ bool take_out(CUcontext handle, Context* out) {
   return true;
 }
 
-// The driver has ended it: gives back its cost and every block that lived in it.
-void bury(Context& context) {
+// The driver has ended it: gives back its cost and everything that lived in it; with the last one
+// on the card also the reserve.
+void bury(const Context& context) {
+  uint64_t units = context.units;
   {
     Locked locked(process.lock);
     CardState& state = process.cards[context.card];
-    if (--state.contexts == 0) {
-      // The spare came with the first context. If a slab uses it, that slab's end gives it back.
-      if (state.spare_slabs == 0 && context.units >= abi::kGranuleUnits)
-        context.units -= abi::kGranuleUnits;
+    if (--state.contexts == 0 && state.reserved) {
+      // A spare that is in use by a slab is given back with that slab.
+      units += kReserveUnits + (state.spare_slabs > 0 ? abi::kGranuleUnits : 0);
       state.spare_slabs = 0;
+      state.reserved = false;
     }
   }
-  release(context.card, context.units);
+  release(context.card, units);
   forget_blocks_of(context.id);
+  forget_arrays_of(context.id);
 }
 
 // Ends a context through `call`, which returns the driver's result.
@@ -99,20 +129,13 @@ CUresult create(CUdevice device, CUcontext* out, Call call) {
     // no room.
     return real.cuDeviceGet(&handle, device) == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : call();
   }
-  const uint64_t cost = context_cost(card);
-  if (!take(card, cost)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const ContextCost cost = context_cost(card);
+  if (!take(card, cost.all())) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = call();
   for (int tries = 0; result == CUDA_ERROR_OUT_OF_MEMORY && worth_another_try(&tries);)
     result = call();
-  bool added = false;
-  if (result == CUDA_SUCCESS) {
-    Locked locked(process.lock);
-    if (find_context(*out) == nullptr) {
-      add_context(*out, card, cost);
-      added = true;
-    }
-  }
-  settle(card, cost, added ? cost : 0);
+  uint32_t id = 0;
+  settle(card, cost.all(), result == CUDA_SUCCESS ? settle_context(*out, card, cost, &id) : 0);
   return result;
 }
 
@@ -205,19 +228,11 @@ bool find_place(Place* place) {
     }
   }
   // Made behind our back, and already paid for by the card.
-  const uint64_t cost = context_cost(place->card);
   if (my_slot() < 0) return true;
-  charge_anyway(place->card, cost);
-  bool added = false;
-  {
-    Locked locked(process.lock);
-    if (find_context(place->context) == nullptr) {
-      const Context* context = add_context(place->context, place->card, cost);
-      place->context_id = context != nullptr ? context->id : 0;
-      added = true;
-    }
-  }
-  if (!added) release(place->card, cost);
+  const ContextCost cost = context_cost(place->card);
+  charge_anyway(place->card, cost.all());
+  const uint64_t kept = settle_context(place->context, place->card, cost, &place->context_id);
+  release(place->card, cost.all() - kept);
   return true;
 }
 

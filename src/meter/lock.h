@@ -18,7 +18,8 @@ class Lock {
   void acquire() {
     uint32_t seen = 0;
     if (word_.compare_exchange_strong(seen, 1, std::memory_order_acquire)) return;
-    // 2 = somebody waits. The holder runs a few dozen instructions and no system call.
+    // 2 = somebody waits. The holder runs a few dozen instructions; only a refusal's look for the
+    // dead takes longer.
     while (word_.exchange(2, std::memory_order_acquire) != 0)
       syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, 2, nullptr, nullptr, 0);
   }

@@ -208,31 +208,29 @@ CUresult free_block(CUdeviceptr pointer, Call call) {
 }  // namespace
 
 void forget_blocks_of(uint32_t context_id) {
-  // In batches on the stack: the visitor may not change the table it walks.
-  for (;;) {
-    constexpr int kBatch = 64;
-    uint64_t keys[kBatch];
-    Block blocks[kBatch];
-    bool empty[kBatch];
-    int count = 0;
+  TakenBlock gone[kTakeBatch];
+  for (int count = kTakeBatch; count == kTakeBatch;) {
+    bool empty[kTakeBatch] = {};
     {
       Locked locked(process.lock);
-      process.blocks.each([&](uint64_t key, TableValue& value) {
-        if ((key & 1) != 0 || count == kBatch) return;
-        const Block block = Block::unpack(value);
-        if (block.context_id != context_id) return;
-        keys[count] = key;
-        blocks[count++] = block;
-      });
-      for (int i = 0; i < count; ++i) {
-        TableValue gone;
-        process.blocks.remove(keys[i], &gone);
-        empty[i] = blocks[i].kind == Block::kSmall && leave_slab(keys[i]);
-      }
+      count = take_blocks_of(process.blocks, context_id, gone);
+      for (int i = 0; i < count; ++i)
+        empty[i] = gone[i].block.kind == Block::kSmall && leave_slab(gone[i].key);
     }
-    for (int i = 0; i < count; ++i) give_back_block(keys[i], blocks[i], empty[i]);
-    if (count < kBatch) return;
+    for (int i = 0; i < count; ++i) give_back_block(gone[i].key, gone[i].block, empty[i]);
   }
+}
+
+int take_blocks_of(Table& table, uint32_t context_id, TakenBlock* out) {
+  int count = 0;
+  table.each([&](uint64_t key, TableValue& value) {
+    if ((key & 1) != 0 || count == kTakeBatch) return;
+    const Block block = Block::unpack(value);
+    if (block.context_id == context_id) out[count++] = {key, block};
+  });
+  TableValue ignored;
+  for (int i = 0; i < count; ++i) table.remove(out[i].key, &ignored);
+  return count;
 }
 
 uint64_t units_behind(CUdeviceptr pointer) {

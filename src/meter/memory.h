@@ -30,6 +30,16 @@ struct Block {
 
 // Everything that lived in a context is gone with it.
 void forget_blocks_of(uint32_t context_id);
+void forget_arrays_of(uint32_t context_id);
+
+// Takes up to kTakeBatch entries of a context out of a table (the visitor of a table may not change
+// it: two steps, in batches on the stack). Under the lock. Less than a batch: those were the last.
+inline constexpr int kTakeBatch = 64;
+struct TakenBlock {
+  uint64_t key;
+  Block block;
+};
+int take_blocks_of(Table& table, uint32_t context_id, TakenBlock* out);
 
 // The units that stand behind a device pointer of ours, or 0.
 uint64_t units_behind(CUdeviceptr pointer);

@@ -10,10 +10,12 @@
 namespace mete::meter {
 namespace {
 
+constexpr uint64_t kOneMore = 1ull << 32;  // in TableValue::a: opened once more
+
 TableValue pack(int index, int card, uint64_t units) {
   return {static_cast<uint64_t>(index + 1), units << 8 | static_cast<uint64_t>(card)};
 }
-int index_of(TableValue v) { return static_cast<int>(v.a) - 1; }
+int index_of(TableValue v) { return static_cast<int>(v.a & (kOneMore - 1)) - 1; }
 int card_in(TableValue v) { return static_cast<int>(v.b & 0xff); }
 uint64_t units_in(TableValue v) { return v.b >> 8; }
 
@@ -83,6 +85,14 @@ bool collect_exports() {
 
 bool note_import(uint64_t name, int card, uint64_t units, uint64_t key) {
   if (my_slot() < 0) return false;
+  {
+    // The driver counts how often the same memory is opened; so do we.
+    Locked locked(process.lock);
+    if (TableValue* known = process.imports.find(name)) {
+      known->a += kOneMore;
+      return true;
+    }
+  }
   const int index = abi::open_export(*process.grant, static_cast<uint32_t>(my_slot()), key);
   if (index < 0) {
     if (!take(card, units)) return false;
@@ -97,7 +107,13 @@ void drop_import(uint64_t name) {
   TableValue value;
   {
     Locked locked(process.lock);
-    if (process.imports.size() == 0 || !process.imports.remove(name, &value)) return;
+    TableValue* known = process.imports.find(name);
+    if (known == nullptr) return;
+    if (known->a >= kOneMore) {
+      known->a -= kOneMore;
+      return;
+    }
+    process.imports.remove(name, &value);
   }
   if (index_of(value) < 0) {
     release(card_in(value), units_in(value));

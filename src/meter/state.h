@@ -38,6 +38,7 @@ struct Context {
 // What this process holds on one card besides single blocks.
 struct CardState {
   uint32_t contexts;
+  bool reserved;    // the reserve that comes with the first context is charged
   int spare_slabs;  // slabs charged and not in use, for the next small block: 0 or 1
   int small_calls;  // small allocations now inside the driver that count on the spare
   std::atomic<CUmemoryPool> current_pool;  // cached; nullptr = ask the driver
