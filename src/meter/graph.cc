@@ -24,9 +24,17 @@ struct Exec {
   }
 };
 
+// A graph may take memory on several cards: one entry for each, its number above every address.
+uint64_t key_of(CUgraphExec exec, uint32_t card) {
+  return reinterpret_cast<uint64_t>(exec) | static_cast<uint64_t>(card) << 56;
+}
+// The entry of a graph that wants memory on a card outside the grant.
+constexpr uint32_t kOutside = abi::kMaxCards;
+
 struct GraphNeed {
-  uint64_t bytes = 0;
-  int card = kNoCard;
+  uint64_t bytes[abi::kMaxCards] = {};
+  bool any = false;
+  bool outside = false;
 };
 
 constexpr int kMaxDepth = 16;  // child graphs within child graphs
@@ -56,9 +64,11 @@ void add_up(CUgraph graph, GraphNeed* need, int depth) {
         if (real.cuGraphMemAllocNodeGetParams(nodes[i], &params) != CUDA_SUCCESS) continue;
         if (params.poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE) continue;
         const int card = card_of(params.poolProps.location.id);
-        if (card == kNoCard) continue;
-        need->card = card;
-        need->bytes += (params.bytesize + 511) / 512 * 512;
+        need->any = true;
+        if (card == kNoCard)
+          need->outside = true;
+        else
+          need->bytes[card] += (params.bytesize + 511) / 512 * 512;
       } else if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
         CUgraph child = nullptr;
         if (real.cuGraphChildGraphNodeGetGraph(nodes[i], &child) == CUDA_SUCCESS)
@@ -73,14 +83,14 @@ CUresult after_instantiate(CUresult result, CUgraphExec* exec, CUgraph graph) {
   if (result != CUDA_SUCCESS || !attach() || real.cuGraphGetNodes == nullptr) return result;
   GraphNeed need;
   add_up(graph, &need, 0);
-  const auto key = reinterpret_cast<uint64_t>(*exec);
   Locked locked(process.lock);
-  TableValue old;
-  if (need.bytes == 0) {
-    // The handle of a destroyed graph may come again for one that takes nothing.
-    if (process.execs.size() > 0) process.execs.remove(key, &old);
-  } else {
-    process.execs.put(key, Exec{need.bytes, need.card, 0}.pack());
+  for (uint32_t c = 0; c <= kOutside; ++c) {
+    const uint64_t bytes = c == kOutside ? need.outside : need.bytes[c];
+    TableValue old;
+    if (bytes > 0)
+      process.execs.put(key_of(*exec, c), Exec{bytes, static_cast<int>(c), 0}.pack());
+    else if (process.execs.size() > 0)  // the handle of a destroyed graph may come again
+      process.execs.remove(key_of(*exec, c), &old);
   }
   process.execs_with_memory.store(process.execs.size(), std::memory_order_relaxed);
   return result;
@@ -100,31 +110,76 @@ bool finds_its_memory(const Exec& exec) {
   return held >= used && held - used >= exec.bytes;
 }
 
+// What one launch has reserved on one card.
+struct Reserved {
+  Exec exec;
+  uint64_t units;
+};
+
+// Reserves a growth step for the graph's memory on a card, unless it finds its own. False: no room.
+bool reserve(Reserved* launch) {
+  launch->units = step_units(launch->exec.bytes);
+  if (take_if_free(launch->exec.card, launch->units)) return true;
+  if (finds_its_memory(launch->exec)) {
+    launch->units = 0;
+    return true;
+  }
+  return take(launch->exec.card, launch->units);
+}
+
 template <class Call>
 CUresult launch(CUgraphExec handle, Call call) {
-  Exec exec{};
+  Reserved cards[abi::kMaxCards];
+  int count = 0;
   {
     Locked locked(process.lock);
-    const TableValue* found = process.execs.find(reinterpret_cast<uint64_t>(handle));
-    if (found != nullptr) exec = Exec::unpack(*found);
+    if (process.execs.find(key_of(handle, kOutside)) != nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    for (uint32_t c = 0; c < process.grant->header.card_count; ++c)
+      if (const TableValue* found = process.execs.find(key_of(handle, c)))
+        cards[count++].exec = Exec::unpack(*found);
   }
-  if (exec.bytes == 0) return call();
-  const uint64_t step = step_units(exec.bytes);
-  uint64_t reserved = step;
-  if (!take_if_free(exec.card, step)) {
-    if (finds_its_memory(exec))
-      reserved = 0;
-    else if (!take(exec.card, step))
-      return CUDA_ERROR_OUT_OF_MEMORY;
+  if (count == 0) return call();
+  for (int i = 0; i < count; ++i) {
+    if (reserve(&cards[i])) continue;
+    while (--i >= 0) settle(cards[i].exec.card, cards[i].units, 0);
+    return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  const CUresult result = call();
-  const uint64_t grown = settle_graph(exec.card, reserved);
-  Locked locked(process.lock);
-  if (reserved == 0 && grown > 0) process.cards[exec.card].graph_surprised = true;
-  exec.launched_at = process.cards[exec.card].graph_trims + 1;
-  if (TableValue* found = process.execs.find(reinterpret_cast<uint64_t>(handle)))
-    *found = exec.pack();
+  CUresult result = call();
+  for (int tries = 0; result == CUDA_ERROR_OUT_OF_MEMORY && worth_another_try(&tries);)
+    result = call();
+  for (int i = 0; i < count; ++i) {
+    Exec& exec = cards[i].exec;
+    const uint64_t grown = settle_graph(exec.card, cards[i].units);
+    Locked locked(process.lock);
+    if (cards[i].units == 0 && grown > 0) process.cards[exec.card].graph_surprised = true;
+    exec.launched_at = process.cards[exec.card].graph_trims + 1;
+    if (TableValue* found = process.execs.find(key_of(handle, static_cast<uint32_t>(exec.card))))
+      *found = exec.pack();
+  }
   return result;
+}
+
+// Instantiates with a call that may upload at once and so take memory: the need must be known
+// before.
+template <class Call>
+CUresult instantiate_and_upload(CUgraphExec* exec, CUgraph graph, Call call) {
+  GraphNeed need;
+  if (attach() && real.cuGraphGetNodes != nullptr) add_up(graph, &need, 0);
+  if (need.outside) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!need.any) return after_instantiate(call(), exec, graph);
+  const auto cards = static_cast<int>(process.grant->header.card_count);
+  int taken = 0;
+  while (taken < cards && (need.bytes[taken] == 0 || take(taken, step_units(need.bytes[taken]))))
+    ++taken;
+  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  if (taken == cards) {
+    result = call();
+    for (int tries = 0; result == CUDA_ERROR_OUT_OF_MEMORY && worth_another_try(&tries);)
+      result = call();
+  }
+  for (int c = 0; c < taken; ++c)
+    if (need.bytes[c] > 0) (void)settle_graph(c, step_units(need.bytes[c]));
+  return after_instantiate(result, exec, graph);
 }
 
 inline bool nothing_to_do() {
@@ -150,31 +205,15 @@ CUresult hook_cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph,
                                           unsigned long long flags) {
   return after_instantiate(real.cuGraphInstantiateWithFlags(exec, graph, flags), exec, graph);
 }
-// With the upload flag these allocate at once: the need must be known before.
 CUresult hook_cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph,
                                            CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
-  GraphNeed need;
-  if (attach() && real.cuGraphGetNodes != nullptr) add_up(graph, &need, 0);
-  if (need.bytes == 0)
-    return after_instantiate(real.cuGraphInstantiateWithParams(exec, graph, params), exec, graph);
-  const uint64_t step = step_units(need.bytes);
-  if (!take(need.card, step)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult result = real.cuGraphInstantiateWithParams(exec, graph, params);
-  (void)settle_graph(need.card, step);
-  return after_instantiate(result, exec, graph);
+  return instantiate_and_upload(
+      exec, graph, [&] { return real.cuGraphInstantiateWithParams(exec, graph, params); });
 }
 CUresult hook_cuGraphInstantiateWithParams_ptsz(CUgraphExec* exec, CUgraph graph,
                                                 CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
-  GraphNeed need;
-  if (attach() && real.cuGraphGetNodes != nullptr) add_up(graph, &need, 0);
-  if (need.bytes == 0)
-    return after_instantiate(real.cuGraphInstantiateWithParams_ptsz(exec, graph, params), exec,
-                             graph);
-  const uint64_t step = step_units(need.bytes);
-  if (!take(need.card, step)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult result = real.cuGraphInstantiateWithParams_ptsz(exec, graph, params);
-  (void)settle_graph(need.card, step);
-  return after_instantiate(result, exec, graph);
+  return instantiate_and_upload(
+      exec, graph, [&] { return real.cuGraphInstantiateWithParams_ptsz(exec, graph, params); });
 }
 
 CUresult hook_cuGraphLaunch(CUgraphExec exec, CUstream stream) {

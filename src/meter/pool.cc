@@ -151,6 +151,18 @@ CUresult allocate_from_current(CUdeviceptr* out, size_t bytes, CUstream stream, 
   return allocate_async(pool, place.card, bytes, out, stream, per_thread, call);
 }
 
+// Among all devices that the program sees: its own list may hide cards of the grant, or show
+// others.
+bool is_default_pool(CUmemoryPool pool, CUdevice* device) {
+  if (real.cuDeviceGetDefaultMemPool == nullptr) return false;
+  for (*device = 0; *device < process.device_count; ++*device) {
+    CUmemoryPool candidate = nullptr;
+    if (real.cuDeviceGetDefaultMemPool(&candidate, *device) == CUDA_SUCCESS && candidate == pool)
+      return true;
+  }
+  return false;
+}
+
 template <class Call>
 CUresult allocate_from(CUmemoryPool pool, CUdeviceptr* out, size_t bytes, CUstream stream,
                        bool per_thread, Call call) {
@@ -159,17 +171,11 @@ CUresult allocate_from(CUmemoryPool pool, CUdeviceptr* out, size_t bytes, CUstre
   if (bytes == 0 || out == nullptr || !find_place(&place)) return call();
   if (!known_pool(pool, &known)) {
     // A default pool handed out by cuDeviceGetDefaultMemPool is first seen here.
-    for (uint32_t c = 0; c < process.grant->header.card_count; ++c) {
-      CUmemoryPool current = nullptr;
-      if (real.cuDeviceGetDefaultMemPool == nullptr ||
-          real.cuDeviceGetDefaultMemPool(&current, process.device_of_card[c]) != CUDA_SUCCESS ||
-          current != pool)
-        continue;
-      remember_pool(pool, static_cast<int>(c));
-      known.card = static_cast<int>(c);
-      return allocate_async(pool, known.card, bytes, out, stream, per_thread, call);
-    }
-    return call();
+    CUdevice device = 0;
+    if (!is_default_pool(pool, &device)) return call();
+    known.card = card_of(device);
+    if (known.card == kNoCard) return CUDA_ERROR_OUT_OF_MEMORY;
+    remember_pool(pool, known.card);
   }
   return allocate_async(pool, known.card, bytes, out, stream, per_thread, call);
 }
@@ -206,7 +212,15 @@ void settle_pools() {
       cards[count++] = Pool::unpack(value).card;
     });
   }
-  for (int i = 0; i < count; ++i) (void)settle_pool(pools[i], cards[i], 0);
+  bool idle = false;
+  for (int i = 0; i < count; ++i) {
+    (void)settle_pool(pools[i], cards[i], 0);
+    // With several cards a pool may let go at the synchronisation of another one: look again then.
+    if (process.device_count > 1 && !idle)
+      idle = attribute(pools[i], CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >
+             attribute(pools[i], CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+  }
+  if (idle) process.pools_dirty.store(1, std::memory_order_relaxed);
 }
 
 void settle_pools_soon() {
@@ -310,13 +324,17 @@ CUresult hook_cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
 }
 
 CUresult hook_cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props) {
-  const CUresult result = real.cuMemPoolCreate(out, props);
   // A pool on the host or of managed memory is not the card's.
-  if (result == CUDA_SUCCESS && attach() && props->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-      props->allocType == CU_MEM_ALLOCATION_TYPE_PINNED) {
-    const int card = card_of(props->location.id);
-    if (card != kNoCard) remember_pool(*out, card);
-  }
+  if (props == nullptr || props->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+      props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || !attach())
+    return real.cuMemPoolCreate(out, props);
+  const int card = card_of(props->location.id);
+  CUdevice device = 0;
+  // A card outside the grant has no room; an ordinal that is not there gets the driver's own error.
+  if (card == kNoCard && real.cuDeviceGet(&device, props->location.id) == CUDA_SUCCESS)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult result = real.cuMemPoolCreate(out, props);
+  if (result == CUDA_SUCCESS && card != kNoCard) remember_pool(*out, card);
   return result;
 }
 
