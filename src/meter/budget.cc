@@ -147,6 +147,11 @@ uint64_t charged_bytes(int card) {
 
 bool worth_another_try(int* tries) {
   if (*tries >= 200) return false;
+  if (*tries == 0 && my_slot() >= 0) {
+    // The books may have had room without the dead one's bytes, so that nobody has looked yet.
+    Locked locked(process.lock);
+    abi::reap_all(me(), process.owner);
+  }
   const uint64_t died = process.grant->header.last_reap_ns.load();
   if (died == 0 || abi::monotonic_ns() - died > kRecentDeathNs) return false;
   ++*tries;
