@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// An ordinary program of the CUDA driver API that does what its standard input says, one command a
+// line, one line of answer: "CODE VALUE...". The tests hold several of them in one job. It opens
+// libcuda.so.1 by name and knows nothing of what may stand in front of it.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "abi/cuda_api.h"
+
+namespace actor {
+
+// The driver's function by name; ends the program when the library or the name is missing.
+void* symbol(const char* name);
+#define CU(name) reinterpret_cast<decltype(&::name)>(actor::symbol(#name))
+
+using Words = std::vector<std::string>;
+using Command = std::function<std::string(const Words&)>;
+std::map<std::string, Command>& commands();
+
+uint64_t number(const std::string& text);  // 64M and 2G understood
+inline uint64_t number_or(const Words& words, size_t at, uint64_t otherwise) {
+  return words.size() > at ? number(words[at]) : otherwise;
+}
+inline std::string answer(int code) { return std::to_string(code); }
+template <class... Values>
+std::string answer(int code, Values... values) {
+  std::string text = std::to_string(code);
+  ((text.append(1, ' ').append(std::to_string(values))), ...);
+  return text;
+}
+
+// Something that was taken, with how it is given back.
+struct Piece {
+  std::string kind;
+  CUdeviceptr value;  // pointer or handle
+  uint64_t bytes;
+  CUstream stream;
+  uint64_t exec;  // the graph that made it
+};
+int keep(const Piece& piece);
+Piece& piece(int id);
+void forget(int id);
+
+// Takes one piece of `kind` and keeps it; the id on success, or -1 with the driver's code.
+int take(const std::string& kind, uint64_t bytes, CUdevice device, CUresult* code);
+CUresult drop(int id);
+std::vector<int> pieces();
+CUdevice current_device();
+CUmemAllocationProp on_card(CUdevice device, bool exportable);
+
+void add_card_commands();
+void add_memory_commands();
+void add_share_commands();
+void add_process_commands();
+
+}  // namespace actor

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Commands about cards, contexts and what the card says of itself, by CUDA and by NVML.
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "abi/nvml_api.h"
+#include "actor.h"
+
+namespace actor {
+namespace {
+
+std::map<uint64_t, CUcontext> contexts;
+uint64_t last_context = 0;
+
+std::string hex(const CUuuid& uuid) {
+  std::string text = "GPU-";
+  for (int i = 0; i < 16; ++i) {
+    char two[4];
+    std::snprintf(two, sizeof two, "%02x", static_cast<unsigned char>(uuid.bytes[i]));
+    text.append(i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "").append(two);
+  }
+  return text;
+}
+
+std::string uuids(const Words&) {
+  int count = 0;
+  const CUresult r = CU(cuDeviceGetCount)(&count);
+  std::string text = answer(r);
+  for (int i = 0; r == CUDA_SUCCESS && i < count; ++i) {
+    CUuuid uuid{};
+    CU(cuDeviceGetUuid)(&uuid, i);
+    text.append(" ").append(hex(uuid));
+  }
+  return text;
+}
+
+std::string retain(const Words& w) {
+  CUcontext context = nullptr;
+  CUresult r = CU(cuDevicePrimaryCtxRetain)(&context, static_cast<CUdevice>(number_or(w, 1, 0)));
+  if (r == CUDA_SUCCESS) r = CU(cuCtxSetCurrent)(context);
+  return answer(r);
+}
+
+std::string create_context(const Words& w) {
+  CUcontext context = nullptr;
+  const CUresult r = CU(cuCtxCreate_v2)(&context, 0, static_cast<CUdevice>(number_or(w, 1, 0)));
+  if (r != CUDA_SUCCESS) return answer(r);
+  contexts[++last_context] = context;
+  return answer(r, last_context);
+}
+
+std::string destroy_context(const Words& w) {
+  const auto found = contexts.find(number(w[1]));
+  const CUresult r = CU(cuCtxDestroy_v2)(found->second);
+  if (r == CUDA_SUCCESS) contexts.erase(found);
+  return answer(r);
+}
+
+std::string info(const Words&) {
+  size_t free = 0;
+  size_t total = 0;
+  const CUresult r = CU(cuMemGetInfo_v2)(&free, &total);
+  return answer(r, free, total);
+}
+
+template <class Function>
+Function nvml(const char* name) {
+  static void* const library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+  return reinterpret_cast<Function>(library == nullptr ? nullptr : dlsym(library, name));
+}
+#define NVML(name) nvml<decltype(&::name)>(#name)
+
+// "nvml": start it; then every card as UUID:total:used, in NVML's order.
+std::string nvml_cards(const Words&) {
+  if (NVML(nvmlInit_v2) == nullptr) return "404";
+  int r = NVML(nvmlInit_v2)();
+  unsigned int count = 0;
+  if (r == 0) r = NVML(nvmlDeviceGetCount_v2)(&count);
+  std::string text = answer(r);
+  for (unsigned int i = 0; r == 0 && i < count; ++i) {
+    nvmlDevice_t device = nullptr;
+    char uuid[96] = "";
+    nvmlMemory_t memory{};
+    if (NVML(nvmlDeviceGetHandleByIndex_v2)(i, &device) != 0) return "999";
+    NVML(nvmlDeviceGetUUID)(device, uuid, sizeof uuid);
+    const int said = NVML(nvmlDeviceGetMemoryInfo)(device, &memory);
+    text.append(" ").append(uuid).append(":");
+    text.append(std::to_string(said == 0 ? memory.total : 0)).append(":");
+    text.append(std::to_string(said == 0 ? memory.used : 0));
+  }
+  return text;
+}
+
+std::string nvml_by_uuid(const Words& w) {
+  nvmlDevice_t device = nullptr;
+  return answer(NVML(nvmlDeviceGetHandleByUUID)(w[1].c_str(), &device));
+}
+
+}  // namespace
+
+CUdevice current_device() {
+  CUdevice device = 0;
+  return CU(cuCtxGetDevice)(&device) == CUDA_SUCCESS ? device : 0;
+}
+
+void add_card_commands() {
+  auto& c = commands();
+  c["init"] = [](const Words&) { return answer(CU(cuInit)(0)); };
+  c["uuids"] = uuids;
+  c["retain"] = retain;
+  c["release"] = [](const Words& w) {
+    return answer(CU(cuDevicePrimaryCtxRelease_v2)(static_cast<CUdevice>(number_or(w, 1, 0))));
+  };
+  c["reset"] = [](const Words& w) {
+    return answer(CU(cuDevicePrimaryCtxReset_v2)(static_cast<CUdevice>(number_or(w, 1, 0))));
+  };
+  c["context"] = create_context;
+  c["destroy"] = destroy_context;
+  c["info"] = info;
+  c["total"] = [](const Words& w) {
+    size_t bytes = 0;
+    const CUresult r = CU(cuDeviceTotalMem_v2)(&bytes, static_cast<CUdevice>(number_or(w, 1, 0)));
+    return answer(r, bytes);
+  };
+  c["synchronize"] = [](const Words&) { return answer(CU(cuCtxSynchronize)()); };
+  c["stack"] = [](const Words& w) {
+    return answer(CU(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, number(w[1])));
+  };
+  c["nvml"] = nvml_cards;
+  c["nvml-uuid"] = nvml_by_uuid;
+  // errno as a call leaves it: "errno 4711 alloc 64M" sets it, runs the rest, tells what it is.
+  c["errno"] = [](const Words& w) {
+    const Words rest(w.begin() + 2, w.end());
+    errno = static_cast<int>(number(w[1]));
+    const std::string said = commands().at(rest[0])(rest);
+    const int left = errno;
+    return std::to_string(left) + " " + said;
+  };
+}
+
+}  // namespace actor
