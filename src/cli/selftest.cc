@@ -44,13 +44,13 @@ constexpr std::array kOptions{
                "free)"},
     OptionSpec{"--device", "N", "the card: a number or UUID (default: the one with the most free)"},
     OptionSpec{"--only", "GROUP",
-               "only these checks: start lookups linear virtual pools graphs arrays contexts\n"
+               "only these checks: start lookups linear virtual pools graphs arrays contexts old\n"
                "queries nvml sharing deaths; may be given more than once",
                "", true},
     kOutputOption,
 };
 
-constexpr std::array<std::string_view, 12> kGroups{"start",   "lookups", "linear",  "virtual",
+constexpr std::array<std::string_view, 13> kGroups{"start",   "lookups", "linear",  "virtual",
                                                    "pools",   "graphs",  "arrays",  "contexts",
                                                    "queries", "nvml",    "sharing", "deaths"};
 

@@ -26,21 +26,6 @@ void array(const char* entry, std::uint64_t texels, Create create) {
   (void)CU(cuArrayDestroy)(made);
 }
 
-// Where a driver offers an old interface no longer, the meter still stands before it: 16 GiB of
-// texels are past the cap, and refused before the driver is asked.
-template <class Create>
-void refused_past_the_cap(const char* entry, Create create) {
-  Check check(kOver, entry);
-  CUarray made = nullptr;
-  if (books().limit() > 15 * (kMiB << 10)) return check.skip("the cap is larger than any array");
-  const std::uint64_t before = books().refusals();
-  const CUresult result = create(&made);
-  if (result == CUDA_ERROR_NOT_FOUND) return check.skip("this driver does not have it");
-  check.that(result == CUDA_ERROR_OUT_OF_MEMORY, "16 GiB asked, answers " + describe(result));
-  check.equal("refusals counted", books().refusals() - before, 1);
-  if (result == CUDA_SUCCESS) (void)CU(cuArrayDestroy)(made);
-}
-
 void destroy() {
   Check check(kBack, "cuArrayDestroy");
   const CUDA_ARRAY_DESCRIPTOR shape{1024, 1024, CU_AD_FORMAT_FLOAT, 4};
@@ -70,29 +55,13 @@ void mipmap() {
 
 void check_arrays(const Task&) {
   (void)start();
-  array("cuArrayCreate", kFlat, [](CUarray* out) {
-    const CUDA_ARRAY_DESCRIPTOR_v1 shape{1024, 1024, CU_AD_FORMAT_FLOAT, 4};
-    return CU(cuArrayCreate)(out, &shape);
-  });
   array("cuArrayCreate_v2", kFlat, [](CUarray* out) {
     const CUDA_ARRAY_DESCRIPTOR shape{1024, 1024, CU_AD_FORMAT_FLOAT, 4};
     return CU(cuArrayCreate_v2)(out, &shape);
   });
-  array("cuArray3DCreate", kDeep, [](CUarray* out) {
-    const CUDA_ARRAY3D_DESCRIPTOR_v1 shape{256, 256, 64, CU_AD_FORMAT_FLOAT, 4, 0};
-    return CU(cuArray3DCreate)(out, &shape);
-  });
   array("cuArray3DCreate_v2", kDeep, [](CUarray* out) {
     const CUDA_ARRAY3D_DESCRIPTOR shape{256, 256, 64, CU_AD_FORMAT_FLOAT, 4, 0};
     return CU(cuArray3DCreate_v2)(out, &shape);
-  });
-  refused_past_the_cap("cuArrayCreate", [](CUarray* out) {
-    const CUDA_ARRAY_DESCRIPTOR_v1 shape{32768, 32768, CU_AD_FORMAT_FLOAT, 4};
-    return CU(cuArrayCreate)(out, &shape);
-  });
-  refused_past_the_cap("cuArray3DCreate", [](CUarray* out) {
-    const CUDA_ARRAY3D_DESCRIPTOR_v1 shape{1024, 1024, 1024, CU_AD_FORMAT_FLOAT, 4, 0};
-    return CU(cuArray3DCreate)(out, &shape);
   });
   destroy();
   mipmap();

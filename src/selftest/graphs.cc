@@ -69,7 +69,6 @@ class Graphs {
     CUgraph graph = nullptr;
     CUgraphExec exec = nullptr;
     CUdeviceptr block = 0;
-    bool launched = false;
   };
 
   std::uint64_t held() const {
@@ -111,11 +110,12 @@ class Graphs {
     return true;
   }
 
-  // An uploaded graph was not launched: its memory cannot be freed, only trimmed.
+  // An uploaded graph was not launched: its memory cannot be freed, only trimmed. The executable
+  // graph stays until the process ends: the driver would give its handle to the next one, which the
+  // meter might then know by its handle although it never saw it made.
   void clean(const Made& made) const {
     if (made.block != 0) (void)CU(cuMemFreeAsync)(made.block, stream_);
     (void)CU(cuStreamSynchronize)(stream_);
-    if (made.exec != nullptr) (void)CU(cuGraphExecDestroy)(made.exec);
     if (made.graph != nullptr) (void)CU(cuGraphDestroy)(made.graph);
   }
 

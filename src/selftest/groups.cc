@@ -26,7 +26,7 @@ namespace {
 
 constexpr int kPatienceMs = 120'000;
 
-constexpr std::array<Group, 12> kGroups{{
+constexpr std::array<Group, 13> kGroups{{
     {"start", check_start, false},
     {"lookups", check_lookups, false},
     {"linear", check_linear, false},
@@ -35,6 +35,7 @@ constexpr std::array<Group, 12> kGroups{{
     {"graphs", check_graphs, false},
     {"arrays", check_arrays, false},
     {"contexts", check_contexts, false},
+    {"old", check_old, false},
     {"queries", check_queries, false},
     {"nvml", check_nvml, false},
     {"sharing", check_sharing, true},

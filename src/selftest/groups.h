@@ -43,6 +43,7 @@ void check_pools(const Task& task);     // pools.cc
 void check_graphs(const Task& task);    // graphs.cc
 void check_arrays(const Task& task);    // arrays.cc
 void check_contexts(const Task& task);  // contexts.cc
+void check_old(const Task& task);       // old.cc
 void check_queries(const Task& task);   // queries.cc
 void check_nvml(const Task& task);      // nvml.cc
 void check_sharing(const Task& task);   // sharing.cc

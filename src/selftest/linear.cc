@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuMemAlloc and its kin, in every version: each is charged by what the driver takes (above 1 MiB
+// cuMemAlloc and its kin: each is charged by what the driver takes (above 1 MiB
 // in steps of 2 MiB), each free gives it back, and the cap is where it was said to be.
 #include <algorithm>
 #include <vector>
@@ -32,78 +32,17 @@ void plain() {
     check.equal("charged after the free", books().charged() - before, 0);
 }
 
-// The interface of CUDA 3.1. Its addresses have 32 bits, and drivers refuse it where theirs have
-// more. What is past the cap is refused by the meter, which counts that, before the driver is
-// asked.
-template <class Call>
-void refused_past_the_cap(const char* entry, Call call) {
-  Check check(kOver, entry);
-  if (books().limit() - books().charged() > 0xffffffffu)
-    return check.skip("it cannot ask for more than the cap: its sizes have 32 bits");
-  const std::uint64_t before = books().refusals();
-  const CUresult result = call();
-  check.that(result == CUDA_ERROR_OUT_OF_MEMORY, "4 GiB asked, answers " + describe(result));
-  check.equal("refusals counted", books().refusals() - before, 1);
-}
-
-void plain_v1() {
-  CUdeviceptr_v1 block = 0;
-  CUresult allocated = CUDA_SUCCESS;
-  const std::uint64_t before = books().charged();
-  {
-    Check check(kCharged, "cuMemAlloc");
-    allocated = CU(cuMemAlloc)(&block, kAsked);
-    if (allocated == CUDA_ERROR_OUT_OF_MEMORY)
-      check.skip("this driver has no memory below 4 GiB: " + describe(allocated));
-    else if (check.did(allocated))
-      check.equal("3 MiB asked, charged", books().charged() - before, kTaken);
-  }
-  {
-    Check check(kBack, "cuMemFree");
-    if (allocated == CUDA_ERROR_OUT_OF_MEMORY)
-      check.skip("this driver has no memory below 4 GiB");
-    else if (check.did(allocated, "cuMemAlloc") && check.did(CU(cuMemFree)(block)))
-      check.equal("charged after the free", books().charged() - before, 0);
-  }
-  refused_past_the_cap("cuMemAlloc", [] {
-    CUdeviceptr_v1 unused = 0;
-    return CU(cuMemAlloc)(&unused, 0xffe00000u);
-  });
-}
-
 // Narrow rows, padded to many times what was asked for.
 void pitch() {
   constexpr unsigned kRows = 16384;
-  {
-    Check check(kCharged, "cuMemAllocPitch_v2");
-    CUdeviceptr block = 0;
-    std::size_t row = 0;
-    const std::uint64_t before = books().charged();
-    if (check.did(CU(cuMemAllocPitch_v2)(&block, &row, 4, kRows, 4))) {
-      const std::size_t whole = (row * kRows + kGranule - 1) / kGranule * kGranule;
-      check.equal("16384 rows of 4 bytes, charged", books().charged() - before, whole);
-      (void)CU(cuMemFree_v2)(block);
-    }
-  }
-  {
-    Check check(kCharged, "cuMemAllocPitch");
-    CUdeviceptr_v1 block = 0;
-    unsigned row = 0;
-    const std::uint64_t before = books().charged();
-    const CUresult result = CU(cuMemAllocPitch)(&block, &row, 4, kRows, 4);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-      check.skip("this driver has no memory below 4 GiB: " + describe(result));
-    } else if (check.did(result)) {
-      const std::size_t whole = (std::size_t{row} * kRows + kGranule - 1) / kGranule * kGranule;
-      check.equal("16384 rows of 4 bytes, charged", books().charged() - before, whole);
-      (void)CU(cuMemFree)(block);
-    }
-  }
-  refused_past_the_cap("cuMemAllocPitch", [] {
-    CUdeviceptr_v1 unused = 0;
-    unsigned row = 0;
-    return CU(cuMemAllocPitch)(&unused, &row, 65536, 65504, 4);
-  });
+  Check check(kCharged, "cuMemAllocPitch_v2");
+  CUdeviceptr block = 0;
+  std::size_t row = 0;
+  const std::uint64_t before = books().charged();
+  if (!check.did(CU(cuMemAllocPitch_v2)(&block, &row, 4, kRows, 4))) return;
+  const std::size_t whole = (row * kRows + kGranule - 1) / kGranule * kGranule;
+  check.equal("16384 rows of 4 bytes, charged", books().charged() - before, whole);
+  (void)CU(cuMemFree_v2)(block);
 }
 
 void managed() {
@@ -160,7 +99,6 @@ void fill() {
 void check_linear(const Task&) {
   (void)start();
   plain();
-  plain_v1();
   pitch();
   managed();
   small_blocks();

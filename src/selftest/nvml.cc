@@ -117,12 +117,27 @@ void other_list(const char* entry, nvmlDevice_t device, List list) {
   if (check.did(list(device, &count, infos.data()))) check.equal("processes", count, 0);
 }
 
+void detail_list(nvmlDevice_t device) {
+  Check check(kHonest, "nvmlDeviceGetRunningProcessDetailList");
+  std::vector<nvmlProcessDetail_v1_t> details(256);
+  nvmlProcessDetailList_t list{};
+  list.version = nvmlProcessDetailList_v1;
+  list.mode = 0;  // compute
+  list.numProcArrayEntries = static_cast<unsigned>(details.size());
+  list.procArray = details.data();
+  if (!check.did(NVML(nvmlDeviceGetRunningProcessDetailList)(device, &list))) return;
+  if (!check.equal("processes", list.numProcArrayEntries, 1)) return;
+  check.equal("pid", details[0].pid, static_cast<std::uint64_t>(getpid()));
+  check.equal("bytes", details[0].usedGpuMemory, books().charged_to(getpid()));
+}
+
 void processes(nvmlDevice_t device) {
 #define COMPUTE(name, type) compute_list<type>(#name, device, NVML(name))
 #define OTHER(name, type) other_list<type>(#name, device, NVML(name))
   COMPUTE(nvmlDeviceGetComputeRunningProcesses, nvmlProcessInfo_v1_t);
   COMPUTE(nvmlDeviceGetComputeRunningProcesses_v2, nvmlProcessInfo_v2_t);
   COMPUTE(nvmlDeviceGetComputeRunningProcesses_v3, nvmlProcessInfo_t);
+  detail_list(device);
   OTHER(nvmlDeviceGetGraphicsRunningProcesses, nvmlProcessInfo_v1_t);
   OTHER(nvmlDeviceGetGraphicsRunningProcesses_v2, nvmlProcessInfo_v2_t);
   OTHER(nvmlDeviceGetGraphicsRunningProcesses_v3, nvmlProcessInfo_t);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Virtual memory: handles, mappings and bindings. Memory is charged from its creation until its
 // last reference and its last mapping are gone, whichever goes first.
-#include <cstring>
+#include <cstddef>
 
 #include "selftest/driver.h"
 #include "selftest/groups.h"
@@ -81,7 +81,8 @@ struct ArrayMapInfo {
   int resource_type;
   void* resource;
   int subresource_type;
-  unsigned level, layer, offset_x, offset_y, offset_z, width, height, depth;
+  alignas(8) unsigned level;
+  unsigned layer, offset_x, offset_y, offset_z, width, height, depth;
   int operation;
   int handle_type;
   CUmemGenericAllocationHandle handle;
@@ -90,7 +91,8 @@ struct ArrayMapInfo {
   unsigned flags;
   unsigned reserved[2];
 };
-static_assert(sizeof(ArrayMapInfo) == 96);
+static_assert(sizeof(ArrayMapInfo) == 96 && offsetof(ArrayMapInfo, handle) == 64);
+static_assert(offsetof(ArrayMapInfo, level) == 24);
 
 // Memory bound to a sparse array lives on when its handle is released.
 template <class Map>
