@@ -50,9 +50,9 @@ constexpr std::array kOptions{
     kOutputOption,
 };
 
-constexpr std::array<std::string_view, 13> kGroups{"start",   "lookups", "linear",  "virtual",
-                                                   "pools",   "graphs",  "arrays",  "contexts",
-                                                   "queries", "nvml",    "sharing", "deaths"};
+constexpr std::array kGroups = std::to_array<std::string_view>(
+    {"start", "lookups", "linear", "virtual", "pools", "graphs", "arrays", "contexts", "old",
+     "queries", "nvml", "sharing", "deaths"});
 
 // A card as mete-selftest --cards prints it.
 struct SeenCard {

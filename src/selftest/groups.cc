@@ -26,7 +26,7 @@ namespace {
 
 constexpr int kPatienceMs = 120'000;
 
-constexpr std::array<Group, 13> kGroups{{
+constexpr std::array kGroups = std::to_array<Group>({
     {"start", check_start, false},
     {"lookups", check_lookups, false},
     {"linear", check_linear, false},
@@ -40,7 +40,7 @@ constexpr std::array<Group, 13> kGroups{{
     {"nvml", check_nvml, false},
     {"sharing", check_sharing, true},
     {"deaths", check_deaths, true},
-}};
+});
 
 std::vector<std::string> current_environment() {
   std::vector<std::string> lines;

@@ -129,6 +129,15 @@ class Selftest(unittest.TestCase):
             for name, result in pool.map(run, NOT_ON_SIMULATED_CARDS):
                 self.assertEqual(self.failed(result), {}, name)
 
+    def test_every_group_can_be_run_alone(self):
+        groups = {row["group"] for row in self.document(self.prefix.run("-o", "json"))["checks"]}
+        self.assertGreater(len(groups), 10)
+        for group in sorted(groups):
+            with self.subTest(group):
+                result = self.prefix.run("-o", "json", "--only", group)
+                self.assertEqual({row["group"] for row in self.document(result)["checks"]}, {group})
+        self.assertEqual(self.prefix.run("--only", "").returncode, 64)
+
     def test_text_says_what_failed_and_what_helps(self):
         result = self.prefix.run("--only", "linear", hook="cuMemFree_v2")
         self.assertEqual(result.returncode, 1)
