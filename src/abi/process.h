@@ -237,15 +237,24 @@ inline void free_export(Grant& grant, uint32_t index) {
 }
 
 // Marks an export as opened by `slot`. Returns its index, or -1 when no such export is live in this
-// job.
+// job. Several exports may have one key (a descriptor has no name but its size). So that each
+// import stands for other memory, those of other slots that it has not opened yet come first, then
+// its own, then those it has opened already.
 inline int open_export(Grant& grant, uint32_t slot, uint64_t key) {
-  for (uint32_t i = 0; i < kMaxExports; ++i) {
-    Export& entry = grant.exports[i];
-    const uint64_t raw = entry.state.load();
-    if (ExportWord::unpack(raw).kind != ExportWord::kLive || entry.key.load() != key) continue;
-    entry.openers[slot / 64].fetch_or(1ull << slot % 64);
-    if (entry.state.load() == raw) return static_cast<int>(i);
-    entry.openers[slot / 64].fetch_and(~(1ull << slot % 64));
+  const uint64_t bit = 1ull << slot % 64;
+  enum { kOthers, kOwn, kOpened };
+  for (const int rank : {kOthers, kOwn, kOpened}) {
+    for (uint32_t i = 0; i < kMaxExports; ++i) {
+      Export& entry = grant.exports[i];
+      const uint64_t raw = entry.state.load();
+      const ExportWord state = ExportWord::unpack(raw);
+      if (state.kind != ExportWord::kLive || entry.key.load() != key) continue;
+      const bool opened = (entry.openers[slot / 64].load() & bit) != 0;
+      if (rank != (opened ? kOpened : state.slot == slot ? kOwn : kOthers)) continue;
+      entry.openers[slot / 64].fetch_or(bit);
+      if (entry.state.load() == raw) return static_cast<int>(i);
+      entry.openers[slot / 64].fetch_and(~bit);
+    }
   }
   return -1;
 }

@@ -165,9 +165,13 @@ void give_back_block(CUdeviceptr pointer, const Block& block, bool slab_empty) {
       release(block.card, keep_if_exported(pointer, block.card, block.units));
       break;
     }
-    case Block::kSmall:
-      if (slab_empty) return_slab(block.card);
+    case Block::kSmall: {
+      // Who opened an exported small block holds its whole slab, whatever else lies in it.
+      const bool held = keep_if_exported(pointer, block.card, abi::kGranuleUnits) == 0;
+      if (held && !slab_empty) charge_anyway(block.card, abi::kGranuleUnits);
+      if (!held && slab_empty) return_slab(block.card);
       break;
+    }
     case Block::kManaged:
       for (uint32_t c = 0; c < process.grant->header.card_count; ++c) {
         release(static_cast<int>(c), block.units);
@@ -189,7 +193,7 @@ CUresult free_block(CUdeviceptr pointer, Call call) {
   }
   const CUresult result = call();
   if (!known) {
-    if (result == CUDA_SUCCESS && pointer != 0) settle_pools_soon();
+    if (result == CUDA_SUCCESS && pointer != 0) note_plain_free();
     return result;
   }
   const Block block = Block::unpack(value);

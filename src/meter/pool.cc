@@ -21,11 +21,13 @@ struct Pool {
   uint64_t units;
   int card;
   uint32_t epoch;
+  bool ended = false;  // destroyed by the program, but its allocations are still out
   static Pool unpack(TableValue v) {
-    return {v.a, static_cast<int>(v.b & 0xff), static_cast<uint32_t>(v.b >> 8)};
+    return {v.a, static_cast<int>(v.b & 0x7f), static_cast<uint32_t>(v.b >> 8), (v.b & 0x80) != 0};
   }
   TableValue pack() const {
-    return {units, static_cast<uint64_t>(epoch) << 8 | static_cast<uint64_t>(card)};
+    return {units,
+            static_cast<uint64_t>(epoch) << 8 | (ended ? 0x80u : 0u) | static_cast<uint64_t>(card)};
   }
 };
 
@@ -65,7 +67,7 @@ uint64_t settle_pool(CUmemoryPool pool, int card, uint64_t reserved) {
       Locked locked(process.lock);
       TableValue* value = process.pools.find(key_of(pool));
       if (value == nullptr || Pool::unpack(*value).epoch != before.epoch) continue;
-      *value = Pool{held, before.card, before.epoch + 1}.pack();
+      *value = Pool{held, before.card, before.epoch + 1, Pool::unpack(*value).ended}.pack();
     }
     // An unchanged figure needs no look at the epoch: whoever changed it meanwhile has settled the
     // change.
@@ -195,6 +197,54 @@ void forget_current_pools() {
   for (CardState& card : process.cards) card.current_pool = nullptr;
 }
 
+CUresult end_now(CUmemoryPool pool) {
+  TableValue value;
+  {
+    Locked locked(process.lock);
+    if (!process.pools.remove(key_of(pool), &value)) return CUDA_SUCCESS;
+    forget_current_pools();
+  }
+  const CUresult result = real.cuMemPoolDestroy(pool);
+  if (result == CUDA_SUCCESS) {
+    release(Pool::unpack(value).card, Pool::unpack(value).units);
+  } else {
+    Locked locked(process.lock);
+    process.pools.put(key_of(pool), value);
+  }
+  return result;
+}
+
+bool in_use(CUmemoryPool pool) {
+  const Relaxed relaxed;
+  cuuint64_t used = 0;
+  return real.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) !=
+             CUDA_SUCCESS ||
+         used > 0;
+}
+
+// A pool that is destroyed with allocations out lives on until they are freed, and nobody can ask
+// it any more what it holds. So the driver is told when they are; until then the pool gives back
+// what it does not use, and is no device's current one: all that the program can see of the end.
+CUresult end_later(CUmemoryPool pool) {
+  const Relaxed relaxed;
+  cuuint64_t nothing = 0;
+  real.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &nothing);
+  for (CUdevice device = 0; device < process.device_count; ++device) {
+    CUmemoryPool current = nullptr;
+    if (real.cuDeviceGetMemPool(&current, device) == CUDA_SUCCESS && current == pool &&
+        real.cuDeviceGetDefaultMemPool(&current, device) == CUDA_SUCCESS)
+      real.cuDeviceSetMemPool(device, current);
+  }
+  Locked locked(process.lock);
+  forget_current_pools();
+  if (TableValue* value = process.pools.find(key_of(pool))) {
+    Pool known = Pool::unpack(*value);
+    known.ended = true;
+    *value = known.pack();
+  }
+  return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 void settle_pools() {
@@ -202,19 +252,23 @@ void settle_pools() {
   process.pools_dirty.store(0, std::memory_order_relaxed);
   constexpr int kBatch = 256;
   CUmemoryPool pools[kBatch];
-  int cards[kBatch];
+  Pool known[kBatch];
   int count = 0;
   {
     Locked locked(process.lock);
     process.pools.each([&](uint64_t key, TableValue& value) {
       if (count == kBatch) return;
       pools[count] = reinterpret_cast<CUmemoryPool>(key);
-      cards[count++] = Pool::unpack(value).card;
+      known[count++] = Pool::unpack(value);
     });
   }
   bool idle = false;
   for (int i = 0; i < count; ++i) {
-    (void)settle_pool(pools[i], cards[i], 0);
+    (void)settle_pool(pools[i], known[i].card, 0);
+    if (known[i].ended && !in_use(pools[i])) {
+      (void)end_now(pools[i]);
+      continue;
+    }
     // With several cards a pool may let go at the synchronisation of another one: look again then.
     if (process.device_count > 1 && !idle)
       idle = attribute(pools[i], CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >
@@ -225,6 +279,17 @@ void settle_pools() {
 
 void settle_pools_soon() {
   if (process.pools_dirty.load(std::memory_order_relaxed) != 0) settle_pools();
+}
+
+void note_plain_free() {
+  if (process.attached.load(std::memory_order_acquire) != 1) return;
+  {
+    Locked locked(process.lock);
+    if (process.pools.size() == 0) return;
+  }
+  settle_pools();
+  // What it let go of may be given back at the next synchronisation only.
+  process.pools_dirty.store(1, std::memory_order_relaxed);
 }
 
 uint64_t settle_graph(int card, uint64_t reserved) {
@@ -339,22 +404,10 @@ CUresult hook_cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props) {
 }
 
 CUresult hook_cuMemPoolDestroy(CUmemoryPool pool) {
-  TableValue value;
-  bool known = false;
-  if (process.attached.load() == 1) {
-    Locked locked(process.lock);
-    known = process.pools.remove(key_of(pool), &value);
-    forget_current_pools();
-  }
-  const CUresult result = real.cuMemPoolDestroy(pool);
-  if (!known) return result;
-  if (result == CUDA_SUCCESS) {
-    release(Pool::unpack(value).card, Pool::unpack(value).units);
-  } else {
-    Locked locked(process.lock);
-    process.pools.put(key_of(pool), value);
-  }
-  return result;
+  Pool known{};
+  if (process.attached.load() != 1 || !known_pool(pool, &known) || known.ended)
+    return real.cuMemPoolDestroy(pool);
+  return in_use(pool) ? end_later(pool) : end_now(pool);
 }
 
 CUresult hook_cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {

@@ -17,6 +17,8 @@ constexpr uint64_t step_units(uint64_t bytes) {
 void settle_pools();
 // The same if a free may have changed it. Cheap otherwise.
 void settle_pools_soon();
+// cuMemFree of something that is no block of ours: maybe a pool's.
+void note_plain_free();
 
 // Charges the graph memory of a card by what the driver holds now. `reserved` units were taken for
 // it before. Returns by how many units it grew.
