@@ -253,6 +253,23 @@ void add_memory_commands() {
       r = CU(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes);
     return answer(r);
   };
+  c["drop-plain"] = [](const Words& w) {  // cuMemFree, whatever it is
+    const int id = static_cast<int>(number(w[1]));
+    const CUresult r = CU(cuMemFree_v2)(piece(id).value);
+    if (r == CUDA_SUCCESS) forget(id);
+    return answer(r);
+  };
+  c["set-pool"] = [](const Words& w) {
+    const auto device = static_cast<CUdevice>(number_or(w, 1, 0));
+    return answer(CU(cuDeviceSetMemPool)(device, own_pools[device]));
+  };
+  c["default-is-current"] = [](const Words&) {
+    CUmemoryPool current = nullptr;
+    CUmemoryPool standard = nullptr;
+    (void)CU(cuDeviceGetMemPool)(&current, current_device());
+    (void)CU(cuDeviceGetDefaultMemPool)(&standard, current_device());
+    return answer(current == standard ? 0 : 1);
+  };
   c["destroy-pool"] = [](const Words& w) {
     const auto device = static_cast<CUdevice>(number_or(w, 1, 0));
     const CUresult r = CU(cuMemPoolDestroy)(own_pools[device]);
