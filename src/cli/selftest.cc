@@ -241,6 +241,7 @@ Result<Outcome> run_checks(const Plan& plan, bool json) {
   if (!pipe) return std::move(pipe).error();
   std::vector<std::string> words = command_of(plan, self, json);
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   posix_spawn_file_actions_t actions;
@@ -301,6 +302,7 @@ std::string table(const Plan& plan, const std::vector<Row>& rows) {
 
 std::string document(const Plan& plan, const std::vector<Row>& rows) {
   std::vector<std::string> checks;
+  checks.reserve(rows.size());
   for (const Row& row : rows) {
     checks.push_back(JsonObject()
                          .text("group", row.group)

@@ -93,6 +93,12 @@ bool receive_message(int channel, std::string* text, Fd* fd) {
 
 // ---- the agent's side
 
+// The driver takes a descriptor as a pointer.
+void* as_handle(const Fd& fd) {
+  return reinterpret_cast<void*>(  // NOLINT(performance-no-int-to-ptr)
+      static_cast<std::intptr_t>(fd.get()));
+}
+
 class Worker {
  public:
   // The driver's result; `text` and `fd` go with the answer.
@@ -168,9 +174,8 @@ class Worker {
 
   int vmm_open(std::uint64_t bytes, const Fd& fd) {
     bytes_ = bytes;
-    CUresult result = CU(cuMemImportFromShareableHandle)(
-        &handle_, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd.get())),
-        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUresult result = CU(cuMemImportFromShareableHandle)(&handle_, as_handle(fd),
+                                                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     if (result == CUDA_SUCCESS) result = CU(cuMemAddressReserve)(&block_, bytes, 0, 0, 0);
     if (result == CUDA_SUCCESS) result = CU(cuMemMap)(block_, bytes, 0, handle_, 0);
     return result;
@@ -203,8 +208,7 @@ class Worker {
     CUmemoryPool pool = nullptr;
     if (!from_hex(text, &data, sizeof data)) return -1;
     CUresult result = CU(cuMemPoolImportFromShareableHandle)(
-        &pool, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd.get())),
-        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+        &pool, as_handle(fd), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     if (result == CUDA_SUCCESS) result = CU(cuMemPoolImportPointer)(&block_, pool, &data);
     return result;
   }
@@ -244,9 +248,9 @@ Agent::Agent(const std::string& program) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, theirs.get(), kTheirNumber);
-  const std::string name = program;
+  std::string name = program;
   std::string flag = "--agent";
-  char* argv[] = {const_cast<char*>(name.c_str()), flag.data(), nullptr};
+  char* argv[] = {name.data(), flag.data(), nullptr};
   pid_t pid = -1;
   if (posix_spawn(&pid, program.c_str(), &actions, nullptr, argv, environ) == 0) pid_ = pid;
   posix_spawn_file_actions_destroy(&actions);
