@@ -145,10 +145,12 @@ void reading() {
   Check check(kUnasked, "NVML, from outside");
   CUdeviceptr block = 0;
   if (!check.did(CU(cuMemAlloc_v2)(&block, 256 * kMiB), "cuMemAlloc_v2")) return;
+  // The sampler looks about four times a second: wait for a reading, and a little for one that has
+  // seen this block.
   std::optional<std::uint64_t> seen;
-  // The sampler looks about four times a second.
-  for (int tries = 0; tries < 300 && (!seen || *seen < 256 * kMiB); ++tries) {
+  for (int tries = 0; tries < (seen ? 200 : 1000); ++tries) {
     seen = books().nvml_of(getpid());
+    if (seen && *seen + 2 * abi::kReserveBytes >= mine()) break;
     const timespec pause{0, 10'000'000};
     nanosleep(&pause, nullptr);
   }

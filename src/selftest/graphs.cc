@@ -2,6 +2,7 @@
 // Graphs that allocate: however one is instantiated, uploaded or launched, the books must equal
 // what the driver holds for graphs afterwards.
 #include <functional>
+#include <vector>
 
 #include "selftest/driver.h"
 #include "selftest/groups.h"
@@ -62,6 +63,7 @@ class Graphs {
     one("cuGraphUpload_ptsz", usual,
         [&](CUgraphExec exec) { return CU(cuGraphUpload_ptsz)(exec, stream_); });
     trim(usual, usual_launch);
+    for (const CUgraphExec exec : execs_) (void)CU(cuGraphExecDestroy)(exec);
   }
 
  private:
@@ -111,15 +113,16 @@ class Graphs {
   }
 
   // An uploaded graph was not launched: its memory cannot be freed, only trimmed. The executable
-  // graph stays until the process ends: the driver would give its handle to the next one, which the
+  // graph stays until the end: the driver would give its handle to the next one, which the
   // meter might then know by its handle although it never saw it made.
-  void clean(const Made& made) const {
+  void clean(const Made& made) {
     if (made.block != 0) (void)CU(cuMemFreeAsync)(made.block, stream_);
     (void)CU(cuStreamSynchronize)(stream_);
+    if (made.exec != nullptr) execs_.push_back(made.exec);
     if (made.graph != nullptr) (void)CU(cuGraphDestroy)(made.graph);
   }
 
-  void one(const char* entry, const Instantiate& instantiate, const Launch& go) const {
+  void one(const char* entry, const Instantiate& instantiate, const Launch& go) {
     Made made;
     {
       Check check(kCharged, entry);
@@ -129,7 +132,7 @@ class Graphs {
     (void)CU(cuDeviceGraphMemTrim)(card_.device);
   }
 
-  void trim(const Instantiate& instantiate, const Launch& go) const {
+  void trim(const Instantiate& instantiate, const Launch& go) {
     Check check(kBack, "cuDeviceGraphMemTrim");
     Made made;
     if (!launch(check, instantiate, go, &made)) return;
@@ -140,6 +143,7 @@ class Graphs {
   Card card_;
   std::uint64_t base_;
   CUstream stream_ = nullptr;
+  std::vector<CUgraphExec> execs_;
 };
 
 }  // namespace
