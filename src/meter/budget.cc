@@ -161,6 +161,12 @@ bool worth_another_try(int* tries) {
   return true;
 }
 
+void pause_briefly() {
+  const int saved = errno;
+  nap(50'000);
+  errno = saved;
+}
+
 void note_unseen(int card, int64_t units) {
   if (my_slot() >= 0)
     process.grant->slots[my_slot()].cards[card].unseen_units.fetch_add(

@@ -39,6 +39,9 @@ uint64_t charged_bytes(int card);
 // to 200 ms.
 bool worth_another_try(int* tries);
 
+// Sleeps 50 µs; keeps errno. For short waits on another thread.
+void pause_briefly();
+
 // Charged, but not part of NVML's figure for this process.
 void note_unseen(int card, int64_t units);
 

@@ -95,19 +95,62 @@ bool is_capturing(CUstream stream, bool per_thread) {
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+// The right to allocate from a pool without a reservation, because there is room inside it. One
+// thread of the process at a time has it: several would all count on the same room, and each might
+// make the pool grow by more than the reserve covers. Whoever waits does so for 10 ms at most.
+class Inside {
+ public:
+  explicit Inside(int card) : card_(card) {}
+  ~Inside() {
+    if (entered_) process.cards[card_].inside.store(0, std::memory_order_release);
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+  bool enter(CUmemoryPool pool, size_t bytes) {
+    for (int waits = 0; !try_enter(); ++waits)
+      if (waits == 200 || !has_room(pool, bytes)) return false;
+    CardState& state = process.cards[card_];
+    if (charged_bytes(card_) <= limit_bytes(card_)) state.grew_past.store(false);
+    if (!state.grew_past.load() && has_room(pool, bytes)) return true;
+    state.inside.store(0, std::memory_order_release);
+    entered_ = false;
+    return false;
+  }
+
+  // The pool holds more than when the right was given. Another thread may have settled it already.
+  bool grew(CUmemoryPool pool) const {
+    return entered_ && attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) > held_;
+  }
+
+ private:
+  bool has_room(CUmemoryPool pool, size_t bytes) {
+    held_ = attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    const uint64_t used = attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+    return held_ >= used && held_ - used >= bytes;
+  }
+  bool try_enter() {
+    uint32_t free = 0;
+    entered_ = process.cards[card_].inside.compare_exchange_strong(free, 1);
+    if (!entered_) pause_briefly();
+    return entered_;
+  }
+
+  int card_;
+  bool entered_ = false;
+  uint64_t held_ = 0;
+};
+
 template <class Call>
 CUresult allocate_async(CUmemoryPool pool, int card, size_t bytes, CUdeviceptr* out,
                         CUstream stream, bool per_thread, Call call) {
   const uint64_t step = bytes > (1ull << 46) ? abi::kMaxUnits + 1 : step_units(bytes);
   uint64_t reserved = step;
+  Inside inside(card);
   if (!take_if_free(card, step)) {
-    // No room to grow. The pool may have room inside; a captured allocation takes nothing before
-    // its launch.
-    const uint64_t held = attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
-    const uint64_t used = attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
-    if (held >= used && held - used >= bytes)
-      reserved = 0;
-    else if (is_capturing(stream, per_thread))
+    // No room to grow. A captured allocation takes nothing before its launch; the pool may have
+    // room inside.
+    if (is_capturing(stream, per_thread) || inside.enter(pool, bytes))
       reserved = 0;
     else if (!take(card, step))
       return CUDA_ERROR_OUT_OF_MEMORY;
@@ -117,7 +160,7 @@ CUresult allocate_async(CUmemoryPool pool, int card, size_t bytes, CUdeviceptr* 
        result == CUDA_ERROR_OUT_OF_MEMORY && reserved > 0 && worth_another_try(&tries);)
     result = call();
   const uint64_t grown = settle_pool(pool, card, reserved);
-  if (result == CUDA_SUCCESS && reserved == 0 && grown > 0 &&
+  if (result == CUDA_SUCCESS && reserved == 0 && (grown > 0 || inside.grew(pool)) &&
       charged_bytes(card) > limit_bytes(card)) {
     // The room inside was in pieces and the pool grew past the grant: undo it. What it took
     // meanwhile lay in the reserve that every process holds back.
@@ -126,6 +169,7 @@ CUresult allocate_async(CUmemoryPool pool, int card, size_t bytes, CUdeviceptr* 
     undo(*out, stream);
     real.cuMemPoolTrimTo(pool, 0);
     settle_pool(pool, card, 0);
+    process.cards[card].grew_past.store(true);
     process.pools_dirty.store(1, std::memory_order_relaxed);
     abi::account(*process.grant, account_of(card)).refusals.fetch_add(1);
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -418,7 +462,11 @@ CUresult hook_cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
 
 CUresult hook_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void* value) {
   const CUresult result = real.cuMemPoolSetAttribute(pool, which, value);
-  if (result == CUDA_SUCCESS) settle_pools();
+  if (result == CUDA_SUCCESS) {
+    settle_pools();
+    // A lower threshold shows at the next synchronisation.
+    process.pools_dirty.store(1, std::memory_order_relaxed);
+  }
   return result;
 }
 

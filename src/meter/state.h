@@ -42,7 +42,11 @@ struct CardState {
   int spare_slabs;  // slabs charged and not in use, for the next small block: 0 or 1
   int small_calls;  // small allocations now inside the driver that count on the spare
   std::atomic<CUmemoryPool> current_pool;  // cached; nullptr = ask the driver
-  uint64_t graph_units;                    // charged for graph memory
+  std::atomic<uint32_t>
+      inside;  // 1: a thread allocates from room inside a pool, without a reservation
+  std::atomic<bool>
+      grew_past;         // such an allocation was undone, and what it took may still be there
+  uint64_t graph_units;  // charged for graph memory
   uint32_t graph_epoch;
   uint32_t graph_trims;  // how often graph memory was trimmed
   bool graph_surprised;  // a launch took new memory where it should have found its own
