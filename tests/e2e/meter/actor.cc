@@ -10,15 +10,20 @@
 
 namespace actor {
 
+namespace {
+void* library = nullptr;
+}
+
+bool open_library(const char* path) {
+  library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  return library != nullptr;
+}
+
 void* symbol(const char* name) {
-  static void* const library = [] {
-    void* opened = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (opened == nullptr) {
-      std::fprintf(stderr, "actor: %s\n", dlerror());
-      std::_Exit(3);
-    }
-    return opened;
-  }();
+  if (library == nullptr && !open_library("libcuda.so.1")) {
+    std::fprintf(stderr, "actor: %s\n", dlerror());
+    std::_Exit(3);
+  }
   void* found = dlsym(library, name);
   if (found == nullptr) {
     std::fprintf(stderr, "actor: no %s\n", name);

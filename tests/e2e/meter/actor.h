@@ -16,6 +16,8 @@
 
 namespace actor {
 
+// The library that functions are taken from, from here on; libcuda.so.1 when nothing is said.
+bool open_library(const char* path);
 // The driver's function by name; ends the program when the library or the name is missing.
 void* symbol(const char* name);
 #define CU(name) reinterpret_cast<decltype(&::name)>(actor::symbol(#name))

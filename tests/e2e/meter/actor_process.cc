@@ -45,16 +45,39 @@ int status_of(pid_t pid) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// fork COMMAND...: the child runs one command and ends with the first number of its answer. What
+// fork COMMAND / COMMAND...: the child runs them and ends with the first code that is not 0. What
 // the parent holds is not the child's: only commands that look or start anew make sense.
 std::string in_a_fork(const Words& w) {
   const pid_t child = fork();
   if (child == 0) {
-    const Words rest(w.begin() + 1, w.end());
-    const std::string said = rest.empty() ? "0" : commands().at(rest[0])(rest);
-    _exit(static_cast<int>(std::strtol(said.c_str(), nullptr, 10)) & 0xff);
+    Words one;
+    for (size_t i = 1; i <= w.size(); ++i) {
+      if (i < w.size() && w[i] != "/") {
+        one.push_back(w[i]);
+        continue;
+      }
+      const std::string said = one.empty() ? "0" : commands().at(one[0])(one);
+      const long code = std::strtol(said.c_str(), nullptr, 10);
+      if (code != 0) _exit(static_cast<int>(code & 0xff));
+      one.clear();
+    }
+    _exit(0);
   }
   return answer(status_of(child));
+}
+
+// bare COMMANDS: starts this program without LD_PRELOAD and does not wait for it; its pid.
+std::string start_bare(const Words& w) {
+  std::string program = self_path();
+  const std::vector<char*> argv = arguments(w, 1, program);
+  std::vector<char*> environment;
+  for (char** line = environ; *line != nullptr; ++line)
+    if (std::strncmp(*line, "LD_PRELOAD=", 11) != 0) environment.push_back(*line);
+  environment.push_back(nullptr);
+  pid_t child = 0;
+  if (posix_spawn(&child, program.c_str(), nullptr, nullptr, argv.data(), environment.data()) != 0)
+    return "997";
+  return answer(0, child);
 }
 
 std::string in_a_vfork(const Words& w) {
@@ -105,14 +128,14 @@ std::string mapped_files(const Words&) {
   return text;
 }
 
-// crowd THREADS ROUNDS KIND,KIND: every thread takes and gives back by every kind, at once. Only
+// crowd THREADS ROUNDS KIND/KIND: every thread takes and gives back by every kind, at once. Only
 // kinds whose calls share nothing of this program. Answers how many calls failed.
 std::string crowd(const Words& w) {
   CUcontext context = nullptr;
   (void)CU(cuCtxGetCurrent)(&context);
   std::vector<std::string> kinds;
   std::istringstream list(w[3]);
-  for (std::string kind; std::getline(list, kind, ',');) kinds.push_back(kind);
+  for (std::string kind; std::getline(list, kind, '/');) kinds.push_back(kind);
   std::atomic<int> refused{0};
   std::atomic<int> odd{0};
   const auto work = [&](unsigned seed) {
@@ -168,6 +191,24 @@ std::string crowd(const Words& w) {
 void add_process_commands() {
   auto& c = commands();
   c["pid"] = [](const Words&) { return answer(0, getpid()); };
+  c["bare"] = start_bare;
+  c["shell"] = [](const Words& w) {  // in the background; its pid
+    std::string line;
+    for (size_t i = 1; i < w.size(); ++i) line.append(w[i]).append(" ");
+    char* const argv[] = {const_cast<char*>("sh"), const_cast<char*>("-c"), line.data(), nullptr};
+    pid_t child = 0;
+    return posix_spawn(&child, "/bin/sh", nullptr, nullptr, argv, environ) == 0 ? answer(0, child)
+                                                                                : answer(997);
+  };
+  c["pause"] = [](const Words&) { return answer(pause()); };
+  c["open"] = [](const Words& w) { return answer(open_library(w[1].c_str()) ? 0 : 1); };
+  // library PATH FUNCTION NUMBER: int function(int) of another library.
+  c["library"] = [](const Words& w) {
+    void* opened = dlopen(w[1].c_str(), RTLD_NOW);
+    if (opened == nullptr) return "996 " + std::string(dlerror());
+    return answer(0, reinterpret_cast<int (*)(int)>(dlsym(opened, w[2].c_str()))(
+                         static_cast<int>(number(w[3]))));
+  };
   c["exec"] = run_again;
   c["fork"] = in_a_fork;
   c["vfork"] = in_a_vfork;
