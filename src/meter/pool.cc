@@ -306,19 +306,16 @@ void settle_pools() {
       known[count++] = Pool::unpack(value);
     });
   }
-  bool idle = false;
+  bool holds = false;
   for (int i = 0; i < count; ++i) {
     (void)settle_pool(pools[i], known[i].card, 0);
-    if (known[i].ended && !in_use(pools[i])) {
-      (void)end_now(pools[i]);
-      continue;
-    }
-    // With several cards a pool may let go at the synchronisation of another one: look again then.
-    if (process.device_count > 1 && !idle)
-      idle = attribute(pools[i], CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >
-             attribute(pools[i], CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+    if (known[i].ended && !in_use(pools[i])) (void)end_now(pools[i]);
+    Pool now{};
+    if (known_pool(pools[i], &now) && now.units > 0) holds = true;
   }
-  if (idle) process.pools_dirty.store(1, std::memory_order_relaxed);
+  // What was freed on another stream, or on another card, shows at that one's synchronisation: look
+  // again at every one while a pool holds anything.
+  if (holds) process.pools_dirty.store(1, std::memory_order_relaxed);
 }
 
 void settle_pools_soon() {
