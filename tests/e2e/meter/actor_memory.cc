@@ -243,6 +243,13 @@ void add_memory_commands() {
   c["fill"] = fill;
   c["stream"] = [](const Words&) { return answer(stream_here() == nullptr ? 1 : 0); };
   c["sync"] = [](const Words&) { return answer(CU(cuStreamSynchronize)(stream_here())); };
+  c["sync-another"] = [](const Words&) {
+    CUstream stream = nullptr;
+    (void)CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING);
+    const CUresult r = CU(cuStreamSynchronize)(stream);
+    (void)CU(cuStreamDestroy_v2)(stream);
+    return answer(r);
+  };
   c["free"] = [](const Words& w) { return answer(CU(cuMemFree_v2)(number(w[1]))); };
   c["trim"] = [](const Words&) { return answer(CU(cuDeviceGraphMemTrim)(current_device())); };
   c["keep-pool"] = [](const Words& w) {  // a release threshold for the default pool

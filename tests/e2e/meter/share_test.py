@@ -160,6 +160,14 @@ class Shared(support.World):
         self.assertEqual(actor.code("sync"), 0)
         self.assertEqual(self.books.total(), EACH)
 
+    def test_another_streams_synchronisation_comes_first(self):
+        actor = self.actor(self.books).start()
+        ident = actor.take("async", "512M")
+        self.assertEqual(actor.code(f"drop {ident}"), 0)
+        self.assertEqual(actor.code("sync-another"), 0)
+        self.assertEqual(actor.code("sync"), 0)
+        self.assertEqual((self.books.total(), self.physical()), (EACH, CONTEXT))
+
     def test_pool_memory_freed_by_the_plain_call(self):
         actor = self.actor(self.books).start()
         ident = actor.take("async", "512M")
