@@ -77,7 +77,7 @@ std::string start_bare(const Words& w) {
   pid_t child = 0;
   if (posix_spawn(&child, program.c_str(), nullptr, nullptr, argv.data(), environment.data()) != 0)
     return "997";
-  return answer(0, child);
+  return "0 child " + std::to_string(child);
 }
 
 std::string in_a_vfork(const Words& w) {
@@ -197,8 +197,9 @@ void add_process_commands() {
     for (size_t i = 1; i < w.size(); ++i) line.append(w[i]).append(" ");
     char* const argv[] = {const_cast<char*>("sh"), const_cast<char*>("-c"), line.data(), nullptr};
     pid_t child = 0;
-    return posix_spawn(&child, "/bin/sh", nullptr, nullptr, argv, environ) == 0 ? answer(0, child)
-                                                                                : answer(997);
+    if (posix_spawn(&child, "/bin/sh", nullptr, nullptr, argv, environ) != 0)
+      return std::string("997");
+    return "0 child " + std::to_string(child);
   };
   c["pause"] = [](const Words&) { return answer(pause()); };
   c["open"] = [](const Words& w) { return answer(open_library(w[1].c_str()) ? 0 : 1); };
