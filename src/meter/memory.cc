@@ -193,7 +193,10 @@ CUresult free_block(CUdeviceptr pointer, Call call) {
   }
   const CUresult result = call();
   if (!known) {
-    if (result == CUDA_SUCCESS && pointer != 0) note_plain_free();
+    if (result == CUDA_SUCCESS && pointer != 0) {
+      drop_import(pointer);  // a pointer out of another process's pool is let go like this
+      note_plain_free();
+    }
     return result;
   }
   const Block block = Block::unpack(value);

@@ -12,6 +12,7 @@
 #include "meter/place.h"
 #include "meter/real.h"
 #include "meter/relaxed.h"
+#include "meter/share.h"
 
 namespace mete::meter {
 namespace {
@@ -226,7 +227,8 @@ CUresult allocate_from(CUmemoryPool pool, CUdeviceptr* out, size_t bytes, CUstre
   return allocate_async(pool, known.card, bytes, out, stream, per_thread, call);
 }
 
-CUresult after_free(CUresult result) {
+CUresult after_free(CUresult result, CUdeviceptr pointer) {
+  if (result == CUDA_SUCCESS) drop_import(pointer);
   if (result == CUDA_SUCCESS && process.pools_dirty.load(std::memory_order_relaxed) == 0)
     process.pools_dirty.store(1, std::memory_order_relaxed);
   return result;
@@ -423,10 +425,10 @@ CUresult hook_cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* out, size_t bytes, CUmem
 }
 
 CUresult hook_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
-  return after_free(real.cuMemFreeAsync(pointer, stream));
+  return after_free(real.cuMemFreeAsync(pointer, stream), pointer);
 }
 CUresult hook_cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
-  return after_free(real.cuMemFreeAsync_ptsz(pointer, stream));
+  return after_free(real.cuMemFreeAsync_ptsz(pointer, stream), pointer);
 }
 
 CUresult hook_cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props) {
