@@ -89,19 +89,23 @@ struct ChargeWord {
 inline constexpr uint64_t kMaxUnits = (1ull << 26) - 1;
 inline constexpr uint32_t kSeqMask = 0xfffffff;
 
-// Who owns a slot. 0 = free. A pid alone can be reused; a pid with its start time (clock ticks
-// since boot) cannot.
+// Who owns a slot. 0 = free. A pid alone can be reused; a pid with its start time and the program
+// it runs cannot.
 struct OwnerWord {
+  static constexpr uint64_t kStartMask = (1ull << 26) - 1;
   uint32_t pid;         // 22 bits: Linux pids stay below 4,194,304
   uint32_t name_space;  // 4 bits: index into GrantHeader::namespaces, 15 = unknown
-  uint64_t start;       // 38 bits of clock ticks: 87 years of uptime
+  uint64_t
+      start;  // 26 bits of clock ticks since boot: the same pid at the same tick of another week
+  uint32_t image;  // 12 bits: changes at exec; 0 = unknown
   static constexpr OwnerWord unpack(uint64_t w) {
     return {static_cast<uint32_t>(w >> 42), static_cast<uint32_t>(w >> 38) & 0xf,
-            w & ((1ull << 38) - 1)};
+            (w >> 12) & kStartMask, static_cast<uint32_t>(w) & 0xfff};
   }
   constexpr uint64_t pack() const {
     return static_cast<uint64_t>(pid & 0x3fffff) << 42 |
-           static_cast<uint64_t>(name_space & 0xf) << 38 | (start & ((1ull << 38) - 1));
+           static_cast<uint64_t>(name_space & 0xf) << 38 | (start & kStartMask) << 12 |
+           (image & 0xfff);
   }
 };
 
@@ -180,12 +184,10 @@ static_assert(sizeof(SlotCard) == 48);
 
 struct Slot {
   Word owner;  // OwnerWord
-  Word image;  // high half: hash of the owner word, low half: hash of the program image (changes at
-               // exec)
   Word part;
   Word park;     // for parking; 0 = runs
   Word nvml_ns;  // when nvml_bytes was read
-  uint8_t unused[24];
+  uint8_t unused[32];
   SlotCard cards[kMaxCards];
 };
 static_assert(sizeof(Slot) == 832);

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,8 +25,23 @@ inline uint64_t monotonic_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000ull + static_cast<uint64_t>(now.tv_nsec);
 }
 
+// The bare system calls: unlike their wrappers they are no points at which a thread can be
+// cancelled, which would leave the caller's lock behind, and no other preload sees them.
+inline int open_quietly(const char* path, int flags) {
+  return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0));
+}
+inline ssize_t read_quietly(int fd, void* to, size_t bytes) {
+  return syscall(SYS_read, fd, to, bytes);
+}
+inline void close_quietly(int fd) { syscall(SYS_close, fd); }
+inline void sleep_quietly(long ns) {
+  const timespec time{0, ns};
+  syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, nullptr);
+}
+
 // The fields of /proc/PID/stat that tell one life of a pid from another.
 struct ProcessStat {
+  uint64_t pid = 0;
   char state = 0;
   uint64_t threads = 0;
   uint64_t start = 0;  // clock ticks since boot
@@ -38,6 +54,8 @@ inline bool parse_stat(const char* text, size_t bytes, ProcessStat* out) {
   size_t at = bytes;
   while (at > 0 && text[at - 1] != ')') --at;
   if (at == 0) return false;
+  for (size_t i = 0; i < bytes && text[i] >= '0' && text[i] <= '9'; ++i)
+    out->pid = out->pid * 10 + static_cast<uint64_t>(text[i] - '0');
   int field = 2;
   uint64_t value = 0;
   bool digits = false;
@@ -63,6 +81,18 @@ inline bool parse_stat(const char* text, size_t bytes, ProcessStat* out) {
 
 enum class StatResult { kRead, kNoSuchProcess, kUnknown };
 
+inline StatResult read_stat_file(const char* path, ProcessStat* out) {
+  const int fd = open_quietly(path, O_RDONLY);
+  if (fd < 0)
+    return errno == ENOENT || errno == ESRCH ? StatResult::kNoSuchProcess : StatResult::kUnknown;
+  char text[1024];
+  const ssize_t got = read_quietly(fd, text, sizeof(text));
+  const int why = errno;
+  close_quietly(fd);
+  if (got < 0) return why == ESRCH ? StatResult::kNoSuchProcess : StatResult::kUnknown;
+  return parse_stat(text, static_cast<size_t>(got), out) ? StatResult::kRead : StatResult::kUnknown;
+}
+
 inline StatResult read_stat(uint32_t pid, ProcessStat* out) {
   char path[32] = "/proc/";
   size_t n = 6;
@@ -73,20 +103,15 @@ inline StatResult read_stat(uint32_t pid, ProcessStat* out) {
   while (count > 0) path[n++] = digits[--count];
   for (const char* tail = "/stat"; *tail != 0; ++tail) path[n++] = *tail;
   path[n] = 0;
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return errno == ENOENT || errno == ESRCH ? StatResult::kNoSuchProcess : StatResult::kUnknown;
-  char text[1024];
-  const ssize_t got = read(fd, text, sizeof(text));
-  const int why = errno;
-  close(fd);
-  if (got < 0) return why == ESRCH ? StatResult::kNoSuchProcess : StatResult::kUnknown;
-  return parse_stat(text, static_cast<size_t>(got), out) ? StatResult::kRead : StatResult::kUnknown;
+  return read_stat_file(path, out);
 }
 
-inline uint64_t image_word(uint64_t owner, uint64_t stack) {
-  return (fnv1a(&owner, sizeof(owner)) & 0xffffffff00000000ull) |
-         ((fnv1a(&stack, sizeof(stack)) >> 32) | 1);
+// The program that a process runs, in 12 bits: its stack starts elsewhere after each exec. 0 = not
+// to be seen.
+inline uint32_t image_of(uint64_t stack) {
+  if (stack == 0) return 0;
+  const uint32_t hash = static_cast<uint32_t>(fnv1a(&stack, sizeof(stack)) >> 40) & 0xfff;
+  return hash == 0 ? 1 : hash;
 }
 
 // This process, as others see it.
@@ -95,18 +120,18 @@ struct Self {
   uint64_t start = 0;
   uint64_t stack = 0;
   uint64_t name_space = 0;  // inode of /proc/self/ns/pid; 0 = unknown
-  bool proc_works = false;  // without /proc nobody can be judged by it
 };
 
 inline Self read_self() {
   Self self;
   self.pid = static_cast<uint32_t>(getpid());
   ProcessStat stat;
-  if (read_stat(self.pid, &stat) == StatResult::kRead) {
-    self.start = stat.start;
-    self.stack = stat.stack;
-    self.proc_works = true;
-  }
+  // A /proc of another pid namespace shows us under another number: then nobody may be judged by
+  // it, and the namespace stays unknown.
+  if (read_stat_file("/proc/self/stat", &stat) != StatResult::kRead || stat.pid != self.pid)
+    return self;
+  self.start = stat.start;
+  self.stack = stat.stack;
   struct statx info {};
   if (statx(AT_FDCWD, "/proc/self/ns/pid", 0, STATX_INO, &info) == 0)
     self.name_space = info.stx_ino;
@@ -126,13 +151,15 @@ inline uint32_t namespace_index(Grant& grant, uint64_t inode) {
 }
 
 inline uint64_t owner_of(Grant& grant, const Self& self) {
-  return OwnerWord{self.pid, namespace_index(grant, self.name_space), self.start}.pack();
+  return OwnerWord{self.pid, namespace_index(grant, self.name_space), self.start,
+                   image_of(self.stack)}
+      .pack();
 }
 
-// True only if the process that claimed this slot is certainly gone: no such pid, another start
-// time, a zombie without threads, or the same process running another program since (exec released
-// its GPU memory).
-inline bool is_gone(Grant& grant, uint32_t slot, uint64_t owner, uint64_t viewer) {
+// True only if the process that claimed a slot is certainly gone: no such pid, another start time,
+// a zombie without threads, or the same process running another program since (exec released its
+// GPU memory).
+inline bool is_gone(uint64_t owner, uint64_t viewer) {
   if (owner == 0 || owner == viewer) return false;
   const OwnerWord word = OwnerWord::unpack(owner);
   if (word.name_space != OwnerWord::unpack(viewer).name_space || word.name_space == kMaxNamespaces)
@@ -144,18 +171,16 @@ inline bool is_gone(Grant& grant, uint32_t slot, uint64_t owner, uint64_t viewer
   } else {
     ProcessStat stat;
     switch (read_stat(word.pid, &stat)) {
-      case StatResult::kNoSuchProcess: {
+      case StatResult::kNoSuchProcess:
         // A /proc that hides other people's processes says the same; ask the kernel again to be
         // sure.
         gone = kill(static_cast<pid_t>(word.pid), 0) != 0 && errno == ESRCH;
         break;
-      }
       case StatResult::kRead: {
-        const uint64_t image = grant.slots[slot].image.load();
-        const bool image_is_owners = image != 0 && (image >> 32) == (image_word(owner, 0) >> 32);
-        gone = (stat.start & ((1ull << 38) - 1)) != word.start || stat.state == 'X' ||
+        const uint32_t image = image_of(stat.stack);
+        gone = (stat.start & OwnerWord::kStartMask) != word.start || stat.state == 'X' ||
                (stat.state == 'Z' && stat.threads <= 1) ||
-               (image_is_owners && stat.stack != 0 && image_word(owner, stat.stack) != image);
+               (image != 0 && word.image != 0 && image != word.image);
         break;
       }
       case StatResult::kUnknown:
@@ -174,7 +199,7 @@ inline bool opened_by_living(Grant& grant, Export& entry, uint64_t viewer) {
     for (uint64_t bits = entry.openers[w].load(); bits != 0; bits &= bits - 1) {
       const uint32_t slot = w * 64 + static_cast<uint32_t>(__builtin_ctzll(bits));
       const uint64_t owner = grant.slots[slot].owner.load();
-      if (owner != 0 && !is_gone(grant, slot, owner, viewer)) return true;
+      if (owner != 0 && !is_gone(owner, viewer)) return true;
     }
   }
   return false;
@@ -203,7 +228,7 @@ inline uint64_t inherited_units(Grant& grant, uint32_t slot, uint32_t card, uint
     if (state.kind != ExportWord::kLive && state.kind != ExportWord::kFreedByOwner) continue;
     if (state.card != card || state.slot == slot) continue;
     if ((entry.openers[slot / 64].load() >> slot % 64 & 1) == 0) continue;
-    if (is_gone(grant, state.slot, entry.owner.load(), viewer)) units += state.units;
+    if (is_gone(entry.owner.load(), viewer)) units += state.units;
   }
   return units;
 }
@@ -229,11 +254,24 @@ inline int add_export(Grant& grant, uint32_t slot, uint64_t owner, uint32_t card
   return -1;
 }
 
-inline void free_export(Grant& grant, uint32_t index) {
-  Export& entry = grant.exports[index];
-  ExportWord state = ExportWord::unpack(entry.state.load());
-  state.kind = ExportWord::kFree;
-  entry.state.store(state.pack());
+// One step of an export's end. True for exactly one caller.
+inline bool move_export(Export& entry, uint64_t raw, ExportWord::Kind to) {
+  ExportWord state = ExportWord::unpack(raw);
+  state.kind = to;
+  return entry.state.compare_exchange_strong(raw, state.pack());
+}
+
+// Its owner lets go of an export. First nobody can open it any more, then it is looked whether
+// somebody has: an opener that came before sees the change and withdraws, or is seen. True if it is
+// free now; false while somebody living holds it open (it then stays, freed by its owner).
+inline bool end_export(Grant& grant, Export& entry, uint64_t viewer) {
+  uint64_t raw = entry.state.load();
+  if (ExportWord::unpack(raw).kind == ExportWord::kLive) {
+    if (!move_export(entry, raw, ExportWord::kFreedByOwner)) return false;
+    raw = entry.state.load();
+  }
+  if (opened_by_living(grant, entry, viewer)) return false;
+  return move_export(entry, raw, ExportWord::kFree);
 }
 
 // Marks an export as opened by `slot`. Returns its index, or -1 when no such export is live in this
@@ -292,7 +330,14 @@ inline uint64_t reap_slot(Actor by, uint32_t slot_index, uint64_t dead, uint64_t
   if (part >= kMaxParts) return 0;
   uint64_t given = 0;
   uint64_t kept = 0;
+  for (Export& entry : grant.exports) {
+    const uint64_t raw = entry.state.load();
+    const ExportWord state = ExportWord::unpack(raw);
+    if (state.slot == slot_index && state.kind == ExportWord::kLive && entry.owner.load() == dead)
+      (void)move_export(entry, raw, ExportWord::kFreedByOwner);
+  }
   for (uint32_t c = 0; c < grant.header.card_count && c < kMaxCards; ++c) {
+    slot.cards[c].pending_units.store(0);
     const uint64_t before = charged_units(grant, slot_index, c);
     const uint64_t held = held_units(grant, slot_index, dead, c, viewer);
     lower_for_dead(by, slot_index, dead, {part, c}, held);
@@ -318,8 +363,7 @@ inline uint64_t reap_all(Actor by, uint64_t viewer) {
   uint64_t given = 0;
   for (uint32_t s = 0; s < slot_count(by.grant); ++s) {
     const uint64_t owner = by.grant.slots[s].owner.load();
-    if (s != by.slot && is_gone(by.grant, s, owner, viewer))
-      given += reap_slot(by, s, owner, viewer);
+    if (s != by.slot && is_gone(owner, viewer)) given += reap_slot(by, s, owner, viewer);
   }
   return given;
 }
@@ -335,8 +379,7 @@ inline bool has_exports(Grant& grant, uint32_t slot, uint64_t owner) {
 // Makes a claimed slot this process's own: completes what its last owner left half done in every
 // account, before that owner's intent words may be overwritten, and gives back what was charged
 // there.
-inline void prepare_slot(Grant& grant, uint32_t slot_index, uint64_t me, const Self& self,
-                         uint32_t part) {
+inline void prepare_slot(Grant& grant, uint32_t slot_index, uint32_t part) {
   Slot& slot = grant.slots[slot_index];
   const Actor by{grant, slot_index};
   for (uint32_t p = 0; p < grant.header.part_count && p < kMaxParts; ++p)
@@ -362,29 +405,21 @@ inline void prepare_slot(Grant& grant, uint32_t slot_index, uint64_t me, const S
   }
   slot.part.store(part);
   slot.park.store(0);
-  slot.image.store(self.stack == 0 ? 0 : image_word(me, self.stack));
 }
 
 // Claims a slot for this process. Returns its index, or -1 when 1,024 living processes have one.
 inline int claim_slot(Grant& grant, const Self& self, uint32_t part) {
   const uint64_t me = owner_of(grant, self);
-  // A program that this process ran before an exec left a slot under the same name: its memory is
-  // gone.
-  for (uint32_t s = 0; s < slot_count(grant); ++s) {
-    if (grant.slots[s].owner.load() != me || has_exports(grant, s, me)) continue;
-    prepare_slot(grant, s, me, self, part);
-    return static_cast<int>(s);
-  }
   for (int round = 0; round < 2; ++round) {
     for (uint32_t s = 0; s < kSlots; ++s) {
       uint64_t owner = grant.slots[s].owner.load();
       if (round == 0 && owner != 0) continue;
       // Second round, no slot is free: take over one of the dead, unless others hold its memory
       // open.
-      if (owner != 0 && (!is_gone(grant, s, owner, me) || has_exports(grant, s, owner))) continue;
+      if (owner != 0 && (!is_gone(owner, me) || has_exports(grant, s, owner))) continue;
       raise_to(grant.header.slot_high, s + 1);
       if (!grant.slots[s].owner.compare_exchange_strong(owner, me)) continue;
-      prepare_slot(grant, s, me, self, part);
+      prepare_slot(grant, s, part);
       return static_cast<int>(s);
     }
   }

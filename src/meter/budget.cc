@@ -18,32 +18,38 @@ abi::Actor me() { return {*process.grant, static_cast<uint32_t>(my_slot())}; }
 
 abi::Word& pending(int card) { return process.grant->slots[my_slot()].cards[card].pending_units; }
 
-void nap(long ns) {
-  const timespec time{0, ns};
-  nanosleep(&time, nullptr);
-}
-
+// A reservation counts as pending once it is made, not while it is being asked for: others wait for
+// what may come back, never for what was not given.
 bool try_once(int card, uint64_t units) {
   Locked locked(process.lock);
-  return abi::try_take(me(), account_of(card), units);
+  if (!abi::try_take(me(), account_of(card), units)) return false;
+  pending(card).fetch_add(units);
+  return true;
 }
 
 // Gives back what the dead held and looks again at what NVML saw.
+// The look into /proc takes microseconds for each living process: other threads must not wait for
+// that.
 void reap(int card) {
-  Locked locked(process.lock);
-  abi::reap_all(me(), process.owner);
-  abi::recompute_excess(*process.grant, account_of(card));
+  abi::Grant& grant = *process.grant;
+  for (uint32_t s = 0; s < abi::slot_count(grant); ++s) {
+    const uint64_t owner = grant.slots[s].owner.load();
+    if (static_cast<int>(s) == my_slot() || !abi::is_gone(owner, process.owner)) continue;
+    Locked locked(process.lock);
+    abi::reap_slot(me(), s, owner, process.owner);
+  }
+  abi::recompute_excess(grant, account_of(card));
 }
 
 // Units that others have reserved for calls still in the driver. Some of them will come back.
-uint64_t others_pending(int card, uint64_t own) {
+uint64_t all_pending(int card) {
   uint64_t sum = 0;
   for (uint32_t s = 0; s < abi::slot_count(*process.grant); ++s) {
     abi::Slot& slot = process.grant->slots[s];
     if (slot.owner.load() != 0 && slot.part.load() == process.part)
       sum += slot.cards[card].pending_units.load();
   }
-  return sum > own ? sum - own : 0;
+  return sum;
 }
 
 bool take_slowly(int card, uint64_t units, bool may_trim) {
@@ -56,12 +62,12 @@ bool take_slowly(int card, uint64_t units, bool may_trim) {
   abi::Account& acct = abi::account(*process.grant, account_of(card));
   const uint64_t start = abi::monotonic_ns();
   for (;;) {
-    const uint64_t unsettled = others_pending(card, units);
+    const uint64_t unsettled = all_pending(card);
     if (unsettled == 0) break;
     const uint64_t total = abi::total_units(*process.grant, account_of(card));
     if (!abi::fits(acct, total > unsettled ? total - unsettled : 0, units)) break;
     if (abi::monotonic_ns() - start > kWaitNs) break;
-    nap(50'000);
+    abi::sleep_quietly(50'000);
     if (try_once(card, units)) return true;
   }
   if (try_once(card, units)) return true;
@@ -73,10 +79,7 @@ bool take_slowly(int card, uint64_t units, bool may_trim) {
 
 bool take_if_free(int card, uint64_t units) {
   if (units > abi::kMaxUnits || my_slot() < 0) return false;
-  pending(card).fetch_add(units);
-  if (try_once(card, units)) return true;
-  pending(card).fetch_sub(units);
-  return false;
+  return try_once(card, units);
 }
 
 bool take(int card, uint64_t units, bool may_trim) {
@@ -85,12 +88,10 @@ bool take(int card, uint64_t units, bool may_trim) {
     abi::account(*process.grant, account_of(card)).refusals.fetch_add(1);
     return false;
   }
-  pending(card).fetch_add(units);
   if (try_once(card, units)) return true;
   const int saved = errno;
   const bool taken = take_slowly(card, units, may_trim);
   errno = saved;
-  if (!taken) pending(card).fetch_sub(units);
   return taken;
 }
 
@@ -149,21 +150,20 @@ bool worth_another_try(int* tries) {
   if (*tries >= 200) return false;
   if (*tries == 0 && my_slot() >= 0) {
     // The books may have had room without the dead one's bytes, so that nobody has looked yet.
-    Locked locked(process.lock);
-    abi::reap_all(me(), process.owner);
+    for (uint32_t c = 0; c < process.grant->header.card_count; ++c) reap(static_cast<int>(c));
   }
   const uint64_t died = process.grant->header.last_reap_ns.load();
   if (died == 0 || abi::monotonic_ns() - died > kRecentDeathNs) return false;
   ++*tries;
   const int saved = errno;
-  nap(1'000'000);
+  abi::sleep_quietly(1'000'000);
   errno = saved;
   return true;
 }
 
 void pause_briefly() {
   const int saved = errno;
-  nap(50'000);
+  abi::sleep_quietly(50'000);
   errno = saved;
 }
 

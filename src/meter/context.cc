@@ -37,17 +37,21 @@ ContextCost context_cost(int card) {
           process.cards[card].reserved ? 0 : kReserveUnits + abi::kGranuleUnits};
 }
 
+// A handle may stand in the list twice: a context that is being destroyed, and a new one with the
+// same handle.
 Context* find_context(CUcontext handle) {
+  Context* found = nullptr;
   for (int i = 0; i < process.context_count; ++i)
-    if (process.contexts[i].handle == handle) return &process.contexts[i];
-  return nullptr;
+    if (process.contexts[i].handle == handle && (found == nullptr || found->ending))
+      found = &process.contexts[i];
+  return found;
 }
 
-// Under the lock. Returns nullptr when the list is full: what is charged then stays so.
+// Under the lock. Returns nullptr when the list is full.
 Context* add_context(CUcontext handle, int card, uint64_t units) {
   if (process.context_count >= kMaxContexts) return nullptr;
   Context& context = process.contexts[process.context_count++];
-  context = {handle, nullptr, ++process.last_context_id, card, units, 0, 0, 0};
+  context = {handle, nullptr, ++process.last_context_id, false, card, units, 0, 0, 0};
   ++process.cards[card].contexts;
   return &context;
 }
@@ -56,12 +60,13 @@ Context* add_context(CUcontext handle, int card, uint64_t units) {
 // have added it, or brought the reserve, meanwhile.
 uint64_t settle_context(CUcontext handle, int card, const ContextCost& cost, uint32_t* id) {
   Locked locked(process.lock);
-  if (const Context* known = find_context(handle)) {
+  if (const Context* known = find_context(handle); known != nullptr && !known->ending) {
     *id = known->id;
     return 0;
   }
   const Context* context = add_context(handle, card, cost.own);
   *id = context != nullptr ? context->id : 0;
+  if (context == nullptr) return 0;  // more contexts than we can list: NVML's reading charges them
   CardState& state = process.cards[card];
   if (cost.reserve == 0 || state.reserved) return cost.own;
   state.reserved = true;
@@ -69,14 +74,15 @@ uint64_t settle_context(CUcontext handle, int card, const ContextCost& cost, uin
   return cost.all();
 }
 
-// Under the lock: takes the context out of the list. Before the driver ends it: its handle may be
-// another's next.
-bool take_out(CUcontext handle, Context* out) {
-  Context* context = find_context(handle);
-  if (context == nullptr) return false;
-  *out = *context;
-  *context = process.contexts[--process.context_count];
-  return true;
+// Under the lock: takes a context out of the list.
+bool take_out(uint32_t id, Context* out) {
+  for (int i = 0; i < process.context_count; ++i) {
+    if (process.contexts[i].id != id) continue;
+    *out = process.contexts[i];
+    process.contexts[i] = process.contexts[--process.context_count];
+    return true;
+  }
+  return false;
 }
 
 // The driver has ended it: gives back its cost and everything that lived in it; with the last one
@@ -98,23 +104,31 @@ void bury(const Context& context) {
   forget_arrays_of(context.id);
 }
 
-// Ends a context through `call`, which returns the driver's result.
+// Ends a context through `call`, which returns the driver's result. It stays in the list meanwhile,
+// marked: another thread that has it current must not take it for a new one.
 template <class Call>
 CUresult end_context(CUcontext handle, Call call) {
-  Context context{};
-  bool known = false;
+  uint32_t id = 0;
   if (process.attached.load() == 1) {
     Locked locked(process.lock);
-    known = take_out(handle, &context);
+    if (Context* known = find_context(handle); known != nullptr && !known->ending) {
+      known->ending = true;
+      id = known->id;
+    }
   }
   const CUresult result = call();
-  if (!known) return result;
-  if (result == CUDA_SUCCESS) {
-    bury(context);
-  } else {
+  if (id == 0) return result;
+  Context context{};
+  {
     Locked locked(process.lock);
-    if (process.context_count < kMaxContexts) process.contexts[process.context_count++] = context;
+    if (result == CUDA_SUCCESS) {
+      take_out(id, &context);
+    } else {
+      for (int i = 0; i < process.context_count; ++i)
+        if (process.contexts[i].id == id) process.contexts[i].ending = false;
+    }
   }
+  if (context.id != 0) bury(context);
   return result;
 }
 
@@ -169,7 +183,8 @@ CUresult maybe_end_primary(CUdevice device, Call call) {
   bool known = false;
   {
     Locked locked(process.lock);
-    known = take_out(primary, &context);
+    const Context* found = find_context(primary);
+    known = found != nullptr && take_out(found->id, &context);
   }
   if (known) bury(context);
   settle_pools();
@@ -227,7 +242,12 @@ bool find_place(Place* place) {
       return true;
     }
   }
-  // Made behind our back, and already paid for by the card.
+  // Made behind our back, and already paid for by the card; unless it is one that another thread
+  // destroyed while it was current here.
+  unsigned int version = 0;
+  if (real.cuCtxGetApiVersion != nullptr &&
+      real.cuCtxGetApiVersion(place->context, &version) != CUDA_SUCCESS)
+    return false;
   if (my_slot() < 0) return true;
   const ContextCost cost = context_cost(place->card);
   charge_anyway(place->card, cost.all());
@@ -326,7 +346,7 @@ CUresult hook_cuGreenCtxDestroy(CUgreenCtx green) {
       for (int i = 0; i < process.context_count; ++i)
         if (process.contexts[i].green == handle) view = process.contexts[i];
       if (view.handle == nullptr) return result;
-      take_out(view.handle, &view);
+      take_out(view.id, &view);
     }
     bury(view);
   }

@@ -182,6 +182,11 @@ CUresult instantiate_and_upload(CUgraphExec* exec, CUgraph graph, Call call) {
   return after_instantiate(result, exec, graph);
 }
 
+// Only with this flag does instantiating take memory at once.
+bool uploads(const CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
+  return params != nullptr && (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0;
+}
+
 inline bool nothing_to_do() {
   return process.execs_with_memory.load(std::memory_order_relaxed) == 0;
 }
@@ -207,13 +212,15 @@ CUresult hook_cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph,
 }
 CUresult hook_cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph,
                                            CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
-  return instantiate_and_upload(
-      exec, graph, [&] { return real.cuGraphInstantiateWithParams(exec, graph, params); });
+  const auto call = [&] { return real.cuGraphInstantiateWithParams(exec, graph, params); };
+  return uploads(params) ? instantiate_and_upload(exec, graph, call)
+                         : after_instantiate(call(), exec, graph);
 }
 CUresult hook_cuGraphInstantiateWithParams_ptsz(CUgraphExec* exec, CUgraph graph,
                                                 CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
-  return instantiate_and_upload(
-      exec, graph, [&] { return real.cuGraphInstantiateWithParams_ptsz(exec, graph, params); });
+  const auto call = [&] { return real.cuGraphInstantiateWithParams_ptsz(exec, graph, params); };
+  return uploads(params) ? instantiate_and_upload(exec, graph, call)
+                         : after_instantiate(call(), exec, graph);
 }
 
 CUresult hook_cuGraphLaunch(CUgraphExec exec, CUstream stream) {

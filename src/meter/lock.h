@@ -4,6 +4,7 @@
 // page is an unlocked lock.
 #pragma once
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,8 +21,10 @@ class Lock {
     if (word_.compare_exchange_strong(seen, 1, std::memory_order_acquire)) return;
     // 2 = somebody waits. The holder runs a few dozen instructions; only a refusal's look for the
     // dead takes longer.
+    const int saved = errno;
     while (word_.exchange(2, std::memory_order_acquire) != 0)
       syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, 2, nullptr, nullptr, 0);
+    errno = saved;
   }
   void release() {
     if (word_.exchange(0, std::memory_order_release) == 2)

@@ -11,6 +11,7 @@
 #include "meter/budget.h"
 #include "meter/pool.h"
 #include "meter/real.h"
+#include "meter/relaxed.h"
 #include "meter/share.h"
 
 namespace mete::meter {
@@ -19,33 +20,6 @@ namespace {
 constexpr uint64_t kHuge = 1ull << 46;  // beyond any card: refused before arithmetic can overflow
 
 uint64_t slab_key(CUdeviceptr pointer) { return (pointer & ~(abi::kGranuleBytes - 1)) | 1; }
-
-// ---- own pages: everything above 1 MiB
-// ------------------------------------------------------------------------
-
-template <class Call>
-CUresult allocate_large(const Place& place, uint64_t bytes, CUdeviceptr* out, Call call) {
-  const uint64_t units = abi::units_for(abi::round_to_granule(bytes));
-  if (!take(place.card, units)) return CUDA_ERROR_OUT_OF_MEMORY;
-  uint64_t real_bytes = bytes;
-  CUresult result = call(&real_bytes);
-  for (int tries = 0; result == CUDA_ERROR_OUT_OF_MEMORY && worth_another_try(&tries);)
-    result = call(&real_bytes);
-  if (result != CUDA_SUCCESS) {
-    settle(place.card, units, 0);
-    return result;
-  }
-  const uint64_t used = abi::units_for(abi::round_to_granule(real_bytes));
-  {
-    Locked locked(process.lock);
-    process.blocks.put(*out, Block{used, place.card, Block::kOwn, place.context_id}.pack());
-  }
-  settle(place.card, units, used);
-  return result;
-}
-
-// ---- slabs
-// ----------------------------------------------------------------------------------------------------
 
 // Under the lock: one more block in the slab of `pointer`. True if that slab is new.
 bool enter_slab(CUdeviceptr pointer) {
@@ -65,6 +39,47 @@ bool leave_slab(CUdeviceptr pointer) {
   process.blocks.remove(slab_key(pointer), &gone);
   return true;
 }
+
+void give_back_block(CUdeviceptr pointer, const Block& block, bool slab_empty);
+
+// Remembers a block that the driver just gave out. An address that we still hold as freed in stream
+// order was let go of by the driver: its units come back now.
+void remember_block(CUdeviceptr pointer, const Block& block) {
+  TableValue old;
+  bool was_freed = false;
+  bool slab_empty = false;
+  {
+    Locked locked(process.lock);
+    was_freed = process.freed.size() > 0 && process.freed.remove(pointer, &old);
+    if (was_freed && Block::unpack(old).kind == Block::kSmall) slab_empty = leave_slab(pointer);
+    process.blocks.put(pointer, block.pack());
+  }
+  if (was_freed) give_back_block(pointer, Block::unpack(old), slab_empty);
+}
+
+// ---- own pages: everything above 1 MiB
+// ------------------------------------------------------------------------
+
+template <class Call>
+CUresult allocate_large(const Place& place, uint64_t bytes, CUdeviceptr* out, Call call) {
+  const uint64_t units = abi::units_for(abi::round_to_granule(bytes));
+  if (!take(place.card, units)) return CUDA_ERROR_OUT_OF_MEMORY;
+  uint64_t real_bytes = bytes;
+  CUresult result = call(&real_bytes);
+  for (int tries = 0; result == CUDA_ERROR_OUT_OF_MEMORY && worth_another_try(&tries);)
+    result = call(&real_bytes);
+  if (result != CUDA_SUCCESS) {
+    settle(place.card, units, 0);
+    return result;
+  }
+  const uint64_t used = abi::units_for(abi::round_to_granule(real_bytes));
+  remember_block(*out, Block{used, place.card, Block::kOwn, place.context_id});
+  settle(place.card, units, used);
+  return result;
+}
+
+// ---- slabs
+// ----------------------------------------------------------------------------------------------------
 
 template <class Call>
 CUresult allocate_small(const Place& place, CUdeviceptr* out, Call call) {
@@ -90,6 +105,9 @@ CUresult allocate_small(const Place& place, CUdeviceptr* out, Call call) {
     if (result == CUDA_SUCCESS) {
       process.blocks.put(*out, Block{0, place.card, Block::kSmall, place.context_id}.pack());
       new_slab = enter_slab(*out);
+      // The same cell, freed in stream order before: the driver has let go of it.
+      TableValue freed;
+      if (process.freed.size() > 0 && process.freed.remove(*out, &freed)) (void)leave_slab(*out);
       if (new_slab && on_spare) {
         --state.spare_slabs;
         spare_used = true;
@@ -147,10 +165,8 @@ CUresult allocate_managed(CUdeviceptr* out, size_t bytes, unsigned int flags) {
   while (taken < cards && take(taken, units)) ++taken;
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   if (taken == cards) result = real.cuMemAllocManaged(out, bytes, flags);
-  if (result == CUDA_SUCCESS) {
-    Locked locked(process.lock);
-    process.blocks.put(*out, Block{units, place.card, Block::kManaged, place.context_id}.pack());
-  }
+  if (result == CUDA_SUCCESS)
+    remember_block(*out, Block{units, place.card, Block::kManaged, place.context_id});
   for (int c = 0; c < taken; ++c) {
     settle(c, units, result == CUDA_SUCCESS ? units : 0);
     if (result == CUDA_SUCCESS) note_unseen(c, static_cast<int64_t>(units));
@@ -238,6 +254,44 @@ int take_blocks_of(Table& table, uint32_t context_id, TakenBlock* out) {
   TableValue ignored;
   for (int i = 0; i < count; ++i) table.remove(out[i].key, &ignored);
   return count;
+}
+
+bool note_stream_free(CUdeviceptr pointer) {
+  Locked locked(process.lock);
+  TableValue value;
+  if (process.blocks.size() == 0 || !process.blocks.remove(pointer, &value)) return false;
+  process.freed.put(pointer, value);
+  return true;
+}
+
+bool settle_stream_frees() {
+  if (process.freed.size() == 0) return false;
+  const Relaxed relaxed;
+  bool any = false;
+  constexpr int kBatch = 64;
+  uint64_t pointers[kBatch];
+  int count = 0;
+  {
+    Locked locked(process.lock);
+    process.freed.each([&](uint64_t key, TableValue&) {
+      if (count < kBatch) pointers[count++] = key;
+    });
+  }
+  for (int i = 0; i < count; ++i) {
+    CUdeviceptr base = 0;
+    size_t bytes = 0;
+    if (real.cuMemGetAddressRange_v2(&base, &bytes, pointers[i]) == CUDA_SUCCESS) continue;
+    TableValue value;
+    bool slab_empty = false;
+    {
+      Locked locked(process.lock);
+      if (!process.freed.remove(pointers[i], &value)) continue;
+      if (Block::unpack(value).kind == Block::kSmall) slab_empty = leave_slab(pointers[i]);
+    }
+    give_back_block(pointers[i], Block::unpack(value), slab_empty);
+    any = true;
+  }
+  return any;
 }
 
 uint64_t units_behind(CUdeviceptr pointer) {

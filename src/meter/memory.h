@@ -32,6 +32,12 @@ struct Block {
 void forget_blocks_of(uint32_t context_id);
 void forget_arrays_of(uint32_t context_id);
 
+// A block of cuMemAlloc was freed in stream order: it is given back once the driver does not know
+// its address any more. False: not one of ours.
+bool note_stream_free(CUdeviceptr pointer);
+// Looks whether the driver has let go of such blocks. True if anything came back.
+bool settle_stream_frees();
+
 // Takes up to kTakeBatch entries of a context out of a table (the visitor of a table may not change
 // it: two steps, in batches on the stack). Under the lock. Less than a batch: those were the last.
 inline constexpr int kTakeBatch = 64;

@@ -9,6 +9,7 @@
 #include "meter/pool.h"
 
 #include "meter/budget.h"
+#include "meter/memory.h"
 #include "meter/place.h"
 #include "meter/real.h"
 #include "meter/relaxed.h"
@@ -34,10 +35,17 @@ struct Pool {
 
 uint64_t key_of(CUmemoryPool pool) { return reinterpret_cast<uint64_t>(pool); }
 
-uint64_t attribute(CUmemoryPool pool, CUmemPool_attribute which) {
+bool ask(CUmemoryPool pool, CUmemPool_attribute which, uint64_t* bytes) {
   const Relaxed relaxed;
   cuuint64_t value = 0;
-  return real.cuMemPoolGetAttribute(pool, which, &value) == CUDA_SUCCESS ? value : 0;
+  if (real.cuMemPoolGetAttribute(pool, which, &value) != CUDA_SUCCESS) return false;
+  *bytes = value;
+  return true;
+}
+
+uint64_t attribute(CUmemoryPool pool, CUmemPool_attribute which) {
+  uint64_t bytes = 0;
+  return ask(pool, which, &bytes) ? bytes : 0;
 }
 
 bool known_pool(CUmemoryPool pool, Pool* out) {
@@ -63,15 +71,19 @@ uint64_t settle_pool(CUmemoryPool pool, int card, uint64_t reserved) {
       settle(card, reserved, 0);
       return 0;
     }
-    const uint64_t held = abi::units_for(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
-    if (held != before.units) {
+    uint64_t bytes = 0;
+    if (!ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes))
+      bytes = before.units * abi::kUnitBytes;
+    const uint64_t held = abi::units_for(bytes);
+    // A thread that looked with nothing reserved and saw no change has nothing to say. Any other
+    // look must be the latest one, also when the figure is the same: it may have fallen and risen
+    // again in between.
+    if (held != before.units || reserved > 0) {
       Locked locked(process.lock);
       TableValue* value = process.pools.find(key_of(pool));
       if (value == nullptr || Pool::unpack(*value).epoch != before.epoch) continue;
       *value = Pool{held, before.card, before.epoch + 1, Pool::unpack(*value).ended}.pack();
     }
-    // An unchanged figure needs no look at the epoch: whoever changed it meanwhile has settled the
-    // change.
     settle(card, reserved, held > before.units ? held - before.units : 0);
     if (before.units > held) release(card, before.units - held);
     return held > before.units ? held - before.units : 0;
@@ -150,8 +162,9 @@ CUresult allocate_async(CUmemoryPool pool, int card, size_t bytes, CUdeviceptr* 
   Inside inside(card);
   if (!take_if_free(card, step)) {
     // No room to grow. A captured allocation takes nothing before its launch; the pool may have
-    // room inside.
-    if (is_capturing(stream, per_thread) || inside.enter(pool, bytes))
+    // room inside: that may be in pieces, so it is counted on for no more than one step, which the
+    // reserve covers.
+    if (is_capturing(stream, per_thread) || (step == step_units(1) && inside.enter(pool, bytes)))
       reserved = 0;
     else if (!take(card, step))
       return CUDA_ERROR_OUT_OF_MEMORY;
@@ -229,12 +242,14 @@ CUresult allocate_from(CUmemoryPool pool, CUdeviceptr* out, size_t bytes, CUstre
 
 CUresult after_free(CUresult result, CUdeviceptr pointer) {
   if (result == CUDA_SUCCESS) drop_import(pointer);
+  if (result == CUDA_SUCCESS && note_stream_free(pointer)) return result;
   if (result == CUDA_SUCCESS && process.pools_dirty.load(std::memory_order_relaxed) == 0)
     process.pools_dirty.store(1, std::memory_order_relaxed);
   return result;
 }
 
 CUresult after_sync(CUresult result) {
+  settle_stream_frees();
   settle_pools_soon();
   return result;
 }
@@ -374,6 +389,7 @@ void note_graph_trim(int card) {
 
 bool trim_own(int card) {
   const Relaxed relaxed;
+  settle_stream_frees();
   const uint64_t before = abi::charged_units(*process.grant, static_cast<uint32_t>(my_slot()),
                                              static_cast<uint32_t>(card));
   constexpr int kBatch = 64;

@@ -19,6 +19,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "abi/process.h"
 #include "meter/lock.h"
 #include "meter/state.h"
 
@@ -192,13 +193,13 @@ constexpr int32_t kCacheFlags = 0x0a03;
 #endif
 
 bool find_in_cache(const char* name, char* out, size_t size) {
-  const int fd = open("/etc/ld.so.cache", O_RDONLY | O_CLOEXEC);
+  const int fd = abi::open_quietly("/etc/ld.so.cache", O_RDONLY);
   if (fd < 0) return false;
   struct statx info {};
   void* memory = MAP_FAILED;
   if (statx(fd, "", AT_EMPTY_PATH, STATX_SIZE, &info) == 0 && info.stx_size > sizeof(CacheHeader))
     memory = mmap(nullptr, info.stx_size, PROT_READ, MAP_PRIVATE, fd, 0);
-  close(fd);
+  abi::close_quietly(fd);
   if (memory == MAP_FAILED) return false;
   const size_t bytes = info.stx_size;
   const auto* base = static_cast<const char*>(memory);

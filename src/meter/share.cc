@@ -40,8 +40,12 @@ void note_export(uint64_t name, int card, uint64_t units, uint64_t key) {
   if (my_slot() < 0 || units == 0) return;
   {
     Locked locked(process.lock);
-    if (process.exports.find(name) != nullptr) return;
+    if (const TableValue* known = process.exports.find(name)) {
+      // The same handle asked for again; another one is for memory that came to the same address.
+      if (entry_of(index_of(*known)).key.load() == key) return;
+    }
   }
+  (void)keep_if_exported(name, card, 0);
   const int index = abi::add_export(*process.grant, static_cast<uint32_t>(my_slot()), process.owner,
                                     static_cast<uint32_t>(card), units, key);
   if (index < 0) return;
@@ -51,32 +55,27 @@ void note_export(uint64_t name, int card, uint64_t units, uint64_t key) {
 
 uint64_t keep_if_exported(uint64_t name, int card, uint64_t units) {
   (void)card;
+  if (process.exports.size() == 0) return units;
   TableValue value;
   {
     Locked locked(process.lock);
-    if (process.exports.size() == 0 || !process.exports.remove(name, &value)) return units;
+    if (!process.exports.remove(name, &value)) return units;
   }
   abi::Export& entry = entry_of(index_of(value));
-  if (!still_mine(index_of(value))) return units;
-  if (abi::opened_by_living(*process.grant, entry, process.owner)) {
-    abi::ExportWord state = abi::ExportWord::unpack(entry.state.load());
-    state.kind = abi::ExportWord::kFreedByOwner;
-    entry.state.store(state.pack());
-    return units > units_in(value) ? units - units_in(value) : 0;
-  }
-  abi::free_export(*process.grant, static_cast<uint32_t>(index_of(value)));
-  return units;
+  if (!still_mine(index_of(value)) || abi::end_export(*process.grant, entry, process.owner))
+    return units;
+  return units > units_in(value) ? units - units_in(value) : 0;
 }
 
 bool collect_exports() {
   bool any = false;
-  for (uint32_t i = 0; i < abi::kMaxExports; ++i) {
-    abi::Export& entry = process.grant->exports[i];
+  for (abi::Export& entry : process.grant->exports) {
     const abi::ExportWord state = abi::ExportWord::unpack(entry.state.load());
-    if (state.kind != abi::ExportWord::kFreedByOwner || entry.owner.load() != process.owner)
+    if (state.kind != abi::ExportWord::kFreedByOwner || entry.owner.load() != process.owner ||
+        state.slot != static_cast<uint32_t>(my_slot()))
       continue;
-    if (abi::opened_by_living(*process.grant, entry, process.owner)) continue;
-    abi::free_export(*process.grant, i);
+    // Of several threads that find it unused, one gives it back.
+    if (!abi::end_export(*process.grant, entry, process.owner)) continue;
     release(static_cast<int>(state.card), state.units);
     any = true;
   }
@@ -170,7 +169,7 @@ CUresult hook_cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle handle, uns
 
 CUresult hook_cuIpcCloseMemHandle(CUdeviceptr pointer) {
   const CUresult result = real.cuIpcCloseMemHandle(pointer);
-  if (result == CUDA_SUCCESS && process.attached.load() == 1) drop_import(pointer);
+  if (result == CUDA_SUCCESS) drop_import(pointer);
   return result;
 }
 

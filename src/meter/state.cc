@@ -28,8 +28,7 @@ void complain(const char* what, const char* path) {
   for (const char* part : {"mete: CUDA is refused in this process: ", what,
                            path != nullptr ? " " : "", path != nullptr ? path : "", "\n"})
     for (; *part != 0 && n < sizeof(line); ++part) line[n++] = *part;
-  ssize_t ignored = write(2, line, n);
-  (void)ignored;
+  syscall(SYS_write, 2, line, n);
 }
 
 const char* describe(abi::GrantCheck check) {
@@ -49,7 +48,7 @@ const char* describe(abi::GrantCheck check) {
 }
 
 abi::Grant* map_grant(const char* path) {
-  const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  const int fd = abi::open_quietly(path, O_RDWR | O_NOFOLLOW);
   if (fd < 0) {
     complain("cannot open its grant file:", path);
     return nullptr;
@@ -60,7 +59,7 @@ abi::Grant* map_grant(const char* path) {
       statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_SIZE, &info) == 0 && S_ISREG(info.stx_mode);
   if (regular && info.stx_size > 0)
     memory = mmap(nullptr, info.stx_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  close(fd);
+  abi::close_quietly(fd);
   if (memory == MAP_FAILED) {
     complain(regular && info.stx_size == 0 ? "this grant file is truncated:"
                                            : "cannot map its grant file:",

@@ -28,6 +28,7 @@ struct Context {
   CUcontext handle;
   CUcontext green;  // the green context that this handle is a view of, or nullptr
   uint32_t id;      // never used twice, unlike handles
+  bool ending;      // the driver is destroying it
   int card;
   uint64_t units;    // its cost, reserve included when it was the first on the card
   size_t stack_max;  // bytes per thread that have been paid for
@@ -72,6 +73,7 @@ struct alignas(4096) Process {
   uint32_t last_context_id;
 
   Table blocks;    // device pointer → {units | card | kind, context id}; slab keys have bit 0 set
+  Table freed;     // blocks freed in stream order: the driver lets go of them later
   Table handles;   // VMM handle → {units | card, references | mappings}
   Table mappings;  // address → {handle, bytes}
   Table pools;     // pool → {charged units, card | epoch}

@@ -18,16 +18,22 @@ struct Handle {
   uint64_t units;  // charged by us; 0 for an import
   int card;
   bool imported;
+  bool opened;  // an import whose size is known and which is charged, or found to be this job's
   bool sticky;  // bound to an array or a multicast object: never given back before the process ends
   uint32_t references;
   uint32_t mappings;
   static Handle unpack(TableValue v) {
-    return {v.a >> 16,          static_cast<int>(v.a & 0xff),     (v.a & 0x100) != 0,
-            (v.a & 0x200) != 0, static_cast<uint32_t>(v.b >> 32), static_cast<uint32_t>(v.b)};
+    return {v.a >> 16,
+            static_cast<int>(v.a & 0xff),
+            (v.a & 0x100) != 0,
+            (v.a & 0x400) != 0,
+            (v.a & 0x200) != 0,
+            static_cast<uint32_t>(v.b >> 32),
+            static_cast<uint32_t>(v.b)};
   }
   TableValue pack() const {
-    return {units << 16 | (imported ? 0x100u : 0u) | (sticky ? 0x200u : 0u) |
-                static_cast<uint64_t>(card),
+    return {units << 16 | (imported ? 0x100u : 0u) | (opened ? 0x400u : 0u) |
+                (sticky ? 0x200u : 0u) | static_cast<uint64_t>(card),
             static_cast<uint64_t>(references) << 32 | mappings};
   }
 };
@@ -48,22 +54,24 @@ struct ArrayMapInfo {
 };
 static_assert(sizeof(ArrayMapInfo) == 96 && offsetof(ArrayMapInfo, handle) == 64);
 
-// One reference or mapping less. When it was the last, gives the memory back.
-void let_go(CUmemGenericAllocationHandle handle, bool reference) {
-  Handle gone{};
-  {
-    Locked locked(process.lock);
-    TableValue* value = process.handles.find(handle);
-    if (value == nullptr) return;
-    Handle known = Handle::unpack(*value);
-    if (reference && known.references > 0) --known.references;
-    if (!reference && known.mappings > 0) --known.mappings;
-    *value = known.pack();
-    if (known.references > 0 || known.mappings > 0 || known.sticky) return;
-    TableValue removed;
-    process.handles.remove(handle, &removed);
-    gone = known;
-  }
+// One reference or mapping less. True if that was the last: the entry has left the table then, and
+// `gone` is what it said.
+bool count_down(CUmemGenericAllocationHandle handle, bool reference, Handle* gone) {
+  Locked locked(process.lock);
+  TableValue* value = process.handles.find(handle);
+  if (value == nullptr) return false;
+  Handle known = Handle::unpack(*value);
+  if (reference && known.references > 0) --known.references;
+  if (!reference && known.mappings > 0) --known.mappings;
+  *value = known.pack();
+  if (known.references > 0 || known.mappings > 0 || known.sticky) return false;
+  TableValue removed;
+  process.handles.remove(handle, &removed);
+  *gone = known;
+  return true;
+}
+
+void give_back_handle(CUmemGenericAllocationHandle handle, const Handle& gone) {
   if (gone.imported)
     drop_import(handle);
   else
@@ -107,7 +115,8 @@ CUresult map(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAlloc
              unsigned long long flags) {
   Handle known{};
   const bool ours = process.attached.load() == 1 && find_handle(handle, &known);
-  if (ours && known.imported && known.mappings == 0) {
+  const bool opens = ours && known.imported && !known.opened;
+  if (opens) {
     const uint64_t units = abi::units_for(abi::round_to_granule(bytes));
     if (!note_import(handle, known.card, units, descriptor_key(known.card, units)))
       return CUDA_ERROR_OUT_OF_MEMORY;
@@ -115,12 +124,13 @@ CUresult map(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAlloc
   const CUresult result = real.cuMemMap(address, bytes, offset, handle, flags);
   if (!ours) return result;
   if (result != CUDA_SUCCESS) {
-    if (known.imported && known.mappings == 0) drop_import(handle);
+    if (opens) drop_import(handle);
     return result;
   }
   Locked locked(process.lock);
   if (TableValue* value = process.handles.find(handle)) {
     Handle now = Handle::unpack(*value);
+    now.opened = now.opened || opens;
     ++now.mappings;
     *value = now.pack();
   }
@@ -145,7 +155,8 @@ CUresult unmap(CUdeviceptr address, size_t bytes) {
       at += abi::kGranuleBytes;
       continue;
     }
-    let_go(value.a, false);
+    Handle gone{};
+    if (count_down(value.a, false, &gone)) give_back_handle(value.a, gone);
     at += value.b > 0 ? value.b : abi::kGranuleBytes;
   }
   return result;
@@ -180,15 +191,29 @@ CUresult hook_cuMemCreate(CUmemGenericAllocationHandle* out, size_t bytes,
     result = real.cuMemCreate(out, bytes, prop, flags);
   if (result == CUDA_SUCCESS) {
     Locked locked(process.lock);
-    process.handles.put(*out, Handle{units, card, false, false, 1, 0}.pack());
+    process.handles.put(*out, Handle{units, card, false, false, false, 1, 0}.pack());
   }
   settle(card, units, result == CUDA_SUCCESS ? units : 0);
   return result;
 }
 
+// The entry leaves our table before the driver is asked: the handle's value may be another's next.
 CUresult hook_cuMemRelease(CUmemGenericAllocationHandle handle) {
+  if (process.attached.load() != 1) return real.cuMemRelease(handle);
+  Handle before{};
+  Handle gone{};
+  const bool known = find_handle(handle, &before);
+  const bool last = known && count_down(handle, true, &gone);
   const CUresult result = real.cuMemRelease(handle);
-  if (result == CUDA_SUCCESS && process.attached.load() == 1) let_go(handle, true);
+  if (result == CUDA_SUCCESS) {
+    if (last) give_back_handle(handle, gone);
+  } else if (last) {
+    Locked locked(process.lock);
+    gone.references = 1;
+    process.handles.put(handle, gone.pack());
+  } else if (known) {
+    add_reference(handle);
+  }
   return result;
 }
 
@@ -249,7 +274,7 @@ CUresult hook_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, 
     ++known.references;
     *value = known.pack();
   } else {
-    process.handles.put(*out, Handle{0, card, true, false, 1, 0}.pack());
+    process.handles.put(*out, Handle{0, card, true, false, false, 1, 0}.pack());
   }
   return result;
 }

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "node/proc.h"
+
 namespace mete::node {
 
 namespace {
@@ -56,8 +58,51 @@ std::uint64_t Reconciler::excess_of(std::uint32_t slot, std::uint32_t card,
   return std::min(now, std::exchange(seen.excess, now));
 }
 
+Reconciler::Inside Reconciler::look_inside(const std::set<pid_t>& job) {
+  Inside inside;
+  for (const pid_t pid : job) {
+    const Result<std::uint64_t> name_space = read_pid_namespace(pid);
+    if (!name_space || *name_space == self_.name_space) continue;
+    const Result<ProcessStatus> status = read_status(pid);
+    if (!status || status->namespace_pids.empty()) continue;
+    seen_namespaces_.insert(*name_space);
+    inside[{*name_space, static_cast<std::uint32_t>(status->namespace_pids.back())}] = pid;
+  }
+  return inside;
+}
+
+std::optional<pid_t> Reconciler::pid_here(std::uint64_t owner, const Inside& inside) const {
+  const abi::OwnerWord word = abi::OwnerWord::unpack(owner);
+  if (word.name_space == abi::OwnerWord::unpack(owner_).name_space)
+    return static_cast<pid_t>(word.pid);
+  if (word.name_space >= abi::kMaxNamespaces) return std::nullopt;
+  const auto found = inside.find({grant_.header.namespaces[word.name_space].load(), word.pid});
+  return found == inside.end() ? std::nullopt : std::optional(found->second);
+}
+
+void Reconciler::reap_inside(const Inside& inside) {
+  std::set<std::uint64_t> missed;
+  for (std::uint32_t s = 0; slot_ >= 0 && s < abi::slot_count(grant_); ++s) {
+    const std::uint64_t owner = grant_.slots[s].owner.load();
+    const abi::OwnerWord word = abi::OwnerWord::unpack(owner);
+    if (owner == 0 || word.name_space >= abi::kMaxNamespaces ||
+        word.name_space == abi::OwnerWord::unpack(owner_).name_space)
+      continue;
+    const std::uint64_t name_space = grant_.header.namespaces[word.name_space].load();
+    if (!seen_namespaces_.contains(name_space) || inside.contains({name_space, word.pid})) continue;
+    // Not found twice in a row: it was not just about to be listed.
+    if (missed_.contains(owner))
+      abi::reap_slot({grant_, static_cast<std::uint32_t>(slot_)}, s, owner, owner_);
+    else
+      missed.insert(owner);
+  }
+  missed_ = std::move(missed);
+}
+
 std::vector<Escape> Reconciler::apply(const Sample& sample, const std::set<pid_t>& job) {
   std::vector<Escape> escapes;
+  const Inside inside = look_inside(job);
+  reap_inside(inside);
   for (std::uint32_t c = 0; c < grant_.header.card_count; ++c) {
     abi::GrantCard& granted = grant_.header.cards[c];
     const std::optional<std::size_t> at = find_card(sample, granted);
@@ -71,12 +116,11 @@ std::vector<Escape> Reconciler::apply(const Sample& sample, const std::set<pid_t
     for (std::uint32_t s = 0; s < abi::slot_count(grant_); ++s) {
       abi::Slot& slot = grant_.slots[s];
       const std::uint64_t owner = slot.owner.load();
-      const abi::OwnerWord word = abi::OwnerWord::unpack(owner);
-      if (owner == 0 || word.name_space != abi::OwnerWord::unpack(owner_).name_space) continue;
-      const auto pid = static_cast<pid_t>(word.pid);
-      metered.insert(pid);
+      const std::optional<pid_t> pid = owner == 0 ? std::nullopt : pid_here(owner, inside);
+      if (!pid) continue;
+      metered.insert(*pid);
       if (owner != seen_[s][c].owner) continue;  // came while NVML was asked: next time
-      const ProcessSample* process = sample.find(pid);
+      const ProcessSample* process = sample.find(*pid);
       const std::uint64_t held =
           process != nullptr && process->used[*at] ? process->used[*at]->count() : 0;
       slot.cards[c].nvml_bytes.store(held);

@@ -8,7 +8,10 @@
 
 #include <sys/types.h>
 
+#include <map>
+#include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "abi/grant.h"
@@ -43,6 +46,15 @@ class Reconciler {
     std::uint64_t charge = 0;  // units, before the reading
     std::uint64_t excess = 0;  // units, by the reading before this one
   };
+  // The living processes of the job in other pid namespaces than ours, by (namespace, pid there) →
+  // pid here.
+  using Inside = std::map<std::pair<std::uint64_t, std::uint32_t>, pid_t>;
+  Inside look_inside(const std::set<pid_t>& job);
+  // The pid here of a slot's process; nullopt: it is in a namespace that we cannot see into.
+  std::optional<pid_t> pid_here(std::uint64_t owner, const Inside& inside) const;
+  // Processes of a namespace that we have seen into die unseen by those inside another one: we reap
+  // them.
+  void reap_inside(const Inside& inside);
   std::uint64_t excess_of(std::uint32_t slot, std::uint32_t card, std::uint64_t held_bytes);
 
   abi::Grant& grant_;
@@ -50,7 +62,9 @@ class Reconciler {
   std::uint64_t owner_ = 0;
   int slot_ = -1;
   std::vector<std::vector<Seen>> seen_;  // [slot][card]
-  std::set<pid_t> escaped_;              // told of already
+  std::set<std::uint64_t> seen_namespaces_;
+  std::set<std::uint64_t> missed_;  // owner words not found inside at the last look
+  std::set<pid_t> escaped_;         // told of already
 };
 
 }  // namespace mete::node
