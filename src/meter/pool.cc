@@ -475,16 +475,6 @@ CUresult hook_cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
   return result;
 }
 
-CUresult hook_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void* value) {
-  const CUresult result = real.cuMemPoolSetAttribute(pool, which, value);
-  if (result == CUDA_SUCCESS) {
-    settle_pools();
-    // A lower threshold shows at the next synchronisation.
-    process.pools_dirty.store(1, std::memory_order_relaxed);
-  }
-  return result;
-}
-
 CUresult hook_cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
   const CUresult result = real.cuDeviceSetMemPool(device, pool);
   forget_current_pools();

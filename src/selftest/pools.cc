@@ -194,16 +194,6 @@ class Pools {
     }
     (void)CU(cuMemPoolDestroy)(pool);
     {
-      // The memory goes at the next synchronise after the threshold was lowered; whoever sets an
-      // attribute is told the truth.
-      Check check(kBack, "cuMemPoolSetAttribute");
-      if (keeping_pool(check, &pool, kBytes) && check.did(keep(pool, 0))) {
-        (void)CU(cuStreamSynchronize)(stream_);
-        if (check.did(keep(pool, 0))) agree(check, false, pool);
-      }
-    }
-    (void)CU(cuMemPoolDestroy)(pool);
-    {
       Check check(kBack, "cuMemPoolDestroy");
       if (keeping_pool(check, &pool, kBytes) && check.did(CU(cuMemPoolDestroy)(pool)))
         agree(check, false);

@@ -55,9 +55,9 @@ class Books:
         return SLOTS_AT + slot * 832
 
     def owner(self, slot):
-        """(pid, namespace, start time), or None for a free slot."""
+        """(pid, namespace, start time, image), or None for a free slot."""
         raw = self.word(self.slot_at(slot))
-        return (raw >> 42, raw >> 38 & 15, raw & (1 << 38) - 1) if raw else None
+        return (raw >> 42, raw >> 38 & 15, raw >> 12 & (1 << 26) - 1, raw & 0xfff) if raw else None
 
     def slot_of(self, pid):
         found = [s for s in range(self.word(128)) if (self.owner(s) or (0,))[0] == pid]
@@ -89,7 +89,7 @@ class Books:
         """All charges of an account. Its last change may stand half done (its maker died): completed here as anybody would."""
         charges = {}
         for slot in range(SLOTS):
-            if self.word(self.slot_at(slot) + 16) == part:
+            if self.word(self.slot_at(slot) + 8) == part:
                 raw = self.word(self.charge_word(slot, card))
                 charges[slot] = (raw >> 38, raw & 0xfffffff)
         total = self.word(self.account(card, part, 1))
