@@ -70,6 +70,7 @@ int main(int argc, char** argv) {
   add_memory_commands();
   add_share_commands();
   add_process_commands();
+  add_race_commands();
   // Commands may also come as arguments, separated by commas: for programs started by others.
   if (argc > 1) {
     std::string all;

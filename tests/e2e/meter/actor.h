@@ -61,5 +61,6 @@ void add_card_commands();
 void add_memory_commands();
 void add_share_commands();
 void add_process_commands();
+void add_race_commands();
 
 }  // namespace actor

@@ -266,6 +266,23 @@ void add_memory_commands() {
     if (r == CUDA_SUCCESS) forget(id);
     return answer(r);
   };
+  c["drop-async"] = [](const Words& w) {  // cuMemFreeAsync, whatever it is
+    const int id = static_cast<int>(number(w[1]));
+    const CUresult r = CU(cuMemFreeAsync)(piece(id).value, stream_here());
+    if (r == CUDA_SUCCESS) forget(id);
+    return answer(r);
+  };
+  c["pool-reserved"] = [](const Words&) {  // what the default pool holds, and held at most
+    CUmemoryPool pool = nullptr;
+    cuuint64_t now = 0;
+    cuuint64_t high = 0;
+    CUresult r = CU(cuDeviceGetDefaultMemPool)(&pool, current_device());
+    if (r == CUDA_SUCCESS)
+      r = CU(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &now);
+    if (r == CUDA_SUCCESS)
+      r = CU(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &high);
+    return answer(r, now, high);
+  };
   c["set-pool"] = [](const Words& w) {
     const auto device = static_cast<CUdevice>(number_or(w, 1, 0));
     return answer(CU(cuDeviceSetMemPool)(device, own_pools[device]));

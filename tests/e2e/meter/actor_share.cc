@@ -86,24 +86,52 @@ std::string export_to(const Words& w) {  // export ID PATH
   return answer(sent ? 0 : 998);
 }
 
-// import PATH BYTES: takes the next descriptor, imports it and maps it.
-std::string import_from(const Words& w) {
+// Takes the next descriptor and imports it.
+CUresult import_next(const std::string& path, CUmemGenericAllocationHandle* handle) {
   Carrier carrier;
   int fd = -1;
-  if (recvmsg(sockets.at(w[1]), &carrier.message, MSG_CMSG_CLOEXEC) != 1) return "998";
+  if (recvmsg(sockets.at(path), &carrier.message, MSG_CMSG_CLOEXEC) != 1) return CUDA_ERROR_UNKNOWN;
   std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&carrier.message)), sizeof fd);
-  const uint64_t bytes = number(w[2]);
-  CUmemGenericAllocationHandle handle{};
-  CUresult r = CU(cuMemImportFromShareableHandle)(
-      &handle, reinterpret_cast<void*>(static_cast<intptr_t>(fd)),
-      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  const CUresult r =
+      CU(cuMemImportFromShareableHandle)(handle, reinterpret_cast<void*>(static_cast<intptr_t>(fd)),
+                                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   close(fd);
+  return r;
+}
+
+// import PATH BYTES [AGAIN]: imports the next descriptor and maps it, after AGAIN times of mapping
+// and unmapping; the handle is let go, the mapping alone holds the memory.
+std::string import_from(const Words& w) {
+  CUmemGenericAllocationHandle handle{};
+  CUresult r = import_next(w[1], &handle);
   if (r != CUDA_SUCCESS) return answer(r);
+  const uint64_t bytes = number(w[2]);
   CUdeviceptr at = 0;
   r = CU(cuMemAddressReserve)(&at, bytes, 0, 0, 0);
+  for (uint64_t i = 0; i < number_or(w, 3, 0) && r == CUDA_SUCCESS; ++i) {
+    r = CU(cuMemMap)(at, bytes, 0, handle, 0);
+    if (r == CUDA_SUCCESS) r = CU(cuMemUnmap)(at, bytes);
+  }
   if (r == CUDA_SUCCESS) r = CU(cuMemMap)(at, bytes, 0, handle, 0);
   (void)CU(cuMemRelease)(handle);
   return r == CUDA_SUCCESS ? answer(r, keep({"mapped", at, bytes, nullptr, 0})) : answer(r);
+}
+
+// import-briefly PATH BYTES TIMES: maps and unmaps the next descriptor so often, and keeps nothing.
+std::string import_briefly(const Words& w) {
+  CUmemGenericAllocationHandle handle{};
+  CUresult r = import_next(w[1], &handle);
+  if (r != CUDA_SUCCESS) return answer(r);
+  const uint64_t bytes = number(w[2]);
+  CUdeviceptr at = 0;
+  r = CU(cuMemAddressReserve)(&at, bytes, 0, 0, 0);
+  for (uint64_t i = 0; i < number(w[3]) && r == CUDA_SUCCESS; ++i) {
+    r = CU(cuMemMap)(at, bytes, 0, handle, 0);
+    if (r == CUDA_SUCCESS) r = CU(cuMemUnmap)(at, bytes);
+  }
+  const CUresult released = CU(cuMemRelease)(handle);
+  (void)CU(cuMemAddressFree)(at, bytes);
+  return answer(r != CUDA_SUCCESS ? r : released);
 }
 
 }  // namespace
@@ -115,6 +143,7 @@ void add_share_commands() {
   c["listen"] = listen_at;
   c["export"] = export_to;
   c["import"] = import_from;
+  c["import-briefly"] = import_briefly;
 }
 
 }  // namespace actor

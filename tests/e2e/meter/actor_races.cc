@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Commands that set threads of this process against each other. Each answers with what it counted;
+// what is right is for the test to say.
+#include <pthread.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "actor.h"
+
+namespace actor {
+namespace {
+
+CUcontext current_context() {
+  CUcontext context = nullptr;
+  (void)CU(cuCtxGetCurrent)(&context);
+  return context;
+}
+
+uint64_t free_bytes() {
+  size_t free = 0;
+  size_t total = 0;
+  (void)CU(cuMemGetInfo_v2)(&free, &total);
+  return free;
+}
+
+// destroy-while-asked ROUNDS: makes a context and destroys it while another thread, in which it is
+// current, asks for the free memory in a loop. The first code that is not 0, and the rounds done.
+std::string destroy_while_asked(const Words& w) {
+  const CUcontext own = current_context();
+  const auto ask = CU(cuMemGetInfo_v2);
+  uint64_t round = 0;
+  CUresult code = CUDA_SUCCESS;
+  for (; round < number(w[1]) && code == CUDA_SUCCESS; ++round) {
+    CUcontext victim = nullptr;
+    code = CU(cuCtxCreate_v2)(&victim, 0, current_device());
+    if (code != CUDA_SUCCESS) break;
+    std::atomic<int> asked{0};
+    std::atomic<bool> stop{false};
+    std::thread asker([&] {
+      (void)CU(cuCtxSetCurrent)(victim);
+      while (!stop.load()) {
+        size_t free = 0;
+        size_t total = 0;
+        (void)ask(&free, &total);
+        ++asked;
+      }
+      (void)CU(cuCtxSetCurrent)(nullptr);
+    });
+    while (asked.load() < 3) std::this_thread::yield();
+    code = CU(cuCtxDestroy_v2)(victim);
+    const int then = asked.load();
+    while (asked.load() < then + 3) std::this_thread::yield();
+    stop = true;
+    asker.join();
+    (void)CU(cuCtxSetCurrent)(own);
+  }
+  return answer(code, round);
+}
+
+// pool-race MILLISECONDS BYTES: takes from the default pool and gives back while two threads trim
+// it. How often a block was held and less than it charged, how often the quiet pool held more than
+// was charged, and how many blocks there were.
+std::string pool_race(const Words& w) {
+  const CUcontext own = current_context();
+  const uint64_t bytes = number(w[2]);
+  const uint64_t before = free_bytes();
+  CUmemoryPool pool = nullptr;
+  CUstream stream = nullptr;
+  CUresult r = CU(cuDeviceGetDefaultMemPool)(&pool, current_device());
+  if (r == CUDA_SUCCESS) r = CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING);
+  uint64_t held_uncharged = 0;
+  uint64_t quiet_uncharged = 0;
+  uint64_t blocks = 0;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(number(w[1]));
+  while (r == CUDA_SUCCESS && std::chrono::steady_clock::now() < end) {
+    std::atomic<bool> stop{false};
+    const auto trim = [&] {
+      (void)CU(cuCtxSetCurrent)(own);
+      while (!stop.load()) (void)CU(cuMemPoolTrimTo)(pool, 0);
+    };
+    std::thread one(trim);
+    std::thread other(trim);
+    CUdeviceptr last = 0;
+    for (int i = 0; i < 100 && r == CUDA_SUCCESS; ++i) {
+      if (last != 0) r = CU(cuMemFreeAsync)(last, stream);
+      if (r == CUDA_SUCCESS) r = CU(cuStreamSynchronize)(stream);
+      if (r == CUDA_SUCCESS) r = CU(cuMemAllocAsync)(&last, bytes, stream);
+      if (r == CUDA_SUCCESS) r = CU(cuStreamSynchronize)(stream);
+      ++blocks;
+      if (free_bytes() + bytes > before) ++held_uncharged;
+    }
+    stop = true;
+    one.join();
+    other.join();
+    cuuint64_t reserved = 0;
+    if (r == CUDA_SUCCESS)
+      r = CU(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
+    if (free_bytes() + reserved > before) ++quiet_uncharged;
+    if (r == CUDA_SUCCESS) r = CU(cuMemFreeAsync)(last, stream);
+    if (r == CUDA_SUCCESS) r = CU(cuStreamSynchronize)(stream);
+    if (r == CUDA_SUCCESS) r = CU(cuMemPoolTrimTo)(pool, 0);
+  }
+  if (stream != nullptr) (void)CU(cuStreamDestroy_v2)(stream);
+  return answer(r, held_uncharged, quiet_uncharged, blocks);
+}
+
+struct Hopeless {
+  CUcontext context;
+  uint64_t bytes;
+  std::atomic<int> started{0};
+  std::atomic<int> granted{0};
+};
+
+void* ask_in_vain(void* argument) {
+  auto& job = *static_cast<Hopeless*>(argument);
+  const auto alloc = CU(cuMemAlloc_v2);
+  (void)CU(cuCtxSetCurrent)(job.context);
+  for (;;) {
+    CUdeviceptr pointer = 0;
+    ++job.started;
+    if (alloc(&pointer, job.bytes) == CUDA_SUCCESS) ++job.granted;
+    pthread_testcancel();
+  }
+}
+
+// cancel ROUNDS BYTES: cancels a thread that asks for more than there is, again and again. How many
+// of the requests were granted.
+std::string cancel_in_vain(const Words& w) {
+  Hopeless job{current_context(), number(w[2])};
+  for (uint64_t i = 0; i < number(w[1]); ++i) {
+    job.started = 0;
+    pthread_t thread{};
+    if (pthread_create(&thread, nullptr, ask_in_vain, &job) != 0) return "997";
+    while (job.started.load() < 3) std::this_thread::yield();
+    if (pthread_cancel(thread) != 0 || pthread_join(thread, nullptr) != 0) return "997";
+  }
+  return answer(0, job.granted.load());
+}
+
+}  // namespace
+
+void add_race_commands() {
+  auto& c = commands();
+  c["destroy-while-asked"] = destroy_while_asked;
+  c["pool-race"] = pool_race;
+  c["cancel"] = cancel_in_vain;
+}
+
+}  // namespace actor
