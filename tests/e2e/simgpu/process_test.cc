@@ -156,12 +156,13 @@ TEST_F(ProcessTest, OnlyPlainMemoryCanBeLent) {
 
 TEST_F(ProcessTest, ThirtyTwoProcessesFillACardTogether) {
   machine_ = "1xA100-40G";
-  Pipe go, filled, leave;
+  Pipe ready, go, filled, leave;
   std::vector<pid_t> pids;
   for (int i = 0; i < 32; ++i) {
     pids.push_back(start([&] {
-      go.wait();
       begin();
+      ready.signal();  // all have their context before anybody fills the card
+      go.wait();
       size_t mine = kContext;
       CUdeviceptr block = 0;
       while (cuMemAlloc_v2(&block, 16 * kMiB) == CUDA_SUCCESS) mine += 16 * kMiB;
@@ -169,6 +170,7 @@ TEST_F(ProcessTest, ThirtyTwoProcessesFillACardTogether) {
       leave.wait();
     }));
   }
+  for (int i = 0; i < 32; ++i) ready.wait();
   for (int i = 0; i < 32; ++i) go.signal();
   size_t sum = 0;
   for (int i = 0; i < 32; ++i) {
