@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the programs of this folder share: the driver's functions found in every way that programs
-// find them, NVML, and result rows. A row is one line, `ok|FAIL|info <tab> what <tab> value`, which
-// tests/gpu/run collects; each program can be used alone. They need no toolkit and run over simgpu
-// as well.
+// What the programs of this folder share: the driver's functions (ways.h: found in every way that
+// programs find them), NVML, and result rows. A row is one line, `ok|FAIL|info <tab> what <tab>
+// value`, which tests/gpu/run collects; each program can be used alone. They need no toolkit and
+// run over simgpu as well.
 #pragma once
 
 #include <dlfcn.h>
@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -53,41 +54,48 @@ inline bool check(bool good, const std::string& what, const std::string& value) 
   failures += good ? 0 : 1;
   return good;
 }
+// What the program is about, for the row of a program that cannot go on.
+inline std::string subject = "program";
 [[noreturn]] inline void die(const std::string& what) {
-  check(false, "program", what);
+  check(false, subject, what);
   exit(1);
 }
 
 // ---- the driver ----
-// Those that change shape between versions (cuGraphAddNode_v2, cuStreamBeginCapture_v2) are marked:
-// an old version asked by name would be another function.
+// By the exported names: cuMemAlloc_v2 is today's, cuMemAlloc that of CUDA 3.1.
 // (A list laid out by hand: clang-format 14 never settles on one.)
 // clang-format off
-#define GPU_FUNCTIONS(X, Y) \
+#define GPU_FUNCTIONS(X) \
   X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuDeviceGet) X(cuDeviceGetCount) \
   X(cuDeviceGetUuid) X(cuDeviceTotalMem_v2) X(cuDeviceGetAttribute) X(cuDevicePrimaryCtxRetain) \
   X(cuDevicePrimaryCtxRelease_v2) X(cuCtxSetCurrent) X(cuCtxSynchronize) X(cuCtxSetLimit) \
-  X(cuCtxDestroy_v2) X(cuMemGetInfo_v2) X(cuMemAlloc_v2) X(cuMemFree_v2) X(cuMemAllocPitch_v2) \
-  X(cuMemAllocManaged) X(cuMemsetD8_v2) X(cuMemcpyDtoH_v2) X(cuMemCreate) X(cuMemRelease) \
-  X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess) X(cuMemAddressReserve) X(cuMemAddressFree) \
-  X(cuMemRetainAllocationHandle) X(cuMemExportToShareableHandle) \
-  X(cuMemImportFromShareableHandle) X(cuMemAllocAsync) X(cuMemFreeAsync) \
-  X(cuMemAllocFromPoolAsync) X(cuMemPoolCreate) X(cuMemPoolDestroy) X(cuMemPoolTrimTo) \
+  X(cuCtxCreate) X(cuCtxCreate_v2) X(cuCtxDestroy) X(cuCtxDestroy_v2) X(cuMemGetInfo) \
+  X(cuMemGetInfo_v2) X(cuMemAlloc) X(cuMemAlloc_v2) X(cuMemFree) X(cuMemFree_v2) \
+  X(cuMemAllocPitch) X(cuMemAllocPitch_v2) X(cuMemAllocManaged) X(cuMemsetD8_v2) \
+  X(cuMemcpyDtoH_v2) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess) \
+  X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemRetainAllocationHandle) \
+  X(cuMemExportToShareableHandle) X(cuMemImportFromShareableHandle) X(cuMemAllocAsync) \
+  X(cuMemAllocAsync_ptsz) X(cuMemFreeAsync) X(cuMemFreeAsync_ptsz) X(cuMemAllocFromPoolAsync) \
+  X(cuMemAllocFromPoolAsync_ptsz) X(cuMemPoolCreate) X(cuMemPoolDestroy) X(cuMemPoolTrimTo) \
   X(cuMemPoolGetAttribute) X(cuMemPoolSetAttribute) X(cuDeviceGetDefaultMemPool) \
-  X(cuDeviceGetGraphMemAttribute) X(cuDeviceGraphMemTrim) X(cuArrayCreate_v2) \
-  X(cuArray3DCreate_v2) X(cuArrayDestroy) X(cuArrayGetMemoryRequirements) \
-  X(cuMipmappedArrayCreate) X(cuMipmappedArrayDestroy) X(cuMipmappedArrayGetMemoryRequirements) \
-  X(cuStreamCreate) X(cuStreamDestroy_v2) X(cuStreamSynchronize) X(cuStreamEndCapture) \
+  X(cuDeviceSetMemPool) X(cuDeviceGetGraphMemAttribute) X(cuDeviceGraphMemTrim) \
+  X(cuArrayCreate) X(cuArrayCreate_v2) X(cuArray3DCreate) X(cuArray3DCreate_v2) \
+  X(cuArrayDestroy) X(cuArrayGetMemoryRequirements) X(cuMipmappedArrayCreate) \
+  X(cuMipmappedArrayDestroy) X(cuMipmappedArrayGetMemoryRequirements) X(cuStreamCreate) \
+  X(cuStreamDestroy_v2) X(cuStreamSynchronize) X(cuStreamBeginCapture) \
+  X(cuStreamBeginCapture_v2) X(cuStreamBeginCaptureToGraph) X(cuStreamEndCapture) \
   X(cuGraphCreate) X(cuGraphDestroy) X(cuGraphAddMemAllocNode) X(cuGraphAddEmptyNode) \
-  X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphExecDestroy) X(cuIpcGetMemHandle) \
-  X(cuIpcOpenMemHandle_v2) X(cuIpcCloseMemHandle) X(cuModuleLoadData) X(cuModuleUnload) \
-  X(cuModuleGetFunction) X(cuLaunchKernel) Y(cuStreamBeginCapture_v2) Y(cuGraphAddNode_v2) \
-  Y(cuCtxCreate_v2) Y(cuMemAllocAsync_ptsz) Y(cuMemFreeAsync_ptsz)
+  X(cuGraphAddNode) X(cuGraphAddNode_v2) X(cuGraphInstantiate) X(cuGraphInstantiate_v2) \
+  X(cuGraphInstantiateWithFlags) X(cuGraphInstantiateWithParams) \
+  X(cuGraphInstantiateWithParams_ptsz) X(cuGraphUpload) X(cuGraphUpload_ptsz) X(cuGraphLaunch) \
+  X(cuGraphLaunch_ptsz) X(cuGraphExecDestroy) X(cuIpcGetMemHandle) X(cuIpcOpenMemHandle_v2) \
+  X(cuIpcCloseMemHandle) X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction) \
+  X(cuLaunchKernel)
 // clang-format on
 
 struct Cuda {
 #define X(name) decltype(&::name) name = nullptr;
-  GPU_FUNCTIONS(X, X)
+  GPU_FUNCTIONS(X)
 #undef X
 };
 inline Cuda cu;
@@ -107,83 +115,38 @@ inline void* open_driver(const char* name) {
   return library;
 }
 
-// How a program may find the driver's functions. `linked` is the program built against a stub
-// (GPU_LINKED).
-inline const std::vector<std::string>& ways() {
-  static const std::vector<std::string> all = {"dlopen",     "dlopen-short", "default", "gpa",
-                                               "gpa-legacy", "gpa-ptds",     "gpa-v1",  "gpa-old"};
-  return all;
+// How a program finds the driver's functions: from an exported name to an address (null: not
+// found). ways.h has many; what is not about them uses dlopen and dlsym.
+using Lookup = std::function<void*(const char* symbol)>;
+
+inline Lookup dlsym_in(void* library) {
+  return [library](const char* symbol) { return dlsym(library, symbol); };
 }
 
-inline std::string plain_name(const char* exported) {
-  std::string name = exported;
-  const size_t at = name.find("_v");
-  if (at != std::string::npos && at + 3 == name.size()) name.resize(at);
-  return name;
-}
-
-// Exact symbol for what is marked Y; by base name and version for the rest, as a runtime asks.
-inline void* find(const std::string& way, void* library, const char* name, bool changes_shape) {
-  if (way == "default") return dlsym(RTLD_DEFAULT, name);
-  if (way.rfind("gpa", 0) != 0 || changes_shape) return dlsym(library, name);
-  const std::string plain = plain_name(name);
-  void* found = nullptr;
-  const auto v1 =
-      reinterpret_cast<decltype(&::cuGetProcAddress)>(dlsym(library, "cuGetProcAddress"));
-  const auto v2 =
-      reinterpret_cast<decltype(&::cuGetProcAddress_v2)>(dlsym(library, "cuGetProcAddress_v2"));
-  if (way == "gpa-v1") {
-    (void)v1(plain.c_str(), &found, 12000, CU_GET_PROC_ADDRESS_DEFAULT);
-    return found;
-  }
-  const cuuint64_t flags = way == "gpa-legacy" ? CU_GET_PROC_ADDRESS_LEGACY_STREAM
-                           : way == "gpa-ptds" ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
-                                               : CU_GET_PROC_ADDRESS_DEFAULT;
-  CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-  if (way != "gpa-old") {
-    (void)v2(plain.c_str(), &found, 12000, flags, &status);
-    return found;
-  }
-  for (const int version : {3020, 4000, 4010, 5000, 6000, 7000, 8000, 9000, 10000, 11000, 11010,
-                            11020, 11030, 11040, 12000})
-    if (v2(plain.c_str(), &found, version, flags, &status) == CUDA_SUCCESS && found) return found;
-  return nullptr;
-}
-
-inline void resolve(const std::string& way) {
-#ifdef GPU_LINKED
-  (void)way;
-#define X(name) cu.name = &::name;
-  GPU_FUNCTIONS(X, X)
-#undef X
-#else
-  void* library = open_driver(way == "dlopen-short" ? "libcuda.so" : "libcuda.so.1");
-  if (way == "default") library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+inline void resolve(const Lookup& lookup) {
   std::string missing;
-#define X(name)                                                                    \
-  cu.name = reinterpret_cast<decltype(&::name)>(find(way, library, #name, false)); \
+#define X(name)                                                 \
+  cu.name = reinterpret_cast<decltype(&::name)>(lookup(#name)); \
   if (!cu.name) missing += " " #name;
-#define Y(name)                                                                   \
-  cu.name = reinterpret_cast<decltype(&::name)>(find(way, library, #name, true)); \
-  if (!cu.name) missing += " " #name;
-  GPU_FUNCTIONS(X, Y)
+  GPU_FUNCTIONS(X)
 #undef X
-#undef Y
-  if (!missing.empty()) die("not found by " + way + ":" + missing);
-#endif
+  if (!missing.empty()) die("not found:" + missing);
 }
 
 inline CUdevice device = 0;
 inline CUcontext context = nullptr;
 
-inline CUresult try_start(const std::string& way = "dlopen") {
-  resolve(way);
+inline CUresult begin() {
   if (const CUresult r = cu.cuInit(0); r != CUDA_SUCCESS) return r;
   if (const CUresult r = cu.cuDeviceGet(&device, 0); r != CUDA_SUCCESS) return r;
   if (const CUresult r = cu.cuDevicePrimaryCtxRetain(&context, device); r != CUDA_SUCCESS) return r;
   return cu.cuCtxSetCurrent(context);
 }
-inline void start(const std::string& way = "dlopen") { must(try_start(way), "start"); }
+inline CUresult try_start() {
+  resolve(dlsym_in(open_driver("libcuda.so.1")));
+  return begin();
+}
+inline void start() { must(try_start(), "start"); }
 
 struct Memory {
   size_t free, total;
