@@ -171,7 +171,7 @@ TEST_F(GrantTest, ManyProcessesNeverExceedAndSurviveRandomKills) {
       waitpid(pid, &status, 0);
       ASSERT_TRUE(WIFSIGNALED(status)) << "child saw a wrong charge, code " << WEXITSTATUS(status);
     }
-    reap_all({grant(), static_cast<uint32_t>(mine)}, me);
+    reap_all({grant(), static_cast<uint32_t>(mine)}, {me});
     ASSERT_EQ(total_units(grant(), {0, 0}), 0u);
     ASSERT_EQ(sum({0, 0}), 0u);
   }
@@ -195,7 +195,7 @@ TEST_F(GrantTest, AProcessThatExecsLosesItsClaim) {
   char buffer[3];
   ASSERT_EQ(read(ready[0], buffer, 3), 3);
   // The same pid with the same start time is alive, and yet its memory is gone.
-  reap_all({grant(), static_cast<uint32_t>(mine)}, me);
+  reap_all({grant(), static_cast<uint32_t>(mine)}, {me});
   EXPECT_EQ(total_units(grant(), {0, 0}), 0u);
   kill(pid, SIGKILL);
   waitpid(pid, nullptr, 0);
@@ -215,7 +215,7 @@ TEST_F(GrantTest, AReaperOfTheProgramBeforeAnExecDoesNotTouchTheOneAfter) {
   const auto new_slot = static_cast<uint32_t>(claim_slot(grant(), after, 0));
   ASSERT_NE(new_slot, old_slot);
   ASSERT_TRUE(try_take(actor(new_slot), {0, 0}, 9));
-  reap_slot(actor(1000), old_slot, dead, 1);
+  reap_slot(actor(1000), old_slot, dead, {1});
   EXPECT_EQ(charged_units(grant(), new_slot, 0), 9u);
   EXPECT_EQ(total_units(grant(), {0, 0}), 9u);
 }
@@ -228,11 +228,11 @@ TEST_F(GrantTest, AnExportEndsForExactlyOneCallerAndNotWhileItIsOpen) {
   ASSERT_GE(index, 0);
   Export& entry = grant().exports[index];
   ASSERT_EQ(open_export(grant(), mine, 77), index);
-  EXPECT_FALSE(end_export(grant(), entry, me));
+  EXPECT_FALSE(end_export(grant(), entry, {me}));
   EXPECT_EQ(open_export(grant(), mine, 77), -1);  // nobody can come any more
   close_export(grant(), mine, static_cast<uint32_t>(index));
   const uint64_t raw = entry.state;
-  EXPECT_TRUE(end_export(grant(), entry, me));
+  EXPECT_TRUE(end_export(grant(), entry, {me}));
   EXPECT_FALSE(move_export(entry, raw, ExportWord::kFree));
 }
 
@@ -253,14 +253,112 @@ TEST_F(GrantTest, ExportedMemoryOfTheDeadStaysChargedWhileAnOpenerLives) {
   while (opened < 0) opened = open_export(grant(), mine, 0xabc);
   kill(pid, SIGKILL);
   waitpid(pid, nullptr, 0);
-  reap_all({grant(), mine}, me);
+  reap_all({grant(), mine}, {me});
   EXPECT_EQ(total_units(grant(), {0, 0}), 32u);
-  reap_all({grant(), mine}, me);
+  reap_all({grant(), mine}, {me});
   EXPECT_EQ(total_units(grant(), {0, 0}), 32u);
   close_export(grant(), mine, static_cast<uint32_t>(opened));
-  reap_all({grant(), mine}, me);
+  reap_all({grant(), mine}, {me});
   EXPECT_EQ(total_units(grant(), {0, 0}), 0u);
   EXPECT_EQ(open_export(grant(), mine, 0xabc), -1);
+}
+
+// Two processes with the grant in a real file, where leases are possible.
+class LeaseTest : public GrantTest {
+ protected:
+  LeaseTest() {
+    const int fd = mkstemp(path_);
+    EXPECT_GE(fd, 0);
+    EXPECT_EQ(ftruncate(fd, sizeof(Grant)), 0);
+    munmap(memory_, sizeof(Grant));
+    memory_ = mmap(nullptr, sizeof(Grant), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    make(1, 1, 64 * kMiB);
+    mine_ = static_cast<uint32_t>(claim_slot(grant(), self_, 0, path_));
+  }
+  ~LeaseTest() override {
+    unlink(path_);
+    munmap(static_cast<void*>(child_), 4096);
+  }
+
+  // Forks a process that claims a slot, takes 100 units and calls `then`. Returns when it has them.
+  template <class Then>
+  pid_t holder(Then then) {
+    int ready[2];
+    EXPECT_EQ(pipe(ready), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      const int slot = claim_slot(grant(), read_self(), 0, path_);
+      if (slot < 0 || !try_take({grant(), static_cast<uint32_t>(slot)}, {0, 0}, 100)) _exit(1);
+      then(ready[1]);
+      _exit(0);
+    }
+    char byte = 0;
+    EXPECT_EQ(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    return pid;
+  }
+  void kill_and_reap(pid_t pid) {
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    reap_all({grant(), mine_}, {owner_of(grant(), self_), path_});
+  }
+  // A process forked by a holder.
+  std::atomic<pid_t>* child_ = static_cast<std::atomic<pid_t>*>(
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  char path_[32] = "/tmp/mete-lease-XXXXXX";
+  Self self_ = read_self();
+  uint32_t mine_ = 0;
+};
+
+TEST_F(LeaseTest, WhatADeadProcessHeldIsFreeAtOnce) {
+  const pid_t pid = holder([](int ready) { (void)!write(ready, "r", 1), pause(); });
+  EXPECT_EQ(total_units(grant(), {0, 0}), 100u);
+  kill_and_reap(pid);
+  EXPECT_EQ(total_units(grant(), {0, 0}), 0u);
+}
+
+// Its GPU memory is still on the card: the child has the driver's descriptors open.
+TEST_F(LeaseTest, AForkedChildKeepsItsDeadParentCharged) {
+  const pid_t pid = holder([&](int ready) {
+    *child_ = fork();
+    if (*child_ == 0) {
+      *child_ = getpid();
+      (void)!write(ready, "r", 1);
+    }
+    pause();
+  });
+  kill_and_reap(pid);
+  EXPECT_EQ(total_units(grant(), {0, 0}), 100u);
+  kill(*child_, SIGKILL);
+  while (kill(*child_, 0) == 0) usleep(1000);  // somebody else's to reap
+  reap_all({grant(), mine_}, {owner_of(grant(), self_), path_});
+  EXPECT_EQ(total_units(grant(), {0, 0}), 0u);
+}
+
+TEST_F(LeaseTest, AChildThatRunsAnotherProgramDoesNotKeepItsParentCharged) {
+  const pid_t pid = holder([&](int ready) {
+    *child_ = fork();
+    if (*child_ == 0) {
+      *child_ = getpid();
+      dup2(ready, 1);
+      execlp("sh", "sh", "-c", "echo up; exec sleep 100", nullptr);
+    }
+    pause();
+  });
+  kill_and_reap(pid);
+  EXPECT_EQ(total_units(grant(), {0, 0}), 0u);
+  EXPECT_EQ(kill(*child_, SIGKILL), 0);
+}
+
+TEST_F(LeaseTest, LeavesNoDescriptorOpen) {
+  const int before = dup(0);
+  close(before);
+  claim_slot(grant(), self_, 0, path_);
+  const int after = dup(0);
+  close(after);
+  EXPECT_EQ(before, after);
 }
 
 TEST(Stat, NameMayHoldParenthesesAndSpaces) {

@@ -187,7 +187,8 @@ struct Slot {
   Word part;
   Word park;     // for parking; 0 = runs
   Word nvml_ns;  // when nvml_bytes was read
-  uint8_t unused[32];
+  Word lease;    // the owner that holds a lock on byte sizeof(Grant) + slot of the file
+  uint8_t unused[24];
   SlotCard cards[kMaxCards];
 };
 static_assert(sizeof(Slot) == 832);

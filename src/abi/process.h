@@ -3,12 +3,13 @@
 // giving back what the dead held. Plain system calls only; keeps errno; never blocks.
 //
 // A process is known by pid, start time and pid namespace. A namespace that is not ours is never
-// judged: its processes count as alive until somebody who can see them says otherwise.
+// judged by pid: its processes count as alive until their lease is free.
 #pragma once
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -156,10 +157,84 @@ inline uint64_t owner_of(Grant& grant, const Self& self) {
       .pack();
 }
 
+// ---- leases
+// --------------------------------------------------------------------------------------------------
+//
+// GPU memory outlives its process while a child that was forked without exec still has the driver's
+// descriptors open. So a slot has a lease: a lock on one byte behind the end of the grant file,
+// taken through an open file that nothing but one mapped page keeps open. The kernel copies that
+// page at fork and drops it at exec and at the end, as it does with the driver's descriptors, and
+// the program sees no descriptor of ours.
+
+struct OpenLease {
+  int fd = -1;
+  void* page = nullptr;
+};
+
+constexpr size_t kLeasePage = 4096;
+
+// Opens the grant file once more, for one lease. Without a path, or where it cannot be had: none.
+inline OpenLease open_lease(const char* path) {
+  OpenLease lease;
+  if (path == nullptr || *path == 0) return lease;
+  lease.fd = open_quietly(path, O_RDWR | O_NOFOLLOW);
+  if (lease.fd < 0) return lease;
+  lease.page = mmap(nullptr, kLeasePage, PROT_NONE, MAP_SHARED, lease.fd, 0);
+  if (lease.page != MAP_FAILED) return lease;
+  close_quietly(lease.fd);
+  return {};
+}
+
+// One byte per slot, where no data is: only locks live there.
+inline struct flock lease_lock(uint32_t slot) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = static_cast<off_t>(sizeof(Grant) + slot);
+  lock.l_len = 1;
+  return lock;
+}
+
+// Takes the lease of a slot that `owner` has claimed; from here on the page alone holds it.
+inline void take_lease(Grant& grant, uint32_t slot, uint64_t owner, OpenLease lease) {
+  if (lease.fd < 0) return;
+  struct flock lock = lease_lock(slot);
+  if (syscall(SYS_fcntl, lease.fd, F_OFD_SETLK, &lock) == 0) grant.slots[slot].lease.store(owner);
+  close_quietly(lease.fd);
+}
+
+enum class Lease { kNone, kFree, kHeld };
+
+// kNone: this owner never had one (a file system without such locks, or it is just claiming).
+inline Lease ask_lease(Grant& grant, uint32_t slot, uint64_t owner, const char* path) {
+  if (path == nullptr || *path == 0 || grant.slots[slot].lease.load() != owner) return Lease::kNone;
+  const int saved = errno;
+  // Who cannot look must not give memory back: somebody else can.
+  Lease answer = Lease::kHeld;
+  const int fd = open_quietly(path, O_RDONLY | O_NOFOLLOW);
+  if (fd >= 0) {
+    struct flock lock = lease_lock(slot);
+    if (syscall(SYS_fcntl, fd, F_OFD_GETLK, &lock) != 0)
+      answer = Lease::kNone;
+    else if (lock.l_type == F_UNLCK)
+      answer = Lease::kFree;
+    close_quietly(fd);
+  }
+  errno = saved;
+  return answer;
+}
+
+// Who looks: its owner word, and the path of the grant file, where leases are asked for (nullptr:
+// not at all).
+struct Viewer {
+  uint64_t owner = 0;
+  const char* path = nullptr;
+};
+
 // True only if the process that claimed a slot is certainly gone: no such pid, another start time,
 // a zombie without threads, or the same process running another program since (exec released its
 // GPU memory).
-inline bool is_gone(uint64_t owner, uint64_t viewer) {
+inline bool process_is_gone(uint64_t owner, uint64_t viewer) {
   if (owner == 0 || owner == viewer) return false;
   const OwnerWord word = OwnerWord::unpack(owner);
   if (word.name_space != OwnerWord::unpack(viewer).name_space || word.name_space == kMaxNamespaces)
@@ -191,15 +266,22 @@ inline bool is_gone(uint64_t owner, uint64_t viewer) {
   return gone;
 }
 
+// True only if what this owner of a slot held on the cards is certainly free: it is gone, and so is
+// every child that it forked.
+inline bool is_gone(Grant& grant, uint32_t slot, uint64_t owner, Viewer viewer) {
+  return process_is_gone(owner, viewer.owner) &&
+         ask_lease(grant, slot, owner, viewer.path) != Lease::kHeld;
+}
+
 // ---- exports: memory that others may hold open
 // -----------------------------------------------------------------
 
-inline bool opened_by_living(Grant& grant, Export& entry, uint64_t viewer) {
+inline bool opened_by_living(Grant& grant, Export& entry, Viewer viewer) {
   for (uint32_t w = 0; w < kSlots / 64; ++w) {
     for (uint64_t bits = entry.openers[w].load(); bits != 0; bits &= bits - 1) {
       const uint32_t slot = w * 64 + static_cast<uint32_t>(__builtin_ctzll(bits));
       const uint64_t owner = grant.slots[slot].owner.load();
-      if (owner != 0 && !is_gone(owner, viewer)) return true;
+      if (owner != 0 && !is_gone(grant, slot, owner, viewer)) return true;
     }
   }
   return false;
@@ -207,7 +289,7 @@ inline bool opened_by_living(Grant& grant, Export& entry, uint64_t viewer) {
 
 // Units of `owner`'s exports on a card that somebody living still holds open.
 inline uint64_t held_units(Grant& grant, uint32_t slot, uint64_t owner, uint32_t card,
-                           uint64_t viewer) {
+                           Viewer viewer) {
   uint64_t held = 0;
   for (Export& entry : grant.exports) {
     const ExportWord state = ExportWord::unpack(entry.state.load());
@@ -221,14 +303,14 @@ inline uint64_t held_units(Grant& grant, uint32_t slot, uint64_t owner, uint32_t
 // Units that `slot` holds open of exports whose owner is gone. NVML counts such memory to the
 // opener once the owner is dead (measured for legacy IPC), while it stays charged to the dead
 // owner's slot.
-inline uint64_t inherited_units(Grant& grant, uint32_t slot, uint32_t card, uint64_t viewer) {
+inline uint64_t inherited_units(Grant& grant, uint32_t slot, uint32_t card, Viewer viewer) {
   uint64_t units = 0;
   for (Export& entry : grant.exports) {
     const ExportWord state = ExportWord::unpack(entry.state.load());
     if (state.kind != ExportWord::kLive && state.kind != ExportWord::kFreedByOwner) continue;
     if (state.card != card || state.slot == slot) continue;
     if ((entry.openers[slot / 64].load() >> slot % 64 & 1) == 0) continue;
-    if (is_gone(entry.owner.load(), viewer)) units += state.units;
+    if (is_gone(grant, state.slot, entry.owner.load(), viewer)) units += state.units;
   }
   return units;
 }
@@ -264,7 +346,7 @@ inline bool move_export(Export& entry, uint64_t raw, ExportWord::Kind to) {
 // Its owner lets go of an export. First nobody can open it any more, then it is looked whether
 // somebody has: an opener that came before sees the change and withdraws, or is seen. True if it is
 // free now; false while somebody living holds it open (it then stays, freed by its owner).
-inline bool end_export(Grant& grant, Export& entry, uint64_t viewer) {
+inline bool end_export(Grant& grant, Export& entry, Viewer viewer) {
   uint64_t raw = entry.state.load();
   if (ExportWord::unpack(raw).kind == ExportWord::kLive) {
     if (!move_export(entry, raw, ExportWord::kFreedByOwner)) return false;
@@ -323,7 +405,7 @@ inline void recompute_excess(Grant& grant, AccountId id) {
 
 // Gives back what the dead owner of a slot held, except what living processes still hold open, and
 // frees the slot when nothing is left. Returns the units given back.
-inline uint64_t reap_slot(Actor by, uint32_t slot_index, uint64_t dead, uint64_t viewer) {
+inline uint64_t reap_slot(Actor by, uint32_t slot_index, uint64_t dead, Viewer viewer) {
   Grant& grant = by.grant;
   Slot& slot = grant.slots[slot_index];
   const uint32_t part = static_cast<uint32_t>(slot.part.load());
@@ -359,11 +441,12 @@ inline uint64_t reap_slot(Actor by, uint32_t slot_index, uint64_t dead, uint64_t
 }
 
 // Gives back what every dead process of the job held. Returns the units given back.
-inline uint64_t reap_all(Actor by, uint64_t viewer) {
+inline uint64_t reap_all(Actor by, Viewer viewer) {
   uint64_t given = 0;
   for (uint32_t s = 0; s < slot_count(by.grant); ++s) {
     const uint64_t owner = by.grant.slots[s].owner.load();
-    if (s != by.slot && is_gone(owner, viewer)) given += reap_slot(by, s, owner, viewer);
+    if (s != by.slot && is_gone(by.grant, s, owner, viewer))
+      given += reap_slot(by, s, owner, viewer);
   }
   return given;
 }
@@ -408,20 +491,27 @@ inline void prepare_slot(Grant& grant, uint32_t slot_index, uint32_t part) {
 }
 
 // Claims a slot for this process. Returns its index, or -1 when 1,024 living processes have one.
-inline int claim_slot(Grant& grant, const Self& self, uint32_t part) {
+inline int claim_slot(Grant& grant, const Self& self, uint32_t part, const char* path = nullptr) {
   const uint64_t me = owner_of(grant, self);
+  const OpenLease lease = open_lease(path);
   for (int round = 0; round < 2; ++round) {
     for (uint32_t s = 0; s < kSlots; ++s) {
       uint64_t owner = grant.slots[s].owner.load();
       if (round == 0 && owner != 0) continue;
       // Second round, no slot is free: take over one of the dead, unless others hold its memory
       // open.
-      if (owner != 0 && (!is_gone(owner, me) || has_exports(grant, s, owner))) continue;
+      if (owner != 0 && (!is_gone(grant, s, owner, {me, path}) || has_exports(grant, s, owner)))
+        continue;
       raise_to(grant.header.slot_high, s + 1);
       if (!grant.slots[s].owner.compare_exchange_strong(owner, me)) continue;
+      take_lease(grant, s, me, lease);
       prepare_slot(grant, s, part);
       return static_cast<int>(s);
     }
+  }
+  if (lease.fd >= 0) {
+    munmap(lease.page, kLeasePage);
+    close_quietly(lease.fd);
   }
   return -1;
 }

@@ -133,8 +133,8 @@ class StepTest : public testing::Test {
       reset();
       stand(operation, k, &pid);
       kill_now(pid);
-      reap_slot({grant(), kParent}, kChild, kFakeOwner + 1, kFakeOwner);
-      reap_slot({grant(), kParent}, kThird, kFakeOwner + 2, kFakeOwner);
+      reap_slot({grant(), kParent}, kChild, kFakeOwner + 1, {kFakeOwner});
+      reap_slot({grant(), kParent}, kThird, kFakeOwner + 2, {kFakeOwner});
       ASSERT_EQ(charged_units(grant(), kParent, 0), 10u) << "instruction " << k;
       ASSERT_EQ(total_units(grant(), {0, 0}), 10u) << "instruction " << k;
       ASSERT_EQ(sum(), 10u) << "instruction " << k;

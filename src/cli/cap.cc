@@ -135,11 +135,11 @@ int cannot_run(const CapPlan& plan, const launch::Ended& ended, const Output& ou
 // the driver takes unasked is then seen by nobody.
 class Sampler {
  public:
-  Sampler(const CapPlan& plan, abi::Grant& grant)
+  Sampler(const CapPlan& plan, const launch::GrantFile& grant)
       : grant_(grant), nvml_(library(plan, "libnvidia-ml.so.1")) {}
 
   Result<pid_t> start() {
-    Result<launch::HelperProcess> started = start_sampler(grant_, nvml_);
+    Result<launch::HelperProcess> started = start_sampler(grant_.grant(), grant_.path(), nvml_);
     if (!started) return std::move(started).error();
     process_.reset();
     process_.emplace(*std::move(started));
@@ -156,7 +156,7 @@ class Sampler {
  private:
   static constexpr int kMaxDeaths = 5;
 
-  abi::Grant& grant_;
+  const launch::GrantFile& grant_;
   std::string nvml_;
   std::optional<launch::HelperProcess> process_;
   int deaths_ = 0;
@@ -171,7 +171,7 @@ Result<launch::Ended> run_job(const CapPlan& plan, const launch::GrantFile* gran
   std::optional<Sampler> sampler;
   launch::Outsiders outsiders;
   if (grant != nullptr) {
-    sampler.emplace(plan, grant->grant());
+    sampler.emplace(plan, *grant);
     const Result<pid_t> pid = sampler->start();
     if (!pid) return pid.error();
     outsiders.pids.push_back(*pid);

@@ -23,11 +23,12 @@ constexpr seam::Milliseconds kLimit{1000};
 
 }  // namespace
 
-Result<launch::HelperProcess> start_sampler(abi::Grant& grant, const std::string& nvml) {
+Result<launch::HelperProcess> start_sampler(abi::Grant& grant, const std::string& path,
+                                            const std::string& nvml) {
   const pid_t launcher = getpid();
   return launch::HelperProcess::start("mete-sampler", [&](launch::HelperProcess::Pipes pipes) {
     seam::Clock& clock = seam::system_clock();
-    node::Reconciler reconciler(grant);
+    node::Reconciler reconciler(grant, path);
     Result<std::unique_ptr<node::NvmlDriver>> driver = node::NvmlDriver::open(nvml, clock);
     if (!driver) return;
     const launch::Outsiders outsiders{{getpid()}, ""};

@@ -12,7 +12,9 @@
 
 namespace mete::cli {
 
-// `grant` must stay mapped (shared) while the helper lives. `nvml` is the library to open.
-Result<launch::HelperProcess> start_sampler(abi::Grant& grant, const std::string& nvml);
+// `grant` must stay mapped (shared) while the helper lives; `path` is its file. `nvml` is the
+// library to open.
+Result<launch::HelperProcess> start_sampler(abi::Grant& grant, const std::string& path,
+                                            const std::string& nvml);
 
 }  // namespace mete::cli

@@ -34,9 +34,9 @@ void reap(int card) {
   abi::Grant& grant = *process.grant;
   for (uint32_t s = 0; s < abi::slot_count(grant); ++s) {
     const uint64_t owner = grant.slots[s].owner.load();
-    if (static_cast<int>(s) == my_slot() || !abi::is_gone(owner, process.owner)) continue;
+    if (static_cast<int>(s) == my_slot() || !abi::is_gone(grant, s, owner, viewer())) continue;
     Locked locked(process.lock);
-    abi::reap_slot(me(), s, owner, process.owner);
+    abi::reap_slot(me(), s, owner, viewer());
   }
   abi::recompute_excess(grant, account_of(card));
 }

@@ -90,7 +90,7 @@ void each_process(int card, Visit visit) {
     // With what NVML saw beyond the charge: the list adds up to the card's used memory.
     const uint64_t units = abi::charged_units(grant, s, static_cast<uint32_t>(card)) +
                            grant.slots[s].cards[card].excess_units.load();
-    if (owner == 0 || units == 0 || abi::is_gone(owner, process.owner)) continue;
+    if (owner == 0 || units == 0 || abi::process_is_gone(owner, process.owner)) continue;
     visit(abi::OwnerWord::unpack(owner).pid, units * abi::kUnitBytes);
   }
 }

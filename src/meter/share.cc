@@ -62,7 +62,7 @@ uint64_t keep_if_exported(uint64_t name, int card, uint64_t units) {
     if (!process.exports.remove(name, &value)) return units;
   }
   abi::Export& entry = entry_of(index_of(value));
-  if (!still_mine(index_of(value)) || abi::end_export(*process.grant, entry, process.owner))
+  if (!still_mine(index_of(value)) || abi::end_export(*process.grant, entry, viewer()))
     return units;
   return units > units_in(value) ? units - units_in(value) : 0;
 }
@@ -75,7 +75,7 @@ bool collect_exports() {
         state.slot != static_cast<uint32_t>(my_slot()))
       continue;
     // Of several threads that find it unused, one gives it back.
-    if (!abi::end_export(*process.grant, entry, process.owner)) continue;
+    if (!abi::end_export(*process.grant, entry, viewer())) continue;
     release(static_cast<int>(state.card), state.units);
     any = true;
   }

@@ -117,6 +117,7 @@ bool attach() {
         grant = map_grant(path);
       if (grant != nullptr) {
         process.grant = grant;
+        strncpy(process.grant_path, path, sizeof(process.grant_path) - 1);
         process.part = part_from_environment(*grant);
         process.owner = abi::owner_of(*grant, abi::read_self());
       }
@@ -168,10 +169,11 @@ int my_slot() {
   {
     Locked locked(process.attach_lock);
     if (process.slot.load() == 0) {
-      const int slot = abi::claim_slot(*process.grant, abi::read_self(), process.part);
+      const int slot =
+          abi::claim_slot(*process.grant, abi::read_self(), process.part, process.grant_path);
       if (slot >= 0) {
         // What the dead held is free from here on, so that this process sees the card as it is.
-        abi::reap_all({*process.grant, static_cast<uint32_t>(slot)}, process.owner);
+        abi::reap_all({*process.grant, static_cast<uint32_t>(slot)}, viewer());
         process.slot.store(slot + 1, std::memory_order_release);
       }
     }

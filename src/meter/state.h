@@ -14,6 +14,7 @@
 #include "abi/account.h"
 #include "abi/cuda_types.h"
 #include "abi/grant.h"
+#include "abi/process.h"
 #include "meter/lock.h"
 #include "meter/table.h"
 
@@ -59,6 +60,7 @@ struct alignas(4096) Process {
   Lock lock;                  // tables and slot; the innermost
   std::atomic<int> attached;  // 0 not tried, 1 attached, 2 refused
   abi::Grant* grant;
+  char grant_path[4096];  // where it was found: leases are asked for there
   uint64_t owner;
   std::atomic<int> slot;  // index + 1; 0 = none yet
   uint32_t part;
@@ -100,6 +102,8 @@ int card_of(CUdevice device);
 
 // The slot of this process, claimed on first use. -1 when the grant has none left.
 int my_slot();
+
+inline abi::Viewer viewer() { return {process.owner, process.grant_path}; }
 
 inline abi::AccountId account_of(int card) { return {process.part, static_cast<uint32_t>(card)}; }
 

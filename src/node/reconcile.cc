@@ -22,15 +22,16 @@ std::optional<std::size_t> find_card(const Sample& sample, const abi::GrantCard&
 
 }  // namespace
 
-Reconciler::Reconciler(abi::Grant& grant)
+Reconciler::Reconciler(abi::Grant& grant, std::string path)
     : grant_(grant),
+      path_(std::move(path)),
       self_(abi::read_self()),
       owner_(abi::owner_of(grant, self_)),
-      slot_(abi::claim_slot(grant, self_, 0)),
+      slot_(abi::claim_slot(grant, self_, 0, path_.c_str())),
       seen_(abi::kSlots, std::vector<Seen>(grant.header.card_count)) {}
 
 void Reconciler::before_sample() {
-  if (slot_ >= 0) abi::reap_all({grant_, static_cast<std::uint32_t>(slot_)}, owner_);
+  if (slot_ >= 0) abi::reap_all({grant_, static_cast<std::uint32_t>(slot_)}, viewer());
   for (std::uint32_t s = 0; s < abi::slot_count(grant_); ++s) {
     const std::uint64_t owner = grant_.slots[s].owner.load();
     for (std::uint32_t c = 0; c < grant_.header.card_count; ++c) {
@@ -52,20 +53,19 @@ std::uint64_t Reconciler::excess_of(std::uint32_t slot, std::uint32_t card,
   const std::uint64_t charge = std::max(seen.charge, abi::charged_units(grant_, slot, card));
   const std::uint64_t unseen = words.unseen_units.load();
   const std::uint64_t covered =
-      (charge > unseen ? charge - unseen : 0) + abi::inherited_units(grant_, slot, card, owner_);
+      (charge > unseen ? charge - unseen : 0) + abi::inherited_units(grant_, slot, card, viewer());
   const std::uint64_t wanted = abi::units_for(held_bytes) + abi::units_for(abi::kHeadroomBytes);
   const std::uint64_t now = held_bytes > 0 && wanted > covered ? wanted - covered : 0;
   return std::min(now, std::exchange(seen.excess, now));
 }
 
-Reconciler::Inside Reconciler::look_inside(const std::set<pid_t>& job) {
+Reconciler::Inside Reconciler::look_inside(const std::set<pid_t>& job) const {
   Inside inside;
   for (const pid_t pid : job) {
     const Result<std::uint64_t> name_space = read_pid_namespace(pid);
     if (!name_space || *name_space == self_.name_space) continue;
     const Result<ProcessStatus> status = read_status(pid);
     if (!status || status->namespace_pids.empty()) continue;
-    seen_namespaces_.insert(*name_space);
     inside[{*name_space, static_cast<std::uint32_t>(status->namespace_pids.back())}] = pid;
   }
   return inside;
@@ -80,19 +80,17 @@ std::optional<pid_t> Reconciler::pid_here(std::uint64_t owner, const Inside& ins
   return found == inside.end() ? std::nullopt : std::optional(found->second);
 }
 
-void Reconciler::reap_inside(const Inside& inside) {
+void Reconciler::reap_inside() {
   std::set<std::uint64_t> missed;
   for (std::uint32_t s = 0; slot_ >= 0 && s < abi::slot_count(grant_); ++s) {
     const std::uint64_t owner = grant_.slots[s].owner.load();
-    const abi::OwnerWord word = abi::OwnerWord::unpack(owner);
-    if (owner == 0 || word.name_space >= abi::kMaxNamespaces ||
-        word.name_space == abi::OwnerWord::unpack(owner_).name_space)
+    if (owner == 0 ||
+        abi::OwnerWord::unpack(owner).name_space == abi::OwnerWord::unpack(owner_).name_space ||
+        abi::ask_lease(grant_, s, owner, path_.c_str()) != abi::Lease::kFree)
       continue;
-    const std::uint64_t name_space = grant_.header.namespaces[word.name_space].load();
-    if (!seen_namespaces_.contains(name_space) || inside.contains({name_space, word.pid})) continue;
-    // Not found twice in a row: it was not just about to be listed.
+    // A process lets go of its lease a moment before its GPU memory: free twice in a row.
     if (missed_.contains(owner))
-      abi::reap_slot({grant_, static_cast<std::uint32_t>(slot_)}, s, owner, owner_);
+      abi::reap_slot({grant_, static_cast<std::uint32_t>(slot_)}, s, owner, viewer());
     else
       missed.insert(owner);
   }
@@ -102,7 +100,7 @@ void Reconciler::reap_inside(const Inside& inside) {
 std::vector<Escape> Reconciler::apply(const Sample& sample, const std::set<pid_t>& job) {
   std::vector<Escape> escapes;
   const Inside inside = look_inside(job);
-  reap_inside(inside);
+  reap_inside();
   for (std::uint32_t c = 0; c < grant_.header.card_count; ++c) {
     abi::GrantCard& granted = grant_.header.cards[c];
     const std::optional<std::size_t> at = find_card(sample, granted);

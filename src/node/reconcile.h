@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,8 +32,8 @@ struct Escape {
 class Reconciler {
  public:
   // Claims a slot of the grant for this process, to act with; it is never charged. The grant stays
-  // mapped.
-  explicit Reconciler(abi::Grant& grant);
+  // mapped. `path` is its file, where leases are asked for; empty: not at all.
+  explicit Reconciler(abi::Grant& grant, std::string path = "");
 
   // Call before the reading is taken: a block freed while NVML is being asked must not look like
   // excess.
@@ -49,22 +50,23 @@ class Reconciler {
   // The living processes of the job in other pid namespaces than ours, by (namespace, pid there) →
   // pid here.
   using Inside = std::map<std::pair<std::uint64_t, std::uint32_t>, pid_t>;
-  Inside look_inside(const std::set<pid_t>& job);
+  Inside look_inside(const std::set<pid_t>& job) const;
   // The pid here of a slot's process; nullopt: it is in a namespace that we cannot see into.
   std::optional<pid_t> pid_here(std::uint64_t owner, const Inside& inside) const;
-  // Processes of a namespace that we have seen into die unseen by those inside another one: we reap
-  // them.
-  void reap_inside(const Inside& inside);
+  // Processes in other pid namespaces die unseen by those outside: their lease tells.
+  void reap_inside();
+  abi::Viewer viewer() const { return {owner_, path_.c_str()}; }
   std::uint64_t excess_of(std::uint32_t slot, std::uint32_t card, std::uint64_t held_bytes);
 
   abi::Grant& grant_;
+  std::string path_;
   abi::Self self_;
   std::uint64_t owner_ = 0;
   int slot_ = -1;
   std::vector<std::vector<Seen>> seen_;  // [slot][card]
-  std::set<std::uint64_t> seen_namespaces_;
-  std::set<std::uint64_t> missed_;  // owner words not found inside at the last look
-  std::set<pid_t> escaped_;         // told of already
+  std::set<std::uint64_t>
+      missed_;               // owner words in other namespaces whose lease was free last time
+  std::set<pid_t> escaped_;  // told of already
 };
 
 }  // namespace mete::node

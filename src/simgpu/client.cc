@@ -45,11 +45,12 @@ void close_connection() {
   connection.fd = -1;
 }
 
-// In the child: the parent's socket is the parent's. The mutex may have been held by a thread that
-// does not exist here, so it is made anew.
+// In the child: the parent's socket is the parent's, but our copy stays open, as a real driver's
+// descriptors do: the parent's memory stays on the card until this child ends or runs exec. The
+// mutex may have been held by a thread that does not exist here, so it is made anew.
 void after_fork_child() {
   connection.mutex = PTHREAD_MUTEX_INITIALIZER;
-  close_connection();
+  connection.fd = -1;
 }
 
 bool wait_for(int fd, short what) {
@@ -189,7 +190,8 @@ int say_hello(int fd, ClientKind kind) {
 
 int connect_locked(ClientKind kind) {
   if (connection.fd >= 0 && connection.pid == getpid()) return kStatusOk;
-  close_connection();
+  if (connection.pid == getpid()) close_connection();
+  connection.fd = -1;  // a parent's, after a fork that called no handlers, stays open
   if (!connection.fork_handler) {
     connection.fork_handler = true;
     pthread_atfork(nullptr, nullptr, after_fork_child);

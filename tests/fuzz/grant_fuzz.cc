@@ -42,7 +42,7 @@ void work_with(Grant& grant) {
   const int slot = claim_slot(grant, self, 0);
   if (slot < 0) return;
   const Actor actor{grant, static_cast<std::uint32_t>(slot)};
-  (void)reap_all(actor, me);
+  (void)reap_all(actor, {me});
   for (std::uint32_t c = 0; c < grant.header.card_count; ++c) {
     (void)settled_total(grant, {0, c});
     recompute_excess(grant, {0, c});

@@ -9,7 +9,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,7 +24,6 @@ namespace {
 // What an epoll event is about: the kind in the top bits, an id below.
 constexpr uint64_t kListener = 0;
 constexpr uint64_t kClientTag = 1ull << 62;
-constexpr uint64_t kPidTag = 2ull << 62;
 constexpr uint64_t kExportTag = 3ull << 62;
 constexpr uint64_t kTagMask = 3ull << 62;
 
@@ -72,7 +70,6 @@ int Server::run() {
       const uint64_t tag = events[static_cast<size_t>(i)].data.u64;
       const uint32_t what = events[static_cast<size_t>(i)].events;
       const uint64_t id = tag & ~kTagMask;
-      if ((tag & kTagMask) == kPidTag) end_client(id);
       if ((tag & kTagMask) == kClientTag && (what & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0) {
         end_client(id);
       }
@@ -150,8 +147,6 @@ void Server::accept_all() {
     client.fd = fd;
     client.pid = peer.pid;
     watch(fd, kClientTag | id, EPOLLIN | EPOLLRDHUP);
-    client.pidfd = static_cast<int>(syscall(SYS_pidfd_open, peer.pid, 0));
-    if (client.pidfd >= 0) watch(client.pidfd, kPidTag | id, EPOLLIN);
   }
 }
 
@@ -240,7 +235,6 @@ void Server::end_client(ClientId id) {
   if (found == clients_.end()) return;
   Client& client = found->second;
   close(client.fd);
-  if (client.pidfd >= 0) close(client.pidfd);
   if (client.out_fd >= 0) close(client.out_fd);
   for (const int fd : client.in_fds) close(fd);
   Store::Held held = store_.forget_client(id);

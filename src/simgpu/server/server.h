@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The simulation server: one thread, one epoll loop, no lock. A client is a socket; its death is
-// the socket's end (or its process's, seen by a pidfd, when a forked child still holds a copy).
+// the socket's end: its last copy, so that a child forked without exec keeps its parent's memory.
 // Deaths are handled before requests of the same turn, so that whoever has seen a process reaped
 // finds its memory free. Ends by itself after having had no client for a while.
 #pragma once
@@ -27,7 +27,6 @@ class Server {
   struct Client {
     ClientId id = 0;
     int fd = -1;
-    int pidfd = -1;
     pid_t pid = 0;
     ClientKind kind = ClientKind::kControl;
     bool greeted = false;

@@ -66,6 +66,16 @@ std::string in_a_fork(const Words& w) {
   return answer(status_of(child));
 }
 
+// linger: forks a child that does nothing and runs no other program; its pid.
+std::string lingering(const Words&) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);  // nobody waits for it
+    for (;;) pause();
+  }
+  return "0 " + std::to_string(child);
+}
+
 // bare COMMANDS: starts this program without LD_PRELOAD and does not wait for it; its pid.
 std::string start_bare(const Words& w) {
   std::string program = self_path();
@@ -192,6 +202,7 @@ void add_process_commands() {
   auto& c = commands();
   c["pid"] = [](const Words&) { return answer(0, getpid()); };
   c["bare"] = start_bare;
+  c["linger"] = lingering;
   c["shell"] = [](const Words& w) {  // in the background; its pid
     std::string line;
     for (size_t i = 1; i < w.size(); ++i) line.append(w[i]).append(" ");

@@ -135,6 +135,40 @@ class AtEachCall(support.World):
         self.assertEqual(self.sibling.ask(f"take alloc {free}")[0], 0)
 
 
+class Forked(support.World):
+    """A child forked without exec keeps its dead parent's memory on the card, and so in the books."""
+
+    def test_a_dead_parent_stays_charged_while_its_child_lives(self):
+        books = self.grant(LIMIT)
+        sibling = self.actor(books).start()
+        base = books.total()
+        parent = self.actor(books).start()
+        parent.take("alloc", "2G")
+        code, child = parent.ask("linger")
+        self.assertEqual(code, 0)
+        held = books.total() - base
+        physical = self.physical()
+        parent.kill()
+        self.assertEqual(self.physical(), physical, "the card still holds it")
+        self.assertEqual(sibling.fill("alloc", "2M"), (LIMIT - base - held, OOM))
+        self.assertEqual(sibling.code("drop-all"), 0)
+        os.kill(child, signal.SIGKILL)
+        support.wait_until(lambda: not os.path.exists(f"/proc/{child}"), "the end of the child")
+        self.assertEqual(sibling.code(f"take alloc {LIMIT - base}"), 0)
+        self.assertEqual(books.total(), LIMIT)
+        self.assert_exact(books)
+
+    def test_a_child_with_another_program_keeps_nothing(self):
+        books = self.grant(LIMIT)
+        sibling = self.actor(books).start()
+        base = books.total()
+        parent = self.actor(books).start()
+        parent.take("alloc", "2G")
+        self.assertEqual(parent.code("shell sleep 5"), 0)
+        parent.kill()
+        self.assertEqual(sibling.code(f"take alloc {LIMIT - base}"), 0)
+
+
 class Many(support.World):
     def test_300_random_kills(self):
         """Processes of every habit die at random moments; then a new one fills the grant as the first did."""

@@ -153,6 +153,11 @@ class Namespaces(support.World):
             self.assertEqual(books.total(), EACH + 3 * GIB, "alive, it keeps what it has")
             os.kill(pid, signal.SIGKILL)
             wait_until(lambda: books.total() == 0, f"round {number}: what it held is given back")
+        # One that lives and dies between two readings.
+        actor.say(f"shell {inside} init,retain 0,take alloc 3G")
+        said = [actor.hear() for _ in range(4)]
+        self.assertTrue(all(words[0] == 0 for words in said), said)
+        wait_until(lambda: books.total() == 0, "what it held is given back")
         self.assertEqual(books.escapes(), 0)
         self.assertEqual(actor.quit(), 0)
         self.assertNotIn("outside the cap", actor.errors())
