@@ -584,6 +584,12 @@ CUresult cuMulticastGetGranularity(size_t*, const CUmulticastObjectProp*,
                                    CUmulticastGranularity_flags);
 CUresult cuMulticastUnbind(CUmemGenericAllocationHandle, CUdevice, size_t, size_t);
 
+/* Of cudaGL.h and cudaVDPAU.h: VdpDevice is a number, the last argument a function of libvdpau. */
+CUresult cuGLCtxCreate(CUcontext*, unsigned int, CUdevice);
+CUresult cuGLCtxCreate_v2(CUcontext*, unsigned int, CUdevice);
+CUresult cuVDPAUCtxCreate(CUcontext*, unsigned int, CUdevice, unsigned int, void*);
+CUresult cuVDPAUCtxCreate_v2(CUcontext*, unsigned int, CUdevice, unsigned int, void*);
+
 #ifdef __cplusplus
 }
 #endif

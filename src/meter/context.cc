@@ -41,19 +41,30 @@ ContextCost context_cost(int card) {
 // same handle.
 Context* find_context(CUcontext handle) {
   Context* found = nullptr;
-  for (int i = 0; i < process.context_count; ++i)
-    if (process.contexts[i].handle == handle && (found == nullptr || found->ending))
-      found = &process.contexts[i];
+  for (Context& context : process.contexts)
+    if (context.handle == handle && (found == nullptr || found->ending)) found = &context;
   return found;
 }
 
-// Under the lock. Returns nullptr when the list is full.
+// Under the lock. Returns nullptr when the kernel has no memory for the list.
 Context* add_context(CUcontext handle, int card, uint64_t units) {
-  if (process.context_count >= kMaxContexts) return nullptr;
-  Context& context = process.contexts[process.context_count++];
-  context = {handle, nullptr, ++process.last_context_id, false, card, units, 0, 0, 0};
+  Context context{};
+  context.handle = handle;
+  context.id = process.last_context_id + 1;
+  context.card = card;
+  context.uses = 1;
+  context.units = units;
+  if (!process.contexts.add(context)) return nullptr;
+  ++process.last_context_id;
   ++process.cards[card].contexts;
-  return &context;
+  return process.contexts.end() - 1;
+}
+
+// Room in the list is made before the driver is asked: a context that we could not list would be
+// one that nobody pays for.
+bool can_list_one_more() {
+  Locked locked(process.lock);
+  return process.contexts.has_room();
 }
 
 // A new context, for which `cost` is charged. Returns how much of that it keeps: another thread may
@@ -66,7 +77,7 @@ uint64_t settle_context(CUcontext handle, int card, const ContextCost& cost, uin
   }
   const Context* context = add_context(handle, card, cost.own);
   *id = context != nullptr ? context->id : 0;
-  if (context == nullptr) return 0;  // more contexts than we can list: NVML's reading charges them
+  if (context == nullptr) return 0;  // no memory to list it: NVML's reading charges it
   CardState& state = process.cards[card];
   if (cost.reserve == 0 || state.reserved) return cost.own;
   state.reserved = true;
@@ -76,10 +87,10 @@ uint64_t settle_context(CUcontext handle, int card, const ContextCost& cost, uin
 
 // Under the lock: takes a context out of the list.
 bool take_out(uint32_t id, Context* out) {
-  for (int i = 0; i < process.context_count; ++i) {
+  for (size_t i = 0; i < process.contexts.size(); ++i) {
     if (process.contexts[i].id != id) continue;
     *out = process.contexts[i];
-    process.contexts[i] = process.contexts[--process.context_count];
+    process.contexts.remove(i);
     return true;
   }
   return false;
@@ -124,12 +135,27 @@ CUresult end_context(CUcontext handle, Call call) {
     if (result == CUDA_SUCCESS) {
       take_out(id, &context);
     } else {
-      for (int i = 0; i < process.context_count; ++i)
-        if (process.contexts[i].id == id) process.contexts[i].ending = false;
+      for (Context& known : process.contexts)
+        if (known.id == id) known.ending = false;
     }
   }
   if (context.id != 0) bury(context);
   return result;
+}
+
+void add_use(CUcontext handle) {
+  Locked locked(process.lock);
+  if (Context* known = find_context(handle)) ++known->uses;
+}
+
+// One use less. False, and nothing changed: it is the last, or not a context that we know.
+bool drop_use(CUcontext handle) {
+  if (process.attached.load() != 1) return false;
+  Locked locked(process.lock);
+  Context* known = find_context(handle);
+  if (known == nullptr || known->uses <= 1) return false;
+  --known->uses;
+  return true;
 }
 
 // Reserves, calls, settles. `call` returns the driver's result and sets the context.
@@ -144,7 +170,7 @@ CUresult create(CUdevice device, CUcontext* out, Call call) {
     return real.cuDeviceGet(&handle, device) == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : call();
   }
   const ContextCost cost = context_cost(card);
-  if (!take(card, cost.all())) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!can_list_one_more() || !take(card, cost.all())) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = call();
   for (int tries = 0; result == CUDA_ERROR_OUT_OF_MEMORY && worth_another_try(&tries);)
     result = call();
@@ -191,38 +217,82 @@ CUresult maybe_end_primary(CUdevice device, Call call) {
   return result;
 }
 
-// What a larger limit of the current context takes from the card, and where its highest value so
-// far is kept.
-uint64_t limit_cost(Context& context, CUdevice device, CUlimit limit, size_t value,
-                    size_t** highest) {
+// Local memory for `stack` bytes per thread beyond what the context's own cost covers. Every thread
+// that the card can run has its own.
+uint64_t stack_units(CUdevice device, size_t stack, size_t base) {
+  int processors = 0;
+  int threads = 0;
+  real.cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+  real.cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device);
+  if (stack <= base) return 0;
+  return abi::units_for(static_cast<uint64_t>(processors) * static_cast<uint64_t>(threads) *
+                        (stack - base));
+}
+
+// The driver is asked again when the memory of somebody who died may be on its way back.
+CUresult set_limit(CUlimit limit, size_t value) {
+  CUresult result = real.cuCtxSetLimit(limit, value);
+  for (int tries = 0; result == CUDA_ERROR_OUT_OF_MEMORY && worth_another_try(&tries);)
+    result = real.cuCtxSetLimit(limit, value);
+  return result;
+}
+
+// The stack's memory follows its limit up and down, at once. The driver rounds the limit: what it
+// made of it is asked.
+CUresult set_stack(const Place& place, const Context& context, size_t value) {
   size_t now = 0;
-  if (real.cuCtxGetLimit(&now, limit) != CUDA_SUCCESS) return 0;
-  switch (limit) {
-    case CU_LIMIT_STACK_SIZE: {
-      *highest = &context.stack_max;
-      const size_t paid = context.stack_max > now ? context.stack_max : now;
-      int processors = 0;
-      int threads = 0;
-      real.cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
-      real.cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
-                                device);
-      if (value <= paid) return 0;
-      return abi::units_for(static_cast<uint64_t>(processors) * static_cast<uint64_t>(threads) *
-                            (value - paid));
-    }
-    case CU_LIMIT_MALLOC_HEAP_SIZE: {
-      *highest = &context.heap_max;
-      const size_t paid = context.heap_max > kDefaultHeap ? context.heap_max : kDefaultHeap;
-      return value > paid ? abi::units_for(value - paid) : 0;
-    }
-    case CU_LIMIT_PRINTF_FIFO_SIZE: {
-      *highest = &context.fifo_max;
-      const size_t paid = context.fifo_max > kDefaultFifo ? context.fifo_max : kDefaultFifo;
-      return value > paid ? abi::units_for(value - paid) : 0;
-    }
-    default:
-      return 0;
+  if (real.cuCtxGetLimit(&now, CU_LIMIT_STACK_SIZE) != CUDA_SUCCESS)
+    return real.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, value);
+  const size_t base = context.stack_base > 0 ? context.stack_base : now;
+  const uint64_t wanted = stack_units(place.device, value, base);
+  const uint64_t cost = wanted > context.stack_units ? wanted - context.stack_units : 0;
+  if (cost > 0 && !take(place.card, cost)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult result = set_limit(CU_LIMIT_STACK_SIZE, value);
+  uint64_t held = context.stack_units;
+  if (result == CUDA_SUCCESS) {
+    const bool told = real.cuCtxGetLimit(&now, CU_LIMIT_STACK_SIZE) == CUDA_SUCCESS;
+    held = stack_units(place.device, told ? now : value, base);
   }
+  uint64_t before = held;
+  {
+    // Of two threads that change one context's limit, each accounts for the step that it finds.
+    Locked locked(process.lock);
+    if (Context* found = find_context(place.context)) {
+      before = found->stack_units;
+      found->stack_base = base;
+      found->units += held - before;
+      found->stack_units = held;
+    }
+  }
+  settle(place.card, cost, held > before ? held - before : 0);
+  if (before > held) release(place.card, before - held);
+  return result;
+}
+
+// The device's heap and its printf buffer are taken at a launch and stay: the highest limit is
+// charged, until the context ends.
+CUresult set_buffer(const Place& place, CUlimit limit, size_t value, size_t Context::*highest,
+                    size_t usual) {
+  size_t paid = usual;
+  {
+    Locked locked(process.lock);
+    if (const Context* found = find_context(place.context); found != nullptr)
+      paid = found->*highest > usual ? found->*highest : usual;
+  }
+  const uint64_t cost = value > paid ? abi::units_for(value - paid) : 0;
+  if (cost > 0 && !take(place.card, cost)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult result = set_limit(limit, value);
+  uint64_t kept = 0;
+  if (result == CUDA_SUCCESS && cost > 0) {
+    Locked locked(process.lock);
+    if (Context* found = find_context(place.context); found != nullptr && found->*highest < value) {
+      found->*highest = value;
+      found->units += cost;
+      kept = cost;
+    }
+  }
+  settle(place.card, cost, kept);
+  return result;
 }
 
 }  // namespace
@@ -314,8 +384,38 @@ CUresult hook_cuCtxDestroy(CUcontext context) {
 CUresult hook_cuCtxDestroy_v2(CUcontext context) {
   return end_context(context, [&] { return real.cuCtxDestroy_v2(context); });
 }
+
+// Attaching is another use of the current context; detaching ends it with the last.
+CUresult hook_cuCtxAttach(CUcontext* out, unsigned int flags) {
+  const CUresult result = real.cuCtxAttach(out, flags);
+  if (result == CUDA_SUCCESS && out != nullptr && process.attached.load() == 1) add_use(*out);
+  return result;
+}
 CUresult hook_cuCtxDetach(CUcontext context) {
+  if (drop_use(context)) {
+    const CUresult result = real.cuCtxDetach(context);
+    if (result != CUDA_SUCCESS) add_use(context);
+    return result;
+  }
   return end_context(context, [&] { return real.cuCtxDetach(context); });
+}
+
+// Contexts that share memory with a graphics driver cost what others cost.
+CUresult hook_cuGLCtxCreate(CUcontext* out, unsigned int flags, CUdevice device) {
+  return create(device, out, [&] { return real.cuGLCtxCreate(out, flags, device); });
+}
+CUresult hook_cuGLCtxCreate_v2(CUcontext* out, unsigned int flags, CUdevice device) {
+  return create(device, out, [&] { return real.cuGLCtxCreate_v2(out, flags, device); });
+}
+CUresult hook_cuVDPAUCtxCreate(CUcontext* out, unsigned int flags, CUdevice device,
+                               unsigned int vdpau, void* lookup) {
+  return create(device, out,
+                [&] { return real.cuVDPAUCtxCreate(out, flags, device, vdpau, lookup); });
+}
+CUresult hook_cuVDPAUCtxCreate_v2(CUcontext* out, unsigned int flags, CUdevice device,
+                                  unsigned int vdpau, void* lookup) {
+  return create(device, out,
+                [&] { return real.cuVDPAUCtxCreate_v2(out, flags, device, vdpau, lookup); });
 }
 
 // A green context is a context of its own to the card; its handle stands in our list, and so does
@@ -343,8 +443,8 @@ CUresult hook_cuGreenCtxDestroy(CUgreenCtx green) {
     Context view{};
     {
       Locked locked(process.lock);
-      for (int i = 0; i < process.context_count; ++i)
-        if (process.contexts[i].green == handle) view = process.contexts[i];
+      for (const Context& known : process.contexts)
+        if (known.green == handle) view = known;
       if (view.handle == nullptr) return result;
       take_out(view.id, &view);
     }
@@ -355,28 +455,21 @@ CUresult hook_cuGreenCtxDestroy(CUgreenCtx green) {
 CUresult hook_cuCtxSetLimit(CUlimit limit, size_t value) {
   Place place;
   if (!find_place(&place) || place.card == kNoCard) return real.cuCtxSetLimit(limit, value);
-  size_t* highest = nullptr;
-  uint64_t cost = 0;
-  Context context{};
-  {
-    Locked locked(process.lock);
-    if (const Context* found = find_context(place.context)) context = *found;
-  }
-  cost = limit_cost(context, place.device, limit, value, &highest);
-  if (cost == 0) return real.cuCtxSetLimit(limit, value);
-  if (!take(place.card, cost)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult result = real.cuCtxSetLimit(limit, value);
-  settle(place.card, cost, result == CUDA_SUCCESS ? cost : 0);
-  if (result == CUDA_SUCCESS) {
-    *highest = value;
-    Locked locked(process.lock);
-    if (Context* found = find_context(place.context)) {
-      found->units += cost;
-      found->stack_max = context.stack_max;
-      found->heap_max = context.heap_max;
-      found->fifo_max = context.fifo_max;
+  switch (limit) {
+    case CU_LIMIT_STACK_SIZE: {
+      Context context{};
+      {
+        Locked locked(process.lock);
+        if (const Context* found = find_context(place.context)) context = *found;
+      }
+      return set_stack(place, context, value);
     }
+    case CU_LIMIT_MALLOC_HEAP_SIZE:
+      return set_buffer(place, limit, value, &Context::heap_max, kDefaultHeap);
+    case CU_LIMIT_PRINTF_FIFO_SIZE:
+      return set_buffer(place, limit, value, &Context::fifo_max, kDefaultFifo);
+    default:
+      return real.cuCtxSetLimit(limit, value);
   }
-  return result;
 }
 }

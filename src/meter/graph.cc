@@ -4,6 +4,7 @@
 // without memory nodes is never looked at again, and its launch costs one load and a jump.
 #include "meter/budget.h"
 #include "meter/pool.h"
+#include "meter/query.h"
 #include "meter/real.h"
 #include "meter/relaxed.h"
 
@@ -182,6 +183,25 @@ CUresult instantiate_and_upload(CUgraphExec* exec, CUgraph graph, Call call) {
   return after_instantiate(result, exec, graph);
 }
 
+// The entries leave our table before the driver is asked: the handle may be another's next.
+CUresult destroy(CUgraphExec exec) {
+  TableValue entries[kOutside + 1];
+  bool known[kOutside + 1];
+  {
+    Locked locked(process.lock);
+    for (uint32_t c = 0; c <= kOutside; ++c)
+      known[c] = process.execs.remove(key_of(exec, c), &entries[c]);
+    process.execs_with_memory.store(process.execs.size(), std::memory_order_relaxed);
+  }
+  const CUresult result = real.cuGraphExecDestroy(exec);
+  if (result == CUDA_SUCCESS) return result;
+  Locked locked(process.lock);
+  for (uint32_t c = 0; c <= kOutside; ++c)
+    if (known[c]) process.execs.put(key_of(exec, c), entries[c]);
+  process.execs_with_memory.store(process.execs.size(), std::memory_order_relaxed);
+  return result;
+}
+
 // Only with this flag does instantiating take memory at once.
 bool uploads(const CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
   return params != nullptr && (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0;
@@ -224,12 +244,12 @@ CUresult hook_cuGraphInstantiateWithParams_ptsz(CUgraphExec* exec, CUgraph graph
 }
 
 CUresult hook_cuGraphLaunch(CUgraphExec exec, CUstream stream) {
-  if (nothing_to_do()) return real.cuGraphLaunch(exec, stream);
-  return launch(exec, [&] { return real.cuGraphLaunch(exec, stream); });
+  if (nothing_to_do()) return heed(real.cuGraphLaunch(exec, stream));
+  return heed(launch(exec, [&] { return real.cuGraphLaunch(exec, stream); }));
 }
 CUresult hook_cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream) {
-  if (nothing_to_do()) return real.cuGraphLaunch_ptsz(exec, stream);
-  return launch(exec, [&] { return real.cuGraphLaunch_ptsz(exec, stream); });
+  if (nothing_to_do()) return heed(real.cuGraphLaunch_ptsz(exec, stream));
+  return heed(launch(exec, [&] { return real.cuGraphLaunch_ptsz(exec, stream); }));
 }
 CUresult hook_cuGraphUpload(CUgraphExec exec, CUstream stream) {
   if (nothing_to_do()) return real.cuGraphUpload(exec, stream);
@@ -238,6 +258,10 @@ CUresult hook_cuGraphUpload(CUgraphExec exec, CUstream stream) {
 CUresult hook_cuGraphUpload_ptsz(CUgraphExec exec, CUstream stream) {
   if (nothing_to_do()) return real.cuGraphUpload_ptsz(exec, stream);
   return launch(exec, [&] { return real.cuGraphUpload_ptsz(exec, stream); });
+}
+
+CUresult hook_cuGraphExecDestroy(CUgraphExec exec) {
+  return nothing_to_do() ? real.cuGraphExecDestroy(exec) : destroy(exec);
 }
 
 CUresult hook_cuDeviceGraphMemTrim(CUdevice device) {

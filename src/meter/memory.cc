@@ -10,6 +10,7 @@
 
 #include "meter/budget.h"
 #include "meter/pool.h"
+#include "meter/query.h"
 #include "meter/real.h"
 #include "meter/relaxed.h"
 #include "meter/share.h"
@@ -145,8 +146,8 @@ CUresult allocate(uint64_t bytes, CUdeviceptr* out, Call call) {
   uint64_t ignored = 0;
   if (bytes == 0 || out == nullptr || !find_place(&place)) return call(&ignored);
   if (place.card == kNoCard || bytes > kHuge) return CUDA_ERROR_OUT_OF_MEMORY;
-  return bytes > kSmallBytes ? allocate_large(place, bytes, out, call)
-                             : allocate_small(place, out, call);
+  return heed(bytes > kSmallBytes ? allocate_large(place, bytes, out, call)
+                                  : allocate_small(place, out, call));
 }
 
 // ---- managed memory
@@ -207,7 +208,7 @@ CUresult free_block(CUdeviceptr pointer, Call call) {
     Locked locked(process.lock);
     known = pointer != 0 && process.blocks.remove(pointer, &value);
   }
-  const CUresult result = call();
+  const CUresult result = heed(call());
   if (!known) {
     if (result == CUDA_SUCCESS && pointer != 0) {
       drop_import(pointer);  // a pointer out of another process's pool is let go like this

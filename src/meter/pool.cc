@@ -11,6 +11,7 @@
 #include "meter/budget.h"
 #include "meter/memory.h"
 #include "meter/place.h"
+#include "meter/query.h"
 #include "meter/real.h"
 #include "meter/relaxed.h"
 #include "meter/share.h"
@@ -245,13 +246,13 @@ CUresult after_free(CUresult result, CUdeviceptr pointer) {
   if (result == CUDA_SUCCESS && note_stream_free(pointer)) return result;
   if (result == CUDA_SUCCESS && process.pools_dirty.load(std::memory_order_relaxed) == 0)
     process.pools_dirty.store(1, std::memory_order_relaxed);
-  return result;
+  return heed(result);
 }
 
 CUresult after_sync(CUresult result) {
   settle_stream_frees();
   settle_pools_soon();
-  return result;
+  return heed(result);
 }
 
 void forget_current_pools() {

@@ -14,18 +14,43 @@ namespace {
 
 constexpr uint64_t kFreshNs = 1'000'000'000;  // the sampler publishes several times a second
 
+// A kernel that went wrong leaves an error that every later call in its context must tell,
+// cuMemGetInfo among them, and the books know nothing of it. Only the driver does. It is asked when
+// its last good word is older than this, and at once after a hooked call has failed. So a program
+// that asks now and then gets every answer from the driver, and one that asks in a loop one in
+// some thousand, which costs it 4 ns a call.
+constexpr uint64_t kTrustNs = 1'000'000;
+
+// CardState::healthy: the time in steps of 1,024 ns, above 16 bits of the context's number.
+uint64_t word_of(uint32_t context_id, uint64_t now) {
+  return now >> 10 << 16 | (context_id & 0xffff);
+}
+
+void note_healthy(const Place& place, uint64_t now) {
+  process.cards[place.card].healthy.store(word_of(place.context_id, now),
+                                          std::memory_order_relaxed);
+}
+
+bool was_healthy(const Place& place, uint64_t now) {
+  const uint64_t word = process.cards[place.card].healthy.load(std::memory_order_relaxed);
+  return (word & 0xffff) == (place.context_id & 0xffff) && word >= word_of(0, now - kTrustNs);
+}
+
 // The card's free memory as published, if that is recent.
-bool published_free(int card, uint64_t* bytes) {
+bool published_free(int card, uint64_t now, uint64_t* bytes) {
   const abi::GrantCard& granted = process.grant->header.cards[card];
   const uint64_t at = granted.published_ns.load(std::memory_order_relaxed);
   if (at == 0) return false;
-  const uint64_t now = abi::monotonic_ns();
   if (now > at && now - at > kFreshNs) return false;
   *bytes = granted.free_bytes.load(std::memory_order_relaxed);
   return true;
 }
 
 }  // namespace
+
+void doubt_contexts() {
+  for (CardState& card : process.cards) card.healthy.store(0, std::memory_order_relaxed);
+}
 
 uint64_t free_bytes(int card, uint64_t card_free) {
   notice_deaths(card);
@@ -40,8 +65,9 @@ namespace {
 // The driver's own answer is needed when nobody publishes, and for every odd case: no context, null
 // pointers.
 CUresult ask_driver(size_t* free, size_t* total, const Place& place) {
-  const CUresult result = real.cuMemGetInfo_v2(free, total);
+  const CUresult result = heed(real.cuMemGetInfo_v2(free, total));
   if (result != CUDA_SUCCESS) return result;
+  note_healthy(place, abi::monotonic_ns());
   if (total != nullptr) *total = limit_bytes(place.card);
   if (free != nullptr) *free = free_bytes(place.card, *free);
   return result;
@@ -56,7 +82,9 @@ CUresult get_info(size_t* free, size_t* total) {
     return result;
   }
   uint64_t card_free = 0;
-  if (free == nullptr || total == nullptr || !published_free(place.card, &card_free))
+  const uint64_t now = abi::monotonic_ns();
+  if (free == nullptr || total == nullptr || !was_healthy(place, now) ||
+      !published_free(place.card, now, &card_free))
     return ask_driver(free, total, place);
   *total = limit_bytes(place.card);
   *free = free_bytes(place.card, card_free);

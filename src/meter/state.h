@@ -15,6 +15,7 @@
 #include "abi/cuda_types.h"
 #include "abi/grant.h"
 #include "abi/process.h"
+#include "meter/list.h"
 #include "meter/lock.h"
 #include "meter/table.h"
 
@@ -22,7 +23,6 @@ namespace mete::meter {
 
 inline constexpr int kNoCard = -1;
 inline constexpr int kMaxDevices = 64;  // ordinals that this process may see
-inline constexpr int kMaxContexts = 256;
 
 // A context that costs memory: made by a call that we saw, or met as the current one.
 struct Context {
@@ -31,9 +31,11 @@ struct Context {
   uint32_t id;      // never used twice, unlike handles
   bool ending;      // the driver is destroying it
   int card;
-  uint64_t units;    // its cost, reserve included when it was the first on the card
-  size_t stack_max;  // bytes per thread that have been paid for
-  size_t heap_max;
+  uint32_t uses;         // cuCtxAttach adds one, cuCtxDetach takes one; the last ends it
+  uint64_t units;        // its cost, with what larger limits take
+  size_t stack_base;     // bytes of stack per thread that its own cost covers; 0 = not asked yet
+  uint64_t stack_units;  // what the stack takes beyond that, part of `units`
+  size_t heap_max;       // the largest limits that have been paid for
   size_t fifo_max;
 };
 
@@ -47,8 +49,9 @@ struct CardState {
   std::atomic<uint32_t>
       inside;  // 1: a thread allocates from room inside a pool, without a reservation
   std::atomic<bool>
-      grew_past;         // such an allocation was undone, and what it took may still be there
-  uint64_t graph_units;  // charged for graph memory
+      grew_past;  // such an allocation was undone, and what it took may still be there
+  std::atomic<uint64_t> healthy;  // when the driver last said that a context here works (query.cc)
+  uint64_t graph_units;           // charged for graph memory
   uint32_t graph_epoch;
   uint32_t graph_trims;  // how often graph memory was trimmed
   bool graph_surprised;  // a launch took new memory where it should have found its own
@@ -70,8 +73,7 @@ struct alignas(4096) Process {
   CUdevice device_of_card[abi::kMaxCards];
 
   CardState cards[abi::kMaxCards];
-  Context contexts[kMaxContexts];
-  int context_count;
+  List<Context> contexts;
   uint32_t last_context_id;
 
   Table blocks;    // device pointer → {units | card | kind, context id}; slab keys have bit 0 set

@@ -84,6 +84,25 @@ void created(CUdevice device) {
       "cuCtxDestroy_v2", destroy_v2);
 }
 
+// A context that was attached to lives on when one of its users detaches.
+void attached(CUdevice device) {
+  Check check(kUnasked, "cuCtxAttach");
+  CUcontext context = nullptr;
+  CUcontext same = nullptr;
+  if (!check.did(CU(cuCtxCreate_v2)(&context, 0, device), "cuCtxCreate_v2")) return;
+  const std::uint64_t before = mine();
+  if (check.did(CU(cuCtxAttach)(&same, 0)) && check.did(CU(cuCtxDetach)(context), "cuCtxDetach"))
+    check.equal("attached and detached, charged", mine(), before);
+  (void)CU(cuCtxDestroy_v2)(context);
+}
+
+// These want a display or a decoder of another driver, which a self-test does not start.
+void graphics() {
+  for (const char* entry :
+       {"cuGLCtxCreate", "cuGLCtxCreate_v2", "cuVDPAUCtxCreate", "cuVDPAUCtxCreate_v2"})
+    Check(kUnasked, entry).skip("needs a graphics driver; charged as cuCtxCreate_v2 is");
+}
+
 // A green context is a context of its own; the ordinary one that is shown of it costs nothing more.
 void green(CUdevice device) {
   alignas(16) unsigned char resource[1024] = {};  // CUdevResource: 144 bytes today
@@ -138,6 +157,8 @@ void stack_limit(CUdevice device) {
   if (!check.did(CU(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, now + kMore))) return;
   check.equal("512 bytes of stack more for every thread, charged", mine() - before,
               abi::units_for(cost) * abi::kUnitBytes);
+  if (check.did(CU(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, now)))
+    check.equal("back to what it was, charged", mine() - before, 0);
 }
 
 // What `mete cap` reads from NVML, outside the meter: no more than is charged here.
@@ -166,6 +187,8 @@ void reading() {
 void check_contexts(const Task&) {
   const Card card = start_without_context();
   created(card.device);
+  attached(card.device);
+  graphics();
   green(card.device);
   primary(card.device);
   (void)start();

@@ -63,7 +63,7 @@ class Graphs {
     one("cuGraphUpload_ptsz", usual,
         [&](CUgraphExec exec) { return CU(cuGraphUpload_ptsz)(exec, stream_); });
     trim(usual, usual_launch);
-    for (const CUgraphExec exec : execs_) (void)CU(cuGraphExecDestroy)(exec);
+    end();
   }
 
  private:
@@ -138,6 +138,14 @@ class Graphs {
     if (!launch(check, instantiate, go, &made)) return;
     clean(made);
     if (check.did(CU(cuDeviceGraphMemTrim)(card_.device))) agree(check, false);
+  }
+
+  void end() {
+    Check check(kBack, "cuGraphExecDestroy");
+    bool ended = true;
+    for (const CUgraphExec exec : execs_) ended = check.did(CU(cuGraphExecDestroy)(exec)) && ended;
+    (void)CU(cuDeviceGraphMemTrim)(card_.device);
+    if (ended) agree(check, false);
   }
 
   Card card_;

@@ -109,6 +109,7 @@ CUresult context_make(int device, unsigned flags, bool primary, Context** made) 
   context->flags = flags;
   context->primary = primary;
   context->ended = false;
+  context->uses = 1;
   context->api_version = 3020;
   context->sticky = CUDA_SUCCESS;
   set_default_limits(context);
@@ -149,7 +150,9 @@ extern "C" CUresult cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdev
 
 extern "C" CUresult cuCtxCreate(CUcontext* context, unsigned int flags, CUdevice device) {
   SIM_ENTRY(cuCtxCreate);
-  return create(context, flags, device);
+  const CUresult result = create(context, flags, device);
+  if (result == CUDA_SUCCESS) current_context()->api_version = kOldApi;
+  return result;
 }
 
 extern "C" CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam*, int affinities,
@@ -184,6 +187,57 @@ extern "C" CUresult cuCtxDestroy_v2(CUcontext handle) {
 extern "C" CUresult cuCtxDestroy(CUcontext handle) {
   SIM_ENTRY_FREE(cuCtxDestroy);
   return cuCtxDestroy_v2(handle);
+}
+
+// Old: one more use of the current context, and one less; the last ends it.
+extern "C" CUresult cuCtxAttach(CUcontext* handle, unsigned int flags) {
+  SIM_ENTRY_CONTEXT(cuCtxAttach);
+  if (handle == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  const Guard guard;
+  Context* context = current_context();
+  if (context->primary) return CUDA_ERROR_INVALID_CONTEXT;
+  ++context->uses;
+  *handle = handle_of(context);
+  return CUDA_SUCCESS;
+}
+
+extern "C" CUresult cuCtxDetach(CUcontext handle) {
+  SIM_ENTRY(cuCtxDetach);
+  Context* context = find_context(handle);
+  if (context == nullptr || context->ended || context->primary || thread_state.current != context) {
+    return CUDA_ERROR_INVALID_CONTEXT;
+  }
+  {
+    const Guard guard;
+    if (context->uses > 1) {
+      --context->uses;
+      return CUDA_SUCCESS;
+    }
+  }
+  return cuCtxDestroy_v2(handle);
+}
+
+// Contexts for graphics: there is nothing to draw with, so they are contexts like others.
+extern "C" CUresult cuGLCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device) {
+  SIM_ENTRY(cuGLCtxCreate_v2);
+  return create(context, flags, device);
+}
+
+extern "C" CUresult cuGLCtxCreate(CUcontext* context, unsigned int flags, CUdevice device) {
+  SIM_ENTRY(cuGLCtxCreate);
+  return create(context, flags, device);
+}
+
+extern "C" CUresult cuVDPAUCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device,
+                                        unsigned int, void*) {
+  SIM_ENTRY(cuVDPAUCtxCreate_v2);
+  return create(context, flags, device);
+}
+
+extern "C" CUresult cuVDPAUCtxCreate(CUcontext* context, unsigned int flags, CUdevice device,
+                                     unsigned int, void*) {
+  SIM_ENTRY(cuVDPAUCtxCreate);
+  return create(context, flags, device);
 }
 
 extern "C" CUresult cuCtxPushCurrent_v2(CUcontext handle) {

@@ -54,7 +54,8 @@ struct Context {
   int device;   // ordinal in driver.devices
   unsigned flags;
   bool primary;
-  bool ended;  // destroyed; the struct is never freed, so stale handles are recognised
+  bool ended;     // destroyed; the struct is never freed, so stale handles are recognised
+  unsigned uses;  // cuCtxCreate and cuCtxAttach, less cuCtxDetach
   unsigned api_version;
   CUresult sticky;  // a fault: every later call in this context answers it
   size_t limits[CU_LIMIT_MAX];
@@ -234,6 +235,9 @@ void pools_end(Device* device);
 
 enum class Need : uint8_t { kNothing, kInit, kContext };
 
+// old.cc: contexts of CUDA 3.1 do not know the functions that came after them.
+bool refused_by_old_context(const char* symbol);
+
 // 0: no METE_SIM_FAULT and no METE_SIM_DELAY_US; -1: not looked yet; 1: look for a match.
 extern int trouble;
 
@@ -252,6 +256,9 @@ class Entry {
         result_ = CUDA_ERROR_CONTEXT_IS_DESTROYED;
       } else {
         result_ = context->sticky;
+        if (__builtin_expect(context->api_version < 3020, 0) && refused_by_old_context(name)) {
+          result_ = CUDA_ERROR_INVALID_CONTEXT;
+        }
       }
     }
   }

@@ -42,9 +42,17 @@ std::string retain(const Words& w) {
   return answer(r);
 }
 
+// context [DEVICE] [KIND]: made by the usual call, or by one of those for graphics.
 std::string create_context(const Words& w) {
+  const auto device = static_cast<CUdevice>(number_or(w, 1, 0));
+  const std::string kind = w.size() > 2 ? w[2] : "";
   CUcontext context = nullptr;
-  const CUresult r = CU(cuCtxCreate_v2)(&context, 0, static_cast<CUdevice>(number_or(w, 1, 0)));
+  CUresult r = CUDA_ERROR_INVALID_VALUE;
+  if (kind.empty()) r = CU(cuCtxCreate_v2)(&context, 0, device);
+  if (kind == "gl") r = CU(cuGLCtxCreate)(&context, 0, device);
+  if (kind == "gl-2") r = CU(cuGLCtxCreate_v2)(&context, 0, device);
+  if (kind == "vdpau") r = CU(cuVDPAUCtxCreate)(&context, 0, device, 0, nullptr);
+  if (kind == "vdpau-2") r = CU(cuVDPAUCtxCreate_v2)(&context, 0, device, 0, nullptr);
   if (r != CUDA_SUCCESS) return answer(r);
   contexts[++last_context] = context;
   return answer(r, last_context);
@@ -57,11 +65,54 @@ std::string destroy_context(const Words& w) {
   return answer(r);
 }
 
+// contexts COUNT: so many more, none of them current; the code and how many there are now.
+std::string create_contexts(const Words& w) {
+  CUresult r = CUDA_SUCCESS;
+  for (uint64_t i = 0; i < number(w[1]) && r == CUDA_SUCCESS; ++i) {
+    CUcontext context = nullptr;
+    r = CU(cuCtxCreate_v2)(&context, 0, 0);
+    if (r != CUDA_SUCCESS) break;
+    contexts[++last_context] = context;
+    r = CU(cuCtxPopCurrent_v2)(&context);
+  }
+  return answer(r, contexts.size());
+}
+
+std::string destroy_contexts(const Words&) {
+  CUresult r = CUDA_SUCCESS;
+  for (const auto& [id, context] : contexts)
+    if (r == CUDA_SUCCESS) r = CU(cuCtxDestroy_v2)(context);
+  contexts.clear();
+  return answer(r);
+}
+
 std::string info(const Words&) {
   size_t free = 0;
   size_t total = 0;
   const CUresult r = CU(cuMemGetInfo_v2)(&free, &total);
   return answer(r, free, total);
+}
+
+// info-until-error: asks again and again; the error, and how often there was none.
+std::string info_until_error(const Words&) {
+  const auto ask = CU(cuMemGetInfo_v2);
+  size_t free = 0;
+  size_t total = 0;
+  uint64_t good = 0;
+  CUresult r = CUDA_SUCCESS;
+  while (good < 100'000'000 && (r = ask(&free, &total)) == CUDA_SUCCESS) ++good;
+  return answer(r, good);
+}
+
+// info-around WORDS: cuMemGetInfo before and after another command, without a pause between.
+std::string info_around(const Words& w) {
+  const auto ask = CU(cuMemGetInfo_v2);
+  size_t free = 0;
+  size_t total = 0;
+  const CUresult before = ask(&free, &total);
+  const std::string said = commands().at(w[1])(Words(w.begin() + 1, w.end()));
+  const CUresult after = ask(&free, &total);
+  return answer(before, static_cast<int>(after)) + " " + said;
 }
 
 template <class Function>
@@ -117,7 +168,23 @@ void add_card_commands() {
   };
   c["context"] = create_context;
   c["destroy"] = destroy_context;
+  c["contexts"] = create_contexts;
+  c["destroy-all"] = destroy_contexts;
+  c["current"] = [](const Words& w) {
+    return answer(CU(cuCtxSetCurrent)(contexts.at(number(w[1]))));
+  };
+  c["attach"] = [](const Words&) {
+    CUcontext context = nullptr;
+    return answer(CU(cuCtxAttach)(&context, 0));
+  };
+  c["detach"] = [](const Words& w) { return answer(CU(cuCtxDetach)(contexts.at(number(w[1])))); };
   c["info"] = info;
+  c["info-until-error"] = info_until_error;
+  c["info-around"] = info_around;
+  c["flags"] = [](const Words&) {
+    unsigned int flags = 0;
+    return answer(CU(cuCtxGetFlags)(&flags));
+  };
   c["total"] = [](const Words& w) {
     size_t bytes = 0;
     const CUresult r = CU(cuDeviceTotalMem_v2)(&bytes, static_cast<CUdevice>(number_or(w, 1, 0)));

@@ -306,6 +306,11 @@ void add_memory_commands() {
     while (got < number(w[1]) && take("alloc", number(w[2]), 0, &code) >= 0) ++got;
     return answer(code, got);
   };
+  c["launch"] = [](const Words& w) {  // launch ID: the graph that made it, once more
+    const auto exec = reinterpret_cast<CUgraphExec>(piece(static_cast<int>(number(w[1]))).exec);
+    const CUresult r = CU(cuGraphLaunch)(exec, stream_here());
+    return answer(r != CUDA_SUCCESS ? r : CU(cuStreamSynchronize)(stream_here()));
+  };
   // Two allocation nodes, one on each of two devices, in one graph.
   c["two-card-graph"] = [](const Words& w) {
     CUgraph graph = nullptr;
