@@ -25,6 +25,7 @@ CardReading card(unsigned index, const char* uuid, std::vector<seam::ProcessRead
 struct FixedClock final : seam::Clock {
   seam::Nanoseconds now{5};
   seam::Nanoseconds monotonic() override { return now; }
+  WallTime wall() override { return {}; }
 };
 
 struct OneReading final : seam::Driver {

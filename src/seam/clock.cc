@@ -12,6 +12,11 @@ struct SystemClock final : Clock {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return std::chrono::seconds(now.tv_sec) + Nanoseconds(now.tv_nsec);
   }
+  WallTime wall() override {
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    return {static_cast<std::int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000};
+  }
 };
 
 }  // namespace

@@ -6,6 +6,8 @@
 
 #include <chrono>
 
+#include "base/time.h"
+
 namespace mete::seam {
 
 using Milliseconds = std::chrono::milliseconds;
@@ -16,6 +18,8 @@ struct Clock {
   virtual ~Clock() = default;
   // CLOCK_MONOTONIC, since boot.
   virtual Nanoseconds monotonic() = 0;
+  // CLOCK_REALTIME: what the machine believes the time is; may jump.
+  virtual WallTime wall() = 0;
 };
 
 // The machine's clock; lives for ever, any thread may use it.

@@ -31,6 +31,12 @@ struct Request {
   // sees them.
   std::vector<std::string> devices;
   std::optional<std::string> gpu_type;
+  // Placement alone looks at these.
+  std::uint32_t procs = 1;  // --procs: processes that share the grant evenly
+  bool or_cpu = false;      // --or-cpu: without a GPU rather than wait for one
+  std::optional<unsigned> cpus;
+  std::optional<Bytes> ram;
+  bool operator==(const Request&) const = default;
 };
 
 // One card of a resolved request. `from` is reserved, `limit` is the cap; they differ only for

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/job/job.h"
+
+#include <array>
+
+#include "base/text.h"
+
+namespace mete::core {
+
+namespace {
+
+// Names by position in the enum.
+constexpr std::array<std::string_view, 8> kStates = {"pending", "starting",  "running",  "parking",
+                                                     "parked",  "unparking", "stopping", "ended"};
+constexpr std::array<std::string_view, 12> kOutcomes = {
+    "ok",        "failed", "signal",        "gpu-oom",    "ram-oom",  "timeout",
+    "cancelled", "lost",   "launch-failed", "dependency", "deadline", "escaped"};
+constexpr std::array<std::string_view, 9> kReasons = {"resources",   "priority",   "quota",
+                                                      "reservation", "dependency", "held",
+                                                      "begin",       "drained",    "retry"};
+
+template <class Enum, std::size_t kCount>
+std::optional<Enum> by_name(const std::array<std::string_view, kCount>& names,
+                            std::string_view text) {
+  for (std::size_t i = 0; i < kCount; ++i)
+    if (names[i] == text) return static_cast<Enum>(i);
+  return std::nullopt;
+}
+
+constexpr unsigned bit(JobState state) { return 1u << static_cast<unsigned>(state); }
+
+}  // namespace
+
+std::string to_string(JobId id) { return std::to_string(id.number); }
+
+Result<JobId> parse_job_id(std::string_view text) {
+  const Result<std::uint64_t> number = base::parse_uint(text);
+  if (!number || *number == 0)
+    return Error::invalid(base::quote(text) + " is no job").with_hint("mete ps lists the jobs");
+  return JobId{*number};
+}
+
+std::string_view to_string(JobState state) { return kStates[static_cast<std::size_t>(state)]; }
+std::optional<JobState> parse_job_state(std::string_view text) {
+  return by_name<JobState>(kStates, text);
+}
+
+bool may_follow(JobState before, JobState after) {
+  using S = JobState;
+  static constexpr std::array<unsigned, 8> kNext = {
+      bit(S::kStarting) | bit(S::kEnded),
+      bit(S::kRunning) | bit(S::kPending) | bit(S::kStopping) | bit(S::kEnded),
+      bit(S::kParking) | bit(S::kStopping) | bit(S::kEnded),
+      bit(S::kParked) | bit(S::kRunning) | bit(S::kStopping) | bit(S::kEnded),
+      bit(S::kUnparking) | bit(S::kStopping) | bit(S::kEnded),
+      bit(S::kRunning) | bit(S::kParked) | bit(S::kStopping) | bit(S::kEnded),
+      bit(S::kEnded),
+      0,
+  };
+  return (kNext[static_cast<std::size_t>(before)] & bit(after)) != 0;
+}
+
+std::string_view to_string(Outcome outcome) { return kOutcomes[static_cast<std::size_t>(outcome)]; }
+std::optional<Outcome> parse_outcome(std::string_view text) {
+  return by_name<Outcome>(kOutcomes, text);
+}
+
+std::string_view to_string(Reason reason) { return kReasons[static_cast<std::size_t>(reason)]; }
+
+}  // namespace mete::core

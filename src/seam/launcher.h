@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The processes of jobs, as the engine sees them: who is watched, who is to be ended. What becomes
+// of it arrives later, as inputs of the engine. Nothing here blocks. Real: launch's ProcessWatcher.
+// Tests: a fake that records what was asked.
+#pragma once
+
+#include "core/job/job.h"
+
+namespace mete::seam {
+
+struct Launcher {
+  virtual ~Launcher() = default;
+
+  // From now on the runner's end arrives as engine::RunnerGone, at once if it is gone already.
+  // Again for the same job: the newer runner.
+  virtual void watch(core::JobId job, core::ProcessRef runner) = 0;
+  // Ends every process of a job whose runner is gone: TERM, then KILL after a grace. The last one's
+  // end arrives as engine::JobGone. Asking again does no harm.
+  virtual void stop(core::JobId job) = 0;
+  // The job has ended: forget it.
+  virtual void forget(core::JobId job) = 0;
+};
+
+}  // namespace mete::seam
