@@ -64,11 +64,11 @@ std::optional<WallTime> parse_wall_time(std::string_view text) {
 std::string duration_in_words(std::int64_t seconds) {
   const auto two = [](std::int64_t big, const char* big_unit, std::int64_t small,
                       const char* small_unit) {
-    std::string text = std::to_string(big) + " " + big_unit;
-    if (small > 0) text += " " + std::to_string(small) + " " + small_unit;
+    std::string text = std::to_string(big).append(" ").append(big_unit);
+    if (small > 0) text.append(" ").append(std::to_string(small)).append(" ").append(small_unit);
     return text;
   };
-  if (seconds < 60) return std::to_string(seconds < 0 ? 0 : seconds) + " s";
+  if (seconds < 60) return std::to_string(seconds < 0 ? 0 : seconds).append(" s");
   if (seconds < 3600) return two(seconds / 60, "min", seconds % 60, "s");
   if (seconds < 86400) return two(seconds / 3600, "h", seconds % 3600 / 60, "min");
   return two(seconds / 86400, "d", seconds % 86400 / 3600, "h");
