@@ -99,6 +99,13 @@ void substitute(void** out) {
   if (void* hook = hook_for(*out)) *out = hook;
 }
 
+// The card's free memory as published, or no bound.
+uint64_t free_on(int card) {
+  uint64_t bytes = ~0ull;
+  (void)published_free(card, abi::monotonic_ns(), &bytes);
+  return bytes;
+}
+
 unsigned int narrow(size_t bytes) {
   return bytes > 0xffffffffu ? 0xffffffffu : static_cast<unsigned int>(bytes);
 }
@@ -112,13 +119,15 @@ extern "C" {
 
 CUresult hook_cuMemGetInfo_v2(size_t* free, size_t* total) { return get_info(free, total); }
 
+// Of CUDA 3.1, and the only such function in a context of that version: cuMemGetInfo_v2 answers 201
+// there. The driver's own figure is not used: 32 bits do not hold what a card has free.
 CUresult hook_cuMemGetInfo(unsigned int* free, unsigned int* total) {
-  size_t wide_free = 0;
-  size_t wide_total = 0;
-  const CUresult result = real.cuMemGetInfo(free, total);
-  if (result != CUDA_SUCCESS || get_info(&wide_free, &wide_total) != CUDA_SUCCESS) return result;
-  if (free != nullptr) *free = narrow(wide_free);
-  if (total != nullptr) *total = narrow(wide_total);
+  const CUresult result = heed(real.cuMemGetInfo(free, total));
+  Place place;
+  if (result != CUDA_SUCCESS || !find_place(&place)) return result;
+  const bool granted = place.card != kNoCard;
+  if (total != nullptr && granted) *total = narrow(limit_bytes(place.card));
+  if (free != nullptr) *free = granted ? narrow(free_bytes(place.card, free_on(place.card))) : 0;
   return result;
 }
 
