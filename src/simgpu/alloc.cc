@@ -28,7 +28,7 @@ CUresult large_take(Context* context, size_t bytes, CUdeviceptr* p) {
   range->bytes = round_granule(bytes);
   const CUresult result =
       phys_take(context->device, range->bytes, MemoryClass::kPlain, &range->piece);
-  range->base = result == CUDA_SUCCESS ? va_take(range->bytes, 0, 0) : 0;
+  range->base = result == CUDA_SUCCESS ? va_take_in(context, range->bytes) : 0;
   if (range->base == 0) {
     phys_give(range->piece);
     free(range);
@@ -94,13 +94,6 @@ CUresult pitch_take(CUdeviceptr* p, size_t* pitch, size_t width, size_t height, 
   return result;
 }
 
-// The 32-bit entry points of CUDA 3.1 cannot name what lies above 4 GiB, and all of ours does.
-CUresult narrow(CUresult result, CUdeviceptr p) {
-  if (result != CUDA_SUCCESS) return result;
-  (void)memory_give(p);
-  return CUDA_ERROR_OUT_OF_MEMORY;
-}
-
 }  // namespace
 }  // namespace simgpu
 
@@ -113,25 +106,10 @@ extern "C" CUresult cuMemAlloc_v2(CUdeviceptr* p, size_t bytes) {
   return memory_take(current_context(), bytes, p);
 }
 
-extern "C" CUresult cuMemAlloc(CUdeviceptr_v1* p, unsigned int bytes) {
-  SIM_ENTRY_CONTEXT(cuMemAlloc);
-  if (p == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  CUdeviceptr wide = 0;
-  return narrow(memory_take(current_context(), bytes, &wide), wide);
-}
-
 extern "C" CUresult cuMemAllocPitch_v2(CUdeviceptr* p, size_t* pitch, size_t width, size_t height,
                                        unsigned int element) {
   SIM_ENTRY_CONTEXT(cuMemAllocPitch_v2);
   return pitch_take(p, pitch, width, height, element);
-}
-
-extern "C" CUresult cuMemAllocPitch(CUdeviceptr_v1*, unsigned int*, unsigned int width,
-                                    unsigned int height, unsigned int element) {
-  SIM_ENTRY_CONTEXT(cuMemAllocPitch);
-  CUdeviceptr wide = 0;
-  size_t pitch = 0;
-  return narrow(pitch_take(&wide, &pitch, width, height, element), wide);
 }
 
 extern "C" CUresult cuMemFree_v2(CUdeviceptr p) {
@@ -146,11 +124,6 @@ extern "C" CUresult cuMemFree_v2(CUdeviceptr p) {
   return memory_give(p);
 }
 
-extern "C" CUresult cuMemFree(CUdeviceptr_v1 p) {
-  SIM_ENTRY_CONTEXT(cuMemFree);
-  return p == 0 ? CUDA_SUCCESS : memory_give(p);
-}
-
 extern "C" CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
   SIM_ENTRY_CONTEXT(cuMemGetInfo_v2);
   uint64_t used = 0, total = 0;
@@ -158,20 +131,6 @@ extern "C" CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
   if (result != CUDA_SUCCESS) return result;
   if (free_bytes != nullptr) *free_bytes = total > used ? total - used : 0;
   if (total_bytes != nullptr) *total_bytes = total;
-  return CUDA_SUCCESS;
-}
-
-extern "C" CUresult cuMemGetInfo(unsigned int* free_bytes, unsigned int* total_bytes) {
-  SIM_ENTRY_CONTEXT(cuMemGetInfo);
-  size_t free_wide = 0, total_wide = 0;
-  const CUresult result = cuMemGetInfo_v2(&free_wide, &total_wide);
-  if (result != CUDA_SUCCESS) return result;
-  const size_t most = 0xffffffffu;
-  if (free_bytes != nullptr)
-    *free_bytes = static_cast<unsigned>(free_wide < most ? free_wide : most);
-  if (total_bytes != nullptr) {
-    *total_bytes = static_cast<unsigned>(total_wide < most ? total_wide : most);
-  }
   return CUDA_SUCCESS;
 }
 
@@ -190,9 +149,4 @@ extern "C" CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CU
   if (base != nullptr) *base = block.base;
   if (bytes != nullptr) *bytes = block.bytes;
   return CUDA_SUCCESS;
-}
-
-extern "C" CUresult cuMemGetAddressRange(CUdeviceptr_v1*, unsigned int*, CUdeviceptr_v1) {
-  SIM_ENTRY_CONTEXT(cuMemGetAddressRange);
-  return CUDA_ERROR_NOT_FOUND;
 }

@@ -26,8 +26,8 @@ CUresult submit_copy(const Copy& copy, CUstream stream, bool per_thread) {
 }
 
 // A synchronous call: in the default stream's order, and over when it returns.
-CUresult finish(CUresult submitted) {
-  return submitted == CUDA_SUCCESS ? context_synchronize(current_context()) : submitted;
+CUresult finish(CUresult submitted, bool per_thread) {
+  return submitted == CUDA_SUCCESS ? wait_for_default_stream(per_thread) : submitted;
 }
 
 CUdeviceptr bits(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
@@ -145,14 +145,14 @@ bool both_contexts(CUcontext a, CUcontext b) {
 using namespace simgpu;
 
 // P is the suffix of the version, "_v2" or nothing.
-#define SIM_COPY(NAME, P, PARAMETERS, ARGUMENTS, COPY)          \
-  extern "C" CUresult NAME##P PARAMETERS {                      \
-    SIM_ENTRY_CONTEXT(NAME##P);                                 \
-    return finish(submit_copy(COPY ARGUMENTS, nullptr, false)); \
-  }                                                             \
-  extern "C" CUresult NAME##P##_ptds PARAMETERS {               \
-    SIM_ENTRY_CONTEXT(NAME##P##_ptds);                          \
-    return finish(submit_copy(COPY ARGUMENTS, nullptr, true));  \
+#define SIM_COPY(NAME, P, PARAMETERS, ARGUMENTS, COPY)                 \
+  extern "C" CUresult NAME##P PARAMETERS {                             \
+    SIM_ENTRY_CONTEXT(NAME##P);                                        \
+    return finish(submit_copy(COPY ARGUMENTS, nullptr, false), false); \
+  }                                                                    \
+  extern "C" CUresult NAME##P##_ptds PARAMETERS {                      \
+    SIM_ENTRY_CONTEXT(NAME##P##_ptds);                                 \
+    return finish(submit_copy(COPY ARGUMENTS, nullptr, true), true);   \
   }
 #define SIM_COPY_ASYNC(NAME, P, PARAMETERS, ARGUMENTS, COPY) \
   extern "C" CUresult NAME##P PARAMETERS {                   \
@@ -187,7 +187,7 @@ SIM_COPY_ASYNC(cuMemcpyAsync, , (CUdeviceptr to, CUdeviceptr from, size_t bytes,
                            CUcontext from_context, size_t bytes) {                   \
     SIM_ENTRY_CONTEXT(NAME);                                                         \
     if (!both_contexts(to_context, from_context)) return CUDA_ERROR_INVALID_CONTEXT; \
-    return finish(submit_copy(on_device(to, from, bytes), nullptr, THREAD));         \
+    return finish(submit_copy(on_device(to, from, bytes), nullptr, THREAD), THREAD); \
   }
 #define SIM_PEER_ASYNC(NAME, THREAD)                                                 \
   extern "C" CUresult NAME(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,   \
@@ -201,10 +201,10 @@ SIM_PEER(cuMemcpyPeer_ptds, true)
 SIM_PEER_ASYNC(cuMemcpyPeerAsync, false)
 SIM_PEER_ASYNC(cuMemcpyPeerAsync_ptsz, true)
 
-#define SIM_BOX(NAME, TYPE, SUBMIT, THREAD)       \
-  extern "C" CUresult NAME(const TYPE* what) {    \
-    SIM_ENTRY_CONTEXT(NAME);                      \
-    return finish(SUBMIT(what, nullptr, THREAD)); \
+#define SIM_BOX(NAME, TYPE, SUBMIT, THREAD)               \
+  extern "C" CUresult NAME(const TYPE* what) {            \
+    SIM_ENTRY_CONTEXT(NAME);                              \
+    return finish(SUBMIT(what, nullptr, THREAD), THREAD); \
   }
 #define SIM_BOX_ASYNC(NAME, TYPE, SUBMIT, THREAD)               \
   extern "C" CUresult NAME(const TYPE* what, CUstream stream) { \
@@ -227,7 +227,7 @@ SIM_BOX_ASYNC(cuMemcpy3DAsync_v2_ptsz, CUDA_MEMCPY3D, submit_3d, true)
     SIM_ENTRY_CONTEXT(NAME);                                 \
     if (what == nullptr) return CUDA_ERROR_INVALID_VALUE;    \
     const CUDA_MEMCPY3D box = without_contexts(what);        \
-    return finish(submit_3d(&box, nullptr, THREAD));         \
+    return finish(submit_3d(&box, nullptr, THREAD), THREAD); \
   }
 #define SIM_PEER_BOX_ASYNC(NAME, THREAD)                                      \
   extern "C" CUresult NAME(const CUDA_MEMCPY3D_PEER* what, CUstream stream) { \
@@ -241,16 +241,16 @@ SIM_PEER_BOX(cuMemcpy3DPeer_ptds, true)
 SIM_PEER_BOX_ASYNC(cuMemcpy3DPeerAsync, false)
 SIM_PEER_BOX_ASYNC(cuMemcpy3DPeerAsync_ptsz, true)
 
-#define SIM_ARRAY(NAME, PARAMETERS, ARGUMENTS, BOX) \
-  extern "C" CUresult NAME##_v2 PARAMETERS {        \
-    SIM_ENTRY_CONTEXT(NAME##_v2);                   \
-    const CUDA_MEMCPY3D box = BOX ARGUMENTS;        \
-    return finish(submit_3d(&box, nullptr, false)); \
-  }                                                 \
-  extern "C" CUresult NAME##_v2_ptds PARAMETERS {   \
-    SIM_ENTRY_CONTEXT(NAME##_v2_ptds);              \
-    const CUDA_MEMCPY3D box = BOX ARGUMENTS;        \
-    return finish(submit_3d(&box, nullptr, true));  \
+#define SIM_ARRAY(NAME, PARAMETERS, ARGUMENTS, BOX)        \
+  extern "C" CUresult NAME##_v2 PARAMETERS {               \
+    SIM_ENTRY_CONTEXT(NAME##_v2);                          \
+    const CUDA_MEMCPY3D box = BOX ARGUMENTS;               \
+    return finish(submit_3d(&box, nullptr, false), false); \
+  }                                                        \
+  extern "C" CUresult NAME##_v2_ptds PARAMETERS {          \
+    SIM_ENTRY_CONTEXT(NAME##_v2_ptds);                     \
+    const CUDA_MEMCPY3D box = BOX ARGUMENTS;               \
+    return finish(submit_3d(&box, nullptr, true), true);   \
   }
 #define SIM_ARRAY_ASYNC(NAME, PARAMETERS, ARGUMENTS, BOX) \
   extern "C" CUresult NAME##_v2 PARAMETERS {              \

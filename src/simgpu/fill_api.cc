@@ -36,8 +36,8 @@ CUresult submit(const FillWork& work, CUstream stream, bool per_thread) {
   return stream_submit(stream, per_thread, run_fill, &work, sizeof work);
 }
 
-CUresult finish(CUresult submitted) {
-  return submitted == CUDA_SUCCESS ? context_synchronize(current_context()) : submitted;
+CUresult finish(CUresult submitted, bool per_thread) {
+  return submitted == CUDA_SUCCESS ? wait_for_default_stream(per_thread) : submitted;
 }
 
 FillWork flat(CUdeviceptr to, uint32_t value, unsigned element, size_t count) {
@@ -49,10 +49,10 @@ FillWork flat(CUdeviceptr to, uint32_t value, unsigned element, size_t count) {
 
 using namespace simgpu;
 
-#define SIM_FILL(NAME, TYPE, BYTES, THREAD)                                \
-  extern "C" CUresult NAME(CUdeviceptr to, TYPE value, size_t count) {     \
-    SIM_ENTRY_CONTEXT(NAME);                                               \
-    return finish(submit(flat(to, value, BYTES, count), nullptr, THREAD)); \
+#define SIM_FILL(NAME, TYPE, BYTES, THREAD)                                        \
+  extern "C" CUresult NAME(CUdeviceptr to, TYPE value, size_t count) {             \
+    SIM_ENTRY_CONTEXT(NAME);                                                       \
+    return finish(submit(flat(to, value, BYTES, count), nullptr, THREAD), THREAD); \
   }
 #define SIM_FILL_ASYNC(NAME, TYPE, BYTES, THREAD)                                       \
   extern "C" CUresult NAME(CUdeviceptr to, TYPE value, size_t count, CUstream stream) { \
@@ -62,7 +62,7 @@ using namespace simgpu;
 #define SIM_FILL_ROWS(NAME, TYPE, BYTES, THREAD)                                                  \
   extern "C" CUresult NAME(CUdeviceptr to, size_t pitch, TYPE value, size_t width, size_t rows) { \
     SIM_ENTRY_CONTEXT(NAME);                                                                      \
-    return finish(submit({to, {pitch, width, rows, BYTES, value}}, nullptr, THREAD));             \
+    return finish(submit({to, {pitch, width, rows, BYTES, value}}, nullptr, THREAD), THREAD);     \
   }
 #define SIM_FILL_ROWS_ASYNC(NAME, TYPE, BYTES, THREAD)                                          \
   extern "C" CUresult NAME(CUdeviceptr to, size_t pitch, TYPE value, size_t width, size_t rows, \

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "simgpu/state.h"
+
 namespace simgpu {
 namespace {
 
@@ -47,7 +49,7 @@ CUresult load_globals(Module* module) {
       phys_take(module->context->device, total, MemoryClass::kModule, &range.piece);
   if (result != CUDA_SUCCESS) return result;
   range.bytes = round_granule(total);
-  range.base = va_take(range.bytes, 0, 0);
+  range.base = va_take_in(module->context, range.bytes);
   if (range.base == 0) {
     phys_give(range.piece);
     return CUDA_ERROR_OUT_OF_MEMORY;

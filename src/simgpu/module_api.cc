@@ -208,12 +208,6 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr* out, size_t* bytes, CUmodule handle, 
   return global_of(module, name, out, bytes);
 }
 
-// The 32-bit interface of CUDA 3.1 cannot name what lies above 4 GiB, and all of ours does.
-CUresult cuModuleGetGlobal(CUdeviceptr_v1*, unsigned int*, CUmodule, const char*) {
-  SIM_ENTRY_CONTEXT(cuModuleGetGlobal);
-  return CUDA_ERROR_NOT_FOUND;
-}
-
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* out) {
   SIM_ENTRY(cuModuleGetLoadingMode);
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;

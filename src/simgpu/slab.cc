@@ -115,7 +115,7 @@ CUresult add_slab(Context* context, Slab** made) {
   if (slab == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   Range* range = &slab->range;
   const CUresult result = phys_take(context->device, kGranule, MemoryClass::kPlain, &range->piece);
-  range->base = result == CUDA_SUCCESS ? va_take(kGranule, 0, 0) : 0;
+  range->base = result == CUDA_SUCCESS ? va_take_in(context, kGranule) : 0;
   if (range->base == 0) {
     phys_give(range->piece);
     free(slab);

@@ -12,6 +12,17 @@ void mark_context(Context* context);
 // A reply's status as the caller sees it; the loss of card or server sticks to the current context.
 CUresult from_server(int status);
 
+// old.cc: a context made by cuCtxCreate of CUDA 3.1. Such a context knows the functions of that
+// version alone, and they know no other contexts: 201, as on a real card.
+inline constexpr unsigned kOldApi = 3010;
+inline bool is_old(const Context* context) { return context->api_version <= kOldApi; }
+// va.cc: addresses that the context's functions can name, below 4 GiB for an old one; 0: none left.
+CUdeviceptr va_take_in(const Context* context, size_t bytes);
+
+// stream_api.cc: what a synchronous call ends with: its default stream, and what that waits for, is
+// through. Streams that do not wait for the legacy stream go on. Without holding the Guard.
+CUresult wait_for_default_stream(bool per_thread);
+
 // context.cc: makes or ends a context (Guard held).
 CUresult context_make(int device, unsigned flags, bool primary, Context** made);
 void context_end(Context* context);

@@ -5,6 +5,7 @@
 #include "simgpu/capture.h"
 #include "simgpu/event.h"
 #include "simgpu/pool.h"
+#include "simgpu/state.h"
 #include "simgpu/stream.h"
 #include "simgpu/stream_pair.h"
 
@@ -36,12 +37,8 @@ CUresult submit_or_capture(Stream* stream, const Task& task, CUgraphNodeType typ
   return is_capturing(stream) ? capture_task(stream, task, type) : submit(stream, task);
 }
 
-CUresult synchronize(CUstream handle, bool per_thread) {
-  const Guard guard;
-  Stream* stream = nullptr;
-  CUresult result = find_stream(handle, per_thread, &stream);
-  if (result == CUDA_SUCCESS) result = refuse_wait(stream);
-  if (result != CUDA_SUCCESS) return result;
+// The host waits for all that the stream has been asked for.
+CUresult wait_for_stream(Stream* stream) {
   Context* const context = stream->context;
   if (stream->legacy) {
     // Behind the legacy stream stands every blocking stream of the context.
@@ -59,8 +56,19 @@ CUresult synchronize(CUstream handle, bool per_thread) {
   wait_until_idle(stream);
   host_saw(stream, upto);
   reap_streams();
-  pools_after_synchronize(context->device);
   return context->sticky;
+}
+
+CUresult synchronize(CUstream handle, bool per_thread) {
+  const Guard guard;
+  Stream* stream = nullptr;
+  CUresult result = find_stream(handle, per_thread, &stream);
+  if (result == CUDA_SUCCESS) result = refuse_wait(stream);
+  if (result != CUDA_SUCCESS) return result;
+  const int device = stream->device;
+  result = wait_for_stream(stream);
+  pools_after_synchronize(device);
+  return result;
 }
 
 CUresult query(CUstream handle, bool per_thread) {
@@ -236,6 +244,14 @@ CUresult stream_submit(CUstream handle, bool per_thread, Work work, const void* 
   task.opaque.arguments = copy_arguments(arguments, bytes);
   if (task.opaque.arguments == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   return submit_or_capture(stream, task, CU_GRAPH_NODE_TYPE_MEMCPY);
+}
+
+CUresult wait_for_default_stream(bool per_thread) {
+  const Guard guard;
+  CUresult result = capture_forbids();
+  Stream* stream = nullptr;
+  if (result == CUDA_SUCCESS) result = find_stream(nullptr, per_thread, &stream);
+  return result == CUDA_SUCCESS ? wait_for_stream(stream) : result;
 }
 
 CUresult context_synchronize(Context* context) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device addresses. One region of the process's address space is reserved without access at the
-// first use; free spans of it are kept in a treap by address, each node knowing the longest span
-// below it, so that first fit costs O(log n); a table with one word per 2 MiB granule leads from a
-// pointer to its Range in one step. Guard held by every caller.
+// first use, and one below 4 GiB when a context of CUDA 3.1 first needs it; free spans of each are
+// kept in a treap by address, each node knowing the longest span below it, so that first fit costs
+// O(log n); a table with one word per 2 MiB granule leads from a pointer to its Range in one step.
+// Guard held by every caller.
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "simgpu/driver.h"
+#include "simgpu/state.h"
 
 namespace simgpu {
 namespace {
@@ -27,7 +29,12 @@ struct Region {
   Span* free_spans = nullptr;
   uint64_t random = 0x2545f4914f6cdd1dull;
 };
-constinit Region region;
+constinit Region main_region;
+constinit Region low_region;
+
+Region& region_of(CUdeviceptr p) {
+  return p - low_region.base < low_region.bytes ? low_region : main_region;
+}
 
 size_t longest_of(const Span* span) { return span == nullptr ? 0 : span->longest; }
 
@@ -77,7 +84,7 @@ Span* first_of(Span* tree) {
   return tree;
 }
 
-void insert_span(CUdeviceptr base, size_t bytes) {
+void insert_span(Region& region, CUdeviceptr base, size_t bytes) {
   Span* made = static_cast<Span*>(malloc(sizeof(Span)));
   if (made == nullptr) return;  // those addresses are lost, nothing else
   region.random ^= region.random << 13;
@@ -89,7 +96,7 @@ void insert_span(CUdeviceptr base, size_t bytes) {
   region.free_spans = join(join(below, made), rest);
 }
 
-void remove_span(CUdeviceptr base) {
+void remove_span(Region& region, CUdeviceptr base) {
   Span *below, *rest, *self;
   split(region.free_spans, base, &below, &rest);
   split(rest, base + 1, &self, &rest);
@@ -97,29 +104,52 @@ void remove_span(CUdeviceptr base) {
   region.free_spans = join(below, rest);
 }
 
-bool open_region() {
-  if (region.base != 0) return true;
-  for (size_t bytes = 32ull << 40; bytes >= (1ull << 30); bytes /= 2) {
-    void* at = mmap(nullptr, bytes + kGranule, PROT_NONE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED) continue;
-    const size_t table_bytes = bytes / kGranule * sizeof(Range*);
-    void* table = mmap(nullptr, table_bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (table == MAP_FAILED) {
-      munmap(at, bytes + kGranule);
-      continue;
-    }
-    // Neither belongs into a core file.
-    madvise(at, bytes, MADV_DONTDUMP);
-    madvise(table, table_bytes, MADV_DONTDUMP);
-    region.base = (reinterpret_cast<CUdeviceptr>(at) + kGranule - 1) & ~(kGranule - 1);
-    region.bytes = bytes;
-    region.table = static_cast<Range**>(table);
-    insert_span(region.base, bytes);
-    return true;
+bool reserve(Region& region, CUdeviceptr at, size_t bytes) {
+  // At a fixed place nobody is pushed aside, and what it would be rounded to is known.
+  const size_t slack = at == 0 ? kGranule : 0;
+  void* got = mmap(
+      reinterpret_cast<void*>(at), bytes + slack, PROT_NONE,
+      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at == 0 ? 0 : MAP_FIXED_NOREPLACE), -1, 0);
+  if (got == MAP_FAILED) return false;
+  const size_t table_bytes = bytes / kGranule * sizeof(Range*);
+  void* table = mmap(nullptr, table_bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (table == MAP_FAILED || (at != 0 && reinterpret_cast<CUdeviceptr>(got) != at)) {
+    munmap(got, bytes + slack);
+    if (table != MAP_FAILED) munmap(table, table_bytes);
+    return false;
   }
-  return false;
+  // Neither belongs into a core file.
+  madvise(got, bytes, MADV_DONTDUMP);
+  madvise(table, table_bytes, MADV_DONTDUMP);
+  region.base = (reinterpret_cast<CUdeviceptr>(got) + kGranule - 1) & ~(kGranule - 1);
+  region.bytes = bytes;
+  region.table = static_cast<Range**>(table);
+  insert_span(region, region.base, bytes);
+  return true;
+}
+
+bool open_main() {
+  for (size_t bytes = 32ull << 40; main_region.base == 0 && bytes >= (1ull << 30); bytes /= 2) {
+    (void)reserve(main_region, 0, bytes);
+  }
+  return main_region.base != 0;
+}
+
+// Programs that are not position-independent, and sanitizers, have something there themselves.
+bool open_low() {
+  struct Place {
+    CUdeviceptr base;
+    size_t bytes;
+  };
+  constexpr Place kPlaces[] = {{1ull << 30, 3ull << 30},
+                               {2ull << 30, 2ull << 30},
+                               {3ull << 30, 1ull << 30},
+                               {1ull << 30, 1022ull << 20}};
+  for (const Place& place : kPlaces) {
+    if (low_region.base == 0) (void)reserve(low_region, place.base, place.bytes);
+  }
+  return low_region.base != 0;
 }
 
 // The lowest span of at least `bytes`.
@@ -136,7 +166,7 @@ const Span* first_fit(const Span* tree, size_t bytes) {
   }
 }
 
-const Span* span_holding(CUdeviceptr p, size_t bytes) {
+const Span* span_holding(const Region& region, CUdeviceptr p, size_t bytes) {
   const Span* best = nullptr;
   for (const Span* at = region.free_spans; at != nullptr;) {
     if (at->base <= p) {
@@ -150,31 +180,42 @@ const Span* span_holding(CUdeviceptr p, size_t bytes) {
   return bytes <= best->bytes - (p - best->base) ? best : nullptr;
 }
 
-CUdeviceptr cut(const Span* span, CUdeviceptr at, size_t bytes) {
+CUdeviceptr cut(Region& region, const Span* span, CUdeviceptr at, size_t bytes) {
   const CUdeviceptr base = span->base;
   const CUdeviceptr end = base + span->bytes;
-  remove_span(base);
-  if (at > base) insert_span(base, at - base);
-  if (at + bytes < end) insert_span(at + bytes, end - (at + bytes));
+  remove_span(region, base);
+  if (at > base) insert_span(region, base, at - base);
+  if (at + bytes < end) insert_span(region, at + bytes, end - (at + bytes));
   return at;
+}
+
+CUdeviceptr take(Region& region, size_t bytes, size_t align) {
+  const Span* span = first_fit(region.free_spans, bytes + (align - kGranule));
+  if (span == nullptr) return 0;
+  return cut(region, span, (span->base + align - 1) & ~(align - 1), bytes);
 }
 
 }  // namespace
 
 CUdeviceptr va_take(size_t bytes, size_t align, CUdeviceptr hint) {
-  if (!open_region() || bytes == 0 || bytes > region.bytes) return 0;
+  if (!open_main() || bytes == 0 || bytes > main_region.bytes) return 0;
   bytes = round_granule(bytes);
   if (align < kGranule) align = kGranule;
   if (hint != 0 && hint % align == 0) {
-    const Span* span = span_holding(hint, bytes);
-    if (span != nullptr) return cut(span, hint, bytes);
+    const Span* span = span_holding(main_region, hint, bytes);
+    if (span != nullptr) return cut(main_region, span, hint, bytes);
   }
-  const Span* span = first_fit(region.free_spans, bytes + (align - kGranule));
-  if (span == nullptr) return 0;
-  return cut(span, (span->base + align - 1) & ~(align - 1), bytes);
+  return take(main_region, bytes, align);
+}
+
+CUdeviceptr va_take_in(const Context* context, size_t bytes) {
+  if (!is_old(context)) return va_take(bytes, 0, 0);
+  if (!open_low() || bytes == 0 || bytes > low_region.bytes) return 0;
+  return take(low_region, round_granule(bytes), kGranule);
 }
 
 void va_give(CUdeviceptr base, size_t bytes) {
+  Region& region = region_of(base);
   bytes = round_granule(bytes);
   Span *below, *rest;
   split(region.free_spans, base, &below, &rest);
@@ -186,12 +227,14 @@ void va_give(CUdeviceptr base, size_t bytes) {
   const CUdeviceptr to = joins_after ? after->base + after->bytes : base + bytes;
   const CUdeviceptr after_base = joins_after ? after->base : 0;
   region.free_spans = join(below, rest);
-  if (joins_before) remove_span(from);
-  if (joins_after) remove_span(after_base);
-  insert_span(from, to - from);
+  if (joins_before) remove_span(region, from);
+  if (joins_after) remove_span(region, after_base);
+  insert_span(region, from, to - from);
 }
 
-bool va_ours(CUdeviceptr p) { return p - region.base < region.bytes; }
+bool va_ours(CUdeviceptr p) {
+  return p - main_region.base < main_region.bytes || p - low_region.base < low_region.bytes;
+}
 
 void range_add(Range* range) {
   if (range->buffer_id == 0) range->buffer_id = ++driver.next_id;
@@ -199,6 +242,7 @@ void range_add(Range* range) {
 }
 
 void range_remove(Range* range) {
+  const Region& region = region_of(range->base);
   const size_t first = (range->base - region.base) / kGranule;
   const size_t count = range->bytes / kGranule;
   for (size_t i = 0; i < count; ++i) {
@@ -207,12 +251,14 @@ void range_remove(Range* range) {
 }
 
 void range_cover(Range* range, CUdeviceptr base, size_t bytes) {
+  const Region& region = region_of(base);
   const size_t first = (base - region.base) / kGranule;
   for (size_t i = 0; i < bytes / kGranule; ++i) region.table[first + i] = range;
 }
 
 Range* range_find(CUdeviceptr p) {
   if (!va_ours(p)) return nullptr;
+  const Region& region = region_of(p);
   return region.table[(p - region.base) / kGranule];
 }
 

@@ -23,7 +23,6 @@ METER = pathlib.Path(os.environ["SELFTEST_METER"])
 # Hooks whose absence cannot show on simulated cards, and why. Every one of them has its check all the same: on cards
 # whose driver offers the function, `mete selftest` runs it, unless that would need a driver for graphics.
 NOT_ON_SIMULATED_CARDS = {
-    "cuMemFree": "there is no memory below 4 GiB that the interface of CUDA 3.1 could have allocated",
     "cuGraphExecDestroy": "without it a graph that is gone stays in a table; no figure shows that",
     **{name: "needs a graphics driver; tests/e2e/meter/context_test.py looks at it on simulated cards"
        for name in ("cuGLCtxCreate", "cuGLCtxCreate_v2", "cuVDPAUCtxCreate", "cuVDPAUCtxCreate_v2")},

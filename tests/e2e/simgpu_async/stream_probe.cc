@@ -177,6 +177,33 @@ void host_function_before_copy() {
   say("byte", back[0]);
 }
 
+// A copy without a stream waits for its default stream, and for no stream that the default stream
+// does not wait for.
+void synchronous_copies() {
+  probe::start();
+  CUstream apart = make_stream();
+  CUstream blocking = make_stream(0);
+  CUdeviceptr memory = 0;
+  OK(CU(cuMemAlloc_v2)(&memory, 8));
+  unsigned char byte = 0;
+  static volatile int ran = 0;
+  spin(blocking, 3'000);
+  OK(CU(cuLaunchHostFunc)(
+      blocking, [](void*) { ran = 1; }, nullptr));
+  OK(CU(cuMemcpyDtoH_v2)(&byte, memory, 1));
+  say("after_blocking_stream", ran);
+  spin(apart, kMinute);
+  OK(CU(cuMemcpyHtoD_v2)(memory, &byte, 1));
+  OK(CU(cuMemsetD8_v2)(memory, 1, 8));
+  OK(CU(cuMemcpyDtoD_v2)(memory + 4, memory, 1));
+  say("apart", CU(cuStreamQuery)(apart));
+  // The default stream of a thread waits for no other; the legacy one would wait for this one.
+  spin(blocking, kMinute);
+  OK(CU(cuMemcpyDtoH_v2_ptds)(&byte, memory + 4, 1));
+  say("blocking", CU(cuStreamQuery)(blocking));
+  say("byte", byte);
+}
+
 // A stream waits for a word that another stream writes; what is behind the wait comes after it.
 void value_waits() {
   probe::start();
@@ -343,6 +370,7 @@ int main(int argc, char** argv) {
       {"per_thread_default", per_thread_default},
       {"host_functions", host_functions},
       {"host_function_before_copy", host_function_before_copy},
+      {"synchronous_copies", synchronous_copies},
       {"value_waits", value_waits},
       {"capture_forbids", capture_forbids},
       {"green_context", green_context},

@@ -55,6 +55,14 @@ TEST(SimgpuStream, HostFunctionsRunInOrderOnAnotherThread) {
   EXPECT_VALUE(v, "own_thread", 1);
 }
 
+TEST(SimgpuStream, ASynchronousCopyWaitsForItsDefaultStreamAlone) {
+  const Values v = probe("synchronous_copies");
+  EXPECT_VALUE(v, "after_blocking_stream", 1);
+  EXPECT_VALUE(v, "apart", 600);
+  EXPECT_VALUE(v, "blocking", 600);
+  EXPECT_VALUE(v, "byte", 1);
+}
+
 TEST(SimgpuStream, ACopyReadsWhatTheHostFunctionBeforeItWrote) {
   const Values v = probe("host_function_before_copy");
   EXPECT_VALUE(v, "byte", 0x61);
