@@ -13,6 +13,7 @@ namespace {
 
 using base::quote;
 using base::to_lower;
+using Cards = std::span<const Card* const>;
 using Kind = CardCount::Kind;
 
 std::string name_of(const Card& card) {
@@ -20,52 +21,47 @@ std::string name_of(const Card& card) {
          ")";
 }
 
-const Card& largest(const std::vector<Card>& cards) {
-  METE_ASSERT(!cards.empty());
-  return *std::max_element(cards.begin(), cards.end(),
-                           [](const Card& a, const Card& b) { return a.capacity < b.capacity; });
-}
-
 std::string count_of_cards(std::size_t count) {
   return std::to_string(count) + (count == 1 ? " card" : " cards");
 }
 
-std::string list_types(const std::vector<Card>& cards) {
+std::string list_types(Cards cards) {
   std::vector<std::string> types;
-  for (const Card& card : cards)
-    if (std::find(types.begin(), types.end(), card.type) == types.end()) types.push_back(card.type);
+  for (const Card* card : cards)
+    if (std::find(types.begin(), types.end(), card->type) == types.end())
+      types.push_back(card->type);
   return base::join(types, ", ");
 }
 
 // The bytes of a share on one card, or nullopt when the card is too small for it.
-std::optional<CardShare> share_on(const Memory& memory, const Card& card) {
-  CardShare share{card, card.capacity, card.capacity};
+std::optional<CardOption> option_on(const Memory& memory, Bytes capacity, std::size_t at) {
+  CardOption option{at, capacity, capacity};
   if (const auto* fraction = std::get_if<Fraction>(&memory)) {
-    share.limit = card.capacity.checked_scale(fraction->milli, 1000)->round_down(kGranule);
-    share.from = share.limit;
+    option.limit = capacity.checked_scale(fraction->milli, 1000)->round_down(kGranule);
+    option.from = option.limit;
   } else if (const auto* size = std::get_if<Size>(&memory)) {
-    share.from = share.limit = size->bytes.round_down(kGranule);
+    option.from = option.limit = size->bytes.round_down(kGranule);
   } else if (const auto* growing = std::get_if<Growing>(&memory)) {
-    share.from = growing->from.round_down(kGranule);
-    share.limit = std::min(growing->to.value_or(card.capacity), card.capacity).round_down(kGranule);
+    option.from = growing->from.round_down(kGranule);
+    option.limit = std::min(growing->to.value_or(capacity), capacity).round_down(kGranule);
   }
-  if (share.from > card.capacity || share.from.is_zero()) return std::nullopt;
-  return share;
+  if (option.from > capacity || option.from.is_zero()) return std::nullopt;
+  return option;
 }
 
-Result<const Card*> find_device(const std::string& name, const std::vector<Card>& cards) {
+Result<std::size_t> find_device(const std::string& name, Cards cards) {
   if (name.empty()) {
     return Error::invalid("--devices has an empty entry")
         .with_hint("write card numbers or UUIDs between commas: --devices 3,2");
   }
-  std::vector<const Card*> found;
+  std::vector<std::size_t> found;
   if (name.find_first_not_of("0123456789") == std::string::npos) {
     const Result<std::uint64_t> index = base::parse_uint(name);
-    for (const Card& card : cards)
-      if (index && card.index == *index) found.push_back(&card);
+    for (std::size_t at = 0; at < cards.size(); ++at)
+      if (index && cards[at]->index == *index) found.push_back(at);
   } else if (name.starts_with("GPU-") || name.starts_with("MIG-")) {
-    for (const Card& card : cards)
-      if (card.uuid.starts_with(name)) found.push_back(&card);
+    for (std::size_t at = 0; at < cards.size(); ++at)
+      if (cards[at]->uuid.starts_with(name)) found.push_back(at);
   } else {
     return Error::invalid("--devices: " + quote(name) + " is neither a card number nor a UUID")
         .with_hint("write card numbers or UUIDs between commas: --devices 3,2");
@@ -77,29 +73,41 @@ Result<const Card*> find_device(const std::string& name, const std::vector<Card>
   if (found.empty()) {
     std::vector<std::string> numbers;
     numbers.reserve(cards.size());
-    for (const Card& card : cards) numbers.push_back(std::to_string(card.index));
+    for (const Card* card : cards) numbers.push_back(std::to_string(card->index));
     return Error::infeasible("there is no card " + quote(name) + " here")
         .with_evidence("cards here: " + base::join(numbers, ", "));
   }
   return found.front();
 }
 
-Result<std::vector<Card>> pick_devices(const Request& request, const std::vector<Card>& cards) {
-  std::vector<Card> picked;
+// The positions of the cards that --devices names, in the order given.
+Result<std::vector<std::size_t>> pick_devices(const Request& request, Cards cards) {
+  std::vector<std::size_t> picked;
   for (const std::string& name : request.devices) {
-    const Result<const Card*> card = find_device(name, cards);
-    if (!card) return card.error();
-    if (std::find(picked.begin(), picked.end(), **card) != picked.end()) {
-      return Error::invalid("--devices names card " + std::to_string((*card)->index) + " twice")
+    const Result<std::size_t> at = find_device(name, cards);
+    if (!at) return at.error();
+    const Card& card = *cards[*at];
+    if (std::find(picked.begin(), picked.end(), *at) != picked.end()) {
+      return Error::invalid("--devices names card " + std::to_string(card.index) + " twice")
           .with_hint("name each card once");
     }
-    if (request.gpu_type && to_lower((*card)->type) != to_lower(*request.gpu_type)) {
-      return Error::invalid("--devices and --gpu-type contradict each other: " + name_of(**card) +
+    if (request.gpu_type && to_lower(card.type) != to_lower(*request.gpu_type)) {
+      return Error::invalid("--devices and --gpu-type contradict each other: " + name_of(card) +
                             " is not of type " + quote(*request.gpu_type))
           .with_hint("leave one of the two out");
     }
-    picked.push_back(**card);
+    picked.push_back(*at);
   }
+  return picked;
+}
+
+// The positions of the cards of the type asked for.
+std::vector<std::size_t> pick_type(const std::optional<std::string>& type, Cards cards) {
+  std::vector<std::size_t> picked;
+  picked.reserve(cards.size());
+  const std::string wanted = type ? to_lower(*type) : "";
+  for (std::size_t at = 0; at < cards.size(); ++at)
+    if (!type || to_lower(cards[at]->type) == wanted) picked.push_back(at);
   return picked;
 }
 
@@ -139,13 +147,17 @@ std::string cards_in_words(const GpuRequest& gpu, std::size_t wanted) {
   return to_string(gpu) + (wanted > 1 ? " (" + count_of_cards(wanted) + ")" : "");
 }
 
-Error too_small(const GpuRequest& gpu, const std::vector<Card>& cards, std::size_t wanted,
-                std::size_t suitable) {
-  const Card& most = largest(cards);
+Error too_small(const GpuRequest& gpu, Cards cards, const std::vector<std::size_t>& among,
+                std::size_t wanted, std::size_t suitable) {
+  METE_ASSERT(!among.empty());
+  const Card& most =
+      *cards[*std::max_element(among.begin(), among.end(), [cards](std::size_t a, std::size_t b) {
+        return cards[a]->capacity < cards[b]->capacity;
+      })];
   Error error = Error::infeasible("--gpu " + cards_in_words(gpu, wanted) + " can never fit here");
   error.evidence = "the largest card is " + name_of(most);
   if (wanted > 1)
-    error.evidence += "; " + count_of_cards(suitable) + " of " + std::to_string(cards.size()) +
+    error.evidence += "; " + count_of_cards(suitable) + " of " + std::to_string(among.size()) +
                       (suitable == 1 ? " is" : " are") + " large enough";
   if (wanted > 1 && suitable > 0 && !std::holds_alternative<WholeCard>(gpu.memory)) {
     GpuRequest fits = gpu;
@@ -160,44 +172,55 @@ Error too_small(const GpuRequest& gpu, const std::vector<Card>& cards, std::size
   return error;
 }
 
-Result<std::vector<CardShare>> take(const GpuRequest& gpu, const std::vector<Card>& candidates,
-                                    std::size_t wanted) {
-  std::vector<CardShare> shares;
-  for (const Card& card : candidates)
-    if (const std::optional<CardShare> share = share_on(gpu.memory, card); share)
-      shares.push_back(*share);
-  if (shares.size() < wanted) return too_small(gpu, candidates, wanted, shares.size());
-  shares.resize(wanted);
-  return shares;
+Result<CardOptions> options_among(const GpuRequest& gpu, Cards cards,
+                                  const std::vector<std::size_t>& among, std::size_t wanted) {
+  CardOptions options{gpu, wanted, {}};
+  options.cards.reserve(among.size());
+  for (const std::size_t at : among) {
+    const std::optional<CardOption> option = option_on(gpu.memory, cards[at]->capacity, at);
+    if (option) options.cards.push_back(*option);
+  }
+  if (options.cards.size() < wanted)
+    return too_small(gpu, cards, among, wanted, options.cards.size());
+  return options;
 }
 
 }  // namespace
 
-Result<std::vector<CardShare>> resolve(const Request& request, const std::vector<Card>& cards) {
+Result<CardOptions> options_for(const Request& request, Cards cards) {
   if (Result<void> r = check_words(request); !r) return std::move(r).error();
-  if (request.gpu && request.gpu->cards.kind == Kind::kNone) return std::vector<CardShare>{};
+  if (request.gpu && request.gpu->cards.kind == Kind::kNone)
+    return CardOptions{*request.gpu, 0, {}};
   if (cards.empty()) {
     return Error::infeasible("this machine has no usable GPU")
         .with_hint("--gpu 0 runs the program without one; METE_SIM=1xH200 simulates one");
   }
   if (!request.devices.empty()) {
-    const Result<std::vector<Card>> picked = pick_devices(request, cards);
+    const Result<std::vector<std::size_t>> picked = pick_devices(request, cards);
     if (!picked) return picked.error();
     const auto number = static_cast<std::uint32_t>(picked->size());
-    const GpuRequest gpu = request.gpu.value_or(whole_cards(number));
-    return take(gpu, *picked, picked->size());
+    return options_among(request.gpu.value_or(whole_cards(number)), cards, *picked, number);
   }
-  std::vector<Card> candidates;
-  for (const Card& card : cards)
-    if (!request.gpu_type || to_lower(card.type) == to_lower(*request.gpu_type))
-      candidates.push_back(card);
-  if (candidates.empty()) {
+  const std::vector<std::size_t> picked = pick_type(request.gpu_type, cards);
+  if (picked.empty()) {
     return Error::infeasible("there is no card of type " + quote(*request.gpu_type) + " here")
         .with_evidence("cards here: " + list_types(cards));
   }
   const CardCount& count = request.gpu->cards;
-  if (count.kind == Kind::kAll) return take(*request.gpu, candidates, candidates.size());
-  return take(*request.gpu, candidates, count.kind == Kind::kNumber ? count.number : 1);
+  if (count.kind == Kind::kAll) return options_among(*request.gpu, cards, picked, picked.size());
+  return options_among(*request.gpu, cards, picked, count.kind == Kind::kNumber ? count.number : 1);
+}
+
+Result<std::vector<CardShare>> resolve(const Request& request, const std::vector<Card>& cards) {
+  std::vector<const Card*> pointers;
+  pointers.reserve(cards.size());
+  for (const Card& card : cards) pointers.push_back(&card);
+  const Result<CardOptions> options = options_for(request, pointers);
+  if (!options) return options.error();
+  std::vector<CardShare> shares;
+  for (const CardOption& option : std::span(options->cards).first(options->wanted))
+    shares.push_back({cards[option.at], option.from, option.limit});
+  return shares;
 }
 
 }  // namespace mete::core

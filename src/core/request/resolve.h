@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a request comes to on given cards when nobody else is asked: exact bytes on exact cards, or
-// why not. Pure: cards in, shares out; no room is reserved and no driver is called. Used by `mete
-// cap`, which has no reservation; placement among competing jobs is a different decision.
+// why not. Pure: cards in, shares out; no room is reserved and no driver is called. `mete cap`,
+// which has no reservation, takes the first of them; placement among competing jobs (core/place)
+// chooses from the same options, so that both mean the same by the same words and refuse in the
+// same words.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,9 +51,27 @@ struct CardShare {
   bool operator==(const CardShare&) const = default;
 };
 
-// The cards in the order in which the program shall see them; empty for "0". Shares are cut to
-// kGranule. Errors: invalid (contradicting or ambiguous words), infeasible (these cards can never
-// give that).
+// What a request comes to on one card of a list; `from` and `limit` as in CardShare.
+struct CardOption {
+  std::size_t at = 0;  // position of the card in that list
+  Bytes from;
+  Bytes limit;
+  bool operator==(const CardOption&) const = default;
+};
+
+// Where a request could go if the cards were empty.
+struct CardOptions {
+  GpuRequest gpu;          // what was asked for, with what the words leave out filled in
+  std::size_t wanted = 0;  // so many different cards; zero: no GPU
+  // Every card that is large enough, at least `wanted`, in the order of the list. With --devices
+  // exactly those, in the order given.
+  std::vector<CardOption> cards;
+};
+Result<CardOptions> options_for(const Request& request, std::span<const Card* const> cards);
+
+// The first `wanted` of the options: the cards in the order in which the program shall see them;
+// empty for "0". Shares are cut to kGranule. Errors: invalid (contradicting or ambiguous words),
+// infeasible (these cards can never give that).
 Result<std::vector<CardShare>> resolve(const Request& request, const std::vector<Card>& cards);
 
 }  // namespace mete::core
