@@ -19,6 +19,9 @@ struct Copy {
   Side from_side;
 };
 CUresult copy_checked(const Copy& copy);
+// copy_box.cc: whether copy_3d (driver.h) would go through, and a 2D copy as a 3D one.
+CUresult check_3d(const CUDA_MEMCPY3D& what);
+CUDA_MEMCPY3D one_slice(const CUDA_MEMCPY2D& what);
 CUresult check_span(CUdeviceptr p, size_t bytes, bool write, Side side);
 
 }  // namespace simgpu

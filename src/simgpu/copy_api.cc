@@ -11,7 +11,6 @@ namespace simgpu {
 namespace {
 
 CUresult run_copy(void* arguments) { return copy_checked(*static_cast<Copy*>(arguments)); }
-CUresult run_2d(void* arguments) { return copy_2d(static_cast<CUDA_MEMCPY2D*>(arguments), true); }
 CUresult run_3d(void* arguments) { return copy_3d(static_cast<CUDA_MEMCPY3D*>(arguments)); }
 
 // Arguments are checked when the call is made, whatever still stands before it in the stream.
@@ -45,13 +44,15 @@ Copy anywhere(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   return {to, from, bytes, Side::kAny, Side::kAny};
 }
 
+CUresult submit_3d(const CUDA_MEMCPY3D* what, CUstream stream, bool per_thread) {
+  const CUresult wrong = what == nullptr ? CUDA_ERROR_INVALID_VALUE : check_3d(*what);
+  if (wrong != CUDA_SUCCESS) return wrong;
+  return stream_submit(stream, per_thread, run_3d, what, sizeof *what);
+}
 CUresult submit_2d(const CUDA_MEMCPY2D* what, CUstream stream, bool per_thread) {
   if (what == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return stream_submit(stream, per_thread, run_2d, what, sizeof *what);
-}
-CUresult submit_3d(const CUDA_MEMCPY3D* what, CUstream stream, bool per_thread) {
-  if (what == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return stream_submit(stream, per_thread, run_3d, what, sizeof *what);
+  const CUDA_MEMCPY3D box = one_slice(*what);
+  return submit_3d(&box, stream, per_thread);
 }
 
 // The peer form has the same fields and two contexts, which one address space does not need.

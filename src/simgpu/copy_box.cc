@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // 2D and 3D copies: both sides become a first byte, a pitch and a slice; rows that lie next to one
 // another are moved in one go. Arrays are kept row by row, without padding.
-#include <initializer_list>
-
 #include "simgpu/copy.h"
 #include "simgpu/state.h"
 
@@ -75,71 +73,77 @@ CUresult make_box(const Corner& corner, const Extent& extent, Box* box) {
   return CUDA_SUCCESS;
 }
 
-CUresult copy_box(const Box& to, const Box& from, const Extent& extent) {
-  const Guard guard;
+enum class Pass : uint8_t { kCheck, kMove };
+
+CUresult pass_over(const Box& to, const Box& from, const Extent& extent, Pass pass) {
   const bool rows_touch = to.pitch == extent.width && from.pitch == extent.width;
   const size_t run = rows_touch ? extent.width * extent.height : extent.width;
   const size_t runs = rows_touch ? 1 : extent.height;
-  // Both passes see the same spans: first that all are valid, then the bytes.
-  for (const bool moving : {false, true}) {
-    for (size_t z = 0; z < extent.depth; ++z) {
-      for (size_t y = 0; y < runs; ++y) {
-        const Copy copy{to.first + z * to.slice + y * to.pitch,
-                        from.first + z * from.slice + y * from.pitch, run, to.side, from.side};
-        CUresult result = CUDA_SUCCESS;
-        if (moving) {
-          result = copy_checked(copy);
-        } else {
-          result = check_span(copy.to, run, true, copy.to_side);
-          if (result == CUDA_SUCCESS) result = check_span(copy.from, run, false, copy.from_side);
-        }
-        if (result != CUDA_SUCCESS) return result;
+  for (size_t z = 0; z < extent.depth; ++z) {
+    for (size_t y = 0; y < runs; ++y) {
+      const Copy copy{to.first + z * to.slice + y * to.pitch,
+                      from.first + z * from.slice + y * from.pitch, run, to.side, from.side};
+      CUresult result = CUDA_SUCCESS;
+      if (pass == Pass::kMove) {
+        result = copy_checked(copy);
+      } else {
+        result = check_span(copy.to, run, true, copy.to_side);
+        if (result == CUDA_SUCCESS) result = check_span(copy.from, run, false, copy.from_side);
       }
+      if (result != CUDA_SUCCESS) return result;
     }
   }
   return CUDA_SUCCESS;
 }
 
+// First that all of it is valid, then (if asked) the bytes.
+CUresult go_over(const CUDA_MEMCPY3D& what, Pass last) {
+  const Extent extent{what.WidthInBytes, what.Height, what.Depth};
+  if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return CUDA_SUCCESS;
+  const Corner from{what.srcMemoryType, what.srcHost,     what.srcDevice,
+                    what.srcArray,      what.srcXInBytes, what.srcY,
+                    what.srcZ,          what.srcPitch,    what.srcHeight};
+  const Corner to{what.dstMemoryType, what.dstHost, what.dstDevice, what.dstArray, what.dstXInBytes,
+                  what.dstY,          what.dstZ,    what.dstPitch,  what.dstHeight};
+  Box from_box{}, to_box{};
+  const Guard guard;
+  CUresult result = make_box(from, extent, &from_box);
+  if (result == CUDA_SUCCESS) result = make_box(to, extent, &to_box);
+  if (result == CUDA_SUCCESS) result = pass_over(to_box, from_box, extent, Pass::kCheck);
+  if (result == CUDA_SUCCESS && last == Pass::kMove) {
+    result = pass_over(to_box, from_box, extent, Pass::kMove);
+  }
+  return result;
+}
+
 }  // namespace
 
 CUresult copy_3d(const CUDA_MEMCPY3D* what) {
-  if (what == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const Extent extent{what->WidthInBytes, what->Height, what->Depth};
-  if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return CUDA_SUCCESS;
-  const Corner from{what->srcMemoryType, what->srcHost,     what->srcDevice,
-                    what->srcArray,      what->srcXInBytes, what->srcY,
-                    what->srcZ,          what->srcPitch,    what->srcHeight};
-  const Corner to{what->dstMemoryType, what->dstHost,     what->dstDevice,
-                  what->dstArray,      what->dstXInBytes, what->dstY,
-                  what->dstZ,          what->dstPitch,    what->dstHeight};
-  Box from_box{}, to_box{};
-  CUresult result = make_box(from, extent, &from_box);
-  if (result == CUDA_SUCCESS) result = make_box(to, extent, &to_box);
-  if (result != CUDA_SUCCESS) return result;
-  return copy_box(to_box, from_box, extent);
+  return what == nullptr ? CUDA_ERROR_INVALID_VALUE : go_over(*what, Pass::kMove);
 }
 
-CUresult copy_2d(const CUDA_MEMCPY2D* what, bool) {
-  if (what == nullptr) return CUDA_ERROR_INVALID_VALUE;
+CUresult check_3d(const CUDA_MEMCPY3D& what) { return go_over(what, Pass::kCheck); }
+
+CUDA_MEMCPY3D one_slice(const CUDA_MEMCPY2D& what) {
   CUDA_MEMCPY3D box = {};
-  box.srcXInBytes = what->srcXInBytes;
-  box.srcY = what->srcY;
-  box.srcMemoryType = what->srcMemoryType;
-  box.srcHost = what->srcHost;
-  box.srcDevice = what->srcDevice;
-  box.srcArray = what->srcArray;
-  box.srcPitch = what->srcPitch;
-  box.dstXInBytes = what->dstXInBytes;
-  box.dstY = what->dstY;
-  box.dstMemoryType = what->dstMemoryType;
-  box.dstHost = what->dstHost;
-  box.dstDevice = what->dstDevice;
-  box.dstArray = what->dstArray;
-  box.dstPitch = what->dstPitch;
-  box.WidthInBytes = what->WidthInBytes;
-  box.Height = what->Height;
+  box.srcXInBytes = what.srcXInBytes;
+  box.srcY = what.srcY;
+  box.srcMemoryType = what.srcMemoryType;
+  box.srcHost = what.srcHost;
+  box.srcDevice = what.srcDevice;
+  box.srcArray = what.srcArray;
+  box.srcPitch = what.srcPitch;
+  box.dstXInBytes = what.dstXInBytes;
+  box.dstY = what.dstY;
+  box.dstMemoryType = what.dstMemoryType;
+  box.dstHost = what.dstHost;
+  box.dstDevice = what.dstDevice;
+  box.dstArray = what.dstArray;
+  box.dstPitch = what.dstPitch;
+  box.WidthInBytes = what.WidthInBytes;
+  box.Height = what.Height;
   box.Depth = 1;
-  return copy_3d(&box);
+  return box;
 }
 
 }  // namespace simgpu

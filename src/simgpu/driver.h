@@ -207,7 +207,6 @@ struct FillShape {
 };
 CUresult fill_bytes(CUdeviceptr to, const FillShape& shape);
 CUresult copy_3d(const CUDA_MEMCPY3D* what);
-CUresult copy_2d(const CUDA_MEMCPY2D* what, bool unaligned);
 
 // ---- asynchronous work
 // --------------------------------------------------------------------------------- Weak defaults
