@@ -5,6 +5,7 @@
 #include "meter/memory.h"
 #include "meter/place.h"
 #include "meter/real.h"
+#include "meter/vmm.h"
 
 namespace mete::meter {
 namespace {
@@ -69,22 +70,32 @@ uint64_t mipmap_bytes(CUDA_ARRAY3D_DESCRIPTOR desc, unsigned levels, CUdevice de
   return told ? needs.size : guess(desc, levels);
 }
 
+void remember_array(void* array, const Place& place, uint64_t units) {
+  Locked locked(process.lock);
+  process.arrays.put(reinterpret_cast<uint64_t>(array),
+                     Block{units, place.card, Block::kOwn, place.context_id}.pack());
+}
+
+// An array that costs nothing itself is known all the same: what is bound to it goes with it.
+template <class Call>
+CUresult create_empty(void** out, const Place& place, Call call) {
+  const CUresult result = call();
+  if (result == CUDA_SUCCESS && place.card != kNoCard) remember_array(*out, place, 0);
+  return result;
+}
+
 template <class Bytes, class Call>
 CUresult create(void** out, const CUDA_ARRAY3D_DESCRIPTOR* desc, Bytes bytes_of, Call call) {
   Place place;
-  if (out == nullptr || desc == nullptr || !takes_memory(*desc) || !find_place(&place))
-    return call();
+  if (out == nullptr || desc == nullptr || !find_place(&place)) return call();
+  if (!takes_memory(*desc)) return create_empty(out, place, call);
   if (place.card == kNoCard) return CUDA_ERROR_OUT_OF_MEMORY;
   const uint64_t units = array_units(bytes_of(*desc, place.device));
   if (!take(place.card, units)) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = call();
   for (int tries = 0; result == CUDA_ERROR_OUT_OF_MEMORY && worth_another_try(&tries);)
     result = call();
-  if (result == CUDA_SUCCESS) {
-    Locked locked(process.lock);
-    process.arrays.put(reinterpret_cast<uint64_t>(*out),
-                       Block{units, place.card, Block::kOwn, place.context_id}.pack());
-  }
+  if (result == CUDA_SUCCESS) remember_array(*out, place, units);
   settle(place.card, units, result == CUDA_SUCCESS ? units : 0);
   return result;
 }
@@ -102,6 +113,7 @@ CUresult destroy(void* handle, Call call) {
   if (!known) return result;
   if (result == CUDA_SUCCESS) {
     release(Block::unpack(value).card, Block::unpack(value).units);
+    unbind_array(key);
   } else {
     Locked locked(process.lock);
     process.arrays.put(key, value);
@@ -135,7 +147,10 @@ void forget_arrays_of(uint32_t context_id) {
       Locked locked(process.lock);
       count = take_blocks_of(process.arrays, context_id, gone);
     }
-    for (int i = 0; i < count; ++i) release(gone[i].block.card, gone[i].block.units);
+    for (int i = 0; i < count; ++i) {
+      release(gone[i].block.card, gone[i].block.units);
+      unbind_array(gone[i].key);
+    }
   }
 }
 

@@ -10,6 +10,7 @@
 #include "meter/pool.h"
 #include "meter/real.h"
 #include "meter/state.h"
+#include "meter/vmm.h"
 
 namespace mete::meter {
 namespace {
@@ -113,6 +114,7 @@ void bury(const Context& context) {
   release(context.card, units);
   forget_blocks_of(context.id);
   forget_arrays_of(context.id);
+  forget_unbound_of(context.id);
 }
 
 // Ends a context through `call`, which returns the driver's result. It stays in the list meanwhile,

@@ -25,6 +25,11 @@ class List {
   // True if the next item will find a place.
   bool has_room() { return size_ < capacity_ || grow(); }
   void remove(size_t at) { items_[at] = items_[--size_]; }
+  void swap(size_t one, size_t other) {
+    const T item = items_[one];
+    items_[one] = items_[other];
+    items_[other] = item;
+  }
   T& operator[](size_t at) { return items_[at]; }
   size_t size() const { return size_; }
   T* begin() { return items_; }

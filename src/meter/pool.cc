@@ -15,6 +15,7 @@
 #include "meter/real.h"
 #include "meter/relaxed.h"
 #include "meter/share.h"
+#include "meter/vmm.h"
 
 namespace mete::meter {
 namespace {
@@ -251,6 +252,7 @@ CUresult after_free(CUresult result, CUdeviceptr pointer) {
 
 CUresult after_sync(CUresult result) {
   settle_stream_frees();
+  settle_unbound();
   settle_pools_soon();
   return heed(result);
 }
@@ -391,6 +393,7 @@ void note_graph_trim(int card) {
 bool trim_own(int card) {
   const Relaxed relaxed;
   settle_stream_frees();
+  settle_unbound();
   const uint64_t before = abi::charged_units(*process.grant, static_cast<uint32_t>(my_slot()),
                                              static_cast<uint32_t>(card));
   constexpr int kBatch = 64;

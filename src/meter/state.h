@@ -17,6 +17,7 @@
 #include "abi/process.h"
 #include "meter/list.h"
 #include "meter/lock.h"
+#include "meter/region.h"
 #include "meter/table.h"
 
 namespace mete::meter {
@@ -57,6 +58,14 @@ struct CardState {
   bool graph_surprised;  // a launch took new memory where it should have found its own
 };
 
+// Memory whose last binding was undone in stream order: held until the stream has come to that.
+struct Unbound {
+  CUmemGenericAllocationHandle handle;
+  TableValue said;  // what Process::handles said of it
+  CUevent event;    // recorded behind it; nullptr = could not be: until the next synchronisation
+  uint32_t context_id;
+};
+
 struct alignas(4096) Process {
   Lock load_lock;             // around loading the drivers
   Lock attach_lock;           // around attaching to the grant; taken before `lock`
@@ -85,6 +94,9 @@ struct alignas(4096) Process {
   Table arrays;    // array or mipmap → {units, card}
   Table imports;   // address or handle from another process → {export index + 1, units | card}
   Table exports;   // address or handle that we gave to others → {export index + 1, units | card}
+  uint64_t largest_mapping;  // bytes
+  Bindings bindings;         // what is bound to sparse arrays and multicast objects
+  List<Unbound> unbound;
   std::atomic<uint64_t> execs_with_memory;
   std::atomic<uint64_t> next_look_ns;  // when to look for the dead again on a mere question
   std::atomic<uint32_t> pools_dirty;   // a free whose effect on RESERVED nobody has looked at yet

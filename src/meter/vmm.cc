@@ -3,80 +3,14 @@
 // created and until both its last reference and its last mapping are gone: "map, then release"
 // keeps the charge. A handle that came from another process has no size before it is mapped; it is
 // charged, or found to be this job's own, at its first mapping.
-#include <stddef.h>
+#include "meter/vmm.h"
 
 #include "meter/budget.h"
 #include "meter/real.h"
 #include "meter/share.h"
-#include "meter/state.h"
 
 namespace mete::meter {
 namespace {
-
-// What an entry of Process::handles says.
-struct Handle {
-  uint64_t units;  // charged by us; 0 for an import
-  int card;
-  bool imported;
-  bool opened;  // an import whose size is known and which is charged, or found to be this job's
-  bool sticky;  // bound to an array or a multicast object: never given back before the process ends
-  uint32_t references;
-  uint32_t mappings;
-  static Handle unpack(TableValue v) {
-    return {v.a >> 16,
-            static_cast<int>(v.a & 0xff),
-            (v.a & 0x100) != 0,
-            (v.a & 0x400) != 0,
-            (v.a & 0x200) != 0,
-            static_cast<uint32_t>(v.b >> 32),
-            static_cast<uint32_t>(v.b)};
-  }
-  TableValue pack() const {
-    return {units << 16 | (imported ? 0x100u : 0u) | (opened ? 0x400u : 0u) |
-                (sticky ? 0x200u : 0u) | static_cast<uint64_t>(card),
-            static_cast<uint64_t>(references) << 32 | mappings};
-  }
-};
-
-// CUarrayMapInfo, as far as we look at it.
-struct ArrayMapInfo {
-  int resource_type;
-  void* resource;
-  int subresource_type;
-  uint64_t subresource[4];
-  int operation;
-  int handle_type;
-  CUmemGenericAllocationHandle handle;
-  unsigned long long offset;
-  unsigned int devices;
-  unsigned int flags;
-  unsigned int reserved[2];
-};
-static_assert(sizeof(ArrayMapInfo) == 96 && offsetof(ArrayMapInfo, handle) == 64);
-
-// One reference or mapping less. True if that was the last: the entry has left the table then, and
-// `gone` is what it said.
-bool count_down(CUmemGenericAllocationHandle handle, bool reference, Handle* gone) {
-  Locked locked(process.lock);
-  TableValue* value = process.handles.find(handle);
-  if (value == nullptr) return false;
-  Handle known = Handle::unpack(*value);
-  if (reference && known.references > 0) --known.references;
-  if (!reference && known.mappings > 0) --known.mappings;
-  *value = known.pack();
-  if (known.references > 0 || known.mappings > 0 || known.sticky) return false;
-  TableValue removed;
-  process.handles.remove(handle, &removed);
-  *gone = known;
-  return true;
-}
-
-void give_back_handle(CUmemGenericAllocationHandle handle, const Handle& gone) {
-  if (gone.imported)
-    drop_import(handle);
-  else
-    release(gone.card, keep_if_exported(handle, gone.card, gone.units));
-}
 
 void add_reference(CUmemGenericAllocationHandle handle) {
   Locked locked(process.lock);
@@ -87,40 +21,12 @@ void add_reference(CUmemGenericAllocationHandle handle) {
   *value = known.pack();
 }
 
-void make_sticky(CUmemGenericAllocationHandle handle) {
-  Locked locked(process.lock);
-  TableValue* value = process.handles.find(handle);
-  if (value == nullptr) return;
-  Handle known = Handle::unpack(*value);
-  known.sticky = true;
-  *value = known.pack();
-}
-
-CUresult after_array_map(CUresult result, const CUarrayMapInfo* list, unsigned int count) {
-  const auto* infos = reinterpret_cast<const ArrayMapInfo*>(list);
-  for (unsigned int i = 0; result == CUDA_SUCCESS && process.attached.load() == 1 && i < count; ++i)
-    if (infos[i].handle != 0) make_sticky(infos[i].handle);
-  return result;
-}
-
-bool find_handle(CUmemGenericAllocationHandle handle, Handle* out) {
-  Locked locked(process.lock);
-  const TableValue* value = process.handles.find(handle);
-  if (value == nullptr) return false;
-  *out = Handle::unpack(*value);
-  return true;
-}
-
 CUresult map(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
              unsigned long long flags) {
   Handle known{};
   const bool ours = process.attached.load() == 1 && find_handle(handle, &known);
   const bool opens = ours && known.imported && !known.opened;
-  if (opens) {
-    const uint64_t units = abi::units_for(abi::round_to_granule(bytes));
-    if (!note_import(handle, known.card, units, descriptor_key(known.card, units)))
-      return CUDA_ERROR_OUT_OF_MEMORY;
-  }
+  if (opens && !open_import(handle, known, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult result = real.cuMemMap(address, bytes, offset, handle, flags);
   if (!ours) return result;
   if (result != CUDA_SUCCESS) {
@@ -135,6 +41,7 @@ CUresult map(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAlloc
     *value = now.pack();
   }
   process.mappings.put(address, {handle, bytes});
+  if (bytes > process.largest_mapping) process.largest_mapping = bytes;
   return result;
 }
 
@@ -146,23 +53,62 @@ CUresult unmap(CUdeviceptr address, size_t bytes) {
   if (result != CUDA_SUCCESS || process.attached.load() != 1) return result;
   for (CUdeviceptr at = address; at < address + bytes;) {
     TableValue value;
+    Handle gone{};
     bool known = false;
+    bool last = false;
     {
       Locked locked(process.lock);
       known = process.mappings.remove(at, &value);
+      last = known && count_down(value.a, Part::kMapping, &gone);
     }
     if (!known) {
       at += abi::kGranuleBytes;
       continue;
     }
-    Handle gone{};
-    if (count_down(value.a, false, &gone)) give_back_handle(value.a, gone);
+    if (last) give_back_handle(value.a, gone);
     at += value.b > 0 ? value.b : abi::kGranuleBytes;
   }
   return result;
 }
 
 }  // namespace
+
+bool find_handle(CUmemGenericAllocationHandle handle, Handle* out) {
+  Locked locked(process.lock);
+  const TableValue* value = process.handles.find(handle);
+  if (value == nullptr) return false;
+  *out = Handle::unpack(*value);
+  return true;
+}
+
+bool open_import(CUmemGenericAllocationHandle handle, const Handle& known, uint64_t bytes) {
+  const uint64_t units = abi::units_for(abi::round_to_granule(bytes));
+  return note_import(handle, known.card, units, descriptor_key(known.card, units));
+}
+
+bool count_down(CUmemGenericAllocationHandle handle, Part part, Handle* gone) {
+  TableValue* value = process.handles.find(handle);
+  if (value == nullptr) return false;
+  Handle known = Handle::unpack(*value);
+  if (part == Part::kReference && known.references > 0) --known.references;
+  if (part == Part::kMapping && known.mappings > 0) --known.mappings;
+  *value = known.pack();
+  if (known.references > 0 || known.mappings > 0) return false;
+  TableValue removed;
+  process.handles.remove(handle, &removed);
+  *gone = known;
+  return true;
+}
+
+void give_back_handle(CUmemGenericAllocationHandle handle, const Handle& gone) {
+  if (gone.multicast)
+    unbind_multicast(handle);
+  else if (gone.imported)
+    drop_import(handle);
+  else
+    release(gone.card, keep_if_exported(handle, gone.card, gone.units));
+}
+
 }  // namespace mete::meter
 
 using namespace mete::meter;
@@ -200,10 +146,14 @@ CUresult hook_cuMemCreate(CUmemGenericAllocationHandle* out, size_t bytes,
 // The entry leaves our table before the driver is asked: the handle's value may be another's next.
 CUresult hook_cuMemRelease(CUmemGenericAllocationHandle handle) {
   if (process.attached.load() != 1) return real.cuMemRelease(handle);
-  Handle before{};
   Handle gone{};
-  const bool known = find_handle(handle, &before);
-  const bool last = known && count_down(handle, true, &gone);
+  bool known = false;
+  bool last = false;
+  {
+    Locked locked(process.lock);
+    known = process.handles.find(handle) != nullptr;
+    last = known && count_down(handle, Part::kReference, &gone);
+  }
   const CUresult result = real.cuMemRelease(handle);
   if (result == CUDA_SUCCESS) {
     if (last) give_back_handle(handle, gone);
@@ -230,21 +180,6 @@ CUresult hook_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, voi
   return result;
 }
 
-// Memory bound to a sparse array or a multicast object lives on after its handle is released.
-CUresult hook_cuMemMapArrayAsync(CUarrayMapInfo* list, unsigned int count, CUstream stream) {
-  return after_array_map(real.cuMemMapArrayAsync(list, count, stream), list, count);
-}
-CUresult hook_cuMemMapArrayAsync_ptsz(CUarrayMapInfo* list, unsigned int count, CUstream stream) {
-  return after_array_map(real.cuMemMapArrayAsync_ptsz(list, count, stream), list, count);
-}
-CUresult hook_cuMulticastBindMem(CUmemGenericAllocationHandle multicast, size_t at,
-                                 CUmemGenericAllocationHandle handle, size_t offset, size_t bytes,
-                                 unsigned long long flags) {
-  const CUresult result = real.cuMulticastBindMem(multicast, at, handle, offset, bytes, flags);
-  if (result == CUDA_SUCCESS && process.attached.load() == 1) make_sticky(handle);
-  return result;
-}
-
 CUresult hook_cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle handle,
                                            CUmemAllocationHandleType type,
                                            unsigned long long flags) {
@@ -261,10 +196,12 @@ CUresult hook_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, 
   const CUresult result = real.cuMemImportFromShareableHandle(out, handle, type);
   if (result != CUDA_SUCCESS || !attach()) return result;
   CUmemAllocationProp prop{};
-  if (real.cuMemGetAllocationPropertiesFromHandle == nullptr ||
-      real.cuMemGetAllocationPropertiesFromHandle(&prop, *out) != CUDA_SUCCESS ||
-      prop.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+  if (real.cuMemGetAllocationPropertiesFromHandle == nullptr) return result;
+  if (real.cuMemGetAllocationPropertiesFromHandle(&prop, *out) != CUDA_SUCCESS) {
+    note_multicast(*out);  // nothing else that can be imported has no properties
     return result;
+  }
+  if (prop.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return result;
   const int card = card_of(prop.location.id);
   if (card == kNoCard) return result;
   Locked locked(process.lock);

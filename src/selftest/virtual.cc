@@ -2,6 +2,7 @@
 // Virtual memory: handles, mappings and bindings. Memory is charged from its creation until its
 // last reference and its last mapping are gone, whichever goes first.
 #include <cstddef>
+#include <string>
 
 #include "selftest/driver.h"
 #include "selftest/groups.h"
@@ -126,38 +127,111 @@ void sparse_array(const Card& card, const char* entry, Map map) {
   if (check.did(mapped)) {
     check.equal("bound to an array, handle released, charged", books().charged() - before,
                 kGranule);
+    info.operation = 2;  // unmap
+    info.handle = 0;
+    if (check.did(map(reinterpret_cast<CUarrayMapInfo*>(&info))) &&
+        check.did(CU(cuCtxSynchronize)(), "cuCtxSynchronize"))
+      check.equal("unbound, charged", books().charged() - before, 0);
   }
   (void)CU(cuArrayDestroy)(array);
 }
 
-void multicast(const Card& card) {
-  Check check(kCharged, "cuMulticastBindMem");
-  CUmulticastObjectProp wanted{};
-  wanted.numDevices = 1;
-  wanted.size = kBytes;
-  CUmemGenericAllocationHandle group = 0;
-  std::size_t step = 0;
-  const CUresult asked =
-      CU(cuMulticastGetGranularity)(&step, &wanted, CU_MULTICAST_GRANULARITY_RECOMMENDED);
-  if (asked == CUDA_SUCCESS && step > 0) wanted.size = (kBytes + step - 1) / step * step;
-  const CUresult made = asked == CUDA_SUCCESS ? CU(cuMulticastCreate)(&group, &wanted) : asked;
-  if (made != CUDA_SUCCESS) return check.skip("no multicast here: " + describe(made));
-  const CUresult added = CU(cuMulticastAddDevice)(group, card.device);
-  CUmemGenericAllocationHandle handle = 0;
-  const std::uint64_t before = books().charged();
-  const CUmemAllocationProp prop = memory_on(card);
-  if (added != CUDA_SUCCESS) {
-    check.skip("no multicast here: " + describe(added));
-  } else if (check.did(CU(cuMemCreate)(&handle, wanted.size, &prop, 0), "cuMemCreate")) {
-    const CUresult bound = CU(cuMulticastBindMem)(group, 0, handle, 0, wanted.size, 0);
-    (void)CU(cuMemRelease)(handle);
-    if (bound == CUDA_SUCCESS)
-      check.equal("bound, handle released, charged", books().charged() - before, wanted.size);
-    else
-      check.skip("no multicast here: " + describe(bound));
+// Memory bound to a multicast object lives on when its handle is released, until it is unbound or
+// the object is gone.
+class Multicast {
+ public:
+  explicit Multicast(const Card& card) : card_(card), before_(books().charged()) {}
+
+  void run() {
+    CUmemGenericAllocationHandle group = 0;
+    {
+      Check check(kCharged, "cuMulticastBindMem");
+      if (make(check, &group) && bind(check, group))
+        check.equal("bound, handle released, charged", charged(), size_);
+    }
+    {
+      Check check(kBack, "cuMulticastUnbind");
+      if (!missing_.empty())
+        check.skip(missing_);
+      else if (check.did(CU(cuMulticastUnbind)(group, card_.device, 0, size_)))
+        check.equal("unbound, charged", charged(), 0);
+    }
+    {
+      Check check(kCharged, "cuMulticastBindAddr");
+      if (!missing_.empty())
+        check.skip(missing_);
+      else if (bind_address(check, group))
+        check.equal("bound, handle released and unmapped, charged", charged(), size_);
+    }
+    if (group != 0) {
+      (void)CU(cuMulticastUnbind)(group, card_.device, 0, size_);
+      (void)CU(cuMemRelease)(group);
+    }
+    Check check(kBack, "cuMulticastCreate");
+    if (make(check, &group) && bind(check, group) &&
+        check.did(CU(cuMemRelease)(group), "cuMemRelease"))
+      check.equal("bound, handle and object released, charged", charged(), 0);
   }
-  (void)CU(cuMemRelease)(group);
-}
+
+ private:
+  std::uint64_t charged() const { return books().charged() - before_; }
+
+  // False, and the check skipped: this machine has no multicast, or not for one card.
+  bool make(Check& check, CUmemGenericAllocationHandle* group) {
+    CUmulticastObjectProp wanted{};
+    wanted.numDevices = 1;
+    wanted.size = kBytes;
+    std::size_t step = 0;
+    CUresult result =
+        CU(cuMulticastGetGranularity)(&step, &wanted, CU_MULTICAST_GRANULARITY_RECOMMENDED);
+    if (result == CUDA_SUCCESS && step > 0) wanted.size = (kBytes + step - 1) / step * step;
+    if (result == CUDA_SUCCESS) result = CU(cuMulticastCreate)(group, &wanted);
+    if (result == CUDA_SUCCESS) {
+      result = CU(cuMulticastAddDevice)(*group, card_.device);
+      if (result != CUDA_SUCCESS) {
+        (void)CU(cuMemRelease)(*group);
+        *group = 0;
+      }
+    }
+    size_ = wanted.size;
+    return usable(check, result);
+  }
+
+  bool usable(Check& check, CUresult result) {
+    if (result == CUDA_SUCCESS) return true;
+    missing_ = "no multicast here: " + describe(result);
+    check.skip(missing_);
+    return false;
+  }
+
+  bool bind(Check& check, CUmemGenericAllocationHandle group) {
+    CUmemGenericAllocationHandle handle = 0;
+    if (!create(check, card_, size_, &handle)) return false;
+    const CUresult bound = CU(cuMulticastBindMem)(group, 0, handle, 0, size_, 0);
+    (void)CU(cuMemRelease)(handle);
+    return usable(check, bound);
+  }
+
+  bool bind_address(Check& check, CUmemGenericAllocationHandle group) {
+    CUmemGenericAllocationHandle handle = 0;
+    CUdeviceptr at = 0;
+    if (!create(check, card_, size_, &handle) || !reserve(check, size_, &at) ||
+        !check.did(CU(cuMemMap)(at, size_, 0, handle, 0), "cuMemMap"))
+      return false;
+    const CUmemAccessDesc access = read_write_on(card_);
+    (void)CU(cuMemSetAccess)(at, size_, &access, 1);
+    const CUresult bound = CU(cuMulticastBindAddr)(group, 0, at, size_, 0);
+    (void)CU(cuMemRelease)(handle);
+    (void)CU(cuMemUnmap)(at, size_);
+    (void)CU(cuMemAddressFree)(at, size_);
+    return usable(check, bound);
+  }
+
+  Card card_;
+  std::uint64_t before_;
+  std::size_t size_ = 0;
+  std::string missing_;
+};
 
 }  // namespace
 
@@ -170,7 +244,7 @@ void check_virtual(const Task&) {
                [](CUarrayMapInfo* info) { return CU(cuMemMapArrayAsync)(info, 1, nullptr); });
   sparse_array(card, "cuMemMapArrayAsync_ptsz",
                [](CUarrayMapInfo* info) { return CU(cuMemMapArrayAsync_ptsz)(info, 1, nullptr); });
-  multicast(card);
+  Multicast(card).run();
 }
 
 }  // namespace mete::selftest

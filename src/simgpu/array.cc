@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "simgpu/bound.h"
 #include "simgpu/slab.h"
 #include "simgpu/state.h"
 
@@ -125,6 +126,7 @@ void free_array(Array* array) {
     *link = array->next;
     break;
   }
+  if (array->deferred) sparse_end(array);
   if (array->level_arrays != nullptr) {
     for (unsigned i = 0; i < array->levels; ++i) free(array->level_arrays[i]);
     free(array->level_arrays);

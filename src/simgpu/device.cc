@@ -63,6 +63,8 @@ int attribute(const Device& device, int number) {
       return static_cast<int>(info.cc_minor);
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
       return info.numa;
+    case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
+      return info.cc_major >= 9 ? 1 : 0;
     default:
       return kAttributeValues[number];
   }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "simgpu/bound.h"
 #include "simgpu/client.h"
 #include "simgpu/state.h"
 
@@ -88,16 +89,19 @@ VmmHandle* vmm_make(uint64_t piece, size_t bytes, const CUmemAllocationProp& pro
   if (index == kNone) return nullptr;
   VmmHandle* handle = slot(index);
   const uint32_t generation = handle->generation + 1;
-  *handle = {piece, bytes, prop, 1, 0, generation, kNone};
+  *handle = {piece, bytes, prop, 1, 0, generation, kNone, nullptr};
   return handle;
 }
 
 void vmm_drop_if_unused(VmmHandle* handle) {
   if (handle->references != 0 || handle->mappings != 0) return;
-  phys_give(handle->piece);
+  Multicast* group = handle->group;
+  if (group == nullptr) phys_give(handle->piece);
   handle->piece = 0;
+  handle->group = nullptr;
   handle->next_free = free_slot;
   free_slot = index_of(handle);
+  if (group != nullptr) multicast_end(group);
 }
 
 }  // namespace simgpu
@@ -163,7 +167,8 @@ extern "C" CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* 
   SIM_ENTRY(cuMemGetAllocationPropertiesFromHandle);
   const Guard guard;
   const VmmHandle* found = vmm_find(handle);
-  if (prop == nullptr || found == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (prop == nullptr || found == nullptr || found->group != nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
   *prop = found->prop;
   return CUDA_SUCCESS;
 }

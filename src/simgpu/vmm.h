@@ -8,14 +8,17 @@
 
 namespace simgpu {
 
+struct Multicast;  // multicast.cc
+
 struct VmmHandle {
   uint64_t piece;  // 0: the slot is free
   size_t bytes;
   CUmemAllocationProp prop;
   unsigned references;  // cuMemCreate, retain, import; less releases
-  unsigned mappings;
+  unsigned mappings;    // and bindings (bound.h)
   uint32_t generation;
   uint32_t next_free;
+  Multicast* group;  // a multicast object, which has no memory; nullptr: memory
 };
 
 VmmHandle* vmm_find(CUmemGenericAllocationHandle handle);

@@ -114,7 +114,7 @@ extern "C" CUresult cuMemMap(CUdeviceptr p, size_t bytes, size_t offset,
   range->bytes = range->asked = bytes;
   range->kind = RangeKind::kMapping;
   range->device = found->prop.location.id;
-  range->piece = found->piece;
+  range->piece = found->group == nullptr ? found->piece : 0;
   range_add(range);
   ++found->mappings;
   ++made->reservation->mappings;

@@ -102,6 +102,7 @@ struct GrantedCard {
 struct Exit {
   std::optional<int> code;    // absent after a signal
   std::optional<int> signal;  // absent after an exit
+  bool not_started = false;   // the program could not be run at all
   bool timed_out = false;
   bool gpu_oom = false;      // its cap refused it memory, and it failed
   std::vector<Bytes> peaks;  // for each granted card
@@ -118,7 +119,7 @@ struct Job {
   std::optional<WallTime> ended;
   std::optional<Outcome> outcome;
   std::optional<Exit> exit;
-  std::vector<GrantedCard> grant;     // empty without a GPU, and before and after
+  std::vector<GrantedCard> grant;     // what it holds, or held; empty without a GPU
   std::optional<ProcessRef> runner;   // the `mete run` that is its parent
   std::optional<ProcessRef> program;  // once it runs
   bool operator==(const Job&) const = default;

@@ -20,8 +20,7 @@ TEST(Job, NamesReadBack) {
 }
 
 TEST(Job, NothingFollowsTheEnd) {
-  for (int i = 0; i < 8; ++i)
-    EXPECT_FALSE(may_follow(JobState::kEnded, static_cast<JobState>(i)));
+  for (int i = 0; i < 8; ++i) EXPECT_FALSE(may_follow(JobState::kEnded, static_cast<JobState>(i)));
 }
 
 TEST(Job, StatesFollowEachOtherAsWritten) {

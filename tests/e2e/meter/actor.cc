@@ -66,6 +66,7 @@ static bool next_line(std::string* line) {
 
 int main(int argc, char** argv) {
   using namespace actor;
+  add_bind_commands();
   add_card_commands();
   add_memory_commands();
   add_share_commands();

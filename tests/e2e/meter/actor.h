@@ -57,6 +57,9 @@ std::vector<int> pieces();
 CUdevice current_device();
 CUmemAllocationProp on_card(CUdevice device, bool exportable);
 
+CUstream stream_here();  // of the current context, always the same
+
+void add_bind_commands();
 void add_card_commands();
 void add_memory_commands();
 void add_share_commands();

@@ -20,13 +20,6 @@ CUmemPoolProps pool_props(CUdevice device) {
   return props;
 }
 
-// A stream of the current context; kept, so that frees go where the allocation went.
-CUstream stream_here() {
-  CUstream& stream = streams[current_device()];
-  if (stream == nullptr) (void)CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING);
-  return stream;
-}
-
 CUresult build_graph(const std::string& kind, uint64_t bytes, CUdevice device, CUgraph* graph,
                      CUdeviceptr* pointer) {
   const CUstream stream = stream_here();
@@ -143,6 +136,13 @@ std::string drop_all(const Words&) {
 }
 
 }  // namespace
+
+// Kept, so that frees go where the allocation went.
+CUstream stream_here() {
+  CUstream& stream = streams[current_device()];
+  if (stream == nullptr) (void)CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING);
+  return stream;
+}
 
 int keep(const Piece& piece) {
   kept[++last_id] = piece;

@@ -26,9 +26,6 @@ NOT_ON_SIMULATED_CARDS = {
     "cuGraphExecDestroy": "without it a graph that is gone stays in a table; no figure shows that",
     **{name: "needs a graphics driver; tests/e2e/meter/context_test.py looks at it on simulated cards"
        for name in ("cuGLCtxCreate", "cuGLCtxCreate_v2", "cuVDPAUCtxCreate", "cuVDPAUCtxCreate_v2")},
-    "cuMemMapArrayAsync": "sparse arrays are not simulated",
-    "cuMemMapArrayAsync_ptsz": "sparse arrays are not simulated",
-    "cuMulticastBindMem": "multicast objects are not simulated",
     **{f"nvmlDeviceGet{kind}RunningProcesses{version}": "no simulated process draws or runs under MPS"
        for kind in ("Graphics", "MPSCompute") for version in ("", "_v2", "_v3")},
 }

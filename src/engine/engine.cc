@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/engine.h"
+
+#include <utility>
+
+#include "wire/job.h"
+
+namespace mete::engine {
+
+namespace {
+
+constexpr std::size_t kReplayBatch = 1000;
+
+// What others hold is told in steps: a neighbour whose memory breathes by a few megabytes is no
+// reason to wake a thousand waiting programs.
+constexpr std::uint64_t kBreath = 64ull << 20;
+
+void coarsen(std::vector<core::Outside>& list) {
+  for (core::Outside& outside : list)
+    outside.bytes = outside.bytes.round_down(Bytes::from_bytes(kBreath));
+}
+
+core::Pool coarse(core::Pool machine) {
+  for (core::PoolCard& card : machine.cards) {
+    coarsen(card.claimed);
+    coarsen(card.foreign);
+  }
+  return machine;
+}
+
+core::JobId id_of(const core::Input& input) {
+  return std::visit(
+      [](const auto& in) {
+        if constexpr (requires { in.id; })
+          return in.id;
+        else
+          return core::JobId{};
+      },
+      input);
+}
+
+}  // namespace
+
+Engine::Engine(seam::Clock& clock, seam::Store& store, seam::Launcher& launcher, Options options)
+    : clock_(clock), store_(store), launcher_(launcher), options_(options) {}
+
+Result<void> Engine::recover() {
+  Result<std::optional<seam::Snapshot>> snapshot = store_.load_snapshot();
+  if (!snapshot) return std::move(snapshot).error();
+  if (*snapshot) {
+    Result<core::State::Parts> parts = wire::decode_parts((*snapshot)->data);
+    if (!parts) return std::move(parts).error().within("the recorded state");
+    state_ = core::State::from_parts(*std::move(parts));
+  }
+  for (;;) {
+    Result<std::vector<seam::StoredEvent>> events =
+        store_.load_events(state_.last_seq(), kReplayBatch);
+    if (!events) return std::move(events).error();
+    for (const seam::StoredEvent& stored : *events) {
+      if (stored.seq != state_.last_seq() + 1)
+        return Error::corrupt("event " + std::to_string(state_.last_seq() + 1) + " is missing");
+      Result<core::Happened> what = wire::decode_event(stored.type, stored.data);
+      if (!what) return std::move(what).error().within("event " + std::to_string(stored.seq));
+      state_.apply({stored.seq, {stored.at_ms}, *std::move(what)});
+      ++since_snapshot_;
+    }
+    if (events->size() < kReplayBatch) break;
+  }
+  for (const auto& [id, job] : state_.jobs()) {
+    if (job.state == core::JobState::kEnded) continue;
+    touched_.insert(id);
+    // What we have promised stays promised, whatever others did while we were away.
+    if (job.state != core::JobState::kPending) (void)launcher_.reserve(id, job.grant);
+  }
+  act();
+  return {};
+}
+
+void Engine::see(core::Pool machine) {
+  if (machine == machine_) return;
+  machine_changed_ = machine_changed_ || coarse(machine) != coarse(machine_);
+  machine_moved_ = true;
+  machine_ = std::move(machine);
+}
+
+void Engine::record(core::Happened what) {
+  core::Event event{state_.last_seq() + 1, clock_.wall(), std::move(what)};
+  state_.apply(event);
+  const std::string job = wire::job_of(event.what);
+  if (!job.empty()) touched_.insert(*core::parse_job_id(job));
+  store_.append({event.seq, event.at.ms, std::string(core::type_of(event.what)), job,
+                 wire::encode(event.what)});
+  uncommitted_ = true;
+  ++since_snapshot_;
+  ++version_;
+}
+
+void Engine::take(const Asked& asked, std::vector<Answer>& answers) {
+  if (full_ && std::holds_alternative<core::Submit>(asked.input)) {
+    answers.push_back({asked.ticket, Error::exhausted("the disk with mete's state is full")
+                                         .with_hint("make room there; running jobs go on")});
+    return;
+  }
+  Result<std::vector<core::Happened>> happened =
+      state_.decide(asked.input, machine_, options_.policy);
+  if (!happened) {
+    if (asked.ticket != 0) answers.push_back({asked.ticket, std::move(happened).error()});
+    return;
+  }
+  core::JobId id = id_of(asked.input);
+  for (core::Happened& what : *happened) {
+    if (const auto* submitted = std::get_if<core::JobSubmitted>(&what)) id = submitted->id;
+    record(std::move(what));
+  }
+  if (asked.ticket != 0) unsaid_.push_back({asked.ticket, id});
+}
+
+void Engine::grant_what_fits() {
+  while (std::optional<core::JobGranted> granted = state_.next_grant(machine_, options_.policy)) {
+    // Another daemon may have promised the same bytes a moment ago: the next look will show it.
+    if (!launcher_.reserve(granted->id, granted->cards)) return;
+    record(*std::move(granted));
+  }
+}
+
+Result<bool> Engine::commit() {
+  if (!uncommitted_) return true;
+  if (since_snapshot_ >= options_.snapshot_every) {
+    store_.put_snapshot({state_.last_seq(), wire::encode(state_.parts())});
+    since_snapshot_ = 0;
+  }
+  Result<void> done = store_.commit();
+  if (!done && done.error().code == ErrorCode::kExhausted) {
+    full_ = true;
+    // What was put aside for this: ends are still recorded.
+    if (store_.free_ballast()) done = store_.commit();
+    if (!done && done.error().code == ErrorCode::kExhausted) return false;
+  }
+  if (!done) return std::move(done).error();
+  uncommitted_ = false;
+  if (full_ && store_.restore_ballast()) full_ = false;
+  return true;
+}
+
+void Engine::act() {
+  for (const core::JobId id : std::exchange(touched_, {})) {
+    const core::Job* job = state_.find(id);
+    if (job == nullptr || job->state == core::JobState::kEnded) {
+      launcher_.forget(id);
+      stopping_.erase(id);
+    } else if (job->state == core::JobState::kStopping && job->outcome == core::Outcome::kLost) {
+      if (stopping_.insert(id).second) launcher_.stop(id);
+    } else if (job->runner) {
+      launcher_.watch(id, job->spec.uid, *job->runner);
+    }
+  }
+}
+
+void Engine::refresh_waits() {
+  waits_.clear();
+  for (core::State::Waiting& waiting : state_.waiting(machine_, options_.policy))
+    waits_.emplace(waiting.id, std::move(waiting.why));
+}
+
+Result<std::vector<Answer>> Engine::turn(std::vector<Asked> inputs) {
+  std::vector<Answer> answers;
+  const std::uint64_t before = version_;
+  if (full_ && !uncommitted_ && store_.restore_ballast()) full_ = false;
+  for (const Asked& asked : inputs) take(asked, answers);
+  if (std::exchange(machine_changed_, false)) ++version_;
+  if (std::exchange(machine_moved_, false) || version_ != before) grant_what_fits();
+  const Result<bool> kept = commit();
+  if (!kept) return kept.error();
+  if (*kept) {
+    act();
+    if (version_ != before) refresh_waits();
+    for (Answer& answer : std::exchange(unsaid_, {})) answers.push_back(std::move(answer));
+  }
+  return answers;
+}
+
+const core::Wait* Engine::wait_of(core::JobId id) const {
+  const auto found = waits_.find(id);
+  return found == waits_.end() ? nullptr : &found->second;
+}
+
+Result<void> Engine::save() {
+  store_.put_snapshot({state_.last_seq(), wire::encode(state_.parts())});
+  since_snapshot_ = 0;
+  return store_.commit();
+}
+
+}  // namespace mete::engine

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joins what is decided (core) to the world (seams): decide, record, act. One turn takes a batch of
+// inputs; nothing is answered, started or ended before all that the batch decided is on disk, with
+// one sync. A restart is: load, replay, act on what is wanted. No thread, no main(), so that tests
+// and the simulator run all of it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "core/job/input.h"
+#include "core/job/state.h"
+#include "core/place/place.h"
+#include "seam/clock.h"
+#include "seam/launcher.h"
+#include "seam/store.h"
+
+namespace mete::engine {
+
+// Somebody wants something and waits for an answer, which carries the same ticket. 0: nobody waits.
+struct Asked {
+  std::uint64_t ticket = 0;
+  core::Input input;
+};
+struct Answer {
+  std::uint64_t ticket = 0;
+  // The job it is about (a new one after Submit), as it stands after the turn.
+  Result<core::JobId> result;
+};
+
+struct Options {
+  core::Policy policy = core::Policy::kBestFit;
+  std::uint64_t snapshot_every = 1000;  // events
+};
+
+class Engine {
+ public:
+  Engine(seam::Clock& clock, seam::Store& store, seam::Launcher& launcher, Options options);
+
+  // Loads what was recorded and begins to act on it: runners are watched, what was being ended is
+  // ended further. Once, before everything else. Errors: the store's, corrupt.
+  Result<void> recover();
+
+  // The machine as it is now: cards, and what others hold there. Our own grants are added here.
+  // Takes effect in the next turn.
+  void see(core::Pool machine);
+
+  // One turn. On a full disk nothing is answered: what was decided stays queued, the answers come
+  // from the turn in which it could be recorded, and new jobs are refused. Other store errors are
+  // fatal: the caller ends, and the next start replays.
+  Result<std::vector<Answer>> turn(std::vector<Asked> inputs);
+
+  const core::State& state() const { return state_; }
+  const core::Pool& machine() const { return machine_; }
+  core::Pool pool() const { return state_.with_grants(machine_); }
+  core::Policy policy() const { return options_.policy; }
+  // Why a pending job waits; nullptr for others. As of the last turn.
+  const core::Wait* wait_of(core::JobId id) const;
+  // Grows whenever a job, a grant or a wait may have changed.
+  std::uint64_t version() const { return version_; }
+  bool disk_full() const { return full_; }
+
+  // Records a snapshot now, so that the next start is quick.
+  Result<void> save();
+
+ private:
+  void record(core::Happened what);
+  void take(const Asked& asked, std::vector<Answer>& answers);
+  void grant_what_fits();
+  Result<bool> commit();  // false: the disk is full
+  void act();
+  void refresh_waits();
+
+  seam::Clock& clock_;
+  seam::Store& store_;
+  seam::Launcher& launcher_;
+  Options options_;
+  core::State state_;
+  core::Pool machine_;
+  std::map<core::JobId, core::Wait> waits_;
+  std::vector<Answer> unsaid_;      // decided, not yet on disk
+  std::set<core::JobId> touched_;   // since the last act()
+  std::set<core::JobId> stopping_;  // the launcher was told
+  std::uint64_t since_snapshot_ = 0;
+  std::uint64_t version_ = 0;
+  bool machine_moved_ = false;    // at all: somebody may fit now
+  bool machine_changed_ = false;  // so much that those who wait should hear of it
+  bool uncommitted_ = false;
+  bool full_ = false;
+};
+
+}  // namespace mete::engine

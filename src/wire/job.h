@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs between our programs and in the log: bytes in, values out. Text that does not say what it
+// should is an Error (invalid, corrupt), never a guess; unknown fields are ignored. The JOB
+// document is in docs/formats/ps.schema.json.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "core/job/event.h"
+#include "core/job/job.h"
+#include "core/job/state.h"
+#include "core/place/place.h"
+
+namespace mete::wire {
+
+// POST /v1/jobs: who asks (uid, user) is not in it, that is the socket's business.
+struct RunRequest {
+  core::JobSpec spec;
+  std::uint64_t runner_start_ticks = 0;  // of the process at the other end of the socket
+  bool wait = true;
+};
+std::string encode(const RunRequest& request);
+Result<RunRequest> decode_run_request(std::string_view json);
+
+// A job as its user sees it.
+struct JobView {
+  core::Job job;
+  std::optional<core::Wait> wait;          // while pending
+  std::vector<std::optional<Bytes>> used;  // for each granted card, as last read
+};
+// {"schema":"mete.ps/1","at":T,"jobs":[JOB]}
+std::string encode_ps(const std::vector<JobView>& jobs, WallTime at);
+Result<std::vector<JobView>> decode_ps(std::string_view json);
+
+// The answer to a runner: the job, and what it needs to start it. `tag` changes whenever the rest
+// does: a client that waits says which one it knows.
+struct RunReply {
+  JobView view;
+  std::string tag;
+  struct Card {
+    std::string name;  // "NVIDIA H200"
+    Bytes total;
+  };
+  std::vector<Card> cards;  // for each granted card
+};
+std::string encode(const RunReply& reply);
+Result<RunReply> decode_run_reply(std::string_view json);
+
+std::string encode(const core::ProcessRef& process);
+Result<core::ProcessRef> decode_process(std::string_view json);
+std::string encode(const core::Exit& exit);
+Result<core::Exit> decode_exit(std::string_view json);
+
+// The log: the data of an event, by its type.
+std::string encode(const core::Happened& what);
+Result<core::Happened> decode_event(std::string_view type, std::string_view json);
+// The job an event is about; empty: none.
+std::string job_of(const core::Happened& what);
+
+std::string encode(const core::State::Parts& parts);
+Result<core::State::Parts> decode_parts(std::string_view json);
+
+// {"error":{"code":"infeasible","message":…,"evidence":…,"hint":…,"exit":69}}
+std::string encode_error(const Error& error, int exit_code);
+// The Error that the other side sent; corrupt when it is none.
+Error decode_error(std::string_view json);
+
+}  // namespace mete::wire
