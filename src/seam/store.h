@@ -43,6 +43,11 @@ struct Store {
   // One sync for everything since the last one. exhausted: the disk is full, nothing of it is kept
   // and all of it stays queued for the next try; io, corrupt: do not go on.
   virtual Result<void> commit() = 0;
+
+  // Room that was put aside for the end of jobs: given up when the disk is full, taken again when
+  // there is room. False: there is none to give, or no room to take.
+  virtual bool free_ballast() { return false; }
+  virtual bool restore_ballast() { return true; }
 };
 
 }  // namespace mete::seam

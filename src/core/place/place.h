@@ -53,10 +53,12 @@ struct PoolCard {
   // capacity − granted − claimed − foreign; zero when that is negative, or when nothing can be
   // granted at all (lost, drained, unusable, stale, held whole).
   Bytes grantable() const;
+  bool operator==(const PoolCard&) const = default;
 };
 
 struct Pool {
   std::vector<PoolCard> cards;  // by index
+  bool operator==(const Pool&) const = default;
 };
 
 enum class Policy { kFirstFit, kBestFit, kSpread };
