@@ -159,6 +159,49 @@ TEST_F(MemoryTest, AddressRangesAreThoseAskedFor) {
   });
 }
 
+TEST_F(MemoryTest, ManagedMemoryRemembersAdviceAndWhereItWasSentTo) {
+  in_child([] {
+    begin();
+    CUdeviceptr block = 0;
+    OK(cuMemAllocManaged(&block, 64 * kMiB, CU_MEM_ATTACH_GLOBAL));
+    int read_mostly = 9, preferred = 9, prefetched = 9, accessed[3] = {9, 9, 9};
+    void* data[] = {&read_mostly, &preferred, accessed, &prefetched};
+    size_t sizes[] = {4, 4, 12, 4};
+    CUmem_range_attribute which[] = {1, 2, 3, 4};
+    OK(cuMemRangeGetAttributes(data, sizes, which, 4, block, 64 * kMiB));
+    CHECK(read_mostly == 0 && preferred == CU_DEVICE_INVALID && prefetched == CU_DEVICE_INVALID);
+    CHECK(accessed[0] == CU_DEVICE_INVALID && accessed[2] == CU_DEVICE_INVALID);
+    OK(cuMemAdvise(block, kMiB, 1, 0));
+    OK(cuMemAdvise(block, kMiB, 3, CU_DEVICE_CPU));
+    OK(cuMemAdvise(block, kMiB, 5, 0));
+    CHECK_EQ(CUDA_ERROR_INVALID_DEVICE, cuMemAdvise(block, kMiB, 5, 7));
+    CHECK_EQ(CUDA_ERROR_INVALID_VALUE, cuMemAdvise(block, kMiB, 7, 0));
+    // Two halves, each to its own place, the card's last.
+    CUdeviceptr parts[] = {block, block + 32 * kMiB};
+    size_t bytes[] = {32 * kMiB, 32 * kMiB}, starts[] = {0, 1};
+    CUmemLocation places[2] = {};
+    places[0].type = CU_MEM_LOCATION_TYPE_HOST;
+    places[1].type = CU_MEM_LOCATION_TYPE_DEVICE;
+    OK(cuMemPrefetchBatchAsync(parts, bytes, 2, places, starts, 2, 0, nullptr));
+    CHECK_EQ(kContext + 64 * kMiB, used_here());
+    OK(cuMemRangeGetAttributes(data, sizes, which, 4, block + 4096, kMiB));
+    CHECK(read_mostly == 1 && preferred == CU_DEVICE_CPU && prefetched == 0);
+    CHECK(accessed[0] == 0 && accessed[1] == CU_DEVICE_INVALID);
+    int type = 0;
+    OK(cuMemRangeGetAttribute(&type, 4, 5, block, 1));
+    CHECK_EQ(CU_MEM_LOCATION_TYPE_HOST, type);
+    OK(cuMemDiscardBatchAsync(parts, bytes, 2, 0, nullptr));
+    OK(cuMemDiscardAndPrefetchBatchAsync(parts, bytes, 2, places, starts, 1, 0, nullptr));
+    CHECK_EQ(kContext, used_here());
+    CHECK_EQ(CUDA_ERROR_INVALID_VALUE, cuMemRangeGetAttribute(&type, 8, 5, block, 1));
+    CHECK_EQ(CUDA_ERROR_INVALID_VALUE, cuMemRangeGetAttribute(&type, 4, 9, block, 1));
+    bytes[1] += 1;
+    CHECK_EQ(CUDA_ERROR_INVALID_VALUE, cuMemDiscardBatchAsync(parts, bytes, 2, 0, nullptr));
+    CHECK_EQ(CUDA_ERROR_INVALID_VALUE,
+             cuMemPrefetchBatchAsync(parts, bytes, 2, places, starts, 2, 0, nullptr));
+  });
+}
+
 TEST_F(MemoryTest, ManagedMemoryComesToTheCardWhenTouched) {
   in_child([] {
     begin();
