@@ -2,10 +2,25 @@
 // Where a request goes: a pure function from (pool, request, policy) to a placement, a reason to
 // wait, or a reason why it can never be. No I/O, no clock; ties break by card index, so that the
 // same pool and request always mean the same cards.
+//
+// The rules, whatever the policy:
+//  - A share (8G, 40%, 100%) needs that much grantable memory on each of its cards.
+//  - A whole card needs no other grant, claim or promise on it, and no more memory of others than a
+//    display server takes (foreign_allowance). It gets all the rest, cut to 2 MiB.
+//  - A card that lets one process at a time use it has one grant at a time, and no second process.
+//  - Cards that are unusable (MIG, prohibited) are left out, as `mete cap` leaves them out: with
+//    too few cards then, it can never be. Lost, drained and long unread cards are waited for.
+//  - --procs N divides the grant evenly, as torchrun's users expect: process i uses card i % cards,
+//    so each card has N / cards processes, and its share is divided between those (part_of). N must
+//    be a multiple of the number of cards. A part that cannot hold one context and kLeastUse is
+//    refused. A single process is not measured: it may be one that never makes a context.
+//  - --or-cpu turns a wait into a placement without cards; what can never be stays an error.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -49,18 +64,26 @@ struct PoolCard {
   // The last reading is too old to know what others hold (the driver does not answer).
   bool stale = false;
   Bytes context;  // what a process's first context costs here, reserve included; zero: not known
+  Bytes kept;     // for a job further ahead in line (hold.h)
 
-  // capacity − granted − claimed − foreign; zero when that is negative, or when nothing can be
-  // granted at all (lost, drained, unusable, stale, held whole).
+  // capacity − granted − claimed − kept − foreign; zero when that is negative, or when nothing can
+  // be granted at all (lost, drained, unusable, stale, held whole, or taken by its one process).
   Bytes grantable() const;
   bool operator==(const PoolCard&) const = default;
 };
+
+// Foreign memory up to which a card still counts as free for one job alone, since a display server
+// runs on many machines: 512 MiB, or 1/32 of a large card.
+Bytes foreign_allowance(Bytes capacity);
 
 struct Pool {
   std::vector<PoolCard> cards;  // by index
   bool operator==(const Pool&) const = default;
 };
 
+// Which of the cards with room: the lowest index, the least room left after it, or the most. Where
+// nothing would be left (whole cards) best-fit takes the smallest cards and spread the largest.
+// Several cards are seen in index order, unless --devices says otherwise.
 enum class Policy { kFirstFit, kBestFit, kSpread };
 std::string_view to_string(Policy policy);
 Result<Policy> parse_policy(std::string_view text);
@@ -74,9 +97,12 @@ struct Placement {
 // No room now.
 struct Wait {
   Reason reason = Reason::kResources;
-  // "8 GiB on one card; card 0 has 3.2 GiB free, card 1 is held whole by alice's job 12 (train)".
+  // "8 GiB on one card; card 0: 3.2 GiB free of the 8 GiB needed, alice's job 12 (train) holds
+  // 55.9 GiB; card 1: held whole by bob's job 14 (serve)". One line, at most four cards named.
   std::string text;
-  std::vector<JobId> holders;  // whose end would help, those that would be enough first
+  // Jobs whose end would help. Those that would be enough come first: on one card the fewest, the
+  // last of them as small as will do; on several cards that for each, the easiest cards first.
+  std::vector<JobId> holders;
   bool operator==(const Wait&) const = default;
 };
 
@@ -84,7 +110,14 @@ using Decision = std::variant<Placement, Wait, Error>;  // Error: never (infeasi
 
 Decision place(const Pool& pool, const Request& request, Policy policy);
 
-// The same pool after a grant.
+// What each process of --procs has of the share on one card, of as many cards as were granted: cut
+// to 2 MiB, so that the parts never add up to more than the share. procs is a multiple of cards.
+Bytes part_of(Bytes share, std::uint32_t procs, std::size_t cards);
+// The least that a part must have besides a context.
+inline constexpr Bytes kLeastUse = Bytes::from_mib(64);
+
+// The same pool after a grant. The job is `who`'s; bytes and `whole` are the cards'. A card that is
+// not in the pool (any more) is passed over.
 void add_grant(Pool& pool, const Holder& who, const std::vector<GrantedCard>& cards);
 
 }  // namespace mete::core

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// See need.h. The cards and bytes are options_for()'s, as for `mete cap`; added are the cards that
+// are left out, and whether --procs can be served.
+#include "core/place/need.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/text.h"
+
+namespace mete::core {
+
+namespace {
+
+constexpr std::size_t kNamedCards = 4;
+
+std::string name_of(const PoolCard& card) { return "card " + std::to_string(card.card.index); }
+
+// "card 1: split into MIG slices; card 3: compute mode is prohibited; and 2 more".
+std::string left_out(const Pool& pool) {
+  std::vector<std::string> parts;
+  std::size_t count = 0;
+  for (const PoolCard& card : pool.cards) {
+    if (card.unusable.empty() || ++count > kNamedCards) continue;
+    parts.push_back(name_of(card) + ": " + card.unusable);
+  }
+  if (count > kNamedCards) parts.push_back("and " + std::to_string(count - kNamedCards) + " more");
+  return base::join(parts, "; ");
+}
+
+Bytes round_up(Bytes bytes) {
+  const Bytes down = bytes.round_down(kGranule);
+  return down == bytes ? bytes : down + kGranule;
+}
+
+// How a request's processes lie on its cards.
+struct Division {
+  std::uint32_t procs = 1;
+  std::uint32_t per_card = 1;
+};
+
+// The least that one part needs on a card, and what that makes for all parts there.
+Bytes least_part(const PoolCard& card) {
+  return card.context.is_zero() ? kGranule : round_up(card.context + kLeastUse);
+}
+std::optional<Bytes> least_share(const PoolCard& card, Division division) {
+  return least_part(card).checked_mul(division.per_card);
+}
+
+// How many processes a card can serve, were all of it granted.
+std::uint64_t most_parts(const PoolCard& card) {
+  if (card.one_process) return 1;
+  return card.card.capacity.count() / least_part(card).count();
+}
+
+// The smallest share that enough of the cards could give and that would be enough there.
+std::optional<Bytes> smallest_share(const Pool& pool, const Needs& needs, Division division) {
+  std::optional<Bytes> smallest;
+  const auto would_do = [&](const Need& need, Bytes share) {
+    const PoolCard& card = pool.cards[need.at];
+    if (card.one_process && division.per_card > 1) return false;
+    const std::optional<Bytes> least = least_share(card, division);
+    return least && *least <= share && share <= card.card.capacity;
+  };
+  for (const Need& candidate : needs.cards) {
+    const std::optional<Bytes> share = least_share(pool.cards[candidate.at], division);
+    if (!share || (smallest && *smallest <= *share)) continue;
+    const auto suitable = std::count_if(needs.cards.begin(), needs.cards.end(),
+                                        [&](const Need& n) { return would_do(n, *share); });
+    if (static_cast<std::size_t>(suitable) >= needs.wanted) smallest = share;
+  }
+  return smallest;
+}
+
+// --procs with as many processes as could be served at all, or "".
+std::string fewer_processes(const Pool& pool, const Needs& needs) {
+  std::vector<std::uint64_t> most;
+  most.reserve(needs.cards.size());
+  for (const Need& need : needs.cards) most.push_back(most_parts(pool.cards[need.at]));
+  std::sort(most.rbegin(), most.rend());
+  const std::uint64_t per_card = most[needs.wanted - 1];
+  return per_card == 0 ? "" : "--procs " + std::to_string(per_card * needs.wanted) + " would fit";
+}
+
+Error parts_too_small(const Pool& pool, const Needs& needs, const Need& need, Division division) {
+  const PoolCard& card = pool.cards[need.at];
+  const std::string procs = "--procs " + std::to_string(division.procs);
+  Error error = Error::infeasible("--gpu " + to_string(needs.gpu) + " is too little for " + procs);
+  error.evidence =
+      "each process would have " + to_string(part_of(need.bytes, division.per_card, 1)) + " of " +
+      name_of(card) +
+      (card.context.is_zero() ? std::string(", less than the driver gives")
+                              : ", where a context takes " + to_string(card.context) +
+                                    " and at least " + to_string(kLeastUse) + " more are of use");
+  if (const std::optional<Bytes> share = smallest_share(pool, needs, division); share) {
+    GpuRequest enough = needs.gpu;
+    enough.memory = Size{*share};
+    error.hint = "--gpu " + to_string(enough) + " would fit";
+  } else {
+    error.hint = fewer_processes(pool, needs);
+  }
+  return error;
+}
+
+Result<Division> divide(const Request& request, const Needs& needs) {
+  const std::uint32_t procs = request.procs;
+  if (procs == 0)
+    return Error::invalid("--procs 0: a job has at least one process").with_hint("leave it out");
+  const auto cards = static_cast<std::uint32_t>(needs.wanted);
+  if (procs == 1) return Division{1, 1};
+  if (procs % cards == 0) return Division{procs, procs / cards};
+  Error error = Error::invalid("--procs " + std::to_string(procs) + " cannot be divided between " +
+                               std::to_string(cards) + " cards");
+  // How many `all` are is the machine's doing, not the words'.
+  if (needs.gpu.cards.kind == CardCount::Kind::kAll) error.code = ErrorCode::kInfeasible;
+  error.evidence = "each card has the same number of processes";
+  const std::uint64_t below = procs - procs % cards;
+  error.hint = "--procs " + std::to_string(below == 0 ? cards : below) + " would fit";
+  return error;
+}
+
+// Leaves the cards that can serve every process, or says why too few can.
+Result<void> keep_divisible(const Pool& pool, const Request& request, Needs& needs) {
+  const Result<Division> division = divide(request, needs);
+  if (!division) return division.error();
+  if (division->procs == 1) return {};
+  std::vector<Need> kept;
+  const Need* too_small = nullptr;
+  const PoolCard* one_process = nullptr;
+  for (const Need& need : needs.cards) {
+    const PoolCard& card = pool.cards[need.at];
+    const std::optional<Bytes> least = least_share(card, *division);
+    if (card.one_process && division->per_card > 1) {
+      one_process = &card;
+    } else if (!least || *least > need.bytes) {
+      // The card that comes nearest speaks for all.
+      if (too_small == nullptr || need.bytes > too_small->bytes) too_small = &need;
+    } else {
+      kept.push_back({need.at, need.whole, need.whole ? *least : need.bytes});
+    }
+  }
+  if (kept.size() < needs.wanted) {
+    if (too_small != nullptr) return parts_too_small(pool, needs, *too_small, *division);
+    return Error::infeasible("--procs " + std::to_string(division->procs) +
+                             " needs cards that several processes may use at once")
+        .with_evidence(name_of(*one_process) + " is in exclusive-process mode")
+        .with_hint("--procs " + std::to_string(needs.wanted) + " would fit");
+  }
+  needs.cards = std::move(kept);
+  return {};
+}
+
+}  // namespace
+
+Bytes part_of(Bytes share, std::uint32_t procs, std::size_t cards) {
+  METE_ASSERT(procs != 0 && cards != 0);
+  if (procs == 1) return share.round_down(kGranule);
+  METE_ASSERT(procs % cards == 0);
+  return share.checked_scale(1, procs / cards)->round_down(kGranule);
+}
+
+Result<Needs> needs_of(const Pool& pool, const Request& request) {
+  if (request.gpu && std::holds_alternative<Growing>(request.gpu->memory)) {
+    return Error::unsupported("--gpu " + to_string(*request.gpu) +
+                              ": growing shares are not built yet")
+        .with_evidence("what has grown can be taken back only by parking")
+        .with_hint("give one size, such as --gpu 8G");
+  }
+  std::vector<const Card*> usable;
+  std::vector<std::size_t> positions;  // of the usable in the pool
+  usable.reserve(pool.cards.size());
+  positions.reserve(pool.cards.size());
+  for (std::size_t at = 0; at < pool.cards.size(); ++at) {
+    if (!pool.cards[at].unusable.empty()) continue;
+    usable.push_back(&pool.cards[at].card);
+    positions.push_back(at);
+  }
+  Result<CardOptions> options = options_for(request, usable);
+  if (!options) {
+    Error error = std::move(options).error();
+    if (error.code == ErrorCode::kInfeasible && usable.size() < pool.cards.size())
+      error.evidence += (error.evidence.empty() ? "" : "; ") + left_out(pool);
+    return error;
+  }
+  Needs needs{options->gpu, options->wanted, !request.devices.empty(), {}};
+  if (needs.wanted == 0) return needs;
+  const bool whole = std::holds_alternative<WholeCard>(needs.gpu.memory);
+  needs.cards.reserve(options->cards.size());
+  for (const CardOption& option : options->cards)
+    needs.cards.push_back({positions[option.at], whole, option.from});
+  if (Result<void> r = keep_divisible(pool, request, needs); !r) return std::move(r).error();
+  if (whole && request.procs == 1)
+    for (Need& need : needs.cards) need.bytes = kGranule;
+  return needs;
+}
+
+}  // namespace mete::core

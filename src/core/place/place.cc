@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// See place.h. What a request needs is need.h, whether a card has room room.h, which of the cards
+// with room policy.h, and what to tell those who wait wait.h.
+#include "core/place/place.h"
+
+#include <utility>
+
+#include "core/place/need.h"
+#include "core/place/policy.h"
+#include "core/place/room.h"
+#include "core/place/wait.h"
+
+namespace mete::core {
+
+Decision place(const Pool& pool, const Request& request, Policy policy) {
+  Result<Needs> needs = needs_of(pool, request);
+  if (!needs) return std::move(needs).error();
+  if (needs->wanted == 0) return Placement{};
+  std::vector<Fit> fits;
+  fits.reserve(needs->cards.size());
+  for (const Need& need : needs->cards) {
+    const PoolCard& card = pool.cards[need.at];
+    const Room room = room_on(card, need);
+    if (room.what != InTheWay::kNothing) continue;
+    const Bytes left = need.whole ? Bytes() : room.free - room.bytes;
+    fits.push_back({need.at, card.card.index, room.bytes, left});
+  }
+  if (fits.size() < needs->wanted) {
+    if (request.or_cpu) return Placement{};
+    return wait_for(pool, *needs);
+  }
+  if (!needs->named) choose(policy, fits, needs->wanted);
+  const bool whole = std::holds_alternative<WholeCard>(needs->gpu.memory);
+  Placement placement;
+  placement.cards.reserve(fits.size());
+  for (const Fit& fit : fits)
+    placement.cards.push_back({fit.index, pool.cards[fit.at].card.uuid, fit.bytes, whole});
+  return placement;
+}
+
+void add_grant(Pool& pool, const Holder& who, const std::vector<GrantedCard>& cards) {
+  for (const GrantedCard& granted : cards)
+    for (PoolCard& card : pool.cards)
+      if (card.card.uuid == granted.uuid)
+        card.holders.push_back({who.job, who.user, who.name, granted.bytes, granted.whole});
+}
+
+}  // namespace mete::core

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// See room.h.
+#include "core/place/room.h"
+
+#include <algorithm>
+
+namespace mete::core {
+
+namespace {
+
+// A card that one process at a time may use is taken by any grant, and by a foreign process. A
+// display server does not count for the driver, and what it holds is all that is overlooked.
+bool taken_by_one(const PoolCard& card, const Used& used) {
+  return card.one_process &&
+         (used.occupied || used.foreign > foreign_allowance(card.card.capacity));
+}
+
+Room in_the_way(InTheWay what, Bytes free, Bytes missing) { return {what, Bytes(), free, missing}; }
+
+Room room_whole(const PoolCard& card, const Need& need, const Used& used) {
+  const Bytes capacity = card.card.capacity;
+  const bool foreign_is_much = used.foreign > foreign_allowance(capacity);
+  const Bytes free = saturating_sub(capacity, used.all());
+  if (used.occupied) {
+    const Bytes missing = saturating_add(used.promised(), foreign_is_much ? used.foreign : Bytes());
+    return in_the_way(InTheWay::kNotAlone, free, missing);
+  }
+  const Bytes bytes = saturating_sub(capacity, used.foreign).round_down(kGranule);
+  if (foreign_is_much || bytes < need.bytes)
+    return in_the_way(InTheWay::kForeign, free, used.foreign);
+  return {InTheWay::kNothing, bytes, free, Bytes()};
+}
+
+}  // namespace
+
+Bytes saturating_add(Bytes a, Bytes b) {
+  return a.checked_add(b).value_or(Bytes::from_bytes(UINT64_MAX));
+}
+Bytes saturating_sub(Bytes a, Bytes b) { return a.checked_sub(b).value_or(Bytes()); }
+
+Bytes Used::promised() const { return saturating_add(saturating_add(granted, claimed), kept); }
+Bytes Used::all() const { return saturating_add(promised(), foreign); }
+
+Bytes foreign_allowance(Bytes capacity) {
+  return std::max(Bytes::from_mib(512), Bytes::from_bytes(capacity.count() / 32));
+}
+
+Used used_on(const PoolCard& card) {
+  Used used;
+  for (const Holder& holder : card.holders) {
+    used.granted = saturating_add(used.granted, holder.bytes);
+    used.whole = used.whole || holder.whole;
+  }
+  for (const Outside& claim : card.claimed)
+    used.claimed = saturating_add(used.claimed, claim.bytes);
+  for (const Outside& other : card.foreign)
+    used.foreign = saturating_add(used.foreign, other.bytes);
+  used.kept = card.kept;
+  used.occupied = !card.holders.empty() || !card.claimed.empty() || !card.kept.is_zero();
+  return used;
+}
+
+Room room_on(const PoolCard& card, const Need& need, Leniency leniency) {
+  if (card.lost) return in_the_way(InTheWay::kLost, Bytes(), Bytes());
+  if (card.drained && !leniency.drained) return in_the_way(InTheWay::kDrained, Bytes(), Bytes());
+  if (card.stale) return in_the_way(InTheWay::kStale, Bytes(), Bytes());
+  Used used = used_on(card);
+  if (leniency.kept) {
+    used.kept = Bytes();
+    used.occupied = !card.holders.empty() || !card.claimed.empty();
+  }
+  if (used.whole) return in_the_way(InTheWay::kHeldWhole, Bytes(), used.promised());
+  if (taken_by_one(card, used)) return in_the_way(InTheWay::kOneProcess, Bytes(), used.all());
+  if (need.whole) return room_whole(card, need, used);
+  const Bytes free = saturating_sub(card.card.capacity, used.all());
+  if (free >= need.bytes) return {InTheWay::kNothing, need.bytes, free, Bytes()};
+  // used + need - capacity, since used alone may already be more than the card.
+  const Bytes missing = saturating_sub(saturating_add(used.all(), need.bytes), card.card.capacity);
+  return in_the_way(InTheWay::kTooFull, free, missing);
+}
+
+Bytes PoolCard::grantable() const {
+  if (lost || drained || stale || !unusable.empty()) return Bytes();
+  const Used used = used_on(*this);
+  if (used.whole || taken_by_one(*this, used)) return Bytes();
+  return saturating_sub(card.capacity, used.all());
+}
+
+}  // namespace mete::core

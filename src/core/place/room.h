@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a card has room for a need now, and if not, what is in the way. Inside of core/place; no
+// allocation, since this is asked for every card and every decision.
+#pragma once
+
+#include "core/place/need.h"
+
+namespace mete::core {
+
+enum class InTheWay {
+  kNothing,
+  kLost,
+  kDrained,
+  kStale,
+  kHeldWhole,   // somebody has the card for himself
+  kOneProcess,  // the driver lets one process use it, and there is one
+  kNotAlone,    // a whole card is needed, and others are there
+  kForeign,     // a whole card is needed, and processes outside mete hold too much of it
+  kTooFull
+};
+
+struct Room {
+  InTheWay what = InTheWay::kNothing;
+  Bytes bytes;    // what would be granted; zero when something is in the way
+  Bytes free;     // what could be granted to shares now
+  Bytes missing;  // how much would have to be given up by others; zero when there is room
+};
+
+// Who is on a card, added up. Sums stop at 2^64 - 1, as does a card that was never read right.
+struct Used {
+  Bytes granted;
+  Bytes claimed;
+  Bytes kept;
+  Bytes foreign;
+  bool whole = false;      // one of ours has it for himself
+  bool occupied = false;   // somebody has a grant, a claim or a promise
+  Bytes promised() const;  // granted, claimed and kept
+  Bytes all() const;
+};
+Used used_on(const PoolCard& card);
+
+// What to leave out of account when asking what stands in the way.
+struct Leniency {
+  bool drained = false;
+  bool kept = false;
+};
+Room room_on(const PoolCard& card, const Need& need, Leniency leniency = {});
+
+// a + b, or all there is when that overflows.
+Bytes saturating_add(Bytes a, Bytes b);
+// a - b, or zero.
+Bytes saturating_sub(Bytes a, Bytes b);
+
+}  // namespace mete::core

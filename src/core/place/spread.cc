@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cards on which the most room is left: programs on one card share its time, so this is the
+// fastest while there are cards enough. Where the same is left (whole cards) the largest card.
+#include <tuple>
+
+#include "core/place/policy.h"
+
+namespace mete::core {
+
+void spread(std::vector<Fit>& fits, std::size_t wanted) {
+  keep_first(fits, wanted, [](const Fit& a, const Fit& b) {
+    return std::tie(b.left, b.bytes, a.index) < std::tie(a.left, a.bytes, b.index);
+  });
+}
+
+}  // namespace mete::core
