@@ -111,26 +111,9 @@ Result<bool> parse_visible(const Parsed& parsed) {
       .with_hint("write --visible uuid or --visible index");
 }
 
-// A cap below a cap would take the inner job out of the outer one's books.
-Result<void> check_not_nested() {
-  const std::optional<std::string> grant = variable("METE_GRANT");
-  if (!grant || grant->empty() || access(grant->c_str(), F_OK) != 0) return {};
-  return Error::unsupported("this is already inside a mete job, and a cap cannot be divided yet")
-      .with_evidence("job " + variable("METE_JOB_ID").value_or("?") + ", grant file " + *grant)
-      .with_hint("run the program directly: it shares this job's cap");
-}
-
-Result<Machine> read_cards(const CapPlan& plan) {
-  if (!plan.simulated) return read_machine("libnvidia-ml.so.1");
-  if (plan.parts.simgpu.empty()) {
-    return Error::not_found("METE_SIM is set, and the simulated drivers are missing")
-        .with_hint("build or install all of mete, or unset METE_SIM");
-  }
-  return read_machine(plan.parts.simgpu + "/libnvidia-ml.so.1");
-}
-
 Result<void> resolve_shares(CapPlan& plan) {
-  Result<Machine> machine = read_cards(plan);
+  Result<Machine> machine =
+      read_machine(driver_library(plan.job.parts, plan.job.simulated, "libnvidia-ml.so.1"));
   if (!machine) return std::move(machine).error();
   std::vector<core::Card> cards;
   for (const MachineCard& card : machine->cards) cards.push_back(card.card);
@@ -148,11 +131,10 @@ Result<void> resolve_shares(CapPlan& plan) {
     if (error.code == ErrorCode::kInfeasible && !machine->left_out.empty()) add(machine->left_out);
     return error;
   }
-  plan.shares = *std::move(shares);
-  plan.driver = machine->driver;
-  for (const core::CardShare& share : plan.shares)
+  plan.job.driver = machine->driver;
+  for (const core::CardShare& share : *shares)
     for (const MachineCard& card : machine->cards)
-      if (card.card == share.card) plan.cards.push_back(card);
+      if (card.card == share.card) plan.job.cards.push_back({card, share.from, share.limit});
   return {};
 }
 
@@ -162,28 +144,27 @@ std::span<const OptionSpec> cap_options() { return kOptions; }
 
 Result<CapPlan> make_cap_plan(const Parsed& parsed) {
   CapPlan plan;
-  plan.command = parsed.rest;
+  plan.job.command = parsed.rest;
   Result<core::Request> request = parse_request(parsed);
   if (!request) return std::move(request).error();
   plan.request = *std::move(request);
   const Result<bool> by_index = parse_visible(parsed);
   if (!by_index) return by_index.error();
-  plan.visible_by_index = *by_index;
+  plan.job.visible_by_index = *by_index;
   for (const std::string& text : parsed.all("--env")) {
     Result<std::pair<std::string, std::string>> pair = launch::parse_env(text);
     if (!pair) return std::move(pair).error();
-    plan.extra_environment.push_back(*std::move(pair));
+    plan.job.extra_environment.push_back(*std::move(pair));
   }
-  if (const std::string* folder = parsed.find("--chdir"); folder != nullptr) plan.folder = *folder;
-  if (plan.command.empty() && !parsed.has("--dry-run")) {
+  if (const std::string* folder = parsed.find("--chdir"); folder != nullptr)
+    plan.job.folder = *folder;
+  if (plan.job.command.empty() && !parsed.has("--dry-run")) {
     return Error::invalid("there is no program to run")
         .with_hint("mete cap --gpu 8G -- python train.py");
   }
-  if (!plan.command.empty() && plan.command.front().empty())
+  if (!plan.job.command.empty() && plan.job.command.front().empty())
     return Error::invalid("the name of the program is empty")
         .with_hint("mete cap --gpu 8G -- python train.py");
-  plan.simulated = !variable("METE_SIM").value_or("").empty();
-
   // The words alone may already be wrong, or need no card.
   if (plan.request.gpu == core::no_gpu() || (!plan.request.gpu && plan.request.devices.empty())) {
     Result<std::vector<core::CardShare>> none = core::resolve(plan.request, {});
@@ -193,38 +174,29 @@ Result<CapPlan> make_cap_plan(const Parsed& parsed) {
   if (Result<void> r = check_not_nested(); !r) return std::move(r).error();
   Result<launch::Parts> parts = launch::find_parts();
   if (!parts) return std::move(parts).error();
-  plan.parts = *std::move(parts);
+  plan.job.parts = *std::move(parts);
+  const Result<bool> simulated = is_simulated(plan.job.parts);
+  if (!simulated) return simulated.error();
+  plan.job.simulated = *simulated;
   if (Result<void> r = resolve_shares(plan); !r) return std::move(r).error();
   return plan;
 }
 
-std::string describe(const CapPlan& plan) {
-  if (plan.shares.empty()) return "no GPU";
-  std::vector<std::string> parts;
-  for (const MachineCard& card : plan.cards) {
-    const core::CardShare& share = plan.shares[parts.size()];
-    parts.push_back(to_string(share.limit) + " (" + std::to_string(share.limit.count()) +
-                    " bytes) on card " + std::to_string(card.card.index) + " (" + card.name + ")");
-  }
-  return base::join(parts, ", ");
-}
-
 std::string to_json(const CapPlan& plan) {
   std::vector<std::string> cards;
-  for (const MachineCard& card : plan.cards) {
-    const core::CardShare& share = plan.shares[cards.size()];
+  for (const auto& [card, guarantee, limit] : plan.job.cards) {
     cards.push_back(JsonObject()
                         .number("index", card.card.index)
                         .text("uuid", card.card.uuid)
                         .text("name", card.name)
                         .text("type", card.card.type)
-                        .number("bytes", share.limit.count())
+                        .number("bytes", limit.count())
                         .number("capacity_bytes", card.card.capacity.count())
                         .number("total_bytes", card.total.count())
                         .str());
   }
   std::vector<std::string> command;
-  for (const std::string& word : plan.command) command.push_back(json_string(word));
+  for (const std::string& word : plan.job.command) command.push_back(json_string(word));
   JsonObject document;
   document.text("schema", "mete.cap/1").text("at", timestamp());
   if (plan.request.gpu) document.text("request", to_string(*plan.request.gpu));

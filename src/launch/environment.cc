@@ -107,6 +107,16 @@ std::vector<std::string> job_environment(const std::vector<std::string>& current
   }
   set(lines, "METE_JOB_ID", job.job);
   set(lines, "METE_ATTEMPT", std::to_string(job.attempt));
+  unset(lines, "METE_PART");
+  if (job.rank) {
+    set(lines, "RANK", std::to_string(job.rank->rank));
+    set(lines, "LOCAL_RANK", std::to_string(job.rank->rank));
+    set(lines, "WORLD_SIZE", std::to_string(job.rank->world));
+    set(lines, "LOCAL_WORLD_SIZE", std::to_string(job.rank->world));
+    set(lines, "MASTER_ADDR", "127.0.0.1");
+    set(lines, "MASTER_PORT", job.rank->port);
+    set(lines, "METE_PART", std::to_string(job.rank->part));
+  }
   if (!job.simgpu.empty()) {
     const std::string path = value_of(lines, "LD_LIBRARY_PATH");
     const bool there = path == job.simgpu || path.starts_with(job.simgpu + ":");

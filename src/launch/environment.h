@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,14 @@ struct JobEnvironment {
   std::vector<std::string> preload;  // ours, in order
   std::string simgpu;                // with METE_SIM: the folder of the simulated drivers
   std::vector<std::pair<std::string, std::string>> extra;  // --env, before ours
+  // One of several processes of the job (--procs), with the variables that torchrun sets.
+  struct Rank {
+    std::uint32_t rank = 0;
+    std::uint32_t world = 1;
+    std::uint32_t part = 0;  // of the grant
+    std::string port;        // MASTER_PORT
+  };
+  std::optional<Rank> rank;
 };
 
 // "NAME=VALUE" lines in, "NAME=VALUE" lines out, in the order in which they stood.

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace mete::launch {
 namespace {
 
@@ -91,6 +93,20 @@ TEST(Env, RefusesWhatTheGrantDecides) {
     ASSERT_FALSE(pair) << bad;
     EXPECT_EQ(pair.error().code, ErrorCode::kInvalid);
   }
+}
+
+TEST(Environment, ARankHasTorchrunsVariablesAndItsPartOfTheGrant) {
+  JobEnvironment job;
+  job.grant_path = "/g";
+  job.rank = {3, 4, 1, "29501"};
+  const std::vector<std::string> lines = job_environment({"RANK=9", "METE_PART=7"}, job);
+  for (const char* wanted : {"RANK=3", "LOCAL_RANK=3", "WORLD_SIZE=4", "MASTER_ADDR=127.0.0.1",
+                             "MASTER_PORT=29501", "METE_PART=1"})
+    EXPECT_EQ(std::count(lines.begin(), lines.end(), wanted), 1) << wanted;
+  // A job without ranks inside one with ranks starts anew.
+  job.rank.reset();
+  const std::vector<std::string> inner = job_environment({"METE_PART=7"}, job);
+  EXPECT_EQ(std::count(inner.begin(), inner.end(), "METE_PART=7"), 0);
 }
 
 }  // namespace

@@ -37,13 +37,19 @@ bool lock_and_still_there(int fd) {
   return fstat(fd, &info) == 0 && info.st_nlink > 0;
 }
 
-Result<abi::GrantSpec> make_spec(const std::string& job, const std::vector<GrantedCard>& cards) {
+Result<abi::GrantSpec> make_spec(const std::string& job, std::uint32_t attempt,
+                                 const std::vector<GrantedCard>& cards, std::uint32_t parts) {
   if (cards.size() > abi::kMaxCards) {
     return Error::unsupported("a job can have at most " + std::to_string(abi::kMaxCards) + " cards")
         .with_evidence(std::to_string(cards.size()) + " were asked for");
   }
   abi::GrantSpec spec;
+  if (parts > abi::kMaxParts)
+    return Error::unsupported("a card can be divided between at most " +
+                              std::to_string(abi::kMaxParts) + " processes");
   spec.job = job.c_str();
+  spec.attempt = attempt;
+  spec.part_count = parts;
   spec.uid = geteuid();
   spec.card_count = static_cast<std::uint32_t>(cards.size());
   const seam::UuidBytes boot = boot_id();
@@ -72,21 +78,25 @@ seam::UuidBytes boot_id() {
   return seam::parse_uuid("GPU-" + std::string(base::trim(*text))).value_or(seam::UuidBytes{});
 }
 
-Result<GrantFile> GrantFile::make(const std::string& folder,
-                                  const std::vector<GrantedCard>& cards) {
+Result<GrantFile> GrantFile::make(const std::string& folder, const GrantName& name,
+                                  const std::vector<GrantedCard>& cards, std::uint32_t parts) {
   GrantFile file;
   file.owner_ = getpid();
+  file.job_ = name.job.empty() ? "cap-" + std::to_string(file.owner_) : name.job;
   for (int i = 1; !file.lock_; ++i) {
-    file.job_ = "cap-" + std::to_string(file.owner_);
-    if (i > 1) file.job_.append("-").append(std::to_string(i));
-    const std::string path = base::join_path(folder, file.job_ + ".1");
+    std::string base_name = file.job_;
+    if (i > 1) base_name.append("-").append(std::to_string(i));
+    const std::string path =
+        base::join_path(folder, base_name + "." + std::to_string(name.attempt));
     file.lock_.reset(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!file.lock_ && (errno != EEXIST || i == kNames)) return cannot_make(path, errno);
     // Somebody who looks for leftovers may have seen the file before it was locked, and removed it.
     if (file.lock_ && !lock_and_still_there(file.lock_.get())) file.lock_.reset();
-    if (file.lock_) file.path_ = path;  // from here on the destructor removes it
+    if (!file.lock_) continue;
+    file.path_ = path;  // from here on the destructor removes it
+    if (name.job.empty()) file.job_ = base_name;
   }
-  const Result<abi::GrantSpec> spec = make_spec(file.job_, cards);
+  const Result<abi::GrantSpec> spec = make_spec(file.job_, name.attempt, cards, parts);
   if (!spec) return spec.error();
   int error = 0;
   do {

@@ -30,11 +30,20 @@ struct GrantedCard {
   Bytes context_more;
 };
 
+// Whose it is.
+struct GrantName {
+  std::string job;  // "": a cap without a daemon, cap-PID
+  std::uint32_t attempt = 1;
+};
+
 class GrantFile {
  public:
-  // Makes FOLDER/JOB.1 for the first free job name of cap-PID, cap-PID-2, ... io: the disk is full
-  // or read-only; unsupported: more cards than a grant file holds. A failure leaves nothing behind.
-  static Result<GrantFile> make(const std::string& folder, const std::vector<GrantedCard>& cards);
+  // Makes FOLDER/JOB.ATTEMPT, or JOB-2.ATTEMPT and so on while the name is taken (several daemons
+  // count their jobs from 1). `parts`: into how many equal parts the limits are divided. io: the
+  // disk is full or read-only; unsupported: more cards than a grant file holds. A failure leaves
+  // nothing behind.
+  static Result<GrantFile> make(const std::string& folder, const GrantName& name,
+                                const std::vector<GrantedCard>& cards, std::uint32_t parts = 1);
 
   GrantFile(GrantFile&& other) noexcept;
   GrantFile& operator=(GrantFile&&) = delete;

@@ -33,7 +33,7 @@ class GrantFileTest : public testing::Test {
   std::string left_by_killed_launcher() {
     const pid_t pid = fork();
     if (pid == 0) {
-      Result<GrantFile> file = GrantFile::make(folder_, {card()});
+      Result<GrantFile> file = GrantFile::make(folder_, {}, {card()});
       _exit(file ? 0 : 1);
     }
     int status = 0;
@@ -55,7 +55,7 @@ class GrantFileTest : public testing::Test {
 };
 
 TEST_F(GrantFileTest, IsAValidGrantForItsOwnerAloneAndFullyAllocated) {
-  const Result<GrantFile> file = GrantFile::make(folder_, {card()});
+  const Result<GrantFile> file = GrantFile::make(folder_, {}, {card()});
   ASSERT_TRUE(file) << file.error().evidence;
   EXPECT_EQ(file->job(), "cap-" + std::to_string(getpid()));
   EXPECT_EQ(abi::check_grant(&file->grant(), sizeof(abi::Grant)), abi::GrantCheck::kOk);
@@ -70,7 +70,7 @@ TEST_F(GrantFileTest, IsAValidGrantForItsOwnerAloneAndFullyAllocated) {
 
 TEST_F(GrantFileTest, IsRemovedByItsMakerOnly) {
   {
-    const Result<GrantFile> file = GrantFile::make(folder_, {card()});
+    const Result<GrantFile> file = GrantFile::make(folder_, {}, {card()});
     ASSERT_TRUE(file);
     const pid_t pid = fork();
     if (pid == 0) {
@@ -84,8 +84,8 @@ TEST_F(GrantFileTest, IsRemovedByItsMakerOnly) {
 }
 
 TEST_F(GrantFileTest, TakesAnotherNameWhenOneIsTaken) {
-  const Result<GrantFile> first = GrantFile::make(folder_, {card()});
-  const Result<GrantFile> second = GrantFile::make(folder_, {card()});
+  const Result<GrantFile> first = GrantFile::make(folder_, {}, {card()});
+  const Result<GrantFile> second = GrantFile::make(folder_, {}, {card()});
   ASSERT_TRUE(first && second);
   EXPECT_EQ(second->job(), first->job() + "-2");
 }
@@ -94,7 +94,7 @@ TEST_F(GrantFileTest, DoesNotFollowALink) {
   const std::string target = base::join_path(folder_, "precious");
   const std::string link = base::join_path(folder_, "cap-" + std::to_string(getpid()) + ".1");
   ASSERT_EQ(symlink(target.c_str(), link.c_str()), 0);
-  const Result<GrantFile> file = GrantFile::make(folder_, {card()});
+  const Result<GrantFile> file = GrantFile::make(folder_, {}, {card()});
   ASSERT_TRUE(file);
   EXPECT_NE(file->path(), link);
   EXPECT_FALSE(std::filesystem::exists(target));
@@ -103,10 +103,10 @@ TEST_F(GrantFileTest, DoesNotFollowALink) {
 TEST_F(GrantFileTest, AFailureLeavesNothingBehind) {
   GrantedCard bad = card();
   bad.uuid = "GPU-xyz";
-  EXPECT_FALSE(GrantFile::make(folder_, {bad}));
-  EXPECT_EQ(GrantFile::make(folder_, std::vector<GrantedCard>(17, card())).error().code,
+  EXPECT_FALSE(GrantFile::make(folder_, {}, {bad}));
+  EXPECT_EQ(GrantFile::make(folder_, {}, std::vector<GrantedCard>(17, card())).error().code,
             ErrorCode::kUnsupported);
-  EXPECT_EQ(GrantFile::make(folder_ + "/none", {card()}).error().code, ErrorCode::kIo);
+  EXPECT_EQ(GrantFile::make(folder_ + "/none", {}, {card()}).error().code, ErrorCode::kIo);
   EXPECT_EQ(entries(), 0u);
 }
 
@@ -119,11 +119,14 @@ TEST_F(GrantFileTest, LeftoversOfKilledLaunchersAreRemoved) {
 }
 
 TEST_F(GrantFileTest, FilesOfLivingLaunchersAndOfOthersStay) {
-  const Result<GrantFile> file = GrantFile::make(folder_, {card()});
+  const Result<GrantFile> file = GrantFile::make(folder_, {}, {card()});
   ASSERT_TRUE(file);
-  ASSERT_TRUE(base::write_atomic(base::join_path(folder_, "12.1"), "a job of the daemon"));
+  ASSERT_TRUE(base::write_atomic(base::join_path(folder_, "notes"), "not ours"));
   EXPECT_EQ(remove_leftovers(folder_), 0);
   EXPECT_EQ(entries(), 2u);
+  // Nobody holds this one: a launcher was killed before it had filled it.
+  ASSERT_TRUE(base::write_atomic(base::join_path(folder_, "12.1"), ""));
+  EXPECT_EQ(remove_leftovers(folder_), 1);
 }
 
 TEST_F(GrantFileTest, AFileStaysWhileAProcessOfItsJobLives) {
@@ -148,6 +151,18 @@ TEST_F(GrantFileTest, AFileStaysWhileAProcessOfItsJobLives) {
   (void)close(ends[1]);  // the end of cat's input
   ASSERT_EQ(waitpid(pid, nullptr, 0), pid);
   EXPECT_EQ(remove_leftovers(folder_), 1);
+}
+
+TEST_F(GrantFileTest, AJobOfADaemonHasItsNumberAndAttempt) {
+  const Result<GrantFile> first = GrantFile::make(folder_, {"12", 3}, {card()}, 4);
+  const Result<GrantFile> second = GrantFile::make(folder_, {"12", 3}, {card()});
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->path(), folder_ + "/12.3");
+  EXPECT_EQ(first->job(), "12");
+  EXPECT_EQ(first->grant().header.attempt, 3u);
+  EXPECT_EQ(first->grant().header.part_count, 4u);
+  EXPECT_EQ(second->path(), folder_ + "/12-2.3");
+  EXPECT_EQ(second->job(), "12");
 }
 
 }  // namespace

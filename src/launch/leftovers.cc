@@ -62,6 +62,13 @@ bool used_by_somebody(const std::string& path) {
   return false;
 }
 
+// "cap-412.1", "12.1", "12-2.1".
+bool is_grant_name(std::string_view name) {
+  if (name.starts_with("cap-")) return true;
+  return !name.empty() && name.find_first_not_of("0123456789.-") == std::string_view::npos &&
+         name.front() != '.';
+}
+
 bool remove_if_left(const std::string& path) {
   const Result<Fd> fd = base::open_fd(path, O_RDWR | O_NOFOLLOW);
   if (!fd || flock(fd->get(), LOCK_EX | LOCK_NB) != 0) return false;
@@ -83,7 +90,7 @@ int remove_leftovers(const std::string& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(folder.c_str()), closedir);
   if (!directory) return 0;
   while (const dirent* entry = readdir(directory.get()))
-    if (std::string_view(entry->d_name).starts_with("cap-")) names.emplace_back(entry->d_name);
+    if (is_grant_name(entry->d_name)) names.emplace_back(entry->d_name);
   int removed = 0;
   for (const std::string& name : names)
     if (remove_if_left(base::join_path(folder, name))) ++removed;

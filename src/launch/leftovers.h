@@ -6,7 +6,7 @@
 
 namespace mete::launch {
 
-// Removes those of FOLDER/cap-*: not locked by a living launcher, and used by nobody: of another
+// Removes those of FOLDER: not locked by a living launcher, and used by nobody: of another
 // boot, or no living process was started with it or has it mapped. In doubt a file stays (it is a
 // megabyte); errors are ignored, since a leftover must not keep a new job from starting. Returns
 // how many were removed.

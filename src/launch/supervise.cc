@@ -12,7 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <optional>
 
 #include "base/fd.h"
@@ -37,32 +39,38 @@ std::vector<char*> c_strings(const std::vector<std::string>& strings) {
 
 class Supervisor {
  public:
-  Supervisor(const Program& program, const Outsiders& outsiders,
-             const OutsiderEnded& outsider_ended)
-      : program_(program), outsiders_(outsiders), outsider_ended_(outsider_ended) {}
+  explicit Supervisor(const Supervision& supervision)
+      : asked_(supervision), outsiders_(supervision.outsiders) {}
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
   Result<Ended> run() {
     if (Result<void> r = prepare(); !r) return std::move(r).error();
-    const Result<int> start_error = start();
-    if (!start_error) return start_error.error();
-    if (*start_error != 0) return Ended{false, *start_error == ENOENT ? 127 : 126, *start_error};
-    while (!finished()) {
-      pollfd ready{signals_.get(), POLLIN, 0};
-      if (poll(&ready, 1, -1) < 0 && errno != EINTR)
-        return Error::from_errno("wait for the program", errno);
-      handle_signals();
+    for (std::size_t rank = 0; rank < asked_.programs.size(); ++rank) {
+      const Result<int> start_error = start(rank);
+      if (!start_error || *start_error != 0) abandon();
+      if (!start_error) return start_error.error();
+      if (*start_error != 0)
+        return Ended{false, *start_error == ENOENT ? 127 : 126, 0, *start_error, false};
     }
-    return Ended{true, exit_code_, 0};
+    asked_.started(leaders_);
+    begin_time();
+    while (!finished()) {
+      if (Result<void> r = wait_once(); !r) return std::move(r).error();
+    }
+    return Ended{true, exit_code_, signal_, 0, timed_out_};
   }
 
  private:
   Result<void> prepare() {
-    if (!program_.folder.empty()) {
-      Result<Fd> folder = base::open_fd(program_.folder, O_PATH | O_DIRECTORY);
-      if (!folder) return std::move(folder).error();
-      folder_ = *std::move(folder);
+    for (const Program& program : asked_.programs) {
+      Fd opened;
+      if (!program.folder.empty()) {
+        Result<Fd> folder = base::open_fd(program.folder, O_PATH | O_DIRECTORY);
+        if (!folder) return std::move(folder).error();
+        opened = *std::move(folder);
+      }
+      folders_.push_back(std::move(opened));
     }
     sigset_t set;
     sigemptyset(&set);
@@ -71,7 +79,9 @@ class Supervisor {
     signals_.reset(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals_) return Error::from_errno("signalfd", errno);
     insist_.reset(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
-    if (!insist_) return Error::from_errno("timerfd", errno);
+    // Time that the machine sleeps is not the job's: CLOCK_MONOTONIC stands still then.
+    limit_.reset(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+    if (!insist_ || !limit_) return Error::from_errno("timerfd", errno);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
       return Error::from_errno("become a subreaper", errno);
     // Somebody may have started us with SIGCHLD ignored, and then no exit code would ever arrive.
@@ -87,31 +97,43 @@ class Supervisor {
   }
 
   // Returns 0, or the errno of a program that could not be executed.
-  Result<int> start() {
+  Result<int> start(std::size_t rank) {
     Result<base::Pipe> failure = base::make_pipe();
     if (!failure) return std::move(failure).error();
-    const std::vector<char*> argv = c_strings(program_.argv);
-    const std::vector<char*> environment = c_strings(program_.environment);
-    leader_ = fork();
-    if (leader_ < 0) return Error::from_errno("fork", errno);
-    if (leader_ == 0)
-      execute(argv.data(), const_cast<char**>(environment.data()), failure->write.get());
+    const std::vector<char*> argv = c_strings(asked_.programs[rank].argv);
+    const std::vector<char*> environment = c_strings(asked_.programs[rank].environment);
+    const pid_t leader = fork();
+    if (leader < 0) return Error::from_errno("fork", errno);
+    if (leader == 0)
+      execute(folders_[rank], argv.data(), const_cast<char**>(environment.data()),
+              failure->write.get());
     failure->write.reset();
     int error = 0;
     ssize_t got = 0;
     do {
       got = read(failure->read.get(), &error, sizeof error);
     } while (got < 0 && errno == EINTR);
-    if (got != static_cast<ssize_t>(sizeof error)) return 0;  // closed by exec: it runs
-    (void)waitpid(leader_, nullptr, 0);
+    if (got != static_cast<ssize_t>(sizeof error)) {  // closed by exec: it runs
+      leaders_.push_back(leader);
+      ++running_;
+      return 0;
+    }
+    (void)waitpid(leader, nullptr, 0);
     return error;
+  }
+
+  // A rank could not be started: the others must not run without it.
+  void abandon() {
+    for (const pid_t pid : descendants(getpid(), outsiders_)) (void)kill(pid, SIGKILL);
+    for (const pid_t leader : leaders_) (void)waitpid(leader, nullptr, 0);
   }
 
   // In the child: everything as it would be without us, then exec. Only async-signal-safe calls but
   // for execvp's path search, which is fine in a process that has one thread.
-  [[noreturn]] void execute(char* const* argv, char** environment, int failure_fd) {
+  [[noreturn]] void execute(const Fd& folder, char* const* argv, char** environment,
+                            int failure_fd) {
     int error = 0;
-    if (folder_ && fchdir(folder_.get()) != 0) error = errno;
+    if (folder && fchdir(folder.get()) != 0) error = errno;
     (void)sigaction(SIGCHLD, &old_child_action_, nullptr);
     (void)sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
     if (error == 0) {
@@ -121,6 +143,31 @@ class Supervisor {
     }
     const ssize_t written = write(failure_fd, &error, sizeof error);
     _exit(written < 0 ? 125 : 127);
+  }
+
+  void begin_time() {
+    if (!asked_.time_limit) return;
+    itimerspec when{};
+    when.it_value.tv_sec = asked_.time_limit->count() / 1000;
+    when.it_value.tv_nsec = asked_.time_limit->count() % 1000 * 1'000'000;
+    if (when.it_value.tv_sec == 0 && when.it_value.tv_nsec == 0) when.it_value.tv_nsec = 1;
+    (void)timerfd_settime(limit_.get(), 0, &when, nullptr);
+  }
+
+  Result<void> wait_once() {
+    pollfd ready[3] = {{signals_.get(), POLLIN, 0}, {limit_.get(), POLLIN, 0}, {-1, POLLIN, 0}};
+    if (watching_) ready[2].fd = asked_.watch_fd;
+    const int got = poll(ready, 3, asked_.tick ? asked_.tick_ms : -1);
+    if (got < 0 && errno != EINTR) return Error::from_errno("wait for the program", errno);
+    handle_signals();
+    if (ready[1].revents != 0) time_is_up();
+    if (ready[2].revents != 0) {
+      const Supervision::Watched what = asked_.watched();
+      watching_ = what == Supervision::Watched::kGoOn;
+      if (what == Supervision::Watched::kEndJob) end_job();
+    }
+    if (asked_.tick && asked_.tick()) end_job();
+    return {};
   }
 
   void handle_signals() {
@@ -141,7 +188,8 @@ class Supervisor {
     int status = 0;
     pid_t pid = 0;
     while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
-      if (pid != leader_) {
+      const bool leader = std::find(leaders_.begin(), leaders_.end(), pid) != leaders_.end();
+      if (!leader) {
         if (!WIFSTOPPED(status)) descendant_ended(pid);
         continue;
       }
@@ -152,9 +200,19 @@ class Supervisor {
         if (by == SIGTSTP || by == SIGTTIN || by == SIGTTOU) (void)kill(getpid(), SIGSTOP);
         continue;
       }
-      exit_code_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-      leader_ended_ = true;
+      std::erase(leaders_, pid);
+      leader_ended(status);
     }
+  }
+
+  void leader_ended(int status) {
+    --running_;
+    const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (exit_code_ != 0 || code == 0) return;
+    exit_code_ = code;
+    signal_ = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    // The ranks of one job wait for each other: without this one they would for ever.
+    if (running_ > 0) end_job();
   }
 
   void descendant_ended(pid_t pid) {
@@ -162,24 +220,49 @@ class Supervisor {
       witness_->was_reaped();
       witness_.reset();
     } else if (std::erase(outsiders_.pids, pid) > 0) {
-      const pid_t successor = outsider_ended_(pid);
+      const pid_t successor = asked_.outsider_ended(pid);
       if (successor > 0) outsiders_.pids.push_back(successor);
     }
   }
 
-  bool finished() const { return leader_ended_ && descendants(getpid(), outsiders_).empty(); }
+  bool finished() const { return running_ == 0 && descendants(getpid(), outsiders_).empty(); }
 
   void forward(int number) {
-    if (leader_ended_) {
+    if (running_ == 0) {
       signal_all(number);
-    } else if (number != SIGCONT || is_stopped(leader_)) {
+      return;
+    }
+    for (const pid_t leader : leaders_) {
       // `fg` continues the whole group: the program needs ours only if it still stands.
-      (void)kill(leader_, number);
+      if (number != SIGCONT || is_stopped(leader)) (void)kill(leader, number);
     }
   }
 
   void signal_all(int number) {
     for (const pid_t pid : descendants(getpid(), outsiders_)) (void)kill(pid, number);
+  }
+
+  // TERM now (a stopped process must run to hear it), KILL when the grace is over.
+  void end_job() {
+    if (ending_) return;
+    ending_ = true;
+    signal_all(SIGTERM);
+    signal_all(SIGCONT);
+    itimerspec grace{};
+    grace.it_value.tv_sec = kGraceSeconds;
+    grace.it_interval.tv_sec = 1;  // what is forked meanwhile
+    (void)timerfd_settime(limit_.get(), 0, &grace, nullptr);
+  }
+
+  void time_is_up() {
+    std::uint64_t times = 0;
+    if (read(limit_.get(), &times, sizeof times) < 0) return;
+    if (ending_) {
+      signal_all(SIGKILL);
+      return;
+    }
+    timed_out_ = true;
+    end_job();
   }
 
   void interrupted() {
@@ -194,27 +277,30 @@ class Supervisor {
     (void)timerfd_settime(insist_.get(), 0, &again, nullptr);
   }
 
-  const Program& program_;
+  const Supervision& asked_;
   Outsiders outsiders_;
-  const OutsiderEnded& outsider_ended_;
   std::optional<Witness> witness_;
-  Fd folder_;
+  std::vector<Fd> folders_;
   Fd signals_;
   Fd insist_;
+  Fd limit_;  // the job's time, and then its grace
   sigset_t old_mask_{};
   struct sigaction old_child_action_ {};
-  pid_t leader_ = -1;
-  bool leader_ended_ = false;
+  std::vector<pid_t> leaders_;  // the programs that still run
+  std::size_t running_ = 0;
   int exit_code_ = 0;
+  int signal_ = 0;
   int insisted_ = 0;
+  bool watching_ = asked_.watch_fd >= 0;
+  bool ending_ = false;
+  bool timed_out_ = false;
 };
 
 }  // namespace
 
-Result<Ended> run_program(const Program& program, const Outsiders& outsiders,
-                          const OutsiderEnded& outsider_ended) {
-  METE_ASSERT(!program.argv.empty());
-  return Supervisor(program, outsiders, outsider_ended).run();
+Result<Ended> supervise(const Supervision& supervision) {
+  METE_ASSERT(!supervision.programs.empty() && !supervision.programs.front().argv.empty());
+  return Supervisor(supervision).run();
 }
 
 }  // namespace mete::launch

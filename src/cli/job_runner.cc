@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// See job_runner.h.
+#include "cli/job_runner.h"
+
+#include <arpa/inet.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/cap_sampler.h"
+#include "launch/environment.h"
+#include "launch/grant_file.h"
+#include "launch/leftovers.h"
+#include "launch/state_dir.h"
+#include "node/probe.h"
+
+namespace mete::cli {
+
+namespace {
+
+// What a context was measured to cost on an H200; used where it cannot be measured.
+constexpr Bytes kContextFirst = Bytes::from_mib(518);
+constexpr Bytes kContextMore = Bytes::from_mib(524);
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> lines;
+  for (char** line = environ; line != nullptr && *line != nullptr; ++line)
+    lines.emplace_back(*line);
+  return lines;
+}
+
+std::string library(const JobPlan& plan, const char* name) {
+  return driver_library(plan.parts, plan.simulated, name);
+}
+
+node::ContextCost context_cost(const JobPlan& plan, const MachineCard& card,
+                               const std::string& state, const Output& output) {
+  const node::ContextCost assumed{kContextFirst, kContextMore};
+  if (plan.parts.probe.empty() || plan.driver.empty()) return assumed;
+  const char* pipe = std::getenv("CUDA_MPS_PIPE_DIRECTORY");
+  node::ProbeRequest request;
+  request.key.uuid = card.card.uuid;
+  request.key.type = card.card.type;
+  request.key.driver = plan.driver;
+  request.key.mps = node::mps_is_active(pipe == nullptr ? "" : pipe);
+  request.program = plan.parts.probe;
+  request.cuda = library(plan, "libcuda.so.1");
+  request.nvml = library(plan, "libnvidia-ml.so.1");
+  // What was measured on simulated cards is not to be believed of real ones that share a UUID by
+  // chance.
+  request.cache = base::join_path(state, plan.simulated ? "context-cost-sim" : "context-cost");
+  request.environment = own_environment();
+  const Result<node::ContextCost> cost = node::context_cost(request, seam::system_clock());
+  if (cost) return *cost;
+  output.say("what a context costs could not be measured (" + cost.error().message +
+             "); assuming " + to_string(assumed.first));
+  return assumed;
+}
+
+// Ranks are dealt to the cards in turn; see JobPlan::procs.
+std::uint32_t ranks_per_card(const JobPlan& plan) {
+  const auto cards = static_cast<std::uint32_t>(plan.cards.size());
+  return cards == 0 ? 1 : std::max(1u, (plan.procs + cards - 1) / cards);
+}
+
+Result<launch::GrantFile> make_grant(const JobPlan& plan, const Output& output) {
+  const Result<std::string> state = launch::state_dir();
+  if (!state) return state.error();
+  const Result<std::string> folder = launch::make_grants_dir(*state);
+  if (!folder) return folder.error();
+  (void)launch::remove_leftovers(*folder);
+  std::vector<launch::GrantedCard> cards;
+  for (const PlanCard& card : plan.cards) {
+    const node::ContextCost cost = context_cost(plan, card.machine, *state, output);
+    cards.push_back({card.machine.card.index, card.machine.card.uuid, card.guarantee, card.limit,
+                     card.machine.total, cost.first, cost.more});
+  }
+  return launch::GrantFile::make(*folder, {plan.job, plan.attempt}, cards, ranks_per_card(plan));
+}
+
+launch::JobEnvironment job_environment_of(const JobPlan& plan, const launch::GrantFile* grant) {
+  launch::JobEnvironment job;
+  job.job = grant != nullptr   ? grant->job()
+            : plan.job.empty() ? "cap-" + std::to_string(getpid())
+                               : plan.job;
+  job.attempt = plan.attempt;
+  if (grant != nullptr) job.grant_path = grant->path();
+  for (const PlanCard& card : plan.cards) {
+    const core::Card& machine = card.machine.card;
+    const std::uint64_t part = card.limit.count() / ranks_per_card(plan);
+    const Bytes each =
+        ranks_per_card(plan) == 1 ? card.limit : Bytes::from_bytes(part).round_down(core::kGranule);
+    job.cards.push_back({machine.index, machine.uuid, each});
+  }
+  job.visible_by_index = plan.visible_by_index;
+  job.preload = plan.parts.preload;
+  if (plan.simulated) job.simgpu = plan.parts.simgpu;
+  job.extra = plan.extra_environment;
+  return job;
+}
+
+// The job's own user can write the file: nothing in it may be absurd.
+Bytes peak_of(const abi::Account& account) {
+  const std::uint64_t units = std::min(account.peak_units.load(), abi::kMaxUnits);
+  return Bytes::from_bytes(units * abi::kUnitBytes);
+}
+
+// The refusal itself is an ordinary error inside the program; here is why it may have failed.
+void explain_failure(const JobPlan& plan, abi::Grant& grant, const Output& output) {
+  for (std::uint32_t c = 0; c < plan.cards.size() && c < abi::kMaxCards; ++c) {
+    for (std::uint32_t p = 0; p < ranks_per_card(plan) && p < abi::kMaxParts; ++p) {
+      const abi::Account& account = grant.accounts[p][c];
+      const std::uint64_t refusals = account.refusals.load();
+      if (refusals == 0) continue;
+      output.say("hint: the program was refused GPU memory " + std::to_string(refusals) +
+                 (refusals == 1 ? " time" : " times") + ": its cap on card " +
+                 std::to_string(plan.cards[c].machine.card.index) + " is " +
+                 to_string(Bytes::from_bytes(account.limit_bytes.load())) +
+                 (plan.procs > 1 ? " for each process" : "") + ", its peak was " +
+                 to_string(peak_of(account)) + "; a larger --gpu may help");
+    }
+  }
+}
+
+void add_books(const JobPlan& plan, abi::Grant& grant, JobEnd& end) {
+  for (std::uint32_t c = 0; c < plan.cards.size() && c < abi::kMaxCards; ++c) {
+    Bytes peak;
+    for (std::uint32_t p = 0; p < ranks_per_card(plan) && p < abi::kMaxParts; ++p) {
+      const abi::Account& account = grant.accounts[p][c];
+      peak += peak_of(account);
+      end.refused = end.refused || account.refusals.load() > 0;
+    }
+    end.peaks.push_back(peak);
+  }
+}
+
+// Memory that the meter did not see being taken: it was counted against the cap, but could not be
+// refused.
+void report_escapes(const abi::Grant& grant, const Output& output) {
+  const std::uint64_t escapes = grant.header.escapes.load();
+  if (escapes == 0) return;
+  output.say("warning: " + std::to_string(escapes) + (escapes == 1 ? " process" : " processes") +
+             " of the job held GPU memory outside the cap (pid " +
+             std::to_string(grant.header.escape_pid.load()) + ", up to " +
+             to_string(Bytes::from_bytes(grant.header.escape_bytes.load())) +
+             "): was LD_PRELOAD dropped, or the program linked statically?");
+}
+
+// The sampler of a job, started again a few times when it dies: the cap holds without it, but what
+// the driver takes unasked is then seen by nobody.
+class Sampler {
+ public:
+  Sampler(const JobPlan& plan, const launch::GrantFile& grant)
+      : grant_(grant), nvml_(library(plan, "libnvidia-ml.so.1")) {}
+
+  Result<pid_t> start() {
+    Result<launch::HelperProcess> started = start_sampler(grant_.grant(), grant_.path(), nvml_);
+    if (!started) return std::move(started).error();
+    process_.reset();
+    process_.emplace(*std::move(started));
+    return process_->pid();
+  }
+
+  pid_t start_again() {
+    process_->was_reaped();
+    if (++deaths_ > kMaxDeaths) return -1;
+    const Result<pid_t> pid = start();
+    return pid ? *pid : -1;
+  }
+
+ private:
+  static constexpr int kMaxDeaths = 5;
+
+  const launch::GrantFile& grant_;
+  std::string nvml_;
+  std::optional<launch::HelperProcess> process_;
+  int deaths_ = 0;
+};
+
+std::string real_path(const std::string& path) {
+  char buffer[PATH_MAX];
+  return realpath(path.c_str(), buffer) != nullptr ? buffer : "";
+}
+
+std::uint16_t free_port() {
+  const Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (!fd || bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    return 29500;  // torchrun's own
+  return ntohs(address.sin_port);
+}
+
+// One program, or one for each rank with torchrun's variables.
+std::vector<launch::Program> programs_of(const JobPlan& plan, const launch::GrantFile* grant) {
+  launch::JobEnvironment job = job_environment_of(plan, grant);
+  if (plan.procs == 1)
+    return {{plan.command, launch::job_environment(own_environment(), job), plan.folder}};
+  std::vector<launch::Program> programs;
+  const std::size_t cards = std::max<std::size_t>(1, plan.cards.size());
+  const std::string port = std::to_string(free_port());
+  for (std::uint32_t rank = 0; rank < plan.procs; ++rank) {
+    job.rank = {rank, plan.procs, static_cast<std::uint32_t>(rank / cards), port};
+    programs.push_back(
+        {plan.command, launch::job_environment(own_environment(), job), plan.folder});
+  }
+  return programs;
+}
+
+Result<std::optional<launch::GrantFile>> make_grant_if_needed(const JobPlan& plan,
+                                                              const Output& output) {
+  std::optional<launch::GrantFile> grant;
+  if (plan.cards.empty()) return grant;
+  Result<launch::GrantFile> made = make_grant(plan, output);
+  if (!made) return std::move(made).error();
+  grant.emplace(*std::move(made));
+  return grant;
+}
+
+}  // namespace
+
+Result<JobEnd> run_job(const JobPlan& plan, const JobHooks& hooks, const Output& output) {
+  Result<std::optional<launch::GrantFile>> made = make_grant_if_needed(plan, output);
+  if (!made) return std::move(made).error();
+  const launch::GrantFile* grant = *made ? &**made : nullptr;
+  hooks.made();
+  launch::Supervision asked;
+  std::optional<Sampler> sampler;
+  if (grant != nullptr) {
+    sampler.emplace(plan, *grant);
+    const Result<pid_t> pid = sampler->start();
+    if (!pid) return pid.error();
+    asked.outsiders.pids.push_back(*pid);
+    asked.outsider_ended = [&](pid_t) { return sampler->start_again(); };
+  }
+  if (plan.simulated)
+    asked.outsiders.program = real_path(base::join_path(plan.parts.simgpu, "mete-simgpu"));
+  asked.programs = programs_of(plan, grant);
+  asked.started = [&](const std::vector<pid_t>& pids) { hooks.started(pids.front()); };
+  asked.time_limit = plan.time_limit;
+  asked.watch_fd = hooks.watch_fd;
+  asked.watched = hooks.watched;
+  const Result<launch::Ended> ended = launch::supervise(asked);
+  if (!ended)
+    return Error::io("the program cannot be started").with_evidence(ended.error().message);
+  JobEnd end{*ended, {}, false};
+  if (grant == nullptr || !ended->started) return end;
+  add_books(plan, grant->grant(), end);
+  if (ended->exit_code != 0) explain_failure(plan, grant->grant(), output);
+  report_escapes(grant->grant(), output);
+  return end;
+}
+
+Error exec_job(const JobPlan& plan, const Output& output) {
+  Result<std::optional<launch::GrantFile>> made = make_grant_if_needed(plan, output);
+  if (!made) return std::move(made).error();
+  const launch::Program program = std::move(programs_of(plan, *made ? &**made : nullptr).front());
+  if (!program.folder.empty() && chdir(program.folder.c_str()) != 0)
+    return Error::from_errno("enter " + program.folder, errno);
+  std::vector<char*> argv;
+  for (const std::string& word : program.argv) argv.push_back(const_cast<char*>(word.c_str()));
+  std::vector<char*> environment;
+  for (const std::string& line : program.environment)
+    environment.push_back(const_cast<char*>(line.c_str()));
+  argv.push_back(nullptr);
+  environment.push_back(nullptr);
+  environ = environment.data();
+  (void)execvp(argv.front(), argv.data());
+  return Error::from_errno("run " + base::quote(plan.command.front()), errno);
+}
+
+int cannot_run(const JobPlan& plan, const launch::Ended& ended, const Output& output) {
+  const std::string why = std::generic_category().message(ended.start_error);
+  Error error =
+      ended.exit_code == kExitNotFound
+          ? Error::not_found("cannot run " + base::quote(plan.command.front()) + ": not found")
+          : Error::io("cannot run " + base::quote(plan.command.front()));
+  error.evidence = why;
+  return output.fail(error, ended.exit_code);
+}
+
+std::string describe(const JobPlan& plan) {
+  if (plan.cards.empty()) return "no GPU";
+  std::vector<std::string> parts;
+  for (const PlanCard& card : plan.cards)
+    parts.push_back(to_string(card.limit) + " (" + std::to_string(card.limit.count()) +
+                    " bytes) on card " + std::to_string(card.machine.card.index) + " (" +
+                    card.machine.name + ")");
+  return base::join(parts, ", ") +
+         (plan.procs > 1 ? ", for " + std::to_string(plan.procs) + " processes" : "");
+}
+
+Result<bool> is_simulated(const launch::Parts& parts) {
+  const char* sim = std::getenv("METE_SIM");
+  if (sim == nullptr || *sim == 0) return false;
+  if (!parts.simgpu.empty()) return true;
+  return Error::not_found("METE_SIM is set, and the simulated drivers are missing")
+      .with_hint("build or install all of mete, or unset METE_SIM");
+}
+
+std::string driver_library(const launch::Parts& parts, bool simulated, const char* name) {
+  return simulated ? base::join_path(parts.simgpu, name) : name;
+}
+
+Result<void> check_not_nested() {
+  const char* grant = std::getenv("METE_GRANT");
+  if (grant == nullptr || *grant == 0 || access(grant, F_OK) != 0) return {};
+  const char* job = std::getenv("METE_JOB_ID");
+  return Error::unsupported("this is already inside a mete job, and a cap cannot be divided yet")
+      .with_evidence(std::string("job ") + (job == nullptr ? "?" : job) + ", grant file " + grant)
+      .with_hint("run the program directly: it shares this job's cap");
+}
+
+}  // namespace mete::cli

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running a job whose cards are decided, for `mete cap` (by itself) and `mete run` (by the daemon):
+// grant file, environment, sampler, program, and what is said when it has failed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "cli/cards_reader.h"
+#include "cli/output.h"
+#include "launch/parts.h"
+#include "launch/supervise.h"
+
+namespace mete::cli {
+
+// One card of a job.
+struct PlanCard {
+  MachineCard machine;
+  Bytes guarantee;
+  Bytes limit;
+};
+
+struct JobPlan {
+  std::string job;  // the daemon's number; "": none, a cap alone
+  std::uint32_t attempt = 1;
+  std::vector<PlanCard> cards;  // as the program shall see them; empty: no GPU
+  std::string driver;           // its version
+  launch::Parts parts;          // empty without a GPU
+  bool simulated = false;       // METE_SIM
+  bool visible_by_index = false;
+  std::vector<std::pair<std::string, std::string>> extra_environment;
+  std::string folder;
+  std::vector<std::string> command;
+  // How many processes share the grant (--procs). Rank r is meant for card r % cards; the ranks of
+  // one card have equal parts of it.
+  std::uint32_t procs = 1;
+  std::optional<std::chrono::milliseconds> time_limit;
+};
+
+struct JobEnd {
+  launch::Ended ended;
+  std::vector<Bytes> peaks;  // for each card
+  bool refused = false;      // the cap refused it memory at least once
+};
+
+// What happens meanwhile; the fields of launch::Supervision with the same names.
+struct JobHooks {
+  std::function<void()> made = [] {};  // the grant file is there, the program not yet
+  std::function<void(pid_t)> started = [](pid_t) {};
+  int watch_fd = -1;
+  std::function<launch::Supervision::Watched()> watched;
+};
+
+// Runs it to its end and says on stderr what helps to understand a failure. Errors: nothing ran.
+Result<JobEnd> run_job(const JobPlan& plan, const JobHooks& hooks, const Output& output);
+
+// Replaces this process by the program (run --exec); returns only if that fails.
+Error exec_job(const JobPlan& plan, const Output& output);
+
+// The exit code of a program that could not be run, with its error said.
+int cannot_run(const JobPlan& plan, const launch::Ended& ended, const Output& output);
+
+// "8 GiB (8589934592 bytes) on card 0 (NVIDIA H200)", "no GPU".
+std::string describe(const JobPlan& plan);
+
+// The simulated drivers' folder when METE_SIM is set. not_found: it is set, and they are missing.
+Result<bool> is_simulated(const launch::Parts& parts);
+// libcuda.so.1 or libnvidia-ml.so.1, simulated or not: what to open.
+std::string driver_library(const launch::Parts& parts, bool simulated, const char* name);
+
+// A job below a job would take the inner one out of the outer one's books.
+Result<void> check_not_nested();
+
+}  // namespace mete::cli
