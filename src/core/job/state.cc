@@ -18,7 +18,7 @@ std::vector<Happened> one(Happened what) {
   return list;
 }
 
-Holder holder_of(const Job& job) { return {job.id, job.spec.user, job.spec.name, {}, false}; }
+Holder holder_of(const Job& job) { return {job.id, job.spec.user, "", {}, false}; }
 
 std::string_view job_of_words(const Job& job) { return to_string(job.state); }
 

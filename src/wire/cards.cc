@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wire/cards.h"
+
+#include "wire/fields.h"
+
+namespace mete::wire {
+
+namespace {
+
+void put(Json& json, const char* key, const std::optional<Bytes>& bytes) {
+  if (bytes) json[key] = bytes->count();
+}
+
+template <class Number>
+void put_number(Json& json, const char* key, const std::optional<Number>& number) {
+  if (number) json[key] = *number;
+}
+
+Json card_json(const CardView& card) {
+  Json json = {{"index", card.index},
+               {"uuid", card.uuid},
+               {"name", card.name},
+               {"type", card.type},
+               {"state", card.state}};
+  if (!card.unusable.empty()) json["unusable"] = card.unusable;
+  put(json, "total_bytes", card.total);
+  put(json, "capacity_bytes", card.capacity);
+  json["granted_bytes"] = card.granted.count();
+  put(json, "used_bytes", card.used);
+  put(json, "foreign_bytes", card.foreign);
+  json["grantable_bytes"] = card.grantable.count();
+  put_number(json, "utilisation_pct", card.utilisation_pct);
+  put_number(json, "temperature_c", card.temperature_c);
+  put_number(json, "power_w", card.power_w);
+  put_number(json, "reading_age_s", card.reading_age_s);
+  put_number(json, "numa", card.numa);
+  Json links = Json::array();
+  for (const CardView::Link& link : card.links)
+    links.push_back({{"to", link.to}, {"kind", "nvlink"}, {"count", link.count}});
+  json["links"] = links;
+  Json jobs = Json::array();
+  for (const CardView::JobShare& job : card.jobs) {
+    Json share = {{"id", job.id}, {"user", job.user}, {"bytes", job.bytes.count()}};
+    if (job.whole) share["whole"] = true;
+    put(share, "used_bytes", job.used);
+    jobs.push_back(share);
+  }
+  json["jobs"] = jobs;
+  Json foreign = Json::array();
+  for (const CardView::Foreign& other : card.foreign_list) {
+    Json entry = Json::object();
+    put_number(entry, "pid", other.pid);
+    entry["user"] = other.user;
+    put(entry, "used_bytes", other.used);
+    foreign.push_back(entry);
+  }
+  json["foreign"] = foreign;
+  return json;
+}
+
+std::optional<Bytes> bytes_if(Fields& fields, std::string_view key) {
+  const std::optional<std::uint64_t> number = fields.number_if(key);
+  return number ? std::optional(Bytes::from_bytes(*number)) : std::nullopt;
+}
+
+std::optional<double> real_if(Fields& fields, std::string_view key) {
+  const Json& value = fields.child(key);
+  if (value.is_number()) return value.get<double>();
+  if (!value.is_null()) fields.fail(key, "a number");
+  return std::nullopt;
+}
+
+template <class Target>
+void narrow(std::optional<Target>& to, const std::optional<std::int64_t>& from) {
+  if (from) to = static_cast<Target>(*from);
+}
+
+Result<CardView> card_from(const Json& json) {
+  Fields fields(json, "the card");
+  CardView card;
+  card.index = static_cast<std::uint32_t>(fields.number("index"));
+  card.uuid = fields.text("uuid");
+  card.name = fields.text("name");
+  card.type = fields.text("type");
+  card.state = fields.text("state");
+  card.unusable = fields.text_if("unusable").value_or("");
+  card.total = bytes_if(fields, "total_bytes");
+  card.capacity = bytes_if(fields, "capacity_bytes");
+  card.granted = bytes_if(fields, "granted_bytes").value_or(Bytes());
+  card.used = bytes_if(fields, "used_bytes");
+  card.foreign = bytes_if(fields, "foreign_bytes");
+  card.grantable = bytes_if(fields, "grantable_bytes").value_or(Bytes());
+  narrow(card.utilisation_pct, fields.integer_if("utilisation_pct"));
+  narrow(card.temperature_c, fields.integer_if("temperature_c"));
+  card.power_w = real_if(fields, "power_w");
+  card.reading_age_s = real_if(fields, "reading_age_s");
+  narrow(card.numa, fields.integer_if("numa"));
+  for (const Json& element : fields.list("links")) {
+    Fields link(element, "the link");
+    card.links.push_back({static_cast<std::uint32_t>(link.number("to")),
+                          static_cast<std::uint32_t>(link.number("count"))});
+    if (!link.ok()) fields.fail(link.error());
+  }
+  for (const Json& element : fields.list("jobs")) {
+    Fields job(element, "the job");
+    card.jobs.push_back({job.text("id"), job.text("user"), Bytes::from_bytes(job.number("bytes")),
+                         job.flag("whole"), bytes_if(job, "used_bytes")});
+    if (!job.ok()) fields.fail(job.error());
+  }
+  for (const Json& element : fields.list("foreign")) {
+    Fields other(element, "the process");
+    CardView::Foreign foreign;
+    narrow(foreign.pid, other.integer_if("pid"));
+    foreign.user = other.text("user");
+    foreign.used = bytes_if(other, "used_bytes");
+    if (!other.ok()) fields.fail(other.error());
+    card.foreign_list.push_back(foreign);
+  }
+  if (!fields.ok()) return fields.error();
+  return card;
+}
+
+}  // namespace
+
+std::string encode(const CardsDocument& document) {
+  Json cards = Json::array();
+  for (const CardView& card : document.cards) cards.push_back(card_json(card));
+  Json json = {{"schema", "mete.cards/1"}, {"at", to_string(document.at)}};
+  if (!document.trouble.empty()) json["trouble"] = document.trouble;
+  json["cards"] = cards;
+  return write_json(json);
+}
+
+Result<CardsDocument> decode_cards(std::string_view text) {
+  const Result<Json> json = parse_json(text);
+  if (!json) return json.error();
+  Fields fields(*json, "the list of cards");
+  CardsDocument document;
+  document.at = fields.time("at");
+  document.trouble = fields.text_if("trouble").value_or("");
+  for (const Json& element : fields.list("cards")) {
+    Result<CardView> card = card_from(element);
+    if (!card) return card.error();
+    document.cards.push_back(*std::move(card));
+  }
+  if (!fields.ok()) return fields.error();
+  return document;
+}
+
+std::string encode(const DaemonView& view, WallTime at) {
+  Json json = {{"schema", "mete.daemon/1"},
+               {"at", to_string(at)},
+               {"running", true},
+               {"version", view.version},
+               {"pid", view.pid},
+               {"mode", view.mode},
+               {"socket", view.socket},
+               {"state_dir", view.state_dir},
+               {"uptime_s", view.uptime_s},
+               {"policy", view.policy},
+               {"jobs", {{"pending", view.pending}, {"running", view.running}}}};
+  if (!view.trouble.empty()) json["trouble"] = view.trouble;
+  if (view.disk_full) json["disk_full"] = true;
+  if (view.idle_end_s) json["idle_end_s"] = *view.idle_end_s;
+  return write_json(json);
+}
+
+Result<DaemonView> decode_daemon(std::string_view text) {
+  const Result<Json> json = parse_json(text);
+  if (!json) return json.error();
+  Fields fields(*json, "the daemon's answer");
+  DaemonView view;
+  view.version = fields.text("version");
+  view.pid = static_cast<std::int32_t>(fields.number("pid"));
+  view.mode = fields.text("mode");
+  view.socket = fields.text("socket");
+  view.state_dir = fields.text("state_dir");
+  view.uptime_s = fields.number("uptime_s");
+  view.policy = fields.text("policy");
+  view.trouble = fields.text_if("trouble").value_or("");
+  view.disk_full = fields.flag("disk_full");
+  view.idle_end_s = fields.number_if("idle_end_s");
+  Fields jobs(fields.child("jobs"), "the jobs");
+  view.pending = jobs.number("pending");
+  view.running = jobs.number("running");
+  if (!jobs.ok()) fields.fail(jobs.error());
+  if (!fields.ok()) return fields.error();
+  return view;
+}
+
+}  // namespace mete::wire

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cards of a machine as documents have them: {"schema":"mete.cards/1",...}, see
+// docs/formats/cards.schema.json. A figure that is not known is absent.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "base/time.h"
+
+namespace mete::wire {
+
+struct CardView {
+  std::uint32_t index = 0;
+  std::string uuid;
+  std::string name;
+  std::string type;
+  std::string state = "ok";  // ok, drained, lost
+  std::string unusable;      // why nothing can be granted here, if so
+  std::optional<Bytes> total;
+  std::optional<Bytes> capacity;
+  Bytes granted;
+  std::optional<Bytes> used;
+  std::optional<Bytes> foreign;
+  Bytes grantable;
+  std::optional<unsigned> utilisation_pct;
+  std::optional<int> temperature_c;
+  std::optional<double> power_w;
+  std::optional<double> reading_age_s;
+  std::optional<unsigned> numa;
+  struct Link {
+    std::uint32_t to = 0;
+    std::uint32_t count = 0;
+  };
+  std::vector<Link> links;
+  struct JobShare {
+    std::string id;
+    std::string user;
+    Bytes bytes;
+    bool whole = false;
+    std::optional<Bytes> used;
+  };
+  std::vector<JobShare> jobs;
+  struct Foreign {
+    std::optional<std::int32_t> pid;  // absent: another daemon's claim
+    std::string user;
+    std::optional<Bytes> used;
+  };
+  std::vector<Foreign> foreign_list;
+};
+
+// `trouble` says why the readings are missing or old, if so: "the driver does not answer".
+struct CardsDocument {
+  WallTime at;
+  std::string trouble;
+  std::vector<CardView> cards;
+};
+std::string encode(const CardsDocument& document);
+Result<CardsDocument> decode_cards(std::string_view json);
+
+// {"schema":"mete.daemon/1",...}
+struct DaemonView {
+  std::string version;
+  std::int32_t pid = 0;
+  std::string mode;  // "user", "system"
+  std::string socket;
+  std::string state_dir;
+  std::uint64_t uptime_s = 0;
+  std::uint64_t pending = 0;
+  std::uint64_t running = 0;
+  std::string policy;
+  std::string trouble;
+  bool disk_full = false;
+  std::optional<std::uint64_t> idle_end_s;  // ends by itself after so long without anything to do
+};
+std::string encode(const DaemonView& view, WallTime at);
+Result<DaemonView> decode_daemon(std::string_view json);
+
+}  // namespace mete::wire
