@@ -32,6 +32,7 @@ std::vector<void*> functions() {
 struct Tally {
   int passed = 0, all = 0;
   std::string not_offered;
+  void refuse(const std::string& name) { not_offered += (not_offered.empty() ? "" : ", ") + name; }
   void add(const Tally& other) {
     passed += other.passed, all += other.all;
     not_offered = other.not_offered;
@@ -42,7 +43,7 @@ void run_case(const Case& c, const std::string& way, Tally* tally) {
   subject = way + ": " + c.name;
   const Verdict v = fill(c);
   if (c.old && !v.had_some) {
-    tally->not_offered += std::string(tally->not_offered.empty() ? "" : ", ") + c.name;
+    tally->refuse(c.name);
     return;
   }
   tally->all++;
@@ -64,10 +65,18 @@ Tally run_paths(const std::string& way) {
   subject = way + ": contexts";
   must(cu.cuDevicePrimaryCtxRelease_v2(device), "cuDevicePrimaryCtxRelease");
   CUcontext old = nullptr;
-  must(cu.cuCtxCreate(&old, 0, device), "cuCtxCreate of CUDA 3.1");
-  for (const Case& c : cases())
-    if (c.old) run_case(c, way, &tally);
-  must(cu.cuCtxDestroy(old), "cuCtxDestroy of CUDA 3.1");
+  unsigned free = 0, all = 0;
+  CUresult r = cu.cuCtxCreate(&old, 0, device);
+  if (r == CUDA_SUCCESS) r = cu.cuMemGetInfo(&free, &all);
+  if (r == CUDA_SUCCESS && all != grant()) die("CUDA 3.1 advertises " + mib(all) + " in all");
+  for (const Case& c : cases()) {
+    if (!c.old) continue;
+    if (r == CUDA_SUCCESS)
+      run_case(c, way, &tally);
+    else
+      tally.refuse(c.name);
+  }
+  if (old) must(cu.cuCtxDestroy(old), "cuCtxDestroy of CUDA 3.1");
   return tally;
 }
 

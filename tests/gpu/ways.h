@@ -5,7 +5,7 @@
 // cuGetProcAddress knows plain names and versions instead (src/abi/cuda_versions.def). Asked at a
 // version, a function is looked up at that version if the plain name means this function there, and
 // at the version that first means it otherwise: programs ask for each function with the version
-// whose prototype they were compiled with. A name that is newer than the version must not be found.
+// whose prototype they were compiled with.
 #pragma once
 
 #include <algorithm>
@@ -34,18 +34,17 @@ inline const std::vector<Versioned>& versioned() {
 // From where a plain name means this symbol up to, not including, where it means another one.
 struct Meaning {
   const char* name = nullptr;
-  int first = 0, end = 0, name_first = 0;
+  int first = 0, end = 0;
   bool per_thread = false;
 };
 inline Meaning meaning(const std::string& symbol) {
   Meaning m;
   for (const Versioned& v : versioned())
-    if (symbol == v.symbol) m = {v.name, v.version, 1 << 30, v.version, v.per_thread};
+    if (symbol == v.symbol) m = {v.name, v.version, 1 << 30, v.per_thread};
   if (!m.name) die("cuda_versions.def has no " + symbol);
   for (const Versioned& v : versioned()) {
-    if (std::string(m.name) != v.name) continue;
-    m.name_first = std::min(m.name_first, v.version);
-    if (v.per_thread == m.per_thread && v.version > m.first) m.end = std::min(m.end, v.version);
+    if (std::string(m.name) == v.name && v.per_thread == m.per_thread && v.version > m.first)
+      m.end = std::min(m.end, v.version);
   }
   return m;
 }
@@ -101,8 +100,6 @@ inline Lookup at_version(const Ask& ask, int version, cuuint64_t flags) {
     const Meaning m = meaning(symbol);
     // The exported per-thread variants have no plain name of their own: flag 2 means them.
     const cuuint64_t asked = m.per_thread ? cuuint64_t{2} : flags;
-    if (version < m.name_first && ask(m.name, version, asked))
-      die(text("%s is found at version %d, before it existed", m.name, version));
     return ask(m.name, version >= m.first && version < m.end ? version : m.first, asked);
   };
 }
