@@ -203,8 +203,12 @@ TEST(Place, WaitsForLostDrainedAndUnreadCards) {
   EXPECT_EQ(wait.text,
             "8 GiB on each of 2 cards; card 0: lost; card 1: drained; card 2: not read lately, so "
             "what others hold is not known");
-  // Undraining alone would help this one.
+  // This one waits for the card to be undrained, unless a job's end would do.
   EXPECT_EQ(waits(pool, {"8G"}).reason, Reason::kDrained);
+  pool.cards.push_back(card(3));
+  pool.cards[3].holders = {job(1, gib(140))};
+  EXPECT_EQ(waits(pool, {"8G"}).reason, Reason::kResources);
+  EXPECT_EQ(waits(pool, {"2x8G"}).reason, Reason::kDrained);
 }
 
 TEST(Place, UnusableCardsAreLeftOut) {

@@ -60,12 +60,12 @@ Used used_on(const PoolCard& card) {
   return used;
 }
 
-Room room_on(const PoolCard& card, const Need& need, Leniency leniency) {
+Room room_on(const PoolCard& card, const Need& need, Kept kept) {
   if (card.lost) return in_the_way(InTheWay::kLost, Bytes(), Bytes());
-  if (card.drained && !leniency.drained) return in_the_way(InTheWay::kDrained, Bytes(), Bytes());
+  if (card.drained) return in_the_way(InTheWay::kDrained, Bytes(), Bytes());
   if (card.stale) return in_the_way(InTheWay::kStale, Bytes(), Bytes());
   Used used = used_on(card);
-  if (leniency.kept) {
+  if (kept == Kept::kIgnored) {
     used.kept = Bytes();
     used.occupied = !card.holders.empty() || !card.claimed.empty();
   }

@@ -39,12 +39,9 @@ struct Used {
 };
 Used used_on(const PoolCard& card);
 
-// What to leave out of account when asking what stands in the way.
-struct Leniency {
-  bool drained = false;
-  bool kept = false;
-};
-Room room_on(const PoolCard& card, const Need& need, Leniency leniency = {});
+// Whether what is kept for jobs ahead in line counts.
+enum class Kept { kCounts, kIgnored };
+Room room_on(const PoolCard& card, const Need& need, Kept kept = Kept::kCounts);
 
 // a + b, or all there is when that overflows.
 Bytes saturating_add(Bytes a, Bytes b);

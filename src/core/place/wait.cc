@@ -166,16 +166,28 @@ std::vector<JobId> whose_end_helps(std::vector<Freed> cards, std::size_t missing
   return jobs;
 }
 
-bool would_fit(const Pool& pool, const Needs& needs, Leniency leniency) {
+// Whether it would start if nothing were kept for jobs ahead of it.
+bool only_kept_is_in_the_way(const Pool& pool, const Needs& needs) {
   std::size_t fits = 0;
   for (const Need& need : needs.cards)
-    if (room_on(pool.cards[need.at], need, leniency).what == InTheWay::kNothing) ++fits;
+    if (room_on(pool.cards[need.at], need, Kept::kIgnored).what == InTheWay::kNothing) ++fits;
   return fits >= needs.wanted;
 }
 
-Reason reason_of(const Pool& pool, const Needs& needs) {
-  if (would_fit(pool, needs, {.kept = true})) return Reason::kPriority;
-  if (would_fit(pool, needs, {.drained = true, .kept = true})) return Reason::kDrained;
+// Cards that only wait to be undrained.
+std::size_t drained_among(const Pool& pool, const Needs& needs) {
+  return static_cast<std::size_t>(
+      std::count_if(needs.cards.begin(), needs.cards.end(), [&pool](const Need& need) {
+        const PoolCard& card = pool.cards[need.at];
+        return card.drained && !card.lost && !card.stale;
+      }));
+}
+
+// `possible`: cards that have room or would have it when jobs end.
+Reason reason_of(const Pool& pool, const Needs& needs, std::size_t possible) {
+  if (only_kept_is_in_the_way(pool, needs)) return Reason::kPriority;
+  if (possible < needs.wanted && possible + drained_among(pool, needs) >= needs.wanted)
+    return Reason::kDrained;
   return Reason::kResources;
 }
 
@@ -201,7 +213,8 @@ Wait wait_for(const Pool& pool, const Needs& needs) {
     whys.push_back("and " + std::to_string(without_room - kNamedCards) + " more");
   const std::size_t with_room = needs.cards.size() - without_room;
   whys.insert(whys.begin(), for_what(pool, needs, with_room));
-  return {reason_of(pool, needs), base::join(whys, "; "),
+  const Reason reason = reason_of(pool, needs, with_room + freed.size());
+  return {reason, base::join(whys, "; "),
           whose_end_helps(std::move(freed), needs.wanted - with_room)};
 }
 

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// What holds of placement for every pool and request.
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/place/hold.h"
+#include "core/place/place.h"
+
+namespace mete::core {
+namespace {
+
+using rc::gen::element;
+using rc::gen::inRange;
+
+Bytes mib(std::uint64_t count) { return Bytes::from_mib(count); }
+
+// Small numbers, so that requests are near the edge of fitting; odd ones, so that rounding matters.
+Bytes any_bytes(std::uint64_t most_mib) {
+  return mib(*inRange<std::uint64_t>(1, most_mib)) +
+         Bytes::from_bytes(*inRange<std::uint64_t>(0, 3));
+}
+
+std::vector<Outside> any_outside(std::uint64_t most_mib) {
+  std::vector<Outside> list;
+  const int count = *inRange(0, 3);
+  for (int i = 0; i < count; ++i)
+    list.push_back({"process " + std::to_string(*inRange(1, 99)), any_bytes(most_mib)});
+  return list;
+}
+
+bool rarely() { return *inRange(0, 8) == 7; }
+
+// Our own grants are within the card; claims and foreign memory may be anything.
+PoolCard any_card(std::uint32_t index) {
+  PoolCard card;
+  card.card = {index, "GPU-" + std::to_string(index), *element<std::string>("A", "B"),
+               any_bytes(8192) + mib(64)};
+  card.lost = rarely();
+  card.drained = rarely();
+  card.stale = rarely();
+  card.one_process = rarely();
+  if (rarely()) card.unusable = "split into MIG slices";
+  if (*inRange(0, 2) == 0) card.context = any_bytes(300);
+  if (rarely()) {
+    card.holders = {{{1000 + index}, "alice", "alone", card.card.capacity, true}};
+    return card;
+  }
+  Bytes free = card.card.capacity;
+  const int jobs = *inRange(0, 5);
+  for (int i = 0; i < jobs; ++i) {
+    const Bytes bytes = any_bytes(4096).round_down(kGranule);
+    if (bytes.is_zero() || bytes > free) continue;
+    free -= bytes;
+    card.holders.push_back(
+        {{static_cast<std::uint64_t>(*inRange(1, 30))}, "bob", "x", bytes, false});
+  }
+  if (rarely()) card.claimed = any_outside(4096);
+  if (rarely()) card.foreign = any_outside(4096);
+  return card;
+}
+
+Pool any_pool() {
+  Pool pool;
+  const auto count = *inRange<std::uint32_t>(0, 6);
+  for (std::uint32_t i = 0; i < count; ++i) pool.cards.push_back(any_card(i));
+  return pool;
+}
+
+Request any_request() {
+  Request request;
+  const std::string share = *element<std::string>("64M", "100M", "1G", "2G", "3001M", "7G", "20%",
+                                                  "0.5", "0.333", "100%");
+  const std::string count = *element<std::string>("", "", "1x", "2x", "3x", "allx");
+  const std::string whole = *element<std::string>("0", "1", "2", "all");
+  request.gpu = *parse_gpu(*inRange(0, 4) == 0 ? whole : count + share);
+  if (rarely()) request.gpu_type = "a";
+  if (rarely()) request.devices = {std::to_string(*inRange(0, 6)), std::to_string(*inRange(0, 6))};
+  if (rarely()) request.procs = *inRange<std::uint32_t>(1, 9);
+  return request;
+}
+
+Policy any_policy() { return *element(Policy::kFirstFit, Policy::kBestFit, Policy::kSpread); }
+
+const PoolCard& card_of(const Pool& pool, const GrantedCard& granted) {
+  return *std::find_if(pool.cards.begin(), pool.cards.end(),
+                       [&](const PoolCard& card) { return card.card.uuid == granted.uuid; });
+}
+
+Bytes granted_on(const PoolCard& card) {
+  Bytes sum;
+  for (const Holder& holder : card.holders) sum += holder.bytes;
+  return sum;
+}
+
+RC_GTEST_PROP(PlaceProperty, NeverMoreThanIsGrantableNorTwiceOnOneCard, ()) {
+  Pool pool = any_pool();
+  const Decision decision = place(pool, any_request(), any_policy());
+  RC_PRE(std::holds_alternative<Placement>(decision));
+  const auto* placement = std::get_if<Placement>(&decision);
+  std::set<std::string> seen;
+  for (const GrantedCard& granted : placement->cards) {
+    RC_ASSERT(seen.insert(granted.uuid).second);
+    RC_ASSERT(granted.bytes <= card_of(pool, granted).grantable());
+    RC_ASSERT(granted.bytes >= kGranule);
+    RC_ASSERT(granted.bytes.count() % kGranule.count() == 0);
+    RC_ASSERT(!granted.whole || card_of(pool, granted).holders.empty());
+  }
+  add_grant(pool, {{99}, "carol", "new", Bytes(), false}, placement->cards);
+  for (const PoolCard& card : pool.cards) RC_ASSERT(granted_on(card) <= card.card.capacity);
+  for (const GrantedCard& granted : placement->cards)
+    RC_ASSERT(!granted.whole || card_of(pool, granted).grantable().is_zero());
+}
+
+RC_GTEST_PROP(PlaceProperty, TheSameInTheSameOutInWhateverOrderHoldersAreListed, ()) {
+  const Pool pool = any_pool();
+  const Request request = any_request();
+  const Policy policy = any_policy();
+  Pool backwards = pool;
+  for (PoolCard& card : backwards.cards) {
+    std::reverse(card.holders.begin(), card.holders.end());
+    std::reverse(card.claimed.begin(), card.claimed.end());
+    std::reverse(card.foreign.begin(), card.foreign.end());
+  }
+  RC_ASSERT(place(pool, request, policy) == place(pool, request, policy));
+  RC_ASSERT(place(pool, request, policy) == place(backwards, request, policy));
+}
+
+RC_GTEST_PROP(PlaceProperty, WhatFitsTheEmptyCardsIsNeverCalledNever, ()) {
+  const Pool pool = any_pool();
+  const Request request = any_request();
+  const Policy policy = any_policy();
+  Pool empty;
+  for (const PoolCard& card : pool.cards) {
+    PoolCard alone;
+    alone.card = card.card;
+    alone.unusable = card.unusable;
+    alone.one_process = card.one_process;
+    alone.context = card.context;
+    empty.cards.push_back(alone);
+  }
+  const Decision at_best = place(empty, request, policy);
+  RC_ASSERT(!std::holds_alternative<Wait>(at_best));
+  const Decision now = place(pool, request, policy);
+  if (std::holds_alternative<Error>(at_best))
+    RC_ASSERT(now == at_best);
+  else
+    RC_ASSERT(!std::holds_alternative<Error>(now));
+}
+
+RC_GTEST_PROP(PlaceProperty, PoliciesDifferOnlyInTheCards, ()) {
+  const Pool pool = any_pool();
+  const Request request = any_request();
+  const Decision first = place(pool, request, Policy::kFirstFit);
+  for (const Policy policy : {Policy::kBestFit, Policy::kSpread}) {
+    const Decision other = place(pool, request, policy);
+    RC_ASSERT(first.index() == other.index());
+    if (const auto* placement = std::get_if<Placement>(&first))
+      RC_ASSERT(placement->cards.size() == std::get<Placement>(other).cards.size());
+    else
+      RC_ASSERT(first == other);
+  }
+}
+
+Pool without(Pool pool, const std::vector<JobId>& ended) {
+  for (PoolCard& card : pool.cards)
+    std::erase_if(card.holders, [&](const Holder& holder) {
+      return std::find(ended.begin(), ended.end(), holder.job) != ended.end();
+    });
+  return pool;
+}
+
+bool fits(const Pool& pool, const Request& request) {
+  return std::holds_alternative<Placement>(place(pool, request, Policy::kFirstFit));
+}
+
+// The fewest jobs of the pool whose end makes the request fit, by trying them all; 0: none do.
+std::size_t fewest(const Pool& pool, const Request& request) {
+  std::set<JobId> all;
+  for (const PoolCard& card : pool.cards)
+    for (const Holder& holder : card.holders) all.insert(holder.job);
+  const std::vector<JobId> jobs(all.begin(), all.end());
+  std::size_t best = 0;
+  for (std::size_t mask = 1; mask < (std::size_t{1} << jobs.size()); ++mask) {
+    std::vector<JobId> ended;
+    for (std::size_t i = 0; i < jobs.size(); ++i)
+      if ((mask >> i & 1) != 0) ended.push_back(jobs[i]);
+    if ((best == 0 || ended.size() < best) && fits(without(pool, ended), request))
+      best = ended.size();
+  }
+  return best;
+}
+
+// Two cards that are nearly full. Each job is on one of them: what it holds elsewhere does not
+// count for Wait.holders.
+Pool crowded_pool() {
+  Pool pool;
+  std::uint64_t id = 1;
+  for (std::uint32_t index = 0; index < 2; ++index) {
+    PoolCard card = any_card(index);
+    card.card.capacity = mib(7300);
+    card.holders.clear();
+    Bytes free = card.card.capacity;
+    while (free > mib(100) && card.holders.size() < 4) {
+      const Bytes bytes =
+          std::min(free.round_down(kGranule), mib(2 * *inRange<std::uint64_t>(300, 1500)));
+      card.holders.push_back({{id++}, "bob", "x", bytes, false});
+      free -= bytes;
+    }
+    pool.cards.push_back(card);
+  }
+  return pool;
+}
+
+RC_GTEST_PROP(PlaceProperty, TheFirstHoldersAreTheFewestThatAreEnoughForOneCard, ()) {
+  const Pool pool = crowded_pool();
+  Request request = any_request();
+  request.gpu->cards = {CardCount::Kind::kOne, 0};
+  request.devices.clear();
+  const Decision decision = place(pool, request, Policy::kFirstFit);
+  RC_PRE(std::holds_alternative<Wait>(decision));
+  const auto* wait = std::get_if<Wait>(&decision);
+  const std::size_t count = fewest(pool, request);
+  RC_ASSERT((count == 0) == wait->holders.empty());
+  RC_ASSERT(count <= wait->holders.size());
+  const auto end = wait->holders.begin() + static_cast<std::ptrdiff_t>(count);
+  if (count != 0) RC_ASSERT(fits(without(pool, {wait->holders.begin(), end}), request));
+}
+
+// How much would have to end before a share of `bytes` fits on its nearest card.
+std::uint64_t missing(const Pool& pool, Bytes bytes) {
+  std::uint64_t least = UINT64_MAX;
+  for (const PoolCard& card : pool.cards) {
+    const Bytes used = granted_on(card);
+    const Bytes room = card.card.capacity.checked_sub(used).value_or(Bytes());
+    if (card.card.capacity >= bytes)
+      least = std::min(least, bytes.checked_sub(room).value_or(Bytes()).count());
+  }
+  return least;
+}
+
+RC_GTEST_PROP(PlaceProperty, ThoseBehindNeverMoveTheFirstInLineFurtherAway, ()) {
+  Pool pool = any_pool();
+  for (PoolCard& card : pool.cards) {
+    PoolCard plain;
+    plain.card = card.card;
+    for (const Holder& holder : card.holders)
+      if (!holder.whole) plain.holders.push_back(holder);
+    card = plain;
+  }
+  const Bytes share = mib(2 * *inRange<std::uint64_t>(1, 4096));
+  Request first;
+  first.gpu = GpuRequest{{CardCount::Kind::kOne, 0}, Size{share}};
+  const Policy policy = any_policy();
+  for (int i = 0; i < 6; ++i) {
+    const std::uint64_t before = missing(pool, share);
+    const Decision behind = place(hold_for(pool, first, policy), any_request(), any_policy());
+    if (const auto* placement = std::get_if<Placement>(&behind))
+      add_grant(pool, {{50}, "carol", "behind", Bytes(), false}, placement->cards);
+    RC_ASSERT(missing(pool, share) <= before);
+  }
+}
+
+}  // namespace
+}  // namespace mete::core
