@@ -13,8 +13,10 @@
 namespace mete::cli {
 
 // `grant` must stay mapped (shared) while the helper lives; `path` is its file. `nvml` is the
-// library to open.
+// library to open. `readings` is the daemon's readings file: while that is fresh the driver is not
+// asked here; "" without a daemon.
 Result<launch::HelperProcess> start_sampler(abi::Grant& grant, const std::string& path,
-                                            const std::string& nvml);
+                                            const std::string& nvml,
+                                            const std::string& readings = "");
 
 }  // namespace mete::cli

@@ -43,6 +43,13 @@ void Reconciler::before_sample() {
   }
 }
 
+void Reconciler::during_sample() {
+  for (std::uint32_t s = 0; s < abi::slot_count(grant_); ++s)
+    for (std::uint32_t c = 0; c < grant_.header.card_count; ++c)
+      if (Seen& seen = seen_[s][c]; seen.owner != 0 && seen.owner == grant_.slots[s].owner.load())
+        seen.charge = std::max(seen.charge, abi::charged_units(grant_, s, c));
+}
+
 // excess = held + headroom − what covers it, where the charge is the higher one of before and after
 // the reading; and of two readings in a row the lower one, so that a block that came and went in
 // between is nobody's excess.

@@ -38,6 +38,9 @@ class Reconciler {
   // Call before the reading is taken: a block freed while NVML is being asked must not look like
   // excess.
   void before_sample();
+  // Any number of times between the two, when the reading takes long to arrive (somebody else takes
+  // it): a charge that was there at one of these moments covers what the reading says.
+  void during_sample();
   // `job` are the living processes of the job, as NVML counts pids. Returns those that escaped.
   std::vector<Escape> apply(const Sample& sample, const std::set<pid_t>& job);
 

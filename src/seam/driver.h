@@ -69,12 +69,14 @@ struct CardReading {
 
   // What may be granted on an empty card: total less what the driver keeps.
   std::optional<Bytes> capacity() const;
+  bool operator==(const CardReading&) const = default;
 };
 
 // Names the driver, so that what was measured under it is not used under another.
 struct DriverIdentity {
   std::string version;              // "580.159.04"
   std::optional<int> cuda_version;  // 13000
+  bool operator==(const DriverIdentity&) const = default;
 };
 
 struct Driver {

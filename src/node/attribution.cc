@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// See attribution.h.
+#include "node/attribution.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+namespace mete::node {
+
+namespace {
+
+using core::JobId;
+using core::ProcessRef;
+
+Bytes add(Bytes a, Bytes b) { return a.checked_add(b).value_or(Bytes::from_bytes(UINT64_MAX)); }
+Bytes less(Bytes a, Bytes b) { return a.checked_sub(b).value_or(Bytes{}); }
+
+// Figures of one snapshot, asked by pid.
+class Family {
+ public:
+  explicit Family(const std::vector<ProcessFacts>& processes) {
+    for (const ProcessFacts& process : processes) by_pid_[process.pid] = &process;
+  }
+  const ProcessFacts* find(pid_t pid) const {
+    const auto found = by_pid_.find(pid);
+    return found == by_pid_.end() ? nullptr : found->second;
+  }
+  // Is the process `ancestor`, or does it descend from it?
+  bool reaches(pid_t pid, const ProcessRef& ancestor) const {
+    std::set<pid_t> passed;  // a list that was read while it changed may lead round in a circle
+    for (const ProcessFacts* at = find(pid); at != nullptr && at->visible; at = find(at->parent)) {
+      if (at->pid == ancestor.pid) return at->start_ticks == ancestor.start_ticks;
+      if (!passed.insert(at->pid).second) return false;
+    }
+    return false;
+  }
+  // Also by the first process of its pid namespace: who enters a job's container is of the job.
+  bool belongs_to(const ProcessFacts& process, const ProcessRef& runner) const {
+    return reaches(process.pid, runner) ||
+           (process.namespace_init > 0 && reaches(process.namespace_init, runner));
+  }
+
+ private:
+  std::map<pid_t, const ProcessFacts*> by_pid_;
+};
+
+struct World {
+  const Family& family;
+  const std::vector<JobHold>& jobs;
+  const std::vector<OtherHold>& others;
+  const std::map<pid_t, JobId>& owners_before;
+};
+
+std::optional<JobId> job_of(const World& world, pid_t pid) {
+  const ProcessFacts* process = world.family.find(pid);
+  if (process == nullptr) {
+    // Gone: what it was stands, for as long as that job does.
+    const auto before = world.owners_before.find(pid);
+    if (before == world.owners_before.end()) return std::nullopt;
+    const bool lives = std::any_of(world.jobs.begin(), world.jobs.end(),
+                                   [&](const JobHold& job) { return job.id == before->second; });
+    return lives ? std::optional(before->second) : std::nullopt;
+  }
+  if (!process->visible) return std::nullopt;
+  for (const JobHold& job : world.jobs)
+    if (job.runner && world.family.belongs_to(*process, *job.runner)) return job.id;
+  // Its runner is gone: then the process was adopted by somebody, and its environment tells. Only
+  // that of the job's own user is believed.
+  for (const JobHold& job : world.jobs)
+    if (!job.grant_path.empty() && process->uid == job.uid &&
+        process->job == core::to_string(job.id) && process->grant == job.grant_path)
+      return job.id;
+  return std::nullopt;
+}
+
+bool is_claimed(const World& world, const std::string& uuid, pid_t pid) {
+  const ProcessFacts* process = world.family.find(pid);
+  return process != nullptr && process->visible &&
+         std::any_of(world.others.begin(), world.others.end(), [&](const OtherHold& other) {
+           return other.uuid == uuid && other.runner &&
+                  world.family.belongs_to(*process, *other.runner);
+         });
+}
+
+Bytes charged_to(const JobHold& job, const std::string& uuid) {
+  const auto found = job.charged.find(uuid);
+  return found == job.charged.end() ? Bytes{} : found->second;
+}
+
+// The process list of one card, sorted out; returns how much of `used` it explains.
+Bytes sort_out(const seam::CardReading& card, const World& world, CardUse& use,
+               std::map<pid_t, JobId>& owners) {
+  Bytes explained;
+  std::set<JobId> silent;  // jobs with a process whose figure the driver does not tell
+  for (const seam::ProcessReading& process : *card.processes) {
+    const Bytes used = process.used.value_or(Bytes{});
+    explained = add(explained, used);
+    if (const std::optional<JobId> job = job_of(world, process.pid)) {
+      use.jobs[*job] = add(use.jobs[*job], used);
+      owners[process.pid] = *job;
+      if (!process.used) silent.insert(*job);
+    } else if (is_claimed(world, card.uuid, process.pid)) {
+      use.claimed = add(use.claimed, used);
+    } else if (const ProcessFacts* facts = world.family.find(process.pid)) {
+      use.foreign.push_back({process.pid, facts->user, facts->comm, process.used});
+    } else {
+      use.ending = add(use.ending, used);
+    }
+  }
+  for (const JobHold& job : world.jobs)
+    if (silent.contains(job.id)) explained = add(explained, charged_to(job, card.uuid));
+  return explained;
+}
+
+std::vector<HeldBy> in_words(const CardUse& use) {
+  std::map<std::string, std::vector<const ForeignProcess*>> by_user;
+  for (const ForeignProcess& process : use.foreign) by_user[process.user].push_back(&process);
+  std::vector<HeldBy> words;
+  for (const auto& [user, processes] : by_user) {
+    const std::string whose = user.empty() ? "of another user" : "of " + user;
+    Bytes sum;
+    for (const ForeignProcess* process : processes) sum = add(sum, process->used.value_or(Bytes{}));
+    std::string who;
+    if (processes.size() > 1) {
+      who = std::to_string(processes.size()) + " processes " + whose;
+    } else {
+      who = "process " + std::to_string(processes.front()->pid) + " " + whose;
+      if (!processes.front()->comm.empty()) who += " (" + processes.front()->comm + ")";
+    }
+    words.push_back({std::move(who), sum});
+  }
+  if (!use.unlisted.is_zero())
+    words.push_back(
+        {use.processes_known ? "nobody that the driver lists" : "others", use.unlisted});
+  if (!use.ending.is_zero()) words.push_back({"processes that have just ended", use.ending});
+  std::stable_sort(words.begin(), words.end(),
+                   [](const HeldBy& a, const HeldBy& b) { return a.bytes > b.bytes; });
+  return words;
+}
+
+}  // namespace
+
+Bytes CardUse::outside_bytes() const {
+  Bytes sum;
+  for (const HeldBy& held : outside) sum = add(sum, held.bytes);
+  return sum;
+}
+
+Attribution attribute(const CardSnapshot& snapshot, const std::vector<JobHold>& jobs,
+                      const std::vector<OtherHold>& others,
+                      const std::map<pid_t, JobId>& owners_before) {
+  const Family family(snapshot.processes);
+  const World world{family, jobs, others, owners_before};
+  Attribution result;
+  for (const seam::CardReading& card : snapshot.cards) {
+    CardUse& use = result.cards.emplace_back();
+    use.uuid = card.uuid;
+    if (card.state == seam::CardState::kLost) continue;
+    use.processes_known = card.processes.has_value();
+    Bytes explained;
+    if (card.processes) {
+      explained = sort_out(card, world, use, result.owners);
+    } else {
+      for (const JobHold& job : jobs) explained = add(explained, charged_to(job, card.uuid));
+    }
+    const Bytes rest = card.used ? less(*card.used, explained) : Bytes{};
+    if (!card.processes || rest > kUnlistedNoise) use.unlisted = rest;
+    use.outside = in_words(use);
+  }
+  return result;
+}
+
+}  // namespace mete::node

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who holds what on the cards: each process there belongs to a job of ours, to a claim of another
+// daemon, or is foreign. Pure: a snapshot, the jobs and the claims in; figures and words out. What
+// is doubtful is counted as held by somebody, never as free, and the next snapshot decides anew.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "node/card_snapshot.h"
+#include "seam/launcher.h"
+
+namespace mete::node {
+
+// A job of ours that holds a grant.
+struct JobHold {
+  core::JobId id;
+  std::optional<core::ProcessRef> runner;
+  std::uint32_t uid = 0;
+  std::string grant_path;  // marks its processes once their runner is gone; "": it has none
+  // What its meter has charged, by card UUID: for drivers that do not list processes.
+  std::map<std::string, Bytes> charged;
+};
+
+// What another daemon claims on one card.
+struct OtherHold {
+  std::string who;
+  std::optional<core::ProcessRef> runner;
+  std::string uuid;
+};
+
+struct ForeignProcess {
+  pid_t pid = 0;
+  std::string user;  // "" when hidden from us
+  std::string comm;
+  std::optional<Bytes> used;
+  bool operator==(const ForeignProcess&) const = default;
+};
+
+// In words, for people and for placement; all of them together are everything on the card that is
+// neither a job's nor within a claim.
+struct HeldBy {
+  std::string who;  // "process 412 of alice (python)", "2 processes of bob"
+  Bytes bytes;
+  bool operator==(const HeldBy&) const = default;
+};
+
+struct CardUse {
+  std::string uuid;
+  std::map<core::JobId, Bytes> jobs;  // what each really holds; also beyond its grant
+  Bytes claimed;                      // held by processes of other daemons' claims
+  std::vector<ForeignProcess> foreign;
+  // Used, though no listed process holds it; zero when that is no more than noise.
+  Bytes unlisted;
+  // Held by processes that had ended when they were looked for.
+  Bytes ending;
+  bool processes_known = false;
+  std::vector<HeldBy> outside;  // foreign, unlisted and ending in words, the largest first
+
+  Bytes outside_bytes() const;
+  bool operator==(const CardUse&) const = default;
+};
+
+struct Attribution {
+  std::vector<CardUse> cards;  // as in the snapshot
+  // Whose each process was: handed in again next time, so that a process which ends between a
+  // reading and the look at it is still known.
+  std::map<pid_t, core::JobId> owners;
+};
+
+// Less than this, not listed, is the driver's own bookkeeping.
+inline constexpr Bytes kUnlistedNoise = Bytes::from_mib(64);
+
+Attribution attribute(const CardSnapshot& snapshot, const std::vector<JobHold>& jobs,
+                      const std::vector<OtherHold>& others,
+                      const std::map<pid_t, core::JobId>& owners_before);
+
+}  // namespace mete::node

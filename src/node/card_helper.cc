@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// See card_helper.h: the daemon's end.
+#include "node/card_helper.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "node/nvml_driver.h"
+
+namespace mete::node {
+
+namespace {
+
+// A fresh process around one socket: nothing of the daemon's but its memory. Descriptors are closed
+// by number and not by name, so that none is forgotten; locks of the daemon stay the daemon's.
+[[noreturn]] void become_helper(const CardHelperSettings& settings, int socket, pid_t parent) {
+  (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(0);  // it died before it could be our reason to die
+  (void)prctl(PR_SET_NAME, "mete-nvml");
+  constexpr int kSocket = 3;
+  if (socket != kSocket && dup3(socket, kSocket, O_CLOEXEC) < 0) _exit(1);
+  (void)syscall(SYS_close_range, kSocket + 1, ~0U, 0);
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (int fd = 0; fd <= 2 && null >= 0; ++fd) (void)dup2(null, fd);
+  if (null > kSocket) (void)close(null);
+  run_card_helper(settings, kSocket, seam::system_clock());
+  _exit(0);
+}
+
+}  // namespace
+
+OpenDriver open_nvml(std::string library) {
+  return [library = std::move(library)]() -> Result<std::unique_ptr<seam::Driver>> {
+    Result<std::unique_ptr<NvmlDriver>> driver = NvmlDriver::open(library);
+    if (!driver) return std::move(driver).error();
+    return std::unique_ptr<seam::Driver>(*std::move(driver));
+  };
+}
+
+CardHelper::CardHelper(CardHelperSettings settings, seam::Loop loop, seam::Clock& clock,
+                       std::function<void()> changed)
+    : settings_(std::move(settings)),
+      loop_(std::move(loop)),
+      clock_(clock),
+      changed_(std::move(changed)),
+      pause_(settings_.first_pause) {
+  start();
+  later(kLook, &CardHelper::look);
+}
+
+CardHelper::~CardHelper() {
+  *alive_ = false;
+  if (pid_ > 0) {
+    loop_.unwatch_fd(socket_.get());
+    (void)kill(pid_, SIGKILL);
+    unreaped_.push_back(pid_);
+  }
+  reap();
+}
+
+void CardHelper::later(seam::Milliseconds delay, void (CardHelper::*what)()) {
+  loop_.after(delay, [this, what, alive = alive_] {
+    if (*alive) (this->*what)();
+  });
+}
+
+void CardHelper::start() {
+  reap();
+  // Helpers that no signal can end stay in the driver: not more and more of them.
+  if (unreaped_.size() >= kMaxUnreaped) {
+    report(Error::busy("the driver hangs").with_hint("the machine may need a reboot: see dmesg"));
+    later(settings_.longest_pause, &CardHelper::start);
+    return;
+  }
+  std::array<int, 2> pair{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()) != 0)
+    return restart(Error::from_errno("socketpair", errno));
+  Fd ours(pair[0]);
+  const Fd theirs(pair[1]);
+  sigset_t all, old;
+  sigfillset(&all);
+  (void)sigprocmask(SIG_SETMASK, &all, &old);  // the child is born with its mask
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid == 0) become_helper(settings_, theirs.get(), parent);
+  const int error = errno;
+  (void)sigprocmask(SIG_SETMASK, &old, nullptr);
+  if (pid < 0) return restart(Error::from_errno("fork", error));
+  pid_ = pid;
+  socket_ = std::move(ours);
+  decoder_ = {};
+  heard_ = clock_.monotonic();
+  has_read_ = false;
+  told_busy_.reset();
+  loop_.watch_fd(socket_.get(), [this] { on_readable(); });
+  send_pace();
+}
+
+void CardHelper::set_busy(bool busy) {
+  busy_ = busy;
+  send_pace();
+}
+
+// A socket that is full (the helper hangs) is tried again when the helper speaks.
+void CardHelper::send_pace() {
+  if (!socket_ || told_busy_ == busy_) return;
+  const auto period = (busy_ ? settings_.busy_period : settings_.idle_period).count();
+  const Result<std::string> frame = encode(Pace{static_cast<std::uint32_t>(period)});
+  const ssize_t sent = send(socket_.get(), frame->data(), frame->size(), MSG_NOSIGNAL);
+  if (sent == static_cast<ssize_t>(frame->size())) told_busy_ = busy_;
+}
+
+std::optional<seam::Nanoseconds> CardHelper::age() const {
+  if (!last_) return std::nullopt;
+  return std::max(clock_.monotonic() - last_->at, seam::Nanoseconds(0));
+}
+
+void CardHelper::on_readable() {
+  if (drain()) send_pace();
+}
+
+bool CardHelper::drain() {
+  // At most so much at a time: the loop has others to serve.
+  constexpr std::size_t kMost = 8 << 20;
+  std::array<char, 65536> buffer;
+  for (std::size_t sum = 0; sum < kMost;) {
+    const ssize_t got = recv(socket_.get(), buffer.data(), buffer.size(), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return true;
+    if (got <= 0) {
+      restart(Error::io("the NVML helper died"));
+      return false;
+    }
+    sum += static_cast<std::size_t>(got);
+    heard_ = clock_.monotonic();
+    decoder_.feed({buffer.data(), static_cast<std::size_t>(got)});
+    for (;;) {
+      Result<std::optional<CardMessage>> message = decoder_.next();
+      if (!message) {
+        restart(std::move(message).error());
+        return false;
+      }
+      if (!*message) break;
+      take(*std::move(*message));
+    }
+  }
+  return true;
+}
+
+void CardHelper::take(CardMessage message) {
+  if (CardSnapshot* snapshot = std::get_if<CardSnapshot>(&message)) {
+    last_ = std::move(*snapshot);
+    trouble_.reset();
+    has_read_ = true;
+    pause_ = settings_.first_pause;
+    changed_();
+  } else if (Error* error = std::get_if<Error>(&message)) {
+    has_read_ = true;
+    report(std::move(*error));
+  }
+}
+
+void CardHelper::report(Error why) {
+  if (trouble_ == why) return;
+  trouble_ = std::move(why);
+  changed_();
+}
+
+void CardHelper::restart(Error why) {
+  if (pid_ > 0) {
+    loop_.unwatch_fd(socket_.get());
+    socket_.reset();
+    (void)kill(pid_, SIGKILL);
+    unreaped_.push_back(std::exchange(pid_, -1));
+  }
+  later(pause_, &CardHelper::start);
+  pause_ = std::min(pause_ * 2, settings_.longest_pause);
+  report(std::move(why));
+}
+
+// Once a second: is it silent? What waits in the socket is read first, for it may be us who slept.
+void CardHelper::look() {
+  later(kLook, &CardHelper::look);
+  reap();
+  if (pid_ < 0 || !drain()) return;
+  const seam::Milliseconds limit = has_read_ ? settings_.silence : settings_.first_silence;
+  if (clock_.monotonic() - heard_ < limit) return;
+  restart(Error::busy("the driver does not answer")
+              .with_evidence("no reading for " + std::to_string(limit.count() / 1000) + " s"));
+}
+
+void CardHelper::reap() {
+  std::erase_if(unreaped_, [](pid_t pid) {
+    // Somebody who waits for all children may have been first: then it is no child any more.
+    return waitpid(pid, nullptr, WNOHANG) != 0;
+  });
+}
+
+}  // namespace mete::node
