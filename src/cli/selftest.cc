@@ -51,8 +51,8 @@ constexpr std::array kOptions{
 };
 
 constexpr std::array kGroups = std::to_array<std::string_view>(
-    {"start", "lookups", "linear", "virtual", "pools", "graphs", "arrays", "contexts", "old",
-     "queries", "nvml", "sharing", "deaths"});
+    {"start", "lookups", "linear", "virtual", "pools", "managed", "managed-current", "graphs",
+     "arrays", "contexts", "old", "queries", "nvml", "sharing", "deaths"});
 
 // A card as mete-selftest --cards prints it.
 struct SeenCard {

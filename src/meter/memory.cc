@@ -9,6 +9,7 @@
 #include "meter/memory.h"
 
 #include "meter/budget.h"
+#include "meter/cards.h"
 #include "meter/pool.h"
 #include "meter/query.h"
 #include "meter/real.h"
@@ -161,17 +162,12 @@ CUresult allocate_managed(CUdeviceptr* out, size_t bytes, unsigned int flags) {
     return real.cuMemAllocManaged(out, bytes, flags);
   if (place.card == kNoCard || bytes > kHuge) return CUDA_ERROR_OUT_OF_MEMORY;
   const uint64_t units = abi::units_for(bytes);  // the driver keeps it in pages of 64 KiB
-  const int cards = static_cast<int>(process.grant->header.card_count);
-  int taken = 0;
-  while (taken < cards && take(taken, units)) ++taken;
-  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-  if (taken == cards) result = real.cuMemAllocManaged(out, bytes, flags);
+  const Cards cards = Cards::all();
+  if (!cards.take(units)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult result = real.cuMemAllocManaged(out, bytes, flags);
   if (result == CUDA_SUCCESS)
     remember_block(*out, Block{units, place.card, Block::kManaged, place.context_id});
-  for (int c = 0; c < taken; ++c) {
-    settle(c, units, result == CUDA_SUCCESS ? units : 0);
-    if (result == CUDA_SUCCESS) note_unseen(c, static_cast<int64_t>(units));
-  }
+  cards.settle(units, result == CUDA_SUCCESS ? units : 0);
   return result;
 }
 
@@ -190,10 +186,7 @@ void give_back_block(CUdeviceptr pointer, const Block& block, bool slab_empty) {
       break;
     }
     case Block::kManaged:
-      for (uint32_t c = 0; c < process.grant->header.card_count; ++c) {
-        release(static_cast<int>(c), block.units);
-        note_unseen(static_cast<int>(c), -static_cast<int64_t>(block.units));
-      }
+      Cards::all().release(block.units);
       break;
   }
 }
@@ -295,12 +288,14 @@ bool settle_stream_frees() {
   return any;
 }
 
-uint64_t units_behind(CUdeviceptr pointer) {
+bool find_behind(CUdeviceptr pointer, int* card, uint64_t* units) {
   Locked locked(process.lock);
   const TableValue* value = process.blocks.find(pointer);
-  if (value == nullptr) return 0;
+  if (value == nullptr) return false;
   const Block block = Block::unpack(*value);
-  return block.kind == Block::kSmall ? abi::kGranuleUnits : block.units;
+  *card = block.card;
+  *units = block.kind == Block::kSmall ? abi::kGranuleUnits : block.units;
+  return true;
 }
 
 }  // namespace mete::meter

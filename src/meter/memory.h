@@ -47,7 +47,7 @@ struct TakenBlock {
 };
 int take_blocks_of(Table& table, uint32_t context_id, TakenBlock* out);
 
-// The units that stand behind a device pointer of ours, or 0.
-uint64_t units_behind(CUdeviceptr pointer);
+// The card and the units that stand behind a device pointer of ours. False: not a block of ours.
+bool find_behind(CUdeviceptr pointer, int* card, uint64_t* units);
 
 }  // namespace mete::meter

@@ -3,12 +3,17 @@
 // was really taken. RESERVED falls inside synchronising calls, so those look at the pools again
 // when a free has happened since.
 //
+// A pool of managed memory (CUDA 13) is charged as cuMemAllocManaged is: its pages may lie on any
+// card of the job, so what it has committed is charged on all. A pool on the host costs no card
+// anything and is not known here.
+//
 // Reading RESERVED is a call into the driver and happens outside the lock. An epoch per pool tells
 // whether another thread settled in between; then the reading is taken again, so that an old one
 // never overwrites a newer one.
 #include "meter/pool.h"
 
 #include "meter/budget.h"
+#include "meter/cards.h"
 #include "meter/memory.h"
 #include "meter/place.h"
 #include "meter/query.h"
@@ -26,14 +31,18 @@ struct Pool {
   int card;
   uint32_t epoch;
   bool ended = false;  // destroyed by the program, but its allocations are still out
+  bool managed = false;
   static Pool unpack(TableValue v) {
-    return {v.a, static_cast<int>(v.b & 0x7f), static_cast<uint32_t>(v.b >> 8), (v.b & 0x80) != 0};
+    return {v.a, static_cast<int>(v.b & 0x3f), static_cast<uint32_t>(v.b >> 8), (v.b & 0x80) != 0,
+            (v.b & 0x40) != 0};
   }
   TableValue pack() const {
-    return {units,
-            static_cast<uint64_t>(epoch) << 8 | (ended ? 0x80u : 0u) | static_cast<uint64_t>(card)};
+    return {units, static_cast<uint64_t>(epoch) << 8 | (ended ? 0x80u : 0u) |
+                       (managed ? 0x40u : 0u) | static_cast<uint64_t>(card)};
   }
 };
+
+Cards cards_of(const Pool& pool) { return pool.managed ? Cards::all() : Cards::only(pool.card); }
 
 uint64_t key_of(CUmemoryPool pool) { return reinterpret_cast<uint64_t>(pool); }
 
@@ -58,24 +67,35 @@ bool known_pool(CUmemoryPool pool, Pool* out) {
   return true;
 }
 
-void remember_pool(CUmemoryPool pool, int card) {
+void remember_pool(CUmemoryPool pool, int card, bool managed = false) {
   Locked locked(process.lock);
   if (process.pools.find(key_of(pool)) == nullptr)
-    process.pools.put(key_of(pool), Pool{0, card, 0}.pack());
+    process.pools.put(key_of(pool), Pool{0, card, 0, false, managed}.pack());
+}
+
+// A pool that the driver made or handed out for a place and a kind of memory.
+void remember_pool_of(CUmemoryPool pool, const CUmemLocation& where, CUmemAllocationType type) {
+  if (type == CU_MEM_ALLOCATION_TYPE_MANAGED) return remember_pool(pool, 0, true);
+  if (type != CU_MEM_ALLOCATION_TYPE_PINNED || where.type != CU_MEM_LOCATION_TYPE_DEVICE) return;
+  if (const int card = card_of(where.id); card != kNoCard) remember_pool(pool, card);
 }
 
 // Charges a pool by what it holds now; `reserved` units were taken beforehand and are settled with
 // it. Returns by how many units the pool grew.
-uint64_t settle_pool(CUmemoryPool pool, int card, uint64_t reserved) {
+uint64_t settle_pool(CUmemoryPool pool, const Cards& cards, uint64_t reserved) {
   for (;;) {
     Pool before{};
     if (!known_pool(pool, &before)) {
-      settle(card, reserved, 0);
+      cards.settle(reserved, 0);
       return 0;
     }
     uint64_t bytes = 0;
     if (!ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes))
       bytes = before.units * abi::kUnitBytes;
+    // What a pool of managed memory counts as reserved is not written down anywhere.
+    uint64_t used = 0;
+    if (before.managed && ask(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) && used > bytes)
+      bytes = used;
     const uint64_t held = abi::units_for(bytes);
     // A thread that looked with nothing reserved and saw no change has nothing to say. Any other
     // look must be the latest one, also when the figure is the same: it may have fallen and risen
@@ -84,10 +104,13 @@ uint64_t settle_pool(CUmemoryPool pool, int card, uint64_t reserved) {
       Locked locked(process.lock);
       TableValue* value = process.pools.find(key_of(pool));
       if (value == nullptr || Pool::unpack(*value).epoch != before.epoch) continue;
-      *value = Pool{held, before.card, before.epoch + 1, Pool::unpack(*value).ended}.pack();
+      Pool now = Pool::unpack(*value);
+      now.units = held;
+      ++now.epoch;
+      *value = now.pack();
     }
-    settle(card, reserved, held > before.units ? held - before.units : 0);
-    if (before.units > held) release(card, before.units - held);
+    cards.settle(reserved, held > before.units ? held - before.units : 0);
+    if (before.units > held) cards.release(before.units - held);
     return held > before.units ? held - before.units : 0;
   }
 }
@@ -99,7 +122,9 @@ CUmemoryPool pool_for(CUdevice device, int card) {
   if (real.cuDeviceGetMemPool == nullptr || real.cuDeviceGetMemPool(&pool, device) != CUDA_SUCCESS)
     return nullptr;
   remember_pool(pool, card);
-  process.cards[card].current_pool = pool;
+  // Only an ordinary pool is looked up so quickly.
+  Pool known{};
+  if (known_pool(pool, &known) && !known.managed) process.cards[card].current_pool = pool;
   return pool;
 }
 
@@ -115,9 +140,9 @@ bool is_capturing(CUstream stream, bool per_thread) {
 // make the pool grow by more than the reserve covers. Whoever waits does so for 10 ms at most.
 class Inside {
  public:
-  explicit Inside(int card) : card_(card) {}
+  explicit Inside(const Cards& cards) : cards_(cards), state_(process.cards[cards.first]) {}
   ~Inside() {
-    if (entered_) process.cards[card_].inside.store(0, std::memory_order_release);
+    if (entered_) state_.inside.store(0, std::memory_order_release);
   }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
@@ -125,10 +150,9 @@ class Inside {
   bool enter(CUmemoryPool pool, size_t bytes) {
     for (int waits = 0; !try_enter(); ++waits)
       if (waits == 200 || !has_room(pool, bytes)) return false;
-    CardState& state = process.cards[card_];
-    if (charged_bytes(card_) <= limit_bytes(card_)) state.grew_past.store(false);
-    if (!state.grew_past.load() && has_room(pool, bytes)) return true;
-    state.inside.store(0, std::memory_order_release);
+    if (!cards_.over()) state_.grew_past.store(false);
+    if (!state_.grew_past.load() && has_room(pool, bytes)) return true;
+    state_.inside.store(0, std::memory_order_release);
     entered_ = false;
     return false;
   }
@@ -146,48 +170,48 @@ class Inside {
   }
   bool try_enter() {
     uint32_t free = 0;
-    entered_ = process.cards[card_].inside.compare_exchange_strong(free, 1);
+    entered_ = state_.inside.compare_exchange_strong(free, 1);
     if (!entered_) pause_briefly();
     return entered_;
   }
 
-  int card_;
+  Cards cards_;
+  CardState& state_;
   bool entered_ = false;
   uint64_t held_ = 0;
 };
 
 template <class Call>
-CUresult allocate_async(CUmemoryPool pool, int card, size_t bytes, CUdeviceptr* out,
+CUresult allocate_async(CUmemoryPool pool, const Cards& cards, size_t bytes, CUdeviceptr* out,
                         CUstream stream, bool per_thread, Call call) {
   const uint64_t step = bytes > (1ull << 46) ? abi::kMaxUnits + 1 : step_units(bytes);
   uint64_t reserved = step;
-  Inside inside(card);
-  if (!take_if_free(card, step)) {
+  Inside inside(cards);
+  if (!cards.take_if_free(step)) {
     // No room to grow. A captured allocation takes nothing before its launch; the pool may have
     // room inside: that may be in pieces, so it is counted on for no more than one step, which the
     // reserve covers.
     if (is_capturing(stream, per_thread) || (step == step_units(1) && inside.enter(pool, bytes)))
       reserved = 0;
-    else if (!take(card, step))
+    else if (!cards.take(step))
       return CUDA_ERROR_OUT_OF_MEMORY;
   }
   CUresult result = call();
   for (int tries = 0;
        result == CUDA_ERROR_OUT_OF_MEMORY && reserved > 0 && worth_another_try(&tries);)
     result = call();
-  const uint64_t grown = settle_pool(pool, card, reserved);
-  if (result == CUDA_SUCCESS && reserved == 0 && (grown > 0 || inside.grew(pool)) &&
-      charged_bytes(card) > limit_bytes(card)) {
+  const uint64_t grown = settle_pool(pool, cards, reserved);
+  if (result == CUDA_SUCCESS && reserved == 0 && (grown > 0 || inside.grew(pool)) && cards.over()) {
     // The room inside was in pieces and the pool grew past the grant: undo it. What it took
     // meanwhile lay in the reserve that every process holds back.
     const Relaxed relaxed;
     const auto undo = per_thread ? real.cuMemFreeAsync_ptsz : real.cuMemFreeAsync;
     undo(*out, stream);
     real.cuMemPoolTrimTo(pool, 0);
-    settle_pool(pool, card, 0);
-    process.cards[card].grew_past.store(true);
+    settle_pool(pool, cards, 0);
+    process.cards[cards.first].grew_past.store(true);
     process.pools_dirty.store(1, std::memory_order_relaxed);
-    abi::account(*process.grant, account_of(card)).refusals.fetch_add(1);
+    abi::account(*process.grant, account_of(cards.first)).refusals.fetch_add(1);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   return result;
@@ -210,7 +234,9 @@ CUresult allocate_from_current(CUdeviceptr* out, size_t bytes, CUstream stream, 
   if (place.card == kNoCard) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUmemoryPool pool = pool_for(place.device, place.card);
   if (pool == nullptr) return call();
-  return allocate_async(pool, place.card, bytes, out, stream, per_thread, call);
+  Pool known{0, place.card, 0};
+  if (process.cards[place.card].current_pool != pool) (void)known_pool(pool, &known);
+  return allocate_async(pool, cards_of(known), bytes, out, stream, per_thread, call);
 }
 
 // Among all devices that the program sees: its own list may hide cards of the grant, or show
@@ -239,7 +265,7 @@ CUresult allocate_from(CUmemoryPool pool, CUdeviceptr* out, size_t bytes, CUstre
     if (known.card == kNoCard) return CUDA_ERROR_OUT_OF_MEMORY;
     remember_pool(pool, known.card);
   }
-  return allocate_async(pool, known.card, bytes, out, stream, per_thread, call);
+  return allocate_async(pool, cards_of(known), bytes, out, stream, per_thread, call);
 }
 
 CUresult after_free(CUresult result, CUdeviceptr pointer) {
@@ -270,7 +296,7 @@ CUresult end_now(CUmemoryPool pool) {
   }
   const CUresult result = real.cuMemPoolDestroy(pool);
   if (result == CUDA_SUCCESS) {
-    release(Pool::unpack(value).card, Pool::unpack(value).units);
+    cards_of(Pool::unpack(value)).release(Pool::unpack(value).units);
   } else {
     Locked locked(process.lock);
     process.pools.put(key_of(pool), value);
@@ -328,7 +354,7 @@ void settle_pools() {
   }
   bool holds = false;
   for (int i = 0; i < count; ++i) {
-    (void)settle_pool(pools[i], known[i].card, 0);
+    (void)settle_pool(pools[i], cards_of(known[i]), 0);
     if (known[i].ended && !in_use(pools[i])) (void)end_now(pools[i]);
     Pool now{};
     if (known_pool(pools[i], &now) && now.units > 0) holds = true;
@@ -398,18 +424,20 @@ bool trim_own(int card) {
                                              static_cast<uint32_t>(card));
   constexpr int kBatch = 64;
   CUmemoryPool pools[kBatch];
+  Cards cards[kBatch];
   int count = 0;
   {
     Locked locked(process.lock);
     process.pools.each([&](uint64_t key, TableValue& value) {
       const Pool pool = Pool::unpack(value);
-      if (pool.card == card && pool.units > 0 && count < kBatch)
-        pools[count++] = reinterpret_cast<CUmemoryPool>(key);
+      if ((!pool.managed && pool.card != card) || pool.units == 0 || count == kBatch) return;
+      cards[count] = cards_of(pool);
+      pools[count++] = reinterpret_cast<CUmemoryPool>(key);
     });
   }
   for (int i = 0; i < count; ++i) {
     real.cuMemPoolTrimTo(pools[i], 0);
-    (void)settle_pool(pools[i], card, 0);
+    (void)settle_pool(pools[i], cards[i], 0);
   }
   if (process.cards[card].graph_units > 0) {
     real.cuDeviceGraphMemTrim(process.device_of_card[card]);
@@ -452,17 +480,29 @@ CUresult hook_cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
 }
 
 CUresult hook_cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props) {
-  // A pool on the host or of managed memory is not the card's.
-  if (props == nullptr || props->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-      props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || !attach())
-    return real.cuMemPoolCreate(out, props);
-  const int card = card_of(props->location.id);
+  if (props == nullptr || !attach()) return real.cuMemPoolCreate(out, props);
   CUdevice device = 0;
   // A card outside the grant has no room; an ordinal that is not there gets the driver's own error.
-  if (card == kNoCard && real.cuDeviceGet(&device, props->location.id) == CUDA_SUCCESS)
+  if (props->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+      card_of(props->location.id) == kNoCard &&
+      real.cuDeviceGet(&device, props->location.id) == CUDA_SUCCESS)
     return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult result = real.cuMemPoolCreate(out, props);
-  if (result == CUDA_SUCCESS && card != kNoCard) remember_pool(*out, card);
+  if (result == CUDA_SUCCESS) remember_pool_of(*out, props->location, props->allocType);
+  return result;
+}
+
+// Pools that the program did not make are known from when they are handed out.
+CUresult hook_cuMemGetDefaultMemPool(CUmemoryPool* out, CUmemLocation* location,
+                                     CUmemAllocationType type) {
+  const CUresult result = real.cuMemGetDefaultMemPool(out, location, type);
+  if (result == CUDA_SUCCESS && attach()) remember_pool_of(*out, *location, type);
+  return result;
+}
+CUresult hook_cuMemGetMemPool(CUmemoryPool* out, CUmemLocation* location,
+                              CUmemAllocationType type) {
+  const CUresult result = real.cuMemGetMemPool(out, location, type);
+  if (result == CUDA_SUCCESS && attach()) remember_pool_of(*out, *location, type);
   return result;
 }
 

@@ -127,16 +127,29 @@ void drop_import(uint64_t name) {
 
 namespace {
 
+// The card that memory lies on, whichever context is current: a process may export and open what
+// is on another card than that of its context.
+int card_under(CUdeviceptr pointer) {
+  int ordinal = 0;
+  if (real.cuPointerGetAttribute != nullptr &&
+      real.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer) ==
+          CUDA_SUCCESS)
+    return card_of(ordinal);
+  Place place;
+  return find_place(&place) ? place.card : kNoCard;
+}
+
 template <class Open>
 CUresult open_ipc(CUdeviceptr* out, const CUipcMemHandle& handle, Open open) {
-  Place place;
   const CUresult result = open();
-  if (result != CUDA_SUCCESS || !find_place(&place) || place.card == kNoCard) return result;
+  if (result != CUDA_SUCCESS || !attach()) return result;
+  const int card = card_under(*out);
+  if (card == kNoCard) return result;
   CUdeviceptr base = 0;
   size_t bytes = 0;
   if (real.cuMemGetAddressRange_v2(&base, &bytes, *out) != CUDA_SUCCESS) return result;
   const uint64_t units = abi::units_for(abi::round_to_granule(bytes));
-  if (note_import(*out, place.card, units, bytes_key(&handle, sizeof(handle)))) return result;
+  if (note_import(*out, card, units, bytes_key(&handle, sizeof(handle)))) return result;
   real.cuIpcCloseMemHandle(*out);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -151,12 +164,14 @@ extern "C" {
 
 CUresult hook_cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
   const CUresult result = real.cuIpcGetMemHandle(handle, pointer);
-  Place place;
-  if (result != CUDA_SUCCESS || !find_place(&place) || place.card == kNoCard) return result;
+  if (result != CUDA_SUCCESS || !attach()) return result;
   CUdeviceptr base = pointer;
   size_t bytes = 0;
   real.cuMemGetAddressRange_v2(&base, &bytes, pointer);
-  note_export(base, place.card, units_behind(base), bytes_key(handle, sizeof(*handle)));
+  int card = 0;
+  uint64_t units = 0;
+  if (find_behind(base, &card, &units))
+    note_export(base, card, units, bytes_key(handle, sizeof(*handle)));
   return result;
 }
 
@@ -176,25 +191,26 @@ CUresult hook_cuIpcCloseMemHandle(CUdeviceptr pointer) {
 // Single pointers out of a shared pool. The pool's owner is charged for all that the pool holds.
 CUresult hook_cuMemPoolExportPointer(CUmemPoolPtrExportData* data, CUdeviceptr pointer) {
   const CUresult result = real.cuMemPoolExportPointer(data, pointer);
-  Place place;
-  if (result != CUDA_SUCCESS || !find_place(&place) || place.card == kNoCard) return result;
+  if (result != CUDA_SUCCESS || !attach()) return result;
+  const int card = card_under(pointer);
+  if (card == kNoCard) return result;
   CUdeviceptr base = pointer;
   size_t bytes = 0;
   real.cuMemGetAddressRange_v2(&base, &bytes, pointer);
-  note_export(pointer, place.card, abi::units_for(bytes), bytes_key(data, sizeof(*data)));
+  note_export(pointer, card, abi::units_for(bytes), bytes_key(data, sizeof(*data)));
   return result;
 }
 
 CUresult hook_cuMemPoolImportPointer(CUdeviceptr* out, CUmemoryPool pool,
                                      CUmemPoolPtrExportData* data) {
   const CUresult result = real.cuMemPoolImportPointer(out, pool, data);
-  Place place;
-  if (result != CUDA_SUCCESS || !find_place(&place) || place.card == kNoCard) return result;
+  if (result != CUDA_SUCCESS || !attach()) return result;
+  const int card = card_under(*out);
+  if (card == kNoCard) return result;
   CUdeviceptr base = *out;
   size_t bytes = 0;
   real.cuMemGetAddressRange_v2(&base, &bytes, *out);
-  if (note_import(*out, place.card, abi::units_for(bytes), bytes_key(data, sizeof(*data))))
-    return result;
+  if (note_import(*out, card, abi::units_for(bytes), bytes_key(data, sizeof(*data)))) return result;
   real.cuMemFree_v2(*out);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -32,6 +32,8 @@ constexpr std::array kGroups = std::to_array<Group>({
     {"linear", check_linear, false},
     {"virtual", check_virtual, false},
     {"pools", check_pools, false},
+    {"managed", check_managed, false},
+    {"managed-current", check_current_managed, false},
     {"graphs", check_graphs, false},
     {"arrays", check_arrays, false},
     {"contexts", check_contexts, false},

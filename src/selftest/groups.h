@@ -35,11 +35,13 @@ const Group* find_group(std::string_view name);
 // Runs a group: in a child process where it needs one. A child that dies or hangs is a failed row.
 void run_group(const Group& group, const Task& task);
 
-void check_start(const Task& task);     // deaths.cc
-void check_lookups(const Task& task);   // lookups.cc
-void check_linear(const Task& task);    // linear.cc
-void check_virtual(const Task& task);   // virtual.cc
-void check_pools(const Task& task);     // pools.cc
+void check_start(const Task& task);    // deaths.cc
+void check_lookups(const Task& task);  // lookups.cc
+void check_linear(const Task& task);   // linear.cc
+void check_virtual(const Task& task);  // virtual.cc
+void check_pools(const Task& task);    // pools.cc
+void check_managed(const Task& task);  // managed.cc
+void check_current_managed(const Task& task);
 void check_graphs(const Task& task);    // graphs.cc
 void check_arrays(const Task& task);    // arrays.cc
 void check_contexts(const Task& task);  // contexts.cc

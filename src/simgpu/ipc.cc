@@ -60,6 +60,13 @@ Imported* find_imported(const IpcName& name) {
   return nullptr;
 }
 
+// The card that the memory lies on; that of the context when this process does not see it.
+int device_behind(const Context* context, uint64_t card) {
+  for (int i = 0; i < driver.device_count; ++i)
+    if (driver.devices[i].card == card) return i;
+  return context->device;
+}
+
 CUresult map_import(const IpcName& name, const Reply& reply, Imported** made) {
   const uint64_t offset = reply.v[2];
   const uint64_t first = offset & ~(kGranule - 1);
@@ -75,7 +82,7 @@ CUresult map_import(const IpcName& name, const Reply& reply, Imported** made) {
   range->bytes = range->asked = span;
   range->kind = RangeKind::kIpc;
   range->context = current_context();
-  range->device = range->context->device;
+  range->device = device_behind(range->context, reply.v[1]);
   range->piece = reply.v[0];
   range->piece_offset = first;
   range->readable = range->writable = ~0u;

@@ -11,6 +11,7 @@ std::map<int, Piece> kept;
 int last_id = 0;
 std::map<CUdevice, CUstream> streams;
 std::map<CUdevice, CUmemoryPool> own_pools;
+std::map<std::string, CUmemoryPool> special_pools;  // of managed or host memory, by kind
 
 CUmemPoolProps pool_props(CUdevice device) {
   CUmemPoolProps props{};
@@ -94,6 +95,37 @@ CUresult take_from_pool(const std::string& kind, uint64_t bytes, CUdevice device
   }
   if (r != CUDA_SUCCESS) return r;
   return CU(cuMemAllocFromPoolAsync)(out, bytes, pool, stream_here());
+}
+
+bool is_special(const std::string& kind) {
+  return kind.find("managed-pool") != std::string::npos ||
+         kind.find("host-pool") != std::string::npos;
+}
+
+// managed-pool, host-pool: pools of one's own; with default- or current- those that the driver has.
+CUresult special_pool(const std::string& kind, CUmemoryPool* out) {
+  CUmemoryPool& pool = special_pools[kind];
+  CUresult r = CUDA_SUCCESS;
+  if (pool == nullptr) {
+    const bool managed = kind.find("managed") != std::string::npos;
+    CUmemPoolProps props{};
+    props.allocType = managed ? CU_MEM_ALLOCATION_TYPE_MANAGED : CU_MEM_ALLOCATION_TYPE_PINNED;
+    props.location.type = managed ? CU_MEM_LOCATION_TYPE_DEVICE : CU_MEM_LOCATION_TYPE_HOST;
+    if (kind.starts_with("default-"))
+      r = CU(cuMemGetDefaultMemPool)(&pool, &props.location, props.allocType);
+    else if (kind.starts_with("current-"))
+      r = CU(cuMemGetMemPool)(&pool, &props.location, props.allocType);
+    else
+      r = CU(cuMemPoolCreate)(&pool, &props);
+  }
+  *out = pool;
+  return r;
+}
+
+CUresult take_special(const std::string& kind, uint64_t bytes, CUdeviceptr* out) {
+  CUmemoryPool pool = nullptr;
+  const CUresult r = special_pool(kind, &pool);
+  return r != CUDA_SUCCESS ? r : CU(cuMemAllocFromPoolAsync)(out, bytes, pool, stream_here());
 }
 
 // Maps a handle and lets the handle go: the mapping alone holds the memory.
@@ -186,6 +218,9 @@ int take(const std::string& kind, uint64_t bytes, CUdevice device, CUresult* cod
     *code = CU(cuMemAllocAsync_ptsz)(out, bytes, piece.stream = stream_here());
   } else if (kind == "own-pool" || kind == "default-pool") {
     *code = take_from_pool(kind, bytes, device, out);
+    piece.stream = stream_here();
+  } else if (is_special(kind)) {
+    *code = take_special(kind, bytes, out);
     piece.stream = stream_here();
   } else if (kind == "async-other") {  // on the stream of another device than the current one
     *code = CU(cuMemAllocAsync)(out, bytes, piece.stream = streams[device]);
@@ -293,6 +328,25 @@ void add_memory_commands() {
     (void)CU(cuDeviceGetMemPool)(&current, current_device());
     (void)CU(cuDeviceGetDefaultMemPool)(&standard, current_device());
     return answer(current == standard ? 0 : 1);
+  };
+  c["destroy-special"] = [](const Words& w) {
+    const CUresult r = CU(cuMemPoolDestroy)(special_pools.at(w[1]));
+    special_pools.erase(w[1]);
+    return answer(r);
+  };
+  c["keep-special"] = [](const Words& w) {  // keep-special KIND BYTES: a release threshold
+    CUmemoryPool pool = nullptr;
+    CUresult r = special_pool(w[1], &pool);
+    cuuint64_t bytes = number(w[2]);
+    if (r == CUDA_SUCCESS)
+      r = CU(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes);
+    return answer(r);
+  };
+  c["reserved-special"] = [](const Words& w) {
+    cuuint64_t bytes = 0;
+    const CUresult r = CU(cuMemPoolGetAttribute)(special_pools.at(w[1]),
+                                                 CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes);
+    return answer(r, bytes);
   };
   c["destroy-pool"] = [](const Words& w) {
     const auto device = static_cast<CUdevice>(number_or(w, 1, 0));

@@ -82,6 +82,10 @@ class Books:
         return sum(self.word(self.slot_at(s) + 64 + card * 48 + 16) * UNIT
                    for s in range(self.word(128)) if self.owner(s))
 
+    def unseen(self, pid, card=0):
+        """Charged, but not in NVML's figure for the process."""
+        return self.word(self.slot_at(self.slot_of(pid)) + 64 + card * 48 + 40) * UNIT
+
     def of(self, pid, card=0):
         """What the process is charged, or None when it has no slot."""
         slot = self.slot_of(pid)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory that outlives its maker: shared with other processes, in pools that were destroyed. Charged once, until the last lets go."""
 import support
-from books import CONTEXT, MIB, RESERVE
+from books import CONTEXT, EXPORTS, MIB, RESERVE
 from support import GIB, OOM
 
 EACH = CONTEXT + RESERVE  # what a process with a context holds
@@ -185,6 +185,120 @@ class Shared(support.World):
         self.assertEqual(pointer_free, 0)
         self.assertEqual(actor.code("sync"), 0)
         self.assertEqual(self.books.total(), EACH)
+
+
+class TwoCards(support.World):
+    """Memory is charged where it lies, whichever context is current when it is exported or opened."""
+    sim = "2xH200"
+
+    def setUp(self):
+        super().setUp()
+        self.books = self.grant((0, 8 * GIB), (1, 8 * GIB))
+
+    def both(self, books):
+        """A process with a context on each card; that of card 1 is current."""
+        actor = self.actor(books).start(0)
+        self.assertEqual(actor.code("retain 1"), 0)
+        return actor
+
+    def totals(self, books):
+        return books.total(0), books.total(1)
+
+    def share_from_card_0(self, owner, opener):
+        self.assertEqual(owner.code("retain 0"), 0)
+        ident = owner.take("alloc", "1G")
+        self.assertEqual(owner.code("retain 1"), 0)
+        code, handle = owner.ask(f"ipc-get {ident}")
+        self.assertEqual(code, 0)
+        code, opened = opener.ask(f"ipc-open {handle}")
+        self.assertEqual(code, 0)
+        return ident, opened
+
+    def test_exported_while_the_other_card_is_current(self):
+        owner, opener = self.both(self.books), self.both(self.books)
+        _, opened = self.share_from_card_0(owner, opener)
+        self.assertEqual(self.totals(self.books), (2 * EACH + GIB, 2 * EACH))
+        owner.kill()
+        watcher = self.both(self.books)
+        self.assertEqual(self.totals(self.books), (2 * EACH + GIB, 2 * EACH), "the opener and the watcher, and what is shared")
+        self.assertEqual((self.physical(0) - 2 * CONTEXT, self.physical(1) - 2 * CONTEXT), (GIB, 0))
+        self.assertEqual(opener.code(f"drop {opened}"), 0)
+        self.assertEqual(watcher.code("retain 0"), 0)
+        watcher.take("alloc", str(8 * GIB - 2 * EACH))
+
+    def test_freed_while_the_other_card_is_current(self):
+        owner, opener = self.both(self.books), self.both(self.books)
+        ident, opened = self.share_from_card_0(owner, opener)
+        self.assertEqual(owner.code(f"drop {ident}"), 0)
+        self.assertEqual(self.totals(self.books), (2 * EACH + GIB, 2 * EACH), "the opener has it")
+        self.assertEqual(opener.code(f"drop {opened}"), 0)
+        self.assertEqual(owner.ask("take alloc 8G")[0], OOM)  # whoever is refused looks for what is back
+        self.assertEqual(owner.code("retain 0"), 0)
+        owner.take("alloc", str(8 * GIB - 2 * EACH))
+
+    def test_from_another_job_it_costs_the_card_that_it_lies_on(self):
+        stranger = self.grant((0, 8 * GIB), (1, 8 * GIB))
+        owner, opener = self.both(stranger), self.both(self.books)
+        _, opened = self.share_from_card_0(owner, opener)
+        self.assertEqual(self.totals(self.books), (EACH + GIB, EACH))
+        self.assertEqual(opener.code(f"drop {opened}"), 0)
+        self.assertEqual(self.totals(self.books), (EACH, EACH))
+
+    def test_on_a_card_that_the_opener_does_not_see_it_costs_that_of_its_context(self):
+        stranger, narrow = self.grant((0, 8 * GIB)), self.grant((1, 8 * GIB))
+        owner, opener = self.actor(stranger).start(), self.actor(narrow).start()
+        ident = owner.take("alloc", "1G")
+        code, opened = opener.ask(f"ipc-open {owner.ask(f'ipc-get {ident}')[1]}")
+        self.assertEqual(code, 0)
+        self.assertEqual(narrow.total(), EACH + GIB)
+        self.assertEqual(opener.code(f"drop {opened}"), 0)
+        self.assertEqual(narrow.total(), EACH)
+
+
+class MoreExportsThanTheTableHolds(support.World):
+    COUNT = 300  # 256 entries
+
+    def test_the_rest_is_charged_twice_and_never_less_than_held(self):
+        books = self.grant(8 * GIB)
+        owner, opener = (self.actor(books).start() for _ in range(2))
+        idents, opened = [], []
+        for _ in range(self.COUNT):
+            idents.append(owner.take("alloc", "2M"))
+            code, handle = owner.ask(f"ipc-get {idents[-1]}")
+            self.assertEqual(code, 0)
+            code, piece = opener.ask(f"ipc-open {handle}")
+            self.assertEqual(code, 0)
+            opened.append(piece)
+        size = self.COUNT * 2 * MIB
+        over = (self.COUNT - EXPORTS) * 2 * MIB
+        self.assertEqual(books.exports(), EXPORTS)
+        self.assertEqual(books.total(), 2 * EACH + size + over)
+        for ident in idents:
+            self.assertEqual(owner.code(f"drop {ident}"), 0)
+        self.assertEqual(books.total(), 2 * EACH + size, "what the opener holds, by whomever it is charged")
+        self.assertEqual(self.physical() - 2 * CONTEXT, size)
+        owner.kill()
+        watcher = self.actor(books).start()
+        self.assertEqual(books.total(), 2 * EACH + size)
+        self.assertEqual(self.physical() - 2 * CONTEXT, size)
+        for piece in opened:
+            self.assertEqual(opener.code(f"drop {piece}"), 0)
+        watcher.take("alloc", str(8 * GIB - 2 * EACH))
+        self.assertEqual(books.exports(), 0)
+        self.assert_exact(books)
+
+    def test_there_is_room_again_when_some_have_gone(self):
+        books = self.grant(8 * GIB)
+        owner, opener = (self.actor(books).start() for _ in range(2))
+        idents = [owner.take("alloc", "2M") for _ in range(self.COUNT)]
+        for ident in idents:
+            self.assertEqual(owner.code(f"ipc-get {ident}"), 0)
+        for ident in idents:
+            self.assertEqual(owner.code(f"drop {ident}"), 0)
+        self.assertEqual((books.exports(), books.total()), (0, 2 * EACH))
+        ident = owner.take("alloc", "1G")
+        self.assertEqual(opener.code(f"ipc-open {owner.ask(f'ipc-get {ident}')[1]}"), 0)
+        self.assertEqual(books.total(), 2 * EACH + GIB)
 
 
 if __name__ == "__main__":
