@@ -33,20 +33,26 @@ struct Store {
 
   // The newest snapshot, if there is one.
   virtual Result<std::optional<Snapshot>> load_snapshot() = 0;
-  // Events after `seq`, in order, at most `limit`; fewer: there are no more.
+  // Events after `seq`, in order, at most `limit`; fewer: there are no more. Old ones that a
+  // snapshot covers may be gone: then from the oldest that is kept.
   virtual Result<std::vector<StoredEvent>> load_events(std::uint64_t after_seq,
                                                        std::size_t limit) = 0;
 
   // Nothing of these is kept before commit() has returned. The next commit has all of them or none.
+  // Numbers go up by one, from 1.
   virtual void append(StoredEvent event) = 0;
+  // Of the last event appended or an earlier one; 0: of none.
   virtual void put_snapshot(Snapshot snapshot) = 0;
   // One sync for everything since the last one. exhausted: the disk is full, nothing of it is kept
-  // and all of it stays queued for the next try; io, corrupt: do not go on.
+  // and all of it stays queued for the next try; io, corrupt: do not go on, whether it was kept is
+  // not known. A snapshot that finds no room where the events alone do is dropped, without an
+  // error: it is only a shortcut, and the next one does its work.
   virtual Result<void> commit() = 0;
 
-  // Room that was put aside for the end of jobs: given up when the disk is full, taken again when
-  // there is room. False: there is none to give, or no room to take.
+  // Room set aside for the day the disk is full. After `exhausted`: free it and commit again, then
+  // take nothing new in, so that it lasts for the ends of what runs. True: there was some.
   virtual bool free_ballast() { return false; }
+  // Asked from time to time. True: it is there again, so the disk has room and all may go on.
   virtual bool restore_ballast() { return true; }
 };
 

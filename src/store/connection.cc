@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// See connection.h.
+#include "store/connection.h"
+
+#include <cerrno>
+#include <utility>
+
+namespace mete::store {
+
+namespace {
+
+// errno of the last failed call on one of SQLite's files; 0: none failed yet.
+int last_errno(sqlite3_file* file) {
+  int error = 0;
+  if (file != nullptr && file->pMethods != nullptr)
+    file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &error);
+  return error;
+}
+
+// A write that found no room. SQLite says FULL for ENOSPC, but takes a full quota for an I/O error,
+// and sqlite3_system_errno() does not know of what failed inside COMMIT; so both files are asked. A
+// *sync* that finds no room stays an I/O error: what it left on the disk is not known.
+bool is_full(sqlite3* connection, int code) {
+  if ((code & 0xff) == SQLITE_FULL) return true;
+  if (code != SQLITE_IOERR_WRITE) return false;
+  sqlite3_file *database = nullptr, *log = nullptr;
+  sqlite3_file_control(connection, "main", SQLITE_FCNTL_FILE_POINTER, &database);
+  sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+  const auto room = [](int error) { return error == ENOSPC || error == EDQUOT; };
+  const int of_database = last_errno(database), of_log = last_errno(log);
+  return (room(of_database) && (of_log == 0 || room(of_log))) || (room(of_log) && of_database == 0);
+}
+
+ErrorCode code_of(sqlite3* connection, int code) {
+  if (is_full(connection, code)) return ErrorCode::kExhausted;
+  switch (code & 0xff) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_ERROR:  // our SQL is right, so the tables that it names are not
+    case SQLITE_CONSTRAINT:
+    case SQLITE_MISMATCH:
+      return ErrorCode::kCorrupt;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return ErrorCode::kBusy;
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+      return ErrorCode::kDenied;
+    default:
+      return ErrorCode::kIo;
+  }
+}
+
+std::string hint_for(ErrorCode code, const std::string& file) {
+  switch (code) {
+    case ErrorCode::kExhausted:
+      return "free some space on the file system of " + file;
+    case ErrorCode::kBusy:
+      return "another process has it open; is meted running already?";
+    case ErrorCode::kDenied:
+      return "the file and its folder must belong to the user meted runs as, and be writable";
+    case ErrorCode::kCorrupt:
+      return "put a copy back, or move it away together with " + file +
+             "-wal to begin with an empty one; `sqlite3 " + file +
+             " .recover` may still read its events";
+    default:
+      return "look at the disk (dmesg), then start meted again: it goes on from what was kept";
+  }
+}
+
+}  // namespace
+
+Error to_error(sqlite3* connection, int code, std::string_view what) {
+  const char* name = connection == nullptr ? nullptr : sqlite3_db_filename(connection, "main");
+  const std::string file = name == nullptr ? "" : name;
+  const ErrorCode kind = code_of(connection, code);
+  std::string message = std::string(what) + " " + file + ": " + sqlite3_errstr(code);
+  std::string evidence = "SQLite result " + std::to_string(code);
+  if (connection != nullptr) {
+    evidence += std::string(": ") + sqlite3_errmsg(connection);
+    if (const int error = sqlite3_system_errno(connection); error != 0)
+      evidence += " (" + Error::from_errno("system", error).message + ")";
+  }
+  return Error{kind, std::move(message)}
+      .with_evidence(std::move(evidence))
+      .with_hint(hint_for(kind, file));
+}
+
+void Statement::bind(int parameter, std::int64_t value) {
+  const int code = sqlite3_bind_int64(handle_.get(), parameter, value);
+  if (bind_code_ == SQLITE_OK) bind_code_ = code;
+}
+
+void Statement::bind(int parameter, std::string_view text) {
+  // A null pointer would bind NULL, and an empty string_view may hold one.
+  const char* data = text.data() == nullptr ? "" : text.data();
+  const int code =
+      sqlite3_bind_text64(handle_.get(), parameter, data, text.size(), SQLITE_STATIC, SQLITE_UTF8);
+  if (bind_code_ == SQLITE_OK) bind_code_ = code;
+}
+
+Result<bool> Statement::step() {
+  const int code = bind_code_ == SQLITE_OK ? sqlite3_step(handle_.get()) : bind_code_;
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) return false;
+  return to_error(sqlite3_db_handle(handle_.get()), code, "use");
+}
+
+Result<void> Statement::run() {
+  const ResetAtEnd reset(*this);
+  if (Result<bool> stepped = step(); !stepped) return std::move(stepped).error();
+  return {};
+}
+
+void Statement::reset() {
+  (void)sqlite3_reset(handle_.get());  // repeats the error of the last step
+  (void)sqlite3_clear_bindings(handle_.get());
+  bind_code_ = SQLITE_OK;
+}
+
+std::int64_t Statement::number(int column) const {
+  return sqlite3_column_int64(handle_.get(), column);
+}
+
+std::string Statement::text(int column) const {
+  const unsigned char* data = sqlite3_column_text(handle_.get(), column);
+  const int bytes = sqlite3_column_bytes(handle_.get(), column);
+  if (data == nullptr || bytes <= 0) return {};
+  return {reinterpret_cast<const char*>(data), static_cast<std::size_t>(bytes)};
+}
+
+bool Statement::is_null(int column) const {
+  return sqlite3_column_type(handle_.get(), column) == SQLITE_NULL;
+}
+
+Result<Connection> Connection::open(const std::string& path) {
+  sqlite3* handle = nullptr;
+  const int code = sqlite3_open_v2(
+      path.c_str(), &handle,
+      SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+      nullptr);
+  Connection connection(handle);  // to be closed after a failure too
+  if (code != SQLITE_OK) return to_error(handle, code, "open").within(path);
+  return connection;
+}
+
+Result<void> Connection::run(const char* sql) {
+  const int code = sqlite3_exec(get(), sql, nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) return to_error(get(), code, "use");
+  return {};
+}
+
+Result<Statement> Connection::prepare(std::string_view sql) {
+  sqlite3_stmt* handle = nullptr;
+  const int code = sqlite3_prepare_v3(get(), sql.data(), static_cast<int>(sql.size()),
+                                      SQLITE_PREPARE_PERSISTENT, &handle, nullptr);
+  if (code != SQLITE_OK) return to_error(get(), code, "use");
+  return Statement(handle);
+}
+
+namespace {
+
+Result<Statement> first_row(Connection& connection, std::string_view sql) {
+  Result<Statement> statement = connection.prepare(sql);
+  if (!statement) return statement;
+  Result<bool> row = statement->step();
+  if (!row) return std::move(row).error();
+  if (!*row) return to_error(connection.get(), SQLITE_CORRUPT, "use");
+  return statement;
+}
+
+}  // namespace
+
+Result<std::int64_t> Connection::number(std::string_view sql) {
+  Result<Statement> row = first_row(*this, sql);
+  if (!row) return std::move(row).error();
+  return row->number(0);
+}
+
+Result<std::string> Connection::text(std::string_view sql) {
+  Result<Statement> row = first_row(*this, sql);
+  if (!row) return std::move(row).error();
+  return row->text(0);
+}
+
+Result<Transaction> Transaction::begin(Connection& connection) {
+  if (Result<void> begun = connection.run("BEGIN IMMEDIATE"); !begun)
+    return std::move(begun).error();
+  return Transaction(connection);
+}
+
+Transaction::~Transaction() {
+  // Some failures have undone it already; undoing an open one needs no room on the disk.
+  if (connection_ == nullptr || sqlite3_get_autocommit(connection_->get()) != 0) return;
+  Result<void> undone = connection_->run("ROLLBACK");
+  METE_ASSERT(undone || sqlite3_get_autocommit(connection_->get()) != 0);
+}
+
+Result<void> Transaction::commit() {
+  if (Result<void> done = connection_->run("COMMIT"); !done) return done;
+  connection_ = nullptr;
+  return {};
+}
+
+}  // namespace mete::store

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// See sqlite_store.h. When a sync has failed, the kernel may hold pages for written that are not,
+// and says "fine" when asked again. So nothing is ever tried again after an I/O error: the process
+// ends, and the next one copies the whole log into the database before it goes on.
+#include "store/sqlite_store.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/assert.h"
+#include "store/schema.h"
+
+namespace mete::store {
+
+namespace {
+
+// Deleted in one commit at most, so that no commit becomes long; more than come in between two
+// snapshots, so that it keeps pace.
+constexpr std::uint64_t kMaxPruned = 10'000;
+// On a full disk the log must not use up the ballast, which the database needs to grow: a commit of
+// one small event takes a page of 4 KiB in the log, and a twentieth of one in the database.
+constexpr int kScarceCheckpointPages = 8;
+constexpr std::uint64_t kMaxSeq = std::numeric_limits<std::int64_t>::max();
+
+std::int64_t to_sql(std::uint64_t seq) { return static_cast<std::int64_t>(std::min(seq, kMaxSeq)); }
+
+int remember_log_pages(void* pages, sqlite3* /*connection*/, const char* /*name*/, int count) {
+  *static_cast<int*>(pages) = count;
+  return SQLITE_OK;
+}
+
+// While this is on, closing leaves the files as they are; otherwise it copies the log into the
+// database and removes it.
+void leave_as_is(Connection& connection, bool on) {
+  sqlite3_db_config(connection.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on ? 1 : 0, nullptr);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& folder,
+                                                       SqliteOptions options) {
+  Result<Files> files = prepare_files(folder);
+  if (!files) return std::move(files).error();
+  Result<Connection> connection = Connection::open(files->database);
+  if (!connection) return std::move(connection).error();
+  leave_as_is(*connection, true);
+  std::unique_ptr<SqliteStore> store(new SqliteStore(std::move(*connection), *files, options));
+  if (Result<void> ready = store->prepare(*files); !ready) return std::move(ready).error();
+  leave_as_is(store->connection_, false);
+  (void)store->restore_ballast();  // no room for it: the engine asks again
+  return store;
+}
+
+SqliteStore::SqliteStore(Connection connection, const Files& files, SqliteOptions options)
+    : connection_(std::move(connection)), ballast_(files.folder), options_(options) {}
+
+SqliteStore::~SqliteStore() = default;
+
+Result<void> SqliteStore::prepare(const Files& files) {
+  // Exclusive before anything is read: then the log's index is in our memory and not in a mapped
+  // file, which a full disk could turn into SIGBUS, and nobody else gets in.
+  for (const char* sql :
+       {"PRAGMA locking_mode = EXCLUSIVE", "PRAGMA cell_size_check = ON",
+        "PRAGMA trusted_schema = OFF", "PRAGMA cache_size = -1024", "PRAGMA synchronous = FULL"})
+    if (Result<void> r = connection_.run(sql); !r) return r;
+  if (Result<void> r = check_identity(connection_); !r) return r;
+  if (files.unclean) {
+    Result<std::string> check = connection_.text("PRAGMA quick_check(1)");
+    if (!check) return std::move(check).error();
+    if (*check != "ok")
+      return to_error(connection_.get(), SQLITE_CORRUPT, "check").with_evidence(*check);
+  }
+  if (Result<void> r = set_up(); !r) return r;
+  // What a killed predecessor left in its log may be in the kernel's memory only, if it died of a
+  // sync that failed. In the database, synced, it is safe. No room for that: it is safe enough to
+  // go on, and the ends of jobs must be recorded.
+  if (Result<void> r = checkpoint(SQLITE_CHECKPOINT_TRUNCATE);
+      !r && r.error().code != ErrorCode::kExhausted)
+    return r;
+  if (Result<void> r = migrate(connection_); !r) return r;
+  if (Result<void> r = prepare_statements(); !r) return r;
+  return find_bounds();
+}
+
+Result<void> SqliteStore::set_up() {
+  Result<std::string> mode = connection_.text("PRAGMA journal_mode = WAL");
+  if (!mode) return std::move(mode).error();
+  if (*mode != "wal") {
+    return Error::unsupported(std::string("no write-ahead log for ") +
+                              sqlite3_db_filename(connection_.get(), "main"))
+        .with_evidence("journal mode " + *mode)
+        .with_hint("give meted a state folder on a local disk");
+  }
+  for (const char* sql : {"PRAGMA journal_size_limit = 4194304", "PRAGMA secure_delete = FAST"})
+    if (Result<void> r = connection_.run(sql); !r) return r;
+  if (options_.max_pages > 0) {
+    const std::string sql = "PRAGMA max_page_count = " + std::to_string(options_.max_pages);
+    if (Result<void> r = connection_.run(sql.c_str()); !r) return r;
+  }
+  // Instead of SQLite's own checkpoints, which keep their failures to themselves.
+  sqlite3_wal_hook(connection_.get(), remember_log_pages, &log_pages_);
+  return {};
+}
+
+Result<void> SqliteStore::prepare_statements() {
+  const std::pair<Statement*, const char*> wanted[] = {
+      {&insert_event_, "INSERT INTO events (seq, at_ms, type, job, data) VALUES (?, ?, ?, ?, ?)"},
+      {&insert_snapshot_, "INSERT OR REPLACE INTO snapshots (seq, data) VALUES (?, ?)"},
+      {&delete_events_, "DELETE FROM events WHERE seq < ?"},
+      {&delete_snapshots_, "DELETE FROM snapshots WHERE seq < ?"},
+      {&select_events_,
+       "SELECT seq, at_ms, type, job, data FROM events WHERE seq > ? ORDER BY seq LIMIT ?"},
+      {&select_snapshot_, "SELECT seq, data FROM snapshots ORDER BY seq DESC LIMIT 1"},
+  };
+  for (const auto& [statement, sql] : wanted) {
+    Result<Statement> made = connection_.prepare(sql);
+    if (!made) return std::move(made).error();
+    *statement = std::move(*made);
+  }
+  return {};
+}
+
+Result<void> SqliteStore::find_bounds() {
+  Result<Statement> row = connection_.prepare(
+      "SELECT (SELECT min(seq) FROM events), (SELECT max(seq) FROM events),"
+      " (SELECT max(seq) FROM snapshots)");
+  if (!row) return std::move(row).error();
+  Result<bool> stepped = row->step();
+  if (!stepped) return std::move(stepped).error();
+  const bool empty = row->is_null(0);
+  const std::int64_t first = row->number(0), last = row->number(1), snapshot = row->number(2);
+  // Every event after the snapshot is there, and none is missing before the snapshot's own.
+  const bool sound =
+      empty ? snapshot == 0 : first >= 1 && first <= snapshot + 1 && snapshot <= last;
+  if (!sound) {
+    return to_error(connection_.get(), SQLITE_CORRUPT, "load")
+        .with_evidence("events " + std::to_string(first) + " to " + std::to_string(last) +
+                       ", snapshot of " + std::to_string(snapshot));
+  }
+  if (empty) return {};
+  first_ = static_cast<std::uint64_t>(first);
+  last_ = static_cast<std::uint64_t>(last);
+  snapshot_seq_ = static_cast<std::uint64_t>(snapshot);
+  return {};
+}
+
+Result<std::optional<seam::Snapshot>> SqliteStore::load_snapshot() {
+  const ResetAtEnd reset(select_snapshot_);
+  Result<bool> row = select_snapshot_.step();
+  if (!row) return std::move(row).error();
+  if (!*row) return std::optional<seam::Snapshot>();
+  return std::optional(seam::Snapshot{static_cast<std::uint64_t>(select_snapshot_.number(0)),
+                                      select_snapshot_.text(1)});
+}
+
+Result<std::vector<seam::StoredEvent>> SqliteStore::load_events(std::uint64_t after_seq,
+                                                                std::size_t limit) {
+  const ResetAtEnd reset(select_events_);
+  select_events_.bind(1, to_sql(after_seq));
+  select_events_.bind(2, to_sql(limit));
+  std::vector<seam::StoredEvent> events;
+  std::uint64_t expected = std::max(first_, after_seq + 1);
+  for (;;) {
+    Result<bool> row = select_events_.step();
+    if (!row) return std::move(row).error();
+    if (!*row) return events;
+    const Statement& at = select_events_;
+    events.push_back({static_cast<std::uint64_t>(at.number(0)), at.number(1), at.text(2),
+                      at.text(3), at.text(4)});
+    if (events.back().seq != expected) {
+      return to_error(connection_.get(), SQLITE_CORRUPT, "load")
+          .with_evidence("event " + std::to_string(expected) + " is missing");
+    }
+    ++expected;
+  }
+}
+
+void SqliteStore::append(seam::StoredEvent event) {
+  METE_ASSERT(event.seq == last_ + queued_.size() + 1);
+  METE_ASSERT(event.seq <= kMaxSeq);
+  queued_.push_back(std::move(event));
+}
+
+void SqliteStore::put_snapshot(seam::Snapshot snapshot) {
+  METE_ASSERT(snapshot.seq <= last_ + queued_.size());
+  METE_ASSERT(snapshot.seq >= (queued_snapshot_ ? queued_snapshot_->seq : snapshot_seq_));
+  queued_snapshot_ = std::move(snapshot);
+}
+
+Result<void> SqliteStore::commit() {
+  if (broken_) return *broken_;
+  if (queued_.empty() && !queued_snapshot_) return {};
+  Result<void> written = write(queued_snapshot_);
+  // A snapshot is only a shortcut. One for which there is no room must not keep events out.
+  if (!written && written.error().code == ErrorCode::kExhausted && queued_snapshot_ &&
+      !queued_.empty()) {
+    written = write(std::nullopt);
+    if (written) queued_snapshot_.reset();
+  }
+  if (!written) {
+    if (written.error().code == ErrorCode::kExhausted) return written;
+    return broken_by(std::move(written).error());
+  }
+  if (!queued_.empty()) last_ = queued_.back().seq;
+  if (queued_snapshot_) {
+    snapshot_seq_ = queued_snapshot_->seq;
+    first_ = first_kept(*queued_snapshot_);
+  }
+  queued_.clear();
+  queued_snapshot_.reset();
+  const int most = options_.checkpoint_pages;
+  if (log_pages_ < (scarce_ ? std::min(kScarceCheckpointPages, most) : most)) return {};
+  Result<void> copied = checkpoint(SQLITE_CHECKPOINT_PASSIVE);
+  // No room: all is safe in the log, and the next commit tries again.
+  if (copied || copied.error().code == ErrorCode::kExhausted) return {};
+  return broken_by(std::move(copied).error());
+}
+
+Result<void> SqliteStore::write(const std::optional<seam::Snapshot>& snapshot) {
+  Result<Transaction> transaction = Transaction::begin(connection_);
+  if (!transaction) return std::move(transaction).error();
+  if (Result<void> r = write_events(); !r) return r;
+  if (snapshot)
+    if (Result<void> r = write_snapshot(*snapshot); !r) return r;
+  return transaction->commit();
+}
+
+Result<void> SqliteStore::write_events() {
+  for (const seam::StoredEvent& event : queued_) {
+    insert_event_.bind(1, to_sql(event.seq));
+    insert_event_.bind(2, event.at_ms);
+    insert_event_.bind(3, event.type);
+    insert_event_.bind(4, event.job);
+    insert_event_.bind(5, event.data);
+    if (Result<void> r = insert_event_.run(); !r) return r;
+  }
+  return {};
+}
+
+Result<void> SqliteStore::write_snapshot(const seam::Snapshot& snapshot) {
+  delete_snapshots_.bind(1, to_sql(snapshot.seq));
+  if (Result<void> r = delete_snapshots_.run(); !r) return r;
+  insert_snapshot_.bind(1, to_sql(snapshot.seq));
+  insert_snapshot_.bind(2, snapshot.data);
+  if (Result<void> r = insert_snapshot_.run(); !r) return r;
+  delete_events_.bind(1, to_sql(first_kept(snapshot)));
+  return delete_events_.run();
+}
+
+// The oldest event to keep with this snapshot. Example: events 1..250, snapshot of 200, keep 100:
+// 151 and later stay. Never one that the snapshot does not cover, and never all: the last event's
+// number is where the next one goes on from.
+std::uint64_t SqliteStore::first_kept(const seam::Snapshot& snapshot) const {
+  const std::uint64_t last = queued_.empty() ? last_ : queued_.back().seq;
+  const std::uint64_t keep = std::max<std::uint64_t>(options_.keep_events, 1);
+  const std::uint64_t by_count = last >= keep ? last - keep + 1 : 1;
+  return std::clamp(std::min(by_count, snapshot.seq + 1), first_, first_ + kMaxPruned);
+}
+
+Result<void> SqliteStore::checkpoint(int mode) {
+  const int code = sqlite3_wal_checkpoint_v2(connection_.get(), "main", mode, nullptr, nullptr);
+  if (code != SQLITE_OK) return to_error(connection_.get(), code, "copy the log into");
+  return {};
+}
+
+bool SqliteStore::free_ballast() {
+  scarce_ = true;
+  return ballast_.free();
+}
+
+bool SqliteStore::restore_ballast() {
+  scarce_ = !ballast_.restore();
+  return !scarce_;
+}
+
+Result<void> SqliteStore::broken_by(Error error) {
+  leave_as_is(connection_, true);
+  broken_ = std::move(error);
+  return *broken_;
+}
+
+}  // namespace mete::store

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The store on SQLite: FOLDER/meted.db, one transaction and one sync for each commit
+// (docs/adr/0007-store.md, docs/formats/store.md). One process at a time, one thread; never waits
+// for a lock. Reads from the disk only what is asked for; holds in memory what is queued and at
+// most about 1 MiB of pages.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "seam/store.h"
+#include "store/connection.h"
+#include "store/files.h"
+
+namespace mete::store {
+
+struct SqliteOptions {
+  // Events that a snapshot covers are kept up to this many, for `mete events --from`.
+  std::uint64_t keep_events = 100'000;
+  // The log is copied into the database once it has this many pages of 4 KiB.
+  int checkpoint_pages = 128;
+  // An upper bound on the database, after which it is as if the disk were full; 0: the disk's own.
+  int max_pages = 0;
+};
+
+class SqliteStore final : public seam::Store {
+ public:
+  // Makes folder and file where missing, and brings an older file to our version. A file that is
+  // refused is left as it is: denied (not ours alone), busy (another process has it), corrupt,
+  // unsupported (a newer version), exhausted, io.
+  static Result<std::unique_ptr<SqliteStore>> open(const std::string& folder,
+                                                   SqliteOptions options = {});
+  ~SqliteStore() override;
+
+  Result<std::optional<seam::Snapshot>> load_snapshot() override;
+  Result<std::vector<seam::StoredEvent>> load_events(std::uint64_t after_seq,
+                                                     std::size_t limit) override;
+  // The next number, without gaps, from 1.
+  void append(seam::StoredEvent event) override;
+  // Of the last event appended or an earlier one, and not older than the last snapshot.
+  void put_snapshot(seam::Snapshot snapshot) override;
+  // After io or corrupt every further commit fails with the same Error.
+  Result<void> commit() override;
+  bool free_ballast() override;
+  bool restore_ballast() override;
+
+  // Of the last event that is on the disk; 0: none yet.
+  std::uint64_t last_seq() const { return last_; }
+
+ private:
+  SqliteStore(Connection connection, const Files& files, SqliteOptions options);
+  Result<void> prepare(const Files& files);
+  Result<void> set_up();
+  Result<void> prepare_statements();
+  Result<void> find_bounds();
+  Result<void> write(const std::optional<seam::Snapshot>& snapshot);
+  Result<void> write_events();
+  Result<void> write_snapshot(const seam::Snapshot& snapshot);
+  Result<void> checkpoint(int mode);
+  std::uint64_t first_kept(const seam::Snapshot& snapshot) const;
+  Result<void> broken_by(Error error);
+
+  // Statements are let go of before the connection is closed: the order of these members.
+  Connection connection_;
+  Statement insert_event_, insert_snapshot_, delete_events_, delete_snapshots_;
+  Statement select_events_, select_snapshot_;
+  Ballast ballast_;
+  SqliteOptions options_;
+  int log_pages_ = 0;    // told by SQLite after each commit
+  bool scarce_ = false;  // the ballast was freed and could not be restored yet
+
+  // What is on the disk: events first_ .. last_; first_ is last_ + 1 when there are none.
+  std::uint64_t first_ = 1, last_ = 0, snapshot_seq_ = 0;
+  std::vector<seam::StoredEvent> queued_;
+  std::optional<seam::Snapshot> queued_snapshot_;
+  std::optional<Error> broken_;
+};
+
+}  // namespace mete::store

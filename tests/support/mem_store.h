@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stores without a disk. MemStore keeps what was committed and forgets the rest when told that its
+// process died; FaultyStore is one whose commits fail when asked to. Both keep the contract of
+// seam/store.h (src/store/contract_test.cc runs it on them and on the real one).
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "seam/store.h"
+
+namespace mete::tests {
+
+class MemStore : public seam::Store {
+ public:
+  Result<std::optional<seam::Snapshot>> load_snapshot() override;
+  Result<std::vector<seam::StoredEvent>> load_events(std::uint64_t after_seq,
+                                                     std::size_t limit) override;
+  void append(seam::StoredEvent event) override;
+  void put_snapshot(seam::Snapshot snapshot) override;
+  Result<void> commit() override;
+
+  // The process died: what was not committed is gone, what was is still there.
+  void forget_uncommitted();
+
+  const std::vector<seam::StoredEvent>& committed() const { return events_; }
+  const std::optional<seam::Snapshot>& snapshot() const { return snapshot_; }
+  std::size_t queued() const { return queued_.size(); }
+  // Of those that had anything to keep.
+  std::size_t commits() const { return commits_; }
+
+ private:
+  std::vector<seam::StoredEvent> events_, queued_;
+  std::optional<seam::Snapshot> snapshot_, queued_snapshot_;
+  std::size_t commits_ = 0;
+};
+
+class FaultyStore final : public MemStore {
+ public:
+  // What a failed commit has left on the disk. After an I/O error both can be; exhausted: nothing.
+  enum class Left { kNothing, kAll };
+
+  // The nth commit from now on (1: the next) fails, once.
+  void fail_commit(std::size_t nth, Error error, Left left = Left::kNothing);
+  // From now on every commit is `exhausted`. Once the ballast is freed there is room for
+  // `ballast_commits` more.
+  void set_full(std::size_t ballast_commits = 1000);
+  void set_room();
+  // The process died and was started again: what was not synced is gone, and so is the error.
+  void crash();
+
+  Result<void> commit() override;
+  bool free_ballast() override;
+  bool restore_ballast() override;
+
+ private:
+  struct Fault {
+    std::size_t nth = 0;
+    Error error;
+    Left left = Left::kNothing;
+  };
+  std::optional<Fault> fault_;
+  std::optional<Error> broken_;  // after io and corrupt nothing more is kept, as in the real one
+  bool full_ = false;
+  bool ballast_ = true;
+  std::size_t ballast_commits_ = 0;
+};
+
+}  // namespace mete::tests
