@@ -138,6 +138,14 @@ TEST(Place, CountsGrantsClaimsAndForeignMemory) {
             "(train) holds 40 GiB, bob's mete holds 40 GiB, process 412 of carol holds 40 GiB");
 }
 
+TEST(Place, AddsUpAllWhoAreOnACard) {
+  Pool pool = h200s(1);
+  pool.cards[0].holders = {job(1, gib(10)), job(2, gib(11))};
+  pool.cards[0].claimed = {{"bob's mete", gib(12)}, {"dave's mete", gib(13)}};
+  pool.cards[0].foreign = {{"process 412 of carol", gib(14)}, {"process 9 of root", gib(15)}};
+  EXPECT_EQ(pool.cards[0].grantable(), kH200 - gib(75));
+}
+
 TEST(Place, OverfullCardsHaveNothingToGive) {
   Pool pool = h200s(1);
   pool.cards[0].holders = {job(1, gib(100))};
@@ -153,6 +161,8 @@ TEST(Place, AWholeCardToleratesADisplayServer) {
   pool.cards[0].foreign = {{"process 9 of root", Bytes::from_mib(301)}};
   EXPECT_EQ(placed(pool, {"1"}), "0:whole 143470M");
   // 1/32 of an H200 is 4492 MiB, of a T4 480 MiB; the allowance is never below 512 MiB.
+  pool.cards[0].foreign = {{"process 9 of root", Bytes::from_mib(4492)}};
+  EXPECT_EQ(placed(pool, {"1"}), "0:whole 139278M");
   pool.cards[0].foreign = {{"process 9 of root", Bytes::from_mib(4493)}};
   EXPECT_EQ(placed(pool, {"1"}),
             "wait: one card for itself; card 0: not free, process 9 of root holds 4.38 GiB");
@@ -389,6 +399,13 @@ TEST(Place, HoldersThatWouldBeEnoughComeFirst) {
   EXPECT_EQ(waits(pool, {"90G"}).holders.front(), JobId{4});
   // 130 GiB: all three on card 0; on card 1 the two larger ones.
   EXPECT_EQ(waits(pool, {"130G"}).holders, jobs({4, 5, 1, 2, 3, 6}));
+}
+
+TEST(Place, OfEqualHoldersTheFirstNumberComesFirst) {
+  Pool pool = h200s(1);
+  pool.cards[0].holders = {job(9, gib(40)), job(7, gib(40)), job(8, gib(40))};
+  EXPECT_EQ(waits(pool, {"30G"}).holders, jobs({7, 8, 9}));
+  EXPECT_EQ(waits(pool, {"70G"}).holders, jobs({7, 8, 9}));
 }
 
 TEST(Place, NoJobsEndHelpsWhereOthersAreInTheWay) {

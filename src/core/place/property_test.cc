@@ -52,7 +52,8 @@ PoolCard any_card(std::uint32_t index) {
   Bytes free = card.card.capacity;
   const int jobs = *inRange(0, 5);
   for (int i = 0; i < jobs; ++i) {
-    const Bytes bytes = any_bytes(4096).round_down(kGranule);
+    // Coarse, so that some hold the same.
+    const Bytes bytes = any_bytes(4096).round_down(mib(256));
     if (bytes.is_zero() || bytes > free) continue;
     free -= bytes;
     card.holders.push_back(
