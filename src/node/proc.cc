@@ -123,6 +123,13 @@ Result<ProcessStatus> parse_status(std::string_view text) {
   return status;
 }
 
+std::optional<std::string> parse_variable(std::string_view environment, std::string_view name) {
+  for (const std::string_view line : base::split(environment, '\0'))
+    if (line.size() > name.size() && line.starts_with(name) && line[name.size()] == '=')
+      return std::string(line.substr(name.size() + 1));
+  return std::nullopt;
+}
+
 Result<std::vector<pid_t>> parse_children(std::string_view text) {
   std::vector<pid_t> pids;
   for (const std::string_view word : words(text)) {
@@ -149,6 +156,11 @@ Result<ProcessStatus> read_status(pid_t pid) {
   Result<std::string> text = read_proc(pid, "status");
   if (!text) return std::move(text).error();
   return parse_status(*text);
+}
+
+std::optional<std::string> read_variable(pid_t pid, std::string_view name) {
+  const Result<std::string> text = read_proc(pid, "environ");
+  return text ? parse_variable(*text, name) : std::nullopt;
 }
 
 Result<std::uint64_t> read_pid_namespace(pid_t pid) {

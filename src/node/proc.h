@@ -46,9 +46,15 @@ Result<std::vector<pid_t>> parse_children(std::string_view text);
 // The inode in "pid:[4026531836]", as the links in /proc/PID/ns read.
 std::optional<std::uint64_t> parse_namespace_link(std::string_view text);
 
+// A variable in /proc/PID/environ: NAME=VALUE, each ended by a zero byte.
+std::optional<std::string> parse_variable(std::string_view environment, std::string_view name);
+
 Result<ProcessStat> read_stat(pid_t pid);
 Result<ProcessStatus> read_status(pid_t pid);
 Result<std::uint64_t> read_pid_namespace(pid_t pid);
+// As the process was started; what it has set since does not show. nullopt: not there, or not ours
+// to look at.
+std::optional<std::string> read_variable(pid_t pid, std::string_view name);
 
 // Children of all threads of the process, in no particular order. A kernel without the children
 // files is asked the long way, by looking at every process's parent.

@@ -23,6 +23,16 @@ std::string stat_line(const std::string& comm, const std::string& state = "S") {
          "0 0\n";
 }
 
+TEST(ProcEnvironment, FindsAVariableByItsWholeName) {
+  using namespace std::string_view_literals;
+  const std::string_view text = "METE_PARTS=9\0PART=8\0METE_PART=3\0EMPTY=\0last"sv;
+  EXPECT_EQ(parse_variable(text, "METE_PART"), "3");
+  EXPECT_EQ(parse_variable(text, "EMPTY"), "");
+  EXPECT_EQ(parse_variable(text, "last"), std::nullopt);
+  EXPECT_EQ(parse_variable(text, "METE"), std::nullopt);
+  EXPECT_EQ(parse_variable("", "METE_PART"), std::nullopt);
+}
+
 TEST(ProcStat, ReadsTheFieldsWeUse) {
   const Result<ProcessStat> stat = parse_stat(stat_line("python3"));
   ASSERT_TRUE(stat);

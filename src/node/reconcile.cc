@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/text.h"
 #include "node/proc.h"
 
 namespace mete::node {
@@ -18,6 +19,29 @@ std::optional<std::size_t> find_card(const Sample& sample, const abi::GrantCard&
                                                  sample.cards[i].uuid_bytes->end(), card.uuid))
       return i;
   return std::nullopt;
+}
+
+// The part that a process without a meter belongs to: as the launcher wrote it into its
+// environment.
+std::optional<std::uint32_t> part_of(pid_t pid, std::uint32_t part_count) {
+  if (part_count == 1) return 0;
+  const std::optional<std::string> text = read_variable(pid, "METE_PART");
+  if (!text) return std::nullopt;
+  const Result<std::uint64_t> part = base::parse_uint(*text);
+  if (!part || *part >= part_count) return std::nullopt;
+  return static_cast<std::uint32_t>(*part);
+}
+
+// Books what an escaped process holds. One whose part cannot be told (it was started with another
+// environment) is booked on all in even shares, as the card's limit is divided between them: the
+// job as a whole stays within its grant, and no part pays for all.
+void book_escape(pid_t pid, std::uint64_t units, std::vector<std::uint64_t>& outside) {
+  const auto parts = static_cast<std::uint32_t>(outside.size());
+  if (const std::optional<std::uint32_t> part = part_of(pid, parts)) {
+    outside[*part] += units;
+  } else {
+    for (std::uint64_t& share : outside) share += (units + parts - 1) / parts;
+  }
 }
 
 }  // namespace
@@ -132,7 +156,7 @@ std::vector<Escape> Reconciler::apply(const Sample& sample, const std::set<pid_t
       slot.cards[c].excess_units.store(excess_of(s, c, held));
       slot.nvml_ns.store(static_cast<std::uint64_t>(sample.at.count()));
     }
-    std::uint64_t outside = 0;
+    std::vector<std::uint64_t> outside(grant_.header.part_count);
     for (const ProcessSample& process : sample.processes) {
       if (!process.present[*at] || !job.contains(process.pid) || metered.contains(process.pid))
         continue;
@@ -141,11 +165,12 @@ std::vector<Escape> Reconciler::apply(const Sample& sample, const std::set<pid_t
       if (escaped_.insert(process.pid).second) grant_.header.escapes.fetch_add(1);
       grant_.header.escape_pid.store(static_cast<std::uint64_t>(process.pid));
       abi::raise_to(grant_.header.escape_bytes, used.count());
-      outside += abi::units_for(used.count());
+      book_escape(process.pid, abi::units_for(used.count()), outside);
     }
-    grant_.accounts[0][c].escaped_units.store(outside);
-    for (std::uint32_t p = 0; p < grant_.header.part_count; ++p)
+    for (std::uint32_t p = 0; p < grant_.header.part_count; ++p) {
+      grant_.accounts[p][c].escaped_units.store(outside[p]);
       abi::recompute_excess(grant_, {p, c});
+    }
     for (std::uint32_t p = 0; p < grant_.header.part_count; ++p) {
       abi::Account& account = grant_.accounts[p][c];
       abi::raise_to(account.peak_units,

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/reconcile.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <memory>
+#include <string>
 
 namespace mete::node {
 namespace {
@@ -133,6 +137,72 @@ TEST_F(ReconcileTest, AProcessOfTheJobWithoutAMeterIsReportedAndStopsGrowth) {
   EXPECT_FALSE(abi::try_take({grant(), slot_}, {0, 0}, abi::units_for(300 * kMiB)));
   EXPECT_TRUE(look(r, 999999, 0, {}).empty());
   EXPECT_TRUE(abi::try_take({grant(), slot_}, {0, 0}, abi::units_for(300 * kMiB)));
+}
+
+// Two parts of 512 MiB each. The escaped processes are real ones: their environment is looked at.
+class ReconcileParts : public ReconcileTest {
+ protected:
+  ReconcileParts() {
+    std::memset(memory_.get(), 0, sizeof(abi::Grant));
+    abi::GrantSpec spec;
+    spec.card_count = 1;
+    spec.part_count = 2;
+    spec.cards[0].limit_bytes = 1024 * kMiB;
+    for (int i = 0; i < 16; ++i) spec.cards[0].uuid[i] = static_cast<std::uint8_t>(i);
+    EXPECT_TRUE(abi::init_grant(memory_.get(), spec));
+  }
+  ~ReconcileParts() override {
+    if (child_ <= 0) return;
+    (void)kill(child_, SIGKILL);
+    (void)waitpid(child_, nullptr, 0);
+  }
+  // A program that does nothing, with this environment; running it for certain.
+  pid_t start(const char* variable) {
+    int ready[2];
+    EXPECT_EQ(pipe2(ready, O_CLOEXEC), 0);
+    child_ = fork();
+    if (child_ == 0) {
+      char name[] = "sleep";
+      char time[] = "60";
+      char* argv[] = {name, time, nullptr};
+      std::string text = variable;
+      char* environment[] = {text.data(), nullptr};
+      execve("/bin/sleep", argv, environment);
+      _exit(127);
+    }
+    close(ready[1]);
+    char byte = 0;
+    EXPECT_EQ(read(ready[0], &byte, 1), 0);  // closed by the exec
+    close(ready[0]);
+    return child_;
+  }
+  std::uint64_t escaped(std::uint32_t part) {
+    return grant().accounts[part][0].escaped_units.load() * abi::kUnitBytes;
+  }
+  pid_t child_ = -1;
+};
+
+TEST_F(ReconcileParts, AnEscapeIsBookedOnThePartThatItsEnvironmentNames) {
+  Reconciler r(grant());
+  const pid_t pid = start("METE_PART=1");
+  ASSERT_EQ(look(r, pid, 100 * kMiB, {pid}).size(), 1u);
+  EXPECT_EQ(escaped(0), 0u);
+  EXPECT_EQ(escaped(1), 100 * kMiB);
+  look(r, pid, 0, {});
+  EXPECT_EQ(escaped(1), 0u);
+}
+
+TEST_F(ReconcileParts, AnEscapeThatNobodyCanPlaceIsBookedOnAllInEvenShares) {
+  for (const char* variable : {"OTHER=1", "METE_PART=2", "METE_PART=x", "METE_PARTS=1"}) {
+    Reconciler r(grant());
+    const pid_t pid = start(variable);
+    ASSERT_EQ(look(r, pid, 101 * kMiB, {pid}).size(), 1u);
+    EXPECT_EQ(escaped(0), 50 * kMiB + kMiB / 2) << variable;
+    EXPECT_EQ(escaped(1), escaped(0)) << variable;
+    (void)kill(pid, SIGKILL);
+    (void)waitpid(pid, nullptr, 0);
+    child_ = -1;
+  }
 }
 
 }  // namespace
