@@ -8,107 +8,64 @@
 #include <cstdlib>
 
 #include "base/text.h"
+#include "cli/job_words.h"
 #include "cli/json.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "core/request/gpu.h"
 #include "core/request/visible.h"
-#include "launch/environment.h"
 
 namespace mete::cli {
 
 namespace {
 
-constexpr std::string_view kDaemon = "it needs the daemon and comes with mete run";
+constexpr std::string_view kDaemon = "a cap reserves nothing and waits for nobody";
 
-constexpr OptionSpec later(std::string_view name, std::string_view value) {
+constexpr OptionSpec elsewhere(std::string_view name, std::string_view value) {
   return {.name = name, .value = value, .not_built = kDaemon};
 }
 
 constexpr std::array kOptions{
-    OptionSpec{"--gpu", "SHARE",
-               "memory on a card: 0.4 or 40% of it, 8G or 8GB; on several: 2x8G, 4x40%,\n"
-               "allx40%; whole cards: 1, 2, all; no GPU: 0. G is 2^30 bytes, GB is 10^9"},
-    OptionSpec{"--devices", "LIST",
-               "these cards, in this order: numbers or UUIDs, as in 3,2. Alone: whole cards;\n"
-               "with a share: that share on each"},
-    OptionSpec{"--gpu-type", "TYPE", "only cards of this type, as in H200"},
-    OptionSpec{"--cpu-only", "", "the same as --gpu 0"},
-    OptionSpec{"--visible", "KIND",
-               "write CUDA_VISIBLE_DEVICES as uuid (default) or as index, for programs that\n"
-               "parse numbers"},
-    OptionSpec{"--env", "NAME=VALUE", "set a variable for the program; may be given more than once",
-               "", true},
-    OptionSpec{"--chdir", "FOLDER", "start the program in this folder"},
+    kGpuOption,
+    kDevicesOption,
+    kGpuTypeOption,
+    kCpuOnlyOption,
+    kVisibleOption,
+    kEnvOption,
+    kChdirOption,
     OptionSpec{"--dry-run", "", "print what would be given, and run nothing"},
-    OptionSpec{"--quiet", "", "do not print the resolved bytes", "-q"},
+    kQuietOption,
     kOutputOption,
-    later("--procs", "N"),
-    later("--where", "EXPR"),
-    later("--compute", "SHARE"),
-    later("--cpus", "N"),
-    later("--ram", "SIZE"),
-    later("--time", "TIME"),
-    later("--priority", "N"),
-    later("--after", "ID"),
-    later("--array", "RANGE"),
-    later("--retries", "N"),
-    later("--retry-gpu", "SHARE"),
-    later("--requeue", ""),
-    later("--begin", "TIME"),
-    later("--deadline", "TIME"),
-    later("--notify", "WHERE"),
-    later("--preemptible", ""),
-    later("--shed", ""),
-    later("--or-cpu", ""),
-    later("--tty", ""),
-    later("--log", "FILE"),
-    later("--err", "FILE"),
-    later("--name", "NAME"),
-    later("--no-wait", ""),
-    later("--exec", ""),
-    later("--pool", "NAME"),
+    elsewhere("--procs", "N"),
+    elsewhere("--where", "EXPR"),
+    elsewhere("--compute", "SHARE"),
+    elsewhere("--cpus", "N"),
+    elsewhere("--ram", "SIZE"),
+    elsewhere("--time", "TIME"),
+    elsewhere("--priority", "N"),
+    elsewhere("--after", "ID"),
+    elsewhere("--array", "RANGE"),
+    elsewhere("--retries", "N"),
+    elsewhere("--retry-gpu", "SHARE"),
+    elsewhere("--requeue", ""),
+    elsewhere("--begin", "TIME"),
+    elsewhere("--deadline", "TIME"),
+    elsewhere("--notify", "WHERE"),
+    elsewhere("--preemptible", ""),
+    elsewhere("--shed", ""),
+    elsewhere("--or-cpu", ""),
+    elsewhere("--tty", ""),
+    elsewhere("--log", "FILE"),
+    elsewhere("--err", "FILE"),
+    elsewhere("--name", "NAME"),
+    elsewhere("--no-wait", ""),
+    elsewhere("--exec", ""),
+    elsewhere("--pool", "NAME"),
 };
 
 std::optional<std::string> variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
-
-Result<core::Request> parse_request(const Parsed& parsed) {
-  core::Request request;
-  if (const std::string* gpu = parsed.find("--gpu"); gpu != nullptr) {
-    Result<core::GpuRequest> parsed_gpu = core::parse_gpu(*gpu);
-    if (!parsed_gpu) return std::move(parsed_gpu).error();
-    request.gpu = *parsed_gpu;
-  }
-  if (parsed.has("--cpu-only")) {
-    if (request.gpu && *request.gpu != core::no_gpu()) {
-      return Error::invalid("--cpu-only and --gpu contradict each other")
-          .with_hint("leave one of the two out");
-    }
-    request.gpu = core::no_gpu();
-  }
-  if (const std::string* devices = parsed.find("--devices"); devices != nullptr)
-    for (const std::string_view part : base::split(*devices, ','))
-      request.devices.emplace_back(base::trim(part));
-  if (const std::string* type = parsed.find("--gpu-type"); type != nullptr)
-    request.gpu_type = *type;
-  if (request.gpu && std::holds_alternative<core::Growing>(request.gpu->memory)) {
-    return Error::unsupported("--gpu " + to_string(*request.gpu) +
-                              ": growing shares are not built yet")
-        .with_evidence("a cap has no reservation that could grow; they come with mete run")
-        .with_hint("give the upper size: a cap alone reserves nothing");
-  }
-  return request;
-}
-
-Result<bool> parse_visible(const Parsed& parsed) {
-  const std::string* kind = parsed.find("--visible");
-  if (kind == nullptr || *kind == "uuid") return false;
-  if (*kind == "index") return true;
-  return Error::invalid("--visible " + base::quote(*kind) + ": there is no such kind")
-      .with_hint("write --visible uuid or --visible index");
 }
 
 Result<void> resolve_shares(CapPlan& plan) {
@@ -144,27 +101,10 @@ std::span<const OptionSpec> cap_options() { return kOptions; }
 
 Result<CapPlan> make_cap_plan(const Parsed& parsed) {
   CapPlan plan;
-  plan.job.command = parsed.rest;
   Result<core::Request> request = parse_request(parsed);
   if (!request) return std::move(request).error();
   plan.request = *std::move(request);
-  const Result<bool> by_index = parse_visible(parsed);
-  if (!by_index) return by_index.error();
-  plan.job.visible_by_index = *by_index;
-  for (const std::string& text : parsed.all("--env")) {
-    Result<std::pair<std::string, std::string>> pair = launch::parse_env(text);
-    if (!pair) return std::move(pair).error();
-    plan.job.extra_environment.push_back(*std::move(pair));
-  }
-  if (const std::string* folder = parsed.find("--chdir"); folder != nullptr)
-    plan.job.folder = *folder;
-  if (plan.job.command.empty() && !parsed.has("--dry-run")) {
-    return Error::invalid("there is no program to run")
-        .with_hint("mete cap --gpu 8G -- python train.py");
-  }
-  if (!plan.job.command.empty() && plan.job.command.front().empty())
-    return Error::invalid("the name of the program is empty")
-        .with_hint("mete cap --gpu 8G -- python train.py");
+  if (Result<void> r = parse_program(parsed, "cap", plan.job); !r) return std::move(r).error();
   // The words alone may already be wrong, or need no card.
   if (plan.request.gpu == core::no_gpu() || (!plan.request.gpu && plan.request.devices.empty())) {
     Result<std::vector<core::CardShare>> none = core::resolve(plan.request, {});

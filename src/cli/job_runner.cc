@@ -160,10 +160,11 @@ void report_escapes(const abi::Grant& grant, const Output& output) {
 class Sampler {
  public:
   Sampler(const JobPlan& plan, const launch::GrantFile& grant)
-      : grant_(grant), nvml_(library(plan, "libnvidia-ml.so.1")) {}
+      : grant_(grant), nvml_(library(plan, "libnvidia-ml.so.1")), readings_(plan.readings) {}
 
   Result<pid_t> start() {
-    Result<launch::HelperProcess> started = start_sampler(grant_.grant(), grant_.path(), nvml_);
+    Result<launch::HelperProcess> started =
+        start_sampler(grant_.grant(), grant_.path(), nvml_, readings_);
     if (!started) return std::move(started).error();
     process_.reset();
     process_.emplace(*std::move(started));
@@ -182,6 +183,7 @@ class Sampler {
 
   const launch::GrantFile& grant_;
   std::string nvml_;
+  std::string readings_;
   std::optional<launch::HelperProcess> process_;
   int deaths_ = 0;
 };
@@ -252,6 +254,8 @@ Result<JobEnd> run_job(const JobPlan& plan, const JobHooks& hooks, const Output&
   asked.time_limit = plan.time_limit;
   asked.watch_fd = hooks.watch_fd;
   asked.watched = hooks.watched;
+  asked.tick_ms = hooks.tick_ms;
+  asked.tick = hooks.tick;
   const Result<launch::Ended> ended = launch::supervise(asked);
   if (!ended)
     return Error::io("the program cannot be started").with_evidence(ended.error().message);

@@ -42,6 +42,7 @@ struct JobPlan {
   // one card have equal parts of it.
   std::uint32_t procs = 1;
   std::optional<std::chrono::milliseconds> time_limit;
+  std::string readings;  // the daemon's file; "": none
 };
 
 struct JobEnd {
@@ -54,8 +55,10 @@ struct JobEnd {
 struct JobHooks {
   std::function<void()> made = [] {};  // the grant file is there, the program not yet
   std::function<void(pid_t)> started = [](pid_t) {};
-  int watch_fd = -1;
-  std::function<launch::Supervision::Watched()> watched;
+  std::function<int()> watch_fd = [] { return -1; };
+  std::function<bool()> watched;
+  int tick_ms = 0;
+  std::function<bool()> tick;
 };
 
 // Runs it to its end and says on stderr what helps to understand a failure. Errors: nothing ran.

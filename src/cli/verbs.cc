@@ -19,7 +19,7 @@ struct Planned {
 // The verbs that the design names and that are not built yet. Refusing them by name is kinder than
 // "unknown".
 constexpr std::array<Planned, 4> kPlanned{{
-    {"run submit ps top logs attach wait cancel explain show hold release requeue priority cards "
+    {"submit ps top logs attach wait cancel explain show hold release requeue priority cards "
      "drain "
      "undrain quota reserve stats advise daemon events config report doctor demo sweep",
      "it comes with the daemon, meted"},
@@ -40,7 +40,7 @@ const Planned* find_planned(std::string_view name) {
 
 const std::vector<const Verb*>& verbs() {
   static const std::vector<const Verb*> kVerbs{
-      &kCapVerb,
+      &kRunVerb,      &kCapVerb,
 #ifdef METE_HAVE_SELFTEST
       &kSelftestVerb,
 #endif

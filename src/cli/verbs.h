@@ -28,6 +28,7 @@ struct Verb {
 extern const Verb kCapVerb;
 extern const Verb kCompletionVerb;
 extern const Verb kHelpVerb;
+extern const Verb kRunVerb;
 extern const Verb kSelftestVerb;  // src/cli/selftest.cc
 extern const Verb kVersionVerb;
 

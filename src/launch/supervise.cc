@@ -155,17 +155,13 @@ class Supervisor {
   }
 
   Result<void> wait_once() {
-    pollfd ready[3] = {{signals_.get(), POLLIN, 0}, {limit_.get(), POLLIN, 0}, {-1, POLLIN, 0}};
-    if (watching_) ready[2].fd = asked_.watch_fd;
+    pollfd ready[3] = {
+        {signals_.get(), POLLIN, 0}, {limit_.get(), POLLIN, 0}, {asked_.watch_fd(), POLLIN, 0}};
     const int got = poll(ready, 3, asked_.tick ? asked_.tick_ms : -1);
     if (got < 0 && errno != EINTR) return Error::from_errno("wait for the program", errno);
     handle_signals();
     if (ready[1].revents != 0) time_is_up();
-    if (ready[2].revents != 0) {
-      const Supervision::Watched what = asked_.watched();
-      watching_ = what == Supervision::Watched::kGoOn;
-      if (what == Supervision::Watched::kEndJob) end_job();
-    }
+    if (ready[2].revents != 0 && asked_.watched()) end_job();
     if (asked_.tick && asked_.tick()) end_job();
     return {};
   }
@@ -291,7 +287,6 @@ class Supervisor {
   int exit_code_ = 0;
   int signal_ = 0;
   int insisted_ = 0;
-  bool watching_ = asked_.watch_fd >= 0;
   bool ending_ = false;
   bool timed_out_ = false;
 };

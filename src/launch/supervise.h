@@ -50,10 +50,10 @@ struct Supervision {
   // Called about every tick_ms while the job runs. True: end the job, as at the time limit.
   std::function<bool()> tick;
   int tick_ms = 0;
-  // Called when this descriptor is readable, until it returns kForget.
-  enum class Watched { kGoOn, kForget, kEndJob };
-  int watch_fd = -1;
-  std::function<Watched()> watched;
+  // A further descriptor to listen to, asked for each time (-1: none at the moment), and what to do
+  // when it is readable. True: end the job.
+  std::function<int()> watch_fd = [] { return -1; };
+  std::function<bool()> watched;
 };
 
 inline constexpr int kGraceSeconds = 10;

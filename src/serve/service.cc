@@ -307,7 +307,11 @@ wire::RunReply Service::reply_for(const core::Job& job) const {
   for (const core::GrantedCard& granted : job.grant)
     for (const wire::CardView& card : machine_.cards)
       if (card.uuid == granted.uuid)
-        reply.cards.push_back({card.name, card.total.value_or(Bytes())});
+        reply.cards.push_back(
+            {card.name, card.type, card.total.value_or(Bytes()), card.capacity.value_or(Bytes())});
+  reply.driver = machine_.driver;
+  reply.readings = identity_.readings;
+  reply.simulated = identity_.simulated;
   reply.tag = tag_of(wire::encode(reply));
   return reply;
 }

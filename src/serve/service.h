@@ -37,6 +37,7 @@ struct Machine {
   std::map<core::JobId, std::map<std::string, Bytes>> used;
   std::optional<seam::Nanoseconds> read_at;  // CLOCK_MONOTONIC
   std::string trouble;
+  std::string driver;  // its version
 };
 
 struct Identity {
@@ -46,6 +47,8 @@ struct Identity {
   std::string state_dir;
   std::uint32_t uid = 0;
   std::optional<std::uint64_t> idle_end_s;
+  std::string readings;   // path, for runners
+  std::string simulated;  // METE_SIM
 };
 
 class Service {

@@ -70,15 +70,10 @@ std::optional<double> real_if(Fields& fields, std::string_view key) {
   return std::nullopt;
 }
 
-template <class Target>
-void narrow(std::optional<Target>& to, const std::optional<std::int64_t>& from) {
-  if (from) to = static_cast<Target>(*from);
-}
-
 Result<CardView> card_from(const Json& json) {
   Fields fields(json, "the card");
   CardView card;
-  card.index = static_cast<std::uint32_t>(fields.number("index"));
+  card.index = fields.number<std::uint32_t>("index");
   card.uuid = fields.text("uuid");
   card.name = fields.text("name");
   card.type = fields.text("type");
@@ -90,15 +85,14 @@ Result<CardView> card_from(const Json& json) {
   card.used = bytes_if(fields, "used_bytes");
   card.foreign = bytes_if(fields, "foreign_bytes");
   card.grantable = bytes_if(fields, "grantable_bytes").value_or(Bytes());
-  narrow(card.utilisation_pct, fields.integer_if("utilisation_pct"));
-  narrow(card.temperature_c, fields.integer_if("temperature_c"));
+  card.utilisation_pct = fields.number_if<unsigned>("utilisation_pct");
+  card.temperature_c = fields.number_if<int>("temperature_c");
   card.power_w = real_if(fields, "power_w");
   card.reading_age_s = real_if(fields, "reading_age_s");
-  narrow(card.numa, fields.integer_if("numa"));
+  card.numa = fields.number_if<unsigned>("numa");
   for (const Json& element : fields.list("links")) {
     Fields link(element, "the link");
-    card.links.push_back({static_cast<std::uint32_t>(link.number("to")),
-                          static_cast<std::uint32_t>(link.number("count"))});
+    card.links.push_back({link.number<std::uint32_t>("to"), link.number<std::uint32_t>("count")});
     if (!link.ok()) fields.fail(link.error());
   }
   for (const Json& element : fields.list("jobs")) {
@@ -110,7 +104,7 @@ Result<CardView> card_from(const Json& json) {
   for (const Json& element : fields.list("foreign")) {
     Fields other(element, "the process");
     CardView::Foreign foreign;
-    narrow(foreign.pid, other.integer_if("pid"));
+    foreign.pid = other.number_if<std::int32_t>("pid");
     foreign.user = other.text("user");
     foreign.used = bytes_if(other, "used_bytes");
     if (!other.ok()) fields.fail(other.error());
@@ -171,7 +165,7 @@ Result<DaemonView> decode_daemon(std::string_view text) {
   Fields fields(*json, "the daemon's answer");
   DaemonView view;
   view.version = fields.text("version");
-  view.pid = static_cast<std::int32_t>(fields.number("pid"));
+  view.pid = fields.number<std::int32_t>("pid");
   view.mode = fields.text("mode");
   view.socket = fields.text("socket");
   view.state_dir = fields.text("state_dir");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/fields.h"
 
+#include <array>
+
 #include "base/text.h"
 
 namespace mete::wire {
@@ -8,20 +10,25 @@ namespace mete::wire {
 namespace {
 
 constexpr int kMaxDepth = 32;
+// An object is searched from its start, so a megabyte of keys would take minutes.
+constexpr std::size_t kMaxKeys = 256;
 const Json kNull;
 
 }  // namespace
 
 Result<Json> parse_json(std::string_view text) {
-  int depth = 0;
-  bool too_deep = false;
-  const Json::parser_callback_t callback = [&](int level, Json::parse_event_t, Json&) {
-    depth = level;
-    too_deep = too_deep || level > kMaxDepth;
-    return !too_deep;
+  bool refused = false;
+  std::array<std::size_t, kMaxDepth + 2> keys{};  // of the object at each level
+  const Json::parser_callback_t callback = [&](int level, Json::parse_event_t event, Json&) {
+    refused = refused || level > kMaxDepth;
+    if (refused) return false;
+    std::size_t& count = keys[static_cast<std::size_t>(level)];
+    if (event == Json::parse_event_t::object_end) keys[static_cast<std::size_t>(level) + 1] = 0;
+    if (event == Json::parse_event_t::key) refused = ++count > kMaxKeys;
+    return !refused;
   };
   Json json = Json::parse(text, callback, /*allow_exceptions=*/false);
-  if (too_deep || json.is_discarded()) return Error::corrupt("this is not JSON that we understand");
+  if (refused || json.is_discarded()) return Error::corrupt("this is not JSON that we understand");
   return json;
 }
 
@@ -63,28 +70,6 @@ std::optional<std::string> Fields::text_if(std::string_view key) {
   if (value.is_null()) return std::nullopt;
   if (value.is_string()) return value.get<std::string>();
   fail(key, "text");
-  return std::nullopt;
-}
-
-std::uint64_t Fields::number(std::string_view key) {
-  const std::optional<std::uint64_t> value = number_if(key);
-  if (!value) fail(key, "a number");
-  return value.value_or(0);
-}
-
-std::optional<std::uint64_t> Fields::number_if(std::string_view key) {
-  const Json& value = child(key);
-  if (value.is_null()) return std::nullopt;
-  if (value.is_number_unsigned()) return value.get<std::uint64_t>();
-  fail(key, "a whole number, not negative");
-  return std::nullopt;
-}
-
-std::optional<std::int64_t> Fields::integer_if(std::string_view key) {
-  const Json& value = child(key);
-  if (value.is_null()) return std::nullopt;
-  if (value.is_number_integer()) return value.get<std::int64_t>();
-  fail(key, "a whole number");
   return std::nullopt;
 }
 

@@ -4,11 +4,14 @@
 // nobody asked for are ignored, so that a newer sender can add some. Internal to wire/.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -19,7 +22,7 @@ namespace mete::wire {
 
 using Json = nlohmann::ordered_json;
 
-// corrupt: not JSON, or nested deeper than our own documents ever are.
+// corrupt: not JSON, nested deeper than our own documents ever are, or an object of too many keys.
 Result<Json> parse_json(std::string_view text);
 // Text that is not UTF-8 is written with U+FFFD in place of what is wrong.
 std::string write_json(const Json& json);
@@ -32,9 +35,11 @@ class Fields {
   bool has(std::string_view key) const;
   std::string text(std::string_view key);
   std::optional<std::string> text_if(std::string_view key);
-  std::uint64_t number(std::string_view key);
-  std::optional<std::uint64_t> number_if(std::string_view key);
-  std::optional<std::int64_t> integer_if(std::string_view key);
+  // A whole number; one that the type cannot hold is wrong, never cut.
+  template <std::integral Int = std::uint64_t>
+  Int number(std::string_view key);
+  template <std::integral Int = std::uint64_t>
+  std::optional<Int> number_if(std::string_view key);
   bool flag(std::string_view key);  // absent: false
   std::vector<std::string> texts(std::string_view key);
   WallTime time(std::string_view key);
@@ -54,5 +59,28 @@ class Fields {
   std::string what_;
   std::optional<Error> error_;
 };
+
+template <std::integral Int>
+std::optional<Int> Fields::number_if(std::string_view key) {
+  const Json& value = child(key);
+  if (value.is_null()) return std::nullopt;
+  if (value.is_number_unsigned()) {
+    const auto number = value.get<std::uint64_t>();
+    if (std::in_range<Int>(number)) return static_cast<Int>(number);
+  } else if (value.is_number_integer()) {
+    const auto number = value.get<std::int64_t>();
+    if (std::in_range<Int>(number)) return static_cast<Int>(number);
+  }
+  fail(key, std::is_signed_v<Int> ? "a whole number of bearable size"
+                                  : "a whole number of bearable size, not negative");
+  return std::nullopt;
+}
+
+template <std::integral Int>
+Int Fields::number(std::string_view key) {
+  const std::optional<Int> value = number_if<Int>(key);
+  if (!value) fail(key, "a number");
+  return value.value_or(0);
+}
 
 }  // namespace mete::wire

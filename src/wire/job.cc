@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/job.h"
 
-#include <array>
+#include <set>
 
 #include "core/request/gpu.h"
 #include "wire/fields.h"
@@ -44,19 +44,21 @@ Result<Request> request_from(const Json& json) {
   }
   request.devices = fields.texts("devices");
   request.gpu_type = fields.text_if("gpu_type");
-  const std::uint64_t procs = fields.number_if("procs").value_or(1);
-  if (procs < 1 || procs > 1024) fields.fail("procs", "between 1 and 1024");
-  request.procs = static_cast<std::uint32_t>(procs);
+  request.procs = fields.number_if<std::uint32_t>("procs").value_or(1);
+  if (request.procs < 1 || request.procs > 1024) fields.fail("procs", "between 1 and 1024");
   request.or_cpu = fields.flag("or_cpu");
-  if (const auto cpus = fields.number_if("cpus")) request.cpus = static_cast<unsigned>(*cpus);
+  request.cpus = fields.number_if<unsigned>("cpus");
   if (const auto ram = fields.number_if("ram_bytes")) request.ram = Bytes::from_bytes(*ram);
   if (!fields.ok()) return fields.error();
   return request;
 }
 
-Json spec_json(const JobSpec& spec) {
+// Whose it is: the log says so, a request does not.
+enum class Owner { kSaid, kUnsaid };
+
+Json spec_json(const JobSpec& spec, Owner owner) {
   Json json = {{"name", spec.name}, {"command", spec.command}, {"cwd", spec.folder}};
-  if (!spec.user.empty()) {
+  if (owner == Owner::kSaid) {
     json["uid"] = spec.uid;
     json["user"] = spec.user;
   }
@@ -65,14 +67,16 @@ Json spec_json(const JobSpec& spec) {
   return json;
 }
 
-Result<JobSpec> spec_from(const Json& json) {
+Result<JobSpec> spec_from(const Json& json, Owner owner) {
   Fields fields(json, "the job");
   JobSpec spec;
   spec.name = fields.text("name");
   spec.command = fields.texts("command");
   spec.folder = fields.text_if("cwd").value_or("");
-  spec.uid = static_cast<std::uint32_t>(fields.number_if("uid").value_or(0));
-  spec.user = fields.text_if("user").value_or("");
+  if (owner == Owner::kSaid) {
+    spec.uid = fields.number<std::uint32_t>("uid");
+    spec.user = fields.text("user");
+  }
   spec.time_s = fields.number_if("time_s");
   Result<Request> request = request_from(fields.child("request"));
   if (!request) fields.fail(request.error());
@@ -88,9 +92,8 @@ Json process_json(const ProcessRef& process) {
 Result<ProcessRef> process_from(const Json& json) {
   Fields fields(json, "the process");
   ProcessRef process;
-  const std::uint64_t pid = fields.number("pid");
-  if (pid == 0 || pid > 0x7fffffff) fields.fail("pid", "the number of a process");
-  process.pid = static_cast<std::int32_t>(pid);
+  process.pid = fields.number<std::int32_t>("pid");
+  if (process.pid <= 0) fields.fail("pid", "the number of a process");
   process.start_ticks = fields.number("start_ticks");
   if (!fields.ok()) return fields.error();
   return process;
@@ -106,7 +109,7 @@ Result<GrantedCard> granted_from(const Json& json) {
   Fields fields(json, "the grant");
   GrantedCard card;
   card.uuid = fields.text("card");
-  card.index = static_cast<std::uint32_t>(fields.number("index"));
+  card.index = fields.number<std::uint32_t>("index");
   card.bytes = Bytes::from_bytes(fields.number("bytes"));
   card.whole = fields.flag("whole");
   if (!fields.ok()) return fields.error();
@@ -149,8 +152,8 @@ Json exit_json(const Exit& exit) {
 Result<Exit> exit_from(const Json& json) {
   Fields fields(json, "the end");
   Exit exit;
-  if (const auto code = fields.integer_if("exit_code")) exit.code = static_cast<int>(*code);
-  if (const auto signal = fields.integer_if("signal")) exit.signal = static_cast<int>(*signal);
+  exit.code = fields.number_if<int>("exit_code");
+  exit.signal = fields.number_if<int>("signal");
   exit.not_started = fields.flag("not_started");
   exit.timed_out = fields.flag("timed_out");
   exit.gpu_oom = fields.flag("gpu_oom");
@@ -222,14 +225,14 @@ Result<JobView> view_from(const Json& json) {
   job.id = id_from(fields, "id");
   job.spec.name = fields.text("name");
   job.spec.user = fields.text("user");
-  job.spec.uid = static_cast<std::uint32_t>(fields.number("uid"));
+  job.spec.uid = fields.number<std::uint32_t>("uid");
   job.spec.command = fields.texts("command");
   if (const auto state = core::parse_job_state(fields.text("state")))
     job.state = *state;
   else
     fields.fail("state", "a state");
   if (const auto text = fields.text_if("outcome")) job.outcome = core::parse_outcome(*text);
-  job.attempt = static_cast<std::uint32_t>(fields.number_if("attempt").value_or(1));
+  job.attempt = fields.number_if<std::uint32_t>("attempt").value_or(1);
   job.submitted = fields.time("submitted_at");
   job.started = fields.time_if("started_at");
   job.ended = fields.time_if("ended_at");
@@ -237,8 +240,8 @@ Result<JobView> view_from(const Json& json) {
     if (const Result<core::GpuRequest> gpu = core::parse_gpu(*text)) job.spec.request.gpu = *gpu;
   }
   Exit exit;
-  if (const auto code = fields.integer_if("exit_code")) exit.code = static_cast<int>(*code);
-  if (const auto signal = fields.integer_if("signal")) exit.signal = static_cast<int>(*signal);
+  exit.code = fields.number_if<int>("exit_code");
+  exit.signal = fields.number_if<int>("signal");
   if (exit.code || exit.signal) job.exit = exit;
   job.grant = granted_list_from(fields, "grant");
   for (const Json& card : fields.list("grant")) {
@@ -263,7 +266,7 @@ Result<JobView> view_from(const Json& json) {
 
 Json whole_job_json(const Job& job) {
   Json json = {{"id", to_string(job.id)},
-               {"spec", spec_json(job.spec)},
+               {"spec", spec_json(job.spec, Owner::kSaid)},
                {"state", to_string(job.state)},
                {"attempt", job.attempt},
                {"submitted_at", to_string(job.submitted)},
@@ -301,18 +304,21 @@ Result<Job> whole_job_from(const Json& json) {
   Fields fields(json, "the job");
   Job job;
   job.id = id_from(fields, "id");
-  Result<JobSpec> spec = spec_from(fields.child("spec"));
+  Result<JobSpec> spec = spec_from(fields.child("spec"), Owner::kSaid);
   if (!spec) fields.fail(spec.error());
   if (spec) job.spec = *std::move(spec);
   if (const auto state = core::parse_job_state(fields.text("state")))
     job.state = *state;
   else
     fields.fail("state", "a state");
-  job.attempt = static_cast<std::uint32_t>(fields.number("attempt"));
+  job.attempt = fields.number<std::uint32_t>("attempt");
   job.submitted = fields.time("submitted_at");
   job.started = fields.time_if("started_at");
   job.ended = fields.time_if("ended_at");
   if (fields.has("outcome")) job.outcome = outcome_from(fields, "outcome");
+  if (!job.outcome &&
+      (job.state == core::JobState::kStopping || job.state == core::JobState::kEnded))
+    fields.fail("outcome", "there, since the job is " + std::string(to_string(job.state)));
   job.exit = exit_if(fields, "exit");
   job.grant = granted_list_from(fields, "grant");
   job.runner = process_if(fields, "runner");
@@ -326,7 +332,7 @@ Result<Job> whole_job_from(const Json& json) {
 // ---- requests and answers ----------------------------------------------------------------------
 
 std::string encode(const RunRequest& request) {
-  Json json = {{"job", spec_json(request.spec)},
+  Json json = {{"job", spec_json(request.spec, Owner::kUnsaid)},
                {"runner_start_ticks", request.runner_start_ticks}};
   if (!request.wait) json["no_wait"] = true;
   return write_json(json);
@@ -337,7 +343,7 @@ Result<RunRequest> decode_run_request(std::string_view text) {
   if (!json) return json.error();
   Fields fields(*json, "the request");
   RunRequest request;
-  Result<JobSpec> spec = spec_from(fields.child("job"));
+  Result<JobSpec> spec = spec_from(fields.child("job"), Owner::kUnsaid);
   if (!spec) return spec.error();
   request.spec = *std::move(spec);
   if (request.spec.command.empty()) return Error::invalid("the job has no command");
@@ -370,8 +376,15 @@ Result<std::vector<JobView>> decode_ps(std::string_view text) {
 std::string encode(const RunReply& reply) {
   Json cards = Json::array();
   for (const RunReply::Card& card : reply.cards)
-    cards.push_back({{"name", card.name}, {"total_bytes", card.total.count()}});
-  return write_json({{"job", job_json(reply.view)}, {"tag", reply.tag}, {"cards", cards}});
+    cards.push_back({{"name", card.name},
+                     {"type", card.type},
+                     {"total_bytes", card.total.count()},
+                     {"capacity_bytes", card.capacity.count()}});
+  Json json = {{"job", job_json(reply.view)}, {"tag", reply.tag}, {"cards", cards}};
+  json["driver"] = reply.driver;
+  json["readings"] = reply.readings;
+  json["simulated"] = reply.simulated;
+  return write_json(json);
 }
 
 Result<RunReply> decode_run_reply(std::string_view text) {
@@ -383,9 +396,14 @@ Result<RunReply> decode_run_reply(std::string_view text) {
   if (!view) return view.error();
   reply.view = *std::move(view);
   reply.tag = fields.text("tag");
+  reply.driver = fields.text_if("driver").value_or("");
+  reply.readings = fields.text_if("readings").value_or("");
+  reply.simulated = fields.text_if("simulated").value_or("");
   for (const Json& element : fields.list("cards")) {
     Fields card(element, "the card");
-    reply.cards.push_back({card.text("name"), Bytes::from_bytes(card.number("total_bytes"))});
+    reply.cards.push_back({card.text("name"), card.text("type"),
+                           Bytes::from_bytes(card.number("total_bytes")),
+                           Bytes::from_bytes(card.number("capacity_bytes"))});
     if (!card.ok()) return card.error();
   }
   if (!fields.ok()) return fields.error();
@@ -425,7 +443,7 @@ std::string encode(const core::Happened& what) {
   Json json = Json::object();
   if (const std::string id = job_of(what); !id.empty()) json["id"] = id;
   if (const auto* submitted = std::get_if<core::JobSubmitted>(&what)) {
-    json["spec"] = spec_json(submitted->spec);
+    json["spec"] = spec_json(submitted->spec, Owner::kSaid);
     if (submitted->runner) json["runner"] = process_json(*submitted->runner);
   } else if (const auto* granted = std::get_if<core::JobGranted>(&what)) {
     json["grant"] = granted_list(granted->cards);
@@ -451,7 +469,7 @@ Result<core::Happened> decode_event(std::string_view type, std::string_view text
   core::Happened what;
   if (type == "job.submitted") {
     core::JobSubmitted event{id_from(fields, "id"), {}, process_if(fields, "runner")};
-    Result<JobSpec> spec = spec_from(fields.child("spec"));
+    Result<JobSpec> spec = spec_from(fields.child("spec"), Owner::kSaid);
     if (!spec) return spec.error();
     event.spec = *std::move(spec);
     what = std::move(event);
@@ -499,9 +517,12 @@ Result<core::State::Parts> decode_parts(std::string_view text) {
   core::State::Parts parts;
   parts.last_seq = fields.number("last_seq");
   parts.last_job = fields.number("last_job");
+  std::set<JobId> ids;
   for (const Json& element : fields.list("jobs")) {
     Result<Job> job = whole_job_from(element);
     if (!job) return job.error();
+    if (job->id.number > parts.last_job || !ids.insert(job->id).second)
+      return Error::corrupt("the snapshot: there cannot be a job " + to_string(job->id));
     parts.jobs.push_back(*std::move(job));
   }
   parts.lost = fields.texts("lost");

@@ -43,9 +43,14 @@ struct RunReply {
   std::string tag;
   struct Card {
     std::string name;  // "NVIDIA H200"
+    std::string type;  // "H200"
     Bytes total;
+    Bytes capacity;
   };
   std::vector<Card> cards;  // for each granted card
+  std::string driver;       // its version
+  std::string readings;     // path of the file with the daemon's readings
+  std::string simulated;    // the daemon's METE_SIM; "": real cards
 };
 std::string encode(const RunReply& reply);
 Result<RunReply> decode_run_reply(std::string_view json);

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/daemon_client.h"
+
+#include <cstdlib>
+
+#include "base/file.h"
+#include "launch/state_dir.h"
+#include "wire/job.h"
+
+namespace mete::cli {
+
+namespace {
+
+constexpr net::Milliseconds kConnectTimeout{5'000};
+
+Result<std::string> body_of(Result<net::HttpClient::Reply> reply) {
+  if (!reply) return std::move(reply).error();
+  if (reply->status >= 200 && reply->status < 300) return std::move(reply->body);
+  return wire::decode_error(reply->body);
+}
+
+}  // namespace
+
+const net::Wait DaemonClient::kPatience{net::Milliseconds(30'000), -1};
+
+Result<DaemonPlace> daemon_place() {
+  Result<std::string> state = launch::state_dir();
+  if (!state) return std::move(state).error();
+  const char* sim = std::getenv("METE_SIM");
+  const bool simulated = sim != nullptr && *sim != 0;
+  if (simulated) {
+    const char* folder = std::getenv("METE_SIM_DIR");
+    state = folder != nullptr && *folder != 0 ? folder : base::join_path(*state, "sim");
+  }
+  DaemonPlace place{*state, net::DaemonPlaces::from_environment(*state)};
+  if (simulated) {
+    place.places.system_socket.clear();
+    if (place.places.socket.empty())
+      place.places.socket = base::join_path(*state, "run/meted.sock");
+  }
+  return place;
+}
+
+Result<DaemonClient> DaemonClient::open(Start start, int interrupt) {
+  const Result<DaemonPlace> place = daemon_place();
+  if (!place) return place.error();
+  if (start == Start::kNever) {
+    Result<net::HttpClient> http = net::connect_daemon(place->places, kConnectTimeout);
+    if (!http) return std::move(http).error();
+    return DaemonClient(*std::move(http));
+  }
+  net::DaemonStart how;
+  how.program = net::program_beside_us("meted");
+  how.interrupt = interrupt;
+  Result<net::DaemonConnection> connection = net::connect_or_start(place->places, how);
+  if (!connection) return std::move(connection).error();
+  return DaemonClient(std::move(connection->client));
+}
+
+Result<std::string> DaemonClient::call(std::string_view method, const std::string& target,
+                                       std::string_view body, const net::Wait& wait) {
+  return body_of(http_.request(method, target, body, wait));
+}
+
+Result<std::string> DaemonClient::receive(const net::Wait& wait) {
+  return body_of(http_.receive(wait));
+}
+
+}  // namespace mete::cli

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Talking to meted: finds it, starts a private one where nobody answers, and turns its answers into
+// values or the Error that it sent. With METE_SIM the daemon is one of its own, in the simulation's
+// folder: simulated and real cards never meet.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "net/daemon_start.h"
+#include "net/http_client.h"
+
+namespace mete::cli {
+
+// Where state and daemon are.
+struct DaemonPlace {
+  std::string state_dir;
+  net::DaemonPlaces places;
+};
+Result<DaemonPlace> daemon_place();
+
+class DaemonClient {
+ public:
+  enum class Start { kIfNeeded, kNever };
+  // `interrupt`: a descriptor (signalfd); readable: stop waiting.
+  static Result<DaemonClient> open(Start start, int interrupt = -1);
+
+  // The body of a good answer. Errors: what the daemon said; busy when it is gone.
+  Result<std::string> call(std::string_view method, const std::string& target,
+                           std::string_view body = {}, const net::Wait& wait = kPatience);
+  // The same in two steps, for waiting beside other things.
+  Result<void> send(std::string_view method, const std::string& target) {
+    return http_.send(method, target);
+  }
+  Result<std::string> receive(const net::Wait& wait);
+
+  net::HttpClient& http() { return http_; }
+
+  static const net::Wait kPatience;
+
+ private:
+  explicit DaemonClient(net::HttpClient http) : http_(std::move(http)) {}
+
+  net::HttpClient http_;
+};
+
+}  // namespace mete::cli

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+// `mete run`: waits its turn, then runs the program as a small parent in the same terminal. The
+// place in line and the job are the daemon's to remember, and ours to keep: a daemon that restarts
+// finds us by our pid, and we find it again by its socket.
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "abi/process.h"
+#include "base/fd.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "cli/daemon_client.h"
+#include "cli/job_runner.h"
+#include "cli/run_plan.h"
+#include "cli/verbs.h"
+#include "cli/wait_line.h"
+#include "seam/clock.h"
+#include "wire/job.h"
+
+namespace mete::cli {
+
+namespace {
+
+using core::JobState;
+
+constexpr int kExitTimeout = 124;
+constexpr net::Milliseconds kReportPatience{5'000};
+constexpr int kTickMs = 1'000;
+
+std::string job_path(core::JobId id) { return "/v1/jobs/" + to_string(id); }
+
+std::uint64_t start_ticks(pid_t pid) {
+  abi::ProcessStat stat;
+  return abi::read_stat(static_cast<std::uint32_t>(pid), &stat) == abi::StatResult::kRead
+             ? stat.start
+             : 0;
+}
+
+// The signals that end a wait, as a descriptor while we have no program to give them to.
+class WaitSignals {
+ public:
+  WaitSignals() {
+    sigemptyset(&set_);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&set_, number);
+    (void)sigprocmask(SIG_BLOCK, &set_, &before_);
+    fd_.reset(signalfd(-1, &set_, SFD_CLOEXEC | SFD_NONBLOCK));
+  }
+  ~WaitSignals() { restore(); }
+  WaitSignals(const WaitSignals&) = delete;
+  WaitSignals& operator=(const WaitSignals&) = delete;
+
+  void restore() {
+    if (!std::exchange(restored_, true)) (void)sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
+  int descriptor() const { return fd_.get(); }
+  // The signal that came; 0: none.
+  int take() {
+    signalfd_siginfo info{};
+    if (read(fd_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return 0;
+    return static_cast<int>(info.ssi_signo);
+  }
+
+ private:
+  sigset_t set_{};
+  sigset_t before_{};
+  Fd fd_;
+  bool restored_ = false;
+};
+
+// One `mete run`, from the request to the exit code.
+class Run {
+ public:
+  Run(RunPlan plan, const Output& output) : plan_(std::move(plan)), output_(output) {}
+
+  int go() {
+    Result<wire::RunReply> granted = wait_for_cards();
+    if (!granted) return interrupted_ != 0 ? 128 + interrupted_ : output_.fail(granted.error());
+    return run(*granted);
+  }
+
+ private:
+  // ---- waiting ----
+
+  Result<wire::RunReply> wait_for_cards() {
+    Result<wire::RunReply> reply = submit();
+    while (reply && reply->view.job.state == JobState::kPending) {
+      id_ = reply->view.job.id;
+      line_.show(reply->view.wait.value_or(core::Wait{}), waited_s());
+      reply = next_news(reply->tag);
+    }
+    line_.clear();
+    if (!reply) return reply;
+    id_ = reply->view.job.id;
+    if (reply->view.job.state == JobState::kEnded)
+      return Error::io("job " + to_string(*id_) + " was ended before it started");
+    return reply;
+  }
+
+  Result<wire::RunReply> submit() {
+    // A daemon that ends because it was idle, or is killed, between our connect and our request.
+    for (int attempt = 0;; ++attempt) {
+      Result<std::string> body = ask("POST", "/v1/jobs", wire::encode(plan_.request));
+      if (body) return wire::decode_run_reply(*body);
+      if (interrupted_ != 0 || body.error().code != ErrorCode::kBusy || attempt == 10)
+        return std::move(body).error();
+      client_.reset();
+    }
+  }
+
+  // Waits until the job is no longer what it was, over restarts of the daemon.
+  Result<wire::RunReply> next_news(const std::string& tag) {
+    const std::string target = job_path(*id_) + "?tag=" + tag;
+    Result<std::string> body = ask("GET", target, "");
+    if (body) return wire::decode_run_reply(*body);
+    if (interrupted_ != 0) {
+      line_.clear();
+      (void)ask("DELETE", job_path(*id_), "");
+      return std::move(body).error();
+    }
+    if (body.error().code != ErrorCode::kBusy) return std::move(body).error();
+    client_.reset();
+    body = ask("GET", job_path(*id_), "");
+    if (!body) return std::move(body).error();
+    return wire::decode_run_reply(*body);
+  }
+
+  Result<void> connect() {
+    if (client_) return {};
+    Result<DaemonClient> client =
+        DaemonClient::open(DaemonClient::Start::kIfNeeded, signals_.descriptor());
+    if (!client) {
+      if (interrupted_ == 0) interrupted_ = signals_.take();
+      return std::move(client).error();
+    }
+    client_.emplace(*std::move(client));
+    return {};
+  }
+
+  // A request that may take hours, with the line kept alive and signals heard.
+  Result<std::string> ask(std::string_view method, const std::string& target,
+                          std::string_view body) {
+    if (Result<void> r = connect(); !r) return std::move(r).error();
+    const bool ending = interrupted_ != 0;
+    const net::Wait wait{line_.wakes() ? std::optional(net::Milliseconds(1'000)) : std::nullopt,
+                         ending ? -1 : signals_.descriptor()};
+    Result<std::string> answer = client_->call(method, target, body, wait);
+    while (!answer && client_->http().stopped() != net::HttpClient::Stopped::kNo) {
+      if (client_->http().stopped() == net::HttpClient::Stopped::kInterrupted && !ending) {
+        interrupted_ = signals_.take();
+        if (interrupted_ != 0) {
+          client_->http().abandon();
+          return answer;
+        }
+      }
+      line_.refresh(waited_s());
+      answer = client_->receive(wait);
+    }
+    return answer;
+  }
+
+  std::int64_t waited_s() {
+    return std::chrono::duration_cast<std::chrono::seconds>(seam::system_clock().monotonic() -
+                                                            began_)
+        .count();
+  }
+
+  // ---- running ----
+
+  int run(const wire::RunReply& reply) {
+    JobPlan job = plan_.job;
+    if (Result<void> r = fill(job, reply); !r) return launch_failed(std::move(r).error());
+    if (!plan_.quiet) say_grant(job);
+    signals_.restore();
+    if (plan_.exec) return replace(job);
+    JobHooks hooks;
+    hooks.started = [this](pid_t pid) { report_start(pid); };
+    hooks.watch_fd = [this] { return client_ && listening_ ? client_->http().descriptor() : -1; };
+    hooks.watched = [this] { return hear(); };
+    hooks.tick_ms = kTickMs;
+    hooks.tick = [this] { return mend(); };
+    tag_ = reply.tag;
+    const Result<JobEnd> end = run_job(job, hooks, output_);
+    if (!end) return launch_failed(end.error());
+    core::Exit exit;
+    exit.not_started = !end->ended.started;
+    exit.timed_out = end->ended.timed_out;
+    exit.gpu_oom = end->refused && end->ended.exit_code != 0;
+    exit.peaks = end->peaks;
+    if (end->ended.signal != 0)
+      exit.signal = end->ended.signal;
+    else
+      exit.code = end->ended.exit_code;
+    report_end(exit);
+    if (!end->ended.started) return cannot_run(job, end->ended, output_);
+    if (end->ended.timed_out) {
+      output_.say("the time limit of " +
+                  base::duration_in_words(static_cast<std::int64_t>(*plan_.request.spec.time_s)) +
+                  " is over");
+      return kExitTimeout;
+    }
+    return end->ended.exit_code;
+  }
+
+  void say_grant(const JobPlan& job) {
+    if (output_.json())
+      output_.say_json(grant_json(job, to_string(*id_)));
+    else
+      output_.say("job " + to_string(*id_) + ": " + describe(job));
+  }
+
+  // The cards that the daemon decided on.
+  Result<void> fill(JobPlan& job, const wire::RunReply& reply) {
+    job.job = to_string(*id_);
+    job.attempt = reply.view.job.attempt;
+    job.driver = reply.driver;
+    job.readings = reply.readings;
+    const std::vector<core::GrantedCard>& grant = reply.view.job.grant;
+    if (grant.empty()) return {};
+    Result<launch::Parts> parts = launch::find_parts();
+    if (!parts) return std::move(parts).error();
+    job.parts = *std::move(parts);
+    const Result<bool> simulated = is_simulated(job.parts);
+    if (!simulated) return simulated.error();
+    job.simulated = *simulated;
+    const char* sim = std::getenv("METE_SIM");
+    if (reply.simulated != (sim == nullptr ? "" : sim))
+      return Error::invalid("the daemon and this command disagree about METE_SIM")
+          .with_evidence("the daemon has " + base::quote(reply.simulated))
+          .with_hint("mete daemon stop, or set METE_SIM as the daemon has it");
+    if (reply.cards.size() != grant.size())
+      return Error::io("a granted card has vanished").with_hint("mete cards shows what is left");
+    for (std::size_t i = 0; i < grant.size(); ++i) {
+      const wire::RunReply::Card& card = reply.cards[i];
+      MachineCard machine{
+          {grant[i].index, grant[i].uuid, card.type, card.capacity}, card.name, card.total};
+      job.cards.push_back({std::move(machine), grant[i].bytes, grant[i].bytes});
+    }
+    return {};
+  }
+
+  int launch_failed(const Error& error) {
+    core::Exit exit;
+    exit.not_started = true;
+    report_end(exit);
+    return output_.fail(error);
+  }
+
+  int replace(const JobPlan& job) {
+    report_start(getpid());
+    client_.reset();
+    const Error error = exec_job(job, output_);
+    core::Exit exit;
+    exit.not_started = true;
+    report_end(exit);
+    const int code = error.code == ErrorCode::kNotFound ? kExitNotFound
+                     : error.code == ErrorCode::kDenied ? kExitCannotRun
+                                                        : kExitFailed;
+    return output_.fail(error, code);
+  }
+
+  void report_start(pid_t pid) {
+    program_ = core::ProcessRef{pid, start_ticks(pid)};
+    (void)tell_start();
+    listen();
+  }
+
+  // The daemon may be away just now: the program runs all the same, and mend() tells it later.
+  bool tell_start() {
+    if (!client_) return false;
+    const Result<std::string> told = client_->call("POST", job_path(*id_) + "/started",
+                                                   wire::encode(*program_), {kReportPatience, -1});
+    if (!told && told.error().code == ErrorCode::kBusy) client_.reset();
+    if (told)
+      if (const Result<wire::RunReply> reply = wire::decode_run_reply(*told)) tag_ = reply->tag;
+    told_start_ = told.ok() || told.error().code != ErrorCode::kBusy;
+    return told_start_;
+  }
+
+  // Waits for news of the job (somebody cancels it) beside the program.
+  void listen() {
+    listening_ = client_ && client_->send("GET", job_path(*id_) + "?tag=" + tag_).ok();
+  }
+
+  bool hear() {
+    listening_ = false;
+    const Result<std::string> body = client_->receive({net::Milliseconds(0), -1});
+    if (!body && client_->http().stopped() != net::HttpClient::Stopped::kNo) {
+      listening_ = true;  // half an answer
+      return false;
+    }
+    if (!body) {
+      client_.reset();
+      return false;
+    }
+    const Result<wire::RunReply> reply = wire::decode_run_reply(*body);
+    if (!reply) return false;
+    tag_ = reply->tag;
+    listen();
+    return reply->view.job.state == JobState::kStopping;
+  }
+
+  // Once a second: finds a daemon that was restarted. Does not start one.
+  bool mend() {
+    if (client_ && listening_ && told_start_) return false;
+    if (!client_) {
+      Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kNever);
+      if (!client) return false;
+      client_.emplace(*std::move(client));
+      tag_ = "-";
+    }
+    if (!told_start_ && !tell_start()) return false;
+    if (!listening_) listen();
+    return false;
+  }
+
+  void report_end(const core::Exit& exit) {
+    if (client_ && listening_) client_->http().abandon();
+    const std::string body = wire::encode(exit);
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      if (!client_) {
+        Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kIfNeeded);
+        if (!client) break;
+        client_.emplace(*std::move(client));
+      }
+      const Result<std::string> told =
+          client_->call("POST", job_path(*id_) + "/ended", body, {kReportPatience, -1});
+      if (told || told.error().code != ErrorCode::kBusy) return;
+      client_.reset();
+    }
+    output_.say("the daemon could not be told how job " + to_string(*id_) + " ended");
+  }
+
+  RunPlan plan_;
+  const Output& output_;
+  WaitSignals signals_;
+  WaitLine line_;
+  seam::Nanoseconds began_ = seam::system_clock().monotonic();
+  std::optional<DaemonClient> client_;
+  std::optional<core::JobId> id_;
+  int interrupted_ = 0;
+  std::optional<core::ProcessRef> program_;
+  std::string tag_;
+  bool told_start_ = false;
+  bool listening_ = false;
+};
+
+int run_verb(const Parsed& parsed, const Output& output) {
+  Result<RunPlan> plan = make_run_plan(parsed);
+  if (!plan) return output.fail(plan.error());
+  plan->request.runner_start_ticks = start_ticks(getpid());
+  return Run(*std::move(plan), output).go();
+}
+
+}  // namespace
+
+const Verb kRunVerb{
+    "run",
+    "wait for room on a card, then run a program there inside its share",
+    "mete run --gpu SHARE [options] [--] command [argument...]",
+    "mete run --gpu 0.4 -- python train.py\n"
+    "mete run --gpu 16G --time 2h -- ./server --port 8000\n"
+    "mete run --gpu 4x40% --procs 4 -- python train.py    # RANK and friends as torchrun sets "
+    "them\n"
+    "mete run --gpu 1 --gpu-type H200 -- python whole_card.py\n"
+    "METE_SIM=4xH200 mete run --gpu 8G -- ./program       # simulated cards",
+    "Waits in line until the share is free, reserves it, pins the cards, caps the memory of the\n"
+    "program and all processes it forks, and runs it in this terminal. The share is free again "
+    "when\n"
+    "the last of them has ended. The program's exit code is returned, 128+N after signal N; 64 "
+    "usage,\n"
+    "69 can never fit here, 75 no room now (--no-wait), 124 time limit, 125 mete failed, 126 and "
+    "127\n"
+    "as in sh. Ctrl-C while waiting leaves the line; while running it is the program's, a second "
+    "one\n"
+    "within a second ends the job.",
+    run_options(),
+    Rest::kCommand,
+    run_verb,
+};
+
+}  // namespace mete::cli

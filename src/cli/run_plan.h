@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `mete run` is asked for, as a value: words in, a plan out. Changes nothing and asks nobody:
+// which cards, if any, is the daemon's to say.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "cli/job_runner.h"
+#include "cli/options.h"
+#include "wire/job.h"
+
+namespace mete::cli {
+
+struct RunPlan {
+  wire::RunRequest request;
+  JobPlan job;  // its cards come with the grant
+  bool exec = false;
+  bool quiet = false;
+};
+
+std::span<const OptionSpec> run_options();
+
+Result<RunPlan> make_run_plan(const Parsed& parsed);
+
+// "90", "90s", "10m", "2h", "1d", "1:30:00", "2-12:00:00": seconds. As in sleep(1) and Slurm.
+Result<std::uint64_t> parse_duration(std::string_view text);
+
+// The document mete.run/1 that says what was granted.
+std::string grant_json(const JobPlan& plan, const std::string& id);
+
+}  // namespace mete::cli
