@@ -40,6 +40,7 @@ std::vector<std::size_t> soonest(const Pool& pool, const Needs& needs, Policy po
     return std::tie(a.missing, a.index) < std::tie(b.missing, b.index);
   });
   std::vector<std::size_t> chosen;
+  chosen.reserve(needs.wanted);
   for (const Fit& fit : now) chosen.push_back(fit.at);
   for (const Later& card : later)
     if (chosen.size() < needs.wanted) chosen.push_back(card.at);

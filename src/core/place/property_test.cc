@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "core/place/hold.h"
@@ -26,8 +27,9 @@ Bytes any_bytes(std::uint64_t most_mib) {
 
 std::vector<Outside> any_outside(std::uint64_t most_mib) {
   std::vector<Outside> list;
-  const int count = *inRange(0, 3);
-  for (int i = 0; i < count; ++i)
+  const auto count = *inRange<std::size_t>(0, 3);
+  list.reserve(count);
+  for (std::size_t i = 0; i < count; ++i)
     list.push_back({"process " + std::to_string(*inRange(1, 99)), any_bytes(most_mib)});
   return list;
 }
@@ -231,16 +233,21 @@ RC_GTEST_PROP(PlaceProperty, TheFirstHoldersAreTheFewestThatAreEnoughForOneCard,
   if (count != 0) RC_ASSERT(fits(without(pool, {wait->holders.begin(), end}), request));
 }
 
-// How much would have to end before a share of `bytes` fits on its nearest card.
-std::uint64_t missing(const Pool& pool, Bytes bytes) {
-  std::uint64_t least = UINT64_MAX;
+// How much would have to end before a share of `bytes` (zero: the whole card) fits on so many of
+// the cards that are large enough.
+std::uint64_t missing(const Pool& pool, Bytes bytes, std::size_t cards) {
+  std::vector<std::uint64_t> each;
   for (const PoolCard& card : pool.cards) {
     const Bytes used = granted_on(card);
     const Bytes room = card.card.capacity.checked_sub(used).value_or(Bytes());
-    if (card.card.capacity >= bytes)
-      least = std::min(least, bytes.checked_sub(room).value_or(Bytes()).count());
+    if (card.card.capacity < bytes) continue;
+    each.push_back(bytes.is_zero() ? used.count()
+                                   : bytes.checked_sub(room).value_or(Bytes()).count());
   }
-  return least;
+  if (each.size() < cards) return UINT64_MAX;
+  std::sort(each.begin(), each.end());
+  return std::accumulate(each.begin(), each.begin() + static_cast<std::ptrdiff_t>(cards),
+                         std::uint64_t{0});
 }
 
 RC_GTEST_PROP(PlaceProperty, ThoseBehindNeverMoveTheFirstInLineFurtherAway, ()) {
@@ -252,16 +259,18 @@ RC_GTEST_PROP(PlaceProperty, ThoseBehindNeverMoveTheFirstInLineFurtherAway, ()) 
       if (!holder.whole) plain.holders.push_back(holder);
     card = plain;
   }
-  const Bytes share = mib(2 * *inRange<std::uint64_t>(1, 4096));
+  const Bytes share = mib(2 * *inRange<std::uint64_t>(0, 4096));
+  const auto cards = *inRange<std::uint32_t>(1, 4);
   Request first;
-  first.gpu = GpuRequest{{CardCount::Kind::kOne, 0}, Size{share}};
+  first.gpu = whole_cards(cards);
+  if (!share.is_zero()) first.gpu->memory = Size{share};
   const Policy policy = any_policy();
   for (int i = 0; i < 6; ++i) {
-    const std::uint64_t before = missing(pool, share);
+    const std::uint64_t before = missing(pool, share, cards);
     const Decision behind = place(hold_for(pool, first, policy), any_request(), any_policy());
     if (const auto* placement = std::get_if<Placement>(&behind))
       add_grant(pool, {{50}, "carol", "behind", Bytes(), false}, placement->cards);
-    RC_ASSERT(missing(pool, share) <= before);
+    RC_ASSERT(missing(pool, share, cards) <= before);
   }
 }
 
