@@ -27,7 +27,8 @@ TEST_F(SqliteStoreTest, FolderAndFilesAreForTheirOwnerAlone) {
 }
 
 TEST_F(SqliteStoreTest, KeepsAnyBytes) {
-  const std::string strange("nul \0 quote ' euro \xe2\x82\xac broken \xff\xfe end", 38);
+  constexpr char kStrange[] = "nul \0 quote ' euro \xe2\x82\xac broken \xff\xfe end";
+  const std::string strange(kStrange, sizeof kStrange - 1);
   const seam::StoredEvent event{1, -5, "", "", strange};
   {
     const std::unique_ptr<SqliteStore> store = open();
