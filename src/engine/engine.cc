@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/engine.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "wire/job.h"
@@ -50,6 +51,9 @@ Result<void> Engine::recover() {
   if (*snapshot) {
     Result<core::State::Parts> parts = wire::decode_parts((*snapshot)->data);
     if (!parts) return std::move(parts).error().within("the recorded state");
+    if (parts->last_seq != (*snapshot)->seq)
+      return Error::corrupt("the recorded state is of event " + std::to_string(parts->last_seq) +
+                            ", not " + std::to_string((*snapshot)->seq));
     state_ = core::State::from_parts(*std::move(parts));
   }
   for (;;) {
@@ -72,6 +76,8 @@ Result<void> Engine::recover() {
     // What we have promised stays promised, whatever others did while we were away.
     if (job.state != core::JobState::kPending) (void)launcher_.reserve(id, job.grant);
   }
+  ++version_;
+  grants_due_ = true;
   act();
   return {};
 }
@@ -79,7 +85,7 @@ Result<void> Engine::recover() {
 void Engine::see(core::Pool machine) {
   if (machine == machine_) return;
   machine_changed_ = machine_changed_ || coarse(machine) != coarse(machine_);
-  machine_moved_ = true;
+  grants_due_ = true;
   machine_ = std::move(machine);
 }
 
@@ -91,6 +97,7 @@ void Engine::record(core::Happened what) {
   store_.append({event.seq, event.at.ms, std::string(core::type_of(event.what)), job,
                  wire::encode(event.what)});
   uncommitted_ = true;
+  grants_due_ = true;
   ++since_snapshot_;
   ++version_;
 }
@@ -112,20 +119,45 @@ void Engine::take(const Asked& asked, std::vector<Answer>& answers) {
     if (const auto* submitted = std::get_if<core::JobSubmitted>(&what)) id = submitted->id;
     record(std::move(what));
   }
-  if (asked.ticket != 0) unsaid_.push_back({asked.ticket, id});
+  if (std::holds_alternative<core::RunnerGone>(asked.input)) {
+    const core::Job* job = state_.find(id);
+    if (job != nullptr && job->state == core::JobState::kStopping) {
+      orphans_.insert(id);
+      touched_.insert(id);
+    }
+  }
+  Result<core::JobId> result = id;
+  const auto* submit = std::get_if<core::Submit>(&asked.input);
+  if (submit != nullptr && !submit->wait) result = start_now_or_never(id);
+  if (asked.ticket != 0) unsaid_.push_back({asked.ticket, std::move(result)});
+}
+
+// It was decided that there is room, but only the other daemons' consent makes it so.
+Result<core::JobId> Engine::start_now_or_never(core::JobId id) {
+  grant_what_fits();
+  if (state_.find(id)->state != core::JobState::kPending) return id;
+  record(core::JobEnded{id, core::Outcome::kCancelled, {}});
+  return core::no_room_now(
+      {core::Reason::kResources, "memory that another daemon has just taken", {}});
 }
 
 void Engine::grant_what_fits() {
-  while (std::optional<core::JobGranted> granted = state_.next_grant(machine_, options_.policy)) {
-    // Another daemon may have promised the same bytes a moment ago: the next look will show it.
-    if (!launcher_.reserve(granted->id, granted->cards)) return;
-    record(*std::move(granted));
+  if (full_) return;  // the room that is left is for the ends of what runs
+  bool refused = false;
+  for (core::JobGranted& granted : state_.grants(machine_, options_.policy)) {
+    // Another daemon promised the same bytes a moment ago, which a later look may show. Or never,
+    // if it has given them back by then: so the next turn asks again, whatever it sees.
+    refused = !launcher_.reserve(granted.id, granted.cards);
+    if (refused) break;
+    record(std::move(granted));
   }
+  grants_due_ = refused;
 }
 
 Result<bool> Engine::commit() {
   if (!uncommitted_) return true;
-  if (since_snapshot_ >= options_.snapshot_every) {
+  // A snapshot costs as much as there are jobs.
+  if (since_snapshot_ >= std::max<std::uint64_t>(options_.snapshot_every, state_.jobs().size())) {
     store_.put_snapshot({state_.last_seq(), wire::encode(state_.parts())});
     since_snapshot_ = 0;
   }
@@ -142,13 +174,20 @@ Result<bool> Engine::commit() {
   return true;
 }
 
+// Those whose runner lives are ended by it.
+bool Engine::is_ours_to_end(const core::Job& job) const {
+  return job.state == core::JobState::kStopping &&
+         (!job.runner || job.outcome == core::Outcome::kLost || orphans_.contains(job.id));
+}
+
 void Engine::act() {
   for (const core::JobId id : std::exchange(touched_, {})) {
     const core::Job* job = state_.find(id);
     if (job == nullptr || job->state == core::JobState::kEnded) {
       launcher_.forget(id);
+      orphans_.erase(id);
       stopping_.erase(id);
-    } else if (job->state == core::JobState::kStopping && job->outcome == core::Outcome::kLost) {
+    } else if (is_ours_to_end(*job)) {
       if (stopping_.insert(id).second) launcher_.stop(id);
     } else if (job->runner) {
       launcher_.watch(id, job->spec.uid, *job->runner);
@@ -157,6 +196,7 @@ void Engine::act() {
 }
 
 void Engine::refresh_waits() {
+  waits_version_ = version_;
   waits_.clear();
   for (core::State::Waiting& waiting : state_.waiting(machine_, options_.policy))
     waits_.emplace(waiting.id, std::move(waiting.why));
@@ -164,16 +204,15 @@ void Engine::refresh_waits() {
 
 Result<std::vector<Answer>> Engine::turn(std::vector<Asked> inputs) {
   std::vector<Answer> answers;
-  const std::uint64_t before = version_;
   if (full_ && !uncommitted_ && store_.restore_ballast()) full_ = false;
   for (const Asked& asked : inputs) take(asked, answers);
   if (std::exchange(machine_changed_, false)) ++version_;
-  if (std::exchange(machine_moved_, false) || version_ != before) grant_what_fits();
+  if (grants_due_) grant_what_fits();
   const Result<bool> kept = commit();
   if (!kept) return kept.error();
   if (*kept) {
     act();
-    if (version_ != before) refresh_waits();
+    if (version_ != waits_version_) refresh_waits();
     for (Answer& answer : std::exchange(unsaid_, {})) answers.push_back(std::move(answer));
   }
   return answers;

@@ -64,6 +64,9 @@ class Engine {
   // Grows whenever a job, a grant or a wait may have changed.
   std::uint64_t version() const { return version_; }
   bool disk_full() const { return full_; }
+  // Everything in state() is on disk. False only after a turn that found the disk full and no
+  // ballast: nobody may be told of the state then, since a crash would undo it.
+  bool settled() const { return !uncommitted_; }
 
   // Records a snapshot now, so that the next start is quick.
   Result<void> save();
@@ -71,8 +74,10 @@ class Engine {
  private:
   void record(core::Happened what);
   void take(const Asked& asked, std::vector<Answer>& answers);
+  Result<core::JobId> start_now_or_never(core::JobId id);
   void grant_what_fits();
   Result<bool> commit();  // false: the disk is full
+  bool is_ours_to_end(const core::Job& job) const;
   void act();
   void refresh_waits();
 
@@ -85,10 +90,12 @@ class Engine {
   std::map<core::JobId, core::Wait> waits_;
   std::vector<Answer> unsaid_;      // decided, not yet on disk
   std::set<core::JobId> touched_;   // since the last act()
+  std::set<core::JobId> orphans_;   // being ended, and their runner is gone
   std::set<core::JobId> stopping_;  // the launcher was told
   std::uint64_t since_snapshot_ = 0;
   std::uint64_t version_ = 0;
-  bool machine_moved_ = false;    // at all: somebody may fit now
+  std::uint64_t waits_version_ = 0;
+  bool grants_due_ = false;       // somebody may fit now
   bool machine_changed_ = false;  // so much that those who wait should hear of it
   bool uncommitted_ = false;
   bool full_ = false;

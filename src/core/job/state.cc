@@ -20,8 +20,6 @@ std::vector<Happened> one(Happened what) {
 
 Holder holder_of(const Job& job) { return {job.id, job.spec.user, "", {}, false}; }
 
-std::string_view job_of_words(const Job& job) { return to_string(job.state); }
-
 // A later job that would fit, were it not for the first in line.
 Wait behind(const Job& first, const Wait& why) {
   Wait wait;
@@ -32,7 +30,20 @@ Wait behind(const Job& first, const Wait& why) {
   return wait;
 }
 
+// One that could start this moment: another daemon was quicker, or the disk is full.
+Wait its_turn() { return {Reason::kResources, "its turn, which is next", {}}; }
+
+struct ByValue {
+  bool operator()(const Request* a, const Request* b) const { return *a < *b; }
+};
+
 }  // namespace
+
+Error no_room_now(const Wait& wait) {
+  return Error::exhausted("there is no room now")
+      .with_evidence("waits for " + wait.text)
+      .with_hint("leave --no-wait out to wait in line");
+}
 
 Outcome outcome_of(const Exit& exit) {
   if (exit.not_started) return Outcome::kLaunchFailed;
@@ -82,17 +93,14 @@ Result<std::vector<Happened>> State::decide_submit(const Submit& submit, const P
   if (const auto* never = std::get_if<Error>(&alone)) return *never;
   if (!submit.wait) {
     // It starts at once only if nobody before it has a better right.
-    Pool pool = with_grants(machine);
-    Wait why = std::holds_alternative<Wait>(alone) ? std::get<Wait>(alone) : Wait{};
-    for (const Waiting& first : waiting(machine, policy)) {
-      pool = hold_for(pool, jobs_.at(first.id).spec.request, policy);
-      if (why.text.empty()) why = behind(jobs_.at(first.id), first.why);
-      break;
+    const Line line = walk(machine, policy);
+    const Decision last = place(line.left, submit.spec.request, policy);
+    if (!std::holds_alternative<Placement>(last)) {
+      const auto* wait = std::get_if<Wait>(&alone);
+      if (wait == nullptr) wait = std::get_if<Wait>(&last);
+      METE_ASSERT(wait != nullptr);  // those ahead take room; they do not make it impossible
+      return no_room_now(*wait);
     }
-    if (!std::holds_alternative<Placement>(place(pool, submit.spec.request, policy)))
-      return Error::exhausted("there is no room now")
-          .with_evidence("waits for " + why.text)
-          .with_hint("leave --no-wait out to wait in line");
   }
   return one(JobSubmitted{JobId{last_job_ + 1}, submit.spec, submit.runner});
 }
@@ -113,7 +121,7 @@ Result<std::vector<Happened>> State::decide_started(const Started& started) cons
   if ((*job)->state == JobState::kRunning && (*job)->program == started.program)
     return std::vector<Happened>{};
   return Error::busy("job " + to_string(started.id) + " is not waiting for its program")
-      .with_evidence("it is " + std::string(job_of_words(**job)));
+      .with_evidence("it is " + std::string(to_string((*job)->state)));
 }
 
 Result<std::vector<Happened>> State::decide_ended(const Ended& ended) const {
@@ -170,38 +178,70 @@ std::vector<Happened> State::decide_look(const Pool& machine) const {
   return happened;
 }
 
-std::optional<JobGranted> State::next_grant(const Pool& machine, Policy policy) const {
-  if (pending_.empty()) return std::nullopt;
-  Pool pool = with_grants(machine);
-  bool held = false;
+// Within a walk there is only ever less room: what did not fit once does not fit again, and equal
+// requests share that answer.
+State::Line State::walk(const Pool& machine, Policy policy) const {
+  Line line;
+  line.left = with_grants(machine);
+  std::set<const Request*, ByValue> refused;
   for (const JobId id : pending_) {
-    const Request& request = jobs_.at(id).spec.request;
-    const Decision decision = place(pool, request, policy);
-    if (const auto* placement = std::get_if<Placement>(&decision))
-      return JobGranted{id, placement->cards};
-    if (!held) pool = hold_for(pool, request, policy);
-    held = true;
+    const Job& job = jobs_.at(id);
+    const Request& request = job.spec.request;
+    if (refused.contains(&request)) continue;
+    const Decision decision = place(line.left, request, policy);
+    if (const auto* placement = std::get_if<Placement>(&decision)) {
+      line.start.push_back({id, placement->cards});
+      add_grant(line.left, holder_of(job), placement->cards);
+      continue;
+    }
+    refused.insert(&request);
+    if (line.held_for) continue;
+    // Nothing is held for a job whose cards are lost or gone; then the next one has that right.
+    Pool held = hold_for(line.left, request, policy);
+    if (held == line.left) continue;
+    line.left = std::move(held);
+    line.held_for = id;
   }
-  return std::nullopt;
+  return line;
+}
+
+std::vector<JobGranted> State::grants(const Pool& machine, Policy policy) const {
+  if (pending_.empty()) return {};
+  return walk(machine, policy).start;
 }
 
 std::vector<State::Waiting> State::waiting(const Pool& machine, Policy policy) const {
   std::vector<Waiting> list;
   if (pending_.empty()) return list;
+  const Line line = walk(machine, policy);
   const Pool open = with_grants(machine);
-  for (const JobId id : pending_) {
-    const Job& job = jobs_.at(id);
+  const auto first = [&]() -> Wait {
+    if (!line.held_for) return its_turn();
+    const Job& job = jobs_.at(*line.held_for);
     const Decision decision = place(open, job.spec.request, policy);
-    Waiting entry{id, {}};
-    if (const auto* wait = std::get_if<Wait>(&decision)) {
-      entry.why = *wait;
-    } else if (const auto* never = std::get_if<Error>(&decision)) {
-      // It could be once: cards have gone since.
-      entry.why.text = never->message + (never->evidence.empty() ? "" : ": " + never->evidence);
-    } else if (!list.empty()) {
-      entry.why = behind(jobs_.at(list.front().id), list.front().why);
+    const auto* wait = std::get_if<Wait>(&decision);
+    return behind(job, wait == nullptr ? its_turn() : *wait);
+  }();
+  std::map<const Request*, Wait, ByValue> known;  // equal requests wait for the same
+  auto starts = line.start.begin();
+  for (const JobId id : pending_) {
+    const Request& request = jobs_.at(id).spec.request;
+    auto found = known.find(&request);
+    if (found == known.end()) {
+      const Decision decision = place(open, request, policy);
+      Wait why = first;  // it would fit, were it not for those ahead
+      if (const auto* wait = std::get_if<Wait>(&decision)) {
+        why = *wait;
+      } else if (const auto* never = std::get_if<Error>(&decision)) {
+        // It could be once: cards have gone since.
+        why = {};
+        why.text = never->message + (never->evidence.empty() ? "" : ": " + never->evidence);
+      }
+      found = known.emplace(&request, std::move(why)).first;
     }
-    list.push_back(std::move(entry));
+    const bool may_start = starts != line.start.end() && starts->id == id;
+    if (may_start) ++starts;
+    list.push_back({id, may_start ? its_turn() : found->second});
   }
   return list;
 }

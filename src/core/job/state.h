@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything the daemon has decided so far, and what it decides next: jobs, who holds what, whose
-// turn it is. decide() and next_grant() are pure; apply() changes the state and is the same
+// turn it is. decide() and grants() are pure; apply() changes the state and is the same
 // function for what was just decided and for the log of the time before.
 //
 // The machine (cards, what others hold there) is handed in: it is seen, not decided.
@@ -33,8 +33,9 @@ class State {
   Result<std::vector<Happened>> decide(const Input& input, const Pool& machine,
                                        Policy policy) const;
 
-  // The next job in line that may start now, with its cards; nullopt: nobody. Apply it, ask again.
-  std::optional<JobGranted> next_grant(const Pool& machine, Policy policy) const;
+  // Everybody in line who may start now, with their cards, in line order. Any number of them from
+  // the front may be applied.
+  std::vector<JobGranted> grants(const Pool& machine, Policy policy) const;
 
   // METE_ASSERTs what can never be: a gap in the numbers, a step that no state allows, a grant for
   // a job that has one.
@@ -67,6 +68,15 @@ class State {
   bool operator==(const State&) const = default;
 
  private:
+  // The line, walked once: who may start, for whom cards are held, and what is left for those who
+  // come after all of them.
+  struct Line {
+    std::vector<JobGranted> start;
+    std::optional<JobId> held_for;
+    Pool left;
+  };
+  Line walk(const Pool& machine, Policy policy) const;
+
   Result<std::vector<Happened>> decide_submit(const Submit& submit, const Pool& machine,
                                               Policy policy) const;
   Result<std::vector<Happened>> decide_started(const Started& started) const;
@@ -86,6 +96,9 @@ class State {
   std::uint64_t last_seq_ = 0;
   std::uint64_t last_job_ = 0;
 };
+
+// What somebody hears who would not wait.
+Error no_room_now(const Wait& wait);
 
 // How an end is called.
 Outcome outcome_of(const Exit& exit);

@@ -9,6 +9,7 @@
 // knows no cards; what a request comes to on real ones is resolve.h.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,25 +23,25 @@ namespace mete::core {
 
 // A whole card, exclusively.
 struct WholeCard {
-  bool operator==(const WholeCard&) const = default;
+  auto operator<=>(const WholeCard&) const = default;
 };
 
 // Thousandths of the card's capacity, 1..1000, shared with others. 1000 is all memory, but shared.
 struct Fraction {
   std::uint32_t milli = 0;
-  bool operator==(const Fraction&) const = default;
+  auto operator<=>(const Fraction&) const = default;
 };
 
 struct Size {
   Bytes bytes;
-  bool operator==(const Size&) const = default;
+  auto operator<=>(const Size&) const = default;
 };
 
 // Reserve the first, may grow to the second (nullopt: the card's capacity) while the card has room.
 struct Growing {
   Bytes from;
   std::optional<Bytes> to;
-  bool operator==(const Growing&) const = default;
+  auto operator<=>(const Growing&) const = default;
 };
 
 using Memory = std::variant<WholeCard, Fraction, Size, Growing>;
@@ -51,7 +52,7 @@ struct CardCount {
   enum class Kind { kNone, kOne, kNumber, kAll };
   Kind kind = Kind::kNone;
   std::uint32_t number = 0;  // for kNumber, 1..kMaxCards; otherwise 0
-  bool operator==(const CardCount&) const = default;
+  auto operator<=>(const CardCount&) const = default;
 };
 
 inline constexpr std::uint32_t kMaxCards = 1024;
@@ -62,7 +63,7 @@ inline constexpr Bytes kGranule = Bytes::from_mib(2);
 struct GpuRequest {
   CardCount cards;  // kNone: no GPU at all
   Memory memory;    // on each of the cards; WholeCard when cards is kNone
-  bool operator==(const GpuRequest&) const = default;
+  auto operator<=>(const GpuRequest&) const = default;
 };
 
 // "0": the program sees no card.

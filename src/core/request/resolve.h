@@ -6,6 +6,7 @@
 // same words.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -39,7 +40,8 @@ struct Request {
   bool or_cpu = false;      // --or-cpu: without a GPU rather than wait for one
   std::optional<unsigned> cpus;
   std::optional<Bytes> ram;
-  bool operator==(const Request&) const = default;
+  // The order says nothing; it is for finding equal ones.
+  auto operator<=>(const Request&) const = default;
 };
 
 // One card of a resolved request. `from` is reserved, `limit` is the cap; they differ only for

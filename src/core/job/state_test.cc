@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/job/state.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace mete::core {
+namespace {
+
+constexpr std::uint32_t kAlice = 1000;
+constexpr std::uint32_t kBob = 1001;
+constexpr std::uint32_t kRoot = 0;
+
+Pool cards(std::vector<std::uint64_t> gib) {
+  Pool pool;
+  for (std::uint32_t i = 0; i < gib.size(); ++i) {
+    PoolCard card;
+    card.card = {i, "GPU-" + std::to_string(i), "H200", Bytes::from_gib(gib[i])};
+    pool.cards.push_back(card);
+  }
+  return pool;
+}
+
+// A daemon without a disk and without processes: inputs are decided and applied at once.
+class StateTest : public testing::Test {
+ protected:
+  Result<JobId> try_submit(const std::string& gpu, std::uint32_t uid = kAlice, bool wait = true) {
+    Submit submit;
+    submit.spec = {"train", uid, uid == kAlice ? "alice" : "bob", {}, {"train"}, "/", {}};
+    submit.spec.request.gpu = *parse_gpu(gpu);
+    submit.runner = ProcessRef{static_cast<std::int32_t>(++runners_), 7};
+    submit.wait = wait;
+    if (const Result<void> done = take(submit); !done) return done.error();
+    return state_.jobs().rbegin()->first;
+  }
+  JobId submit(const std::string& gpu, std::uint32_t uid = kAlice) {
+    const Result<JobId> id = try_submit(gpu, uid);
+    EXPECT_TRUE(id.ok()) << id.error().message;
+    return *id;
+  }
+  // A job that runs: nobody is in its way.
+  JobId run(const std::string& gpu, std::uint32_t uid = kAlice) {
+    const JobId id = submit(gpu, uid);
+    grant();
+    started(id, uid);
+    EXPECT_EQ(job(id).state, JobState::kRunning);
+    return id;
+  }
+  Result<void> take(const Input& input) {
+    Result<std::vector<Happened>> happened = state_.decide(input, machine_, policy_);
+    if (!happened) return happened.error();
+    happened_ = happened->size();
+    for (Happened& what : *happened) apply(std::move(what));
+    return {};
+  }
+  void apply(Happened what) { state_.apply({state_.last_seq() + 1, {1000}, std::move(what)}); }
+  std::vector<JobId> grant() {
+    std::vector<JobId> ids;
+    for (JobGranted& granted : state_.grants(machine_, policy_)) {
+      ids.push_back(granted.id);
+      apply(std::move(granted));
+    }
+    return ids;
+  }
+  void started(JobId id, std::uint32_t uid = kAlice) {
+    EXPECT_TRUE(take(Started{id, uid, {static_cast<std::int32_t>(id.number + 5000), 1}}).ok());
+  }
+  void ended(JobId id, std::uint32_t uid = kAlice) {
+    EXPECT_TRUE(take(Ended{id, uid, exit_with(0)}).ok());
+  }
+  static Exit exit_with(int code) {
+    Exit exit;
+    exit.code = code;
+    return exit;
+  }
+  const Job& job(JobId id) { return *state_.find(id); }
+  std::string why(JobId id) {
+    for (const State::Waiting& waiting : state_.waiting(machine_, policy_))
+      if (waiting.id == id) return waiting.why.text;
+    return "";
+  }
+
+  State state_;
+  Pool machine_ = cards({80});
+  Policy policy_ = Policy::kBestFit;
+  std::size_t happened_ = 0;
+  int runners_ = 0;
+};
+
+using Ids = std::vector<JobId>;
+
+// ---- submitting --------------------------------------------------------------------------------
+
+TEST_F(StateTest, WhatCanNeverFitIsRefusedAtOnce) {
+  const Result<JobId> id = try_submit("81G");
+  ASSERT_FALSE(id.ok());
+  EXPECT_EQ(id.error().code, ErrorCode::kInfeasible);
+  EXPECT_TRUE(state_.jobs().empty());
+  EXPECT_EQ(state_.last_seq(), 0u);
+}
+
+TEST_F(StateTest, WhatIsNotBuiltYetIsRefusedAsSuch) {
+  EXPECT_EQ(try_submit("8G..20G").error().code, ErrorCode::kUnsupported);
+}
+
+TEST_F(StateTest, NumbersBeginAtOneAndGoUp) {
+  EXPECT_EQ(submit("1G").number, 1u);
+  EXPECT_EQ(submit("1G").number, 2u);
+}
+
+TEST_F(StateTest, ThereIsAMostOfUnfinishedJobs) {
+  Submit submit;
+  submit.spec.request.gpu = no_gpu();
+  for (std::size_t i = 0; i < kMaxUnfinished; ++i)
+    apply(JobSubmitted{JobId{i + 1}, submit.spec, {}});
+  const Result<void> one_more = take(submit);
+  ASSERT_FALSE(one_more.ok());
+  EXPECT_EQ(one_more.error().code, ErrorCode::kExhausted);
+  EXPECT_TRUE(take(Cancel{JobId{1}, 0}).ok());
+  EXPECT_TRUE(take(submit).ok()) << "one has ended";
+}
+
+// ---- the line ----------------------------------------------------------------------------------
+
+TEST_F(StateTest, FirstComeFirstServed) {
+  const JobId runs = run("60G");
+  const JobId first = submit("50G");
+  const JobId second = submit("50G");
+  EXPECT_EQ(grant(), Ids{});
+  ended(runs);
+  EXPECT_EQ(grant(), Ids{first});
+  ended(first);
+  EXPECT_EQ(grant(), Ids{second});
+}
+
+TEST_F(StateTest, ASmallJobPassesOnlyOnWhatIsNotHeldForTheFirst) {
+  machine_ = cards({80, 40});
+  run("60G");
+  const JobId large = submit("70G");   // card 0, once it is free
+  const JobId small = submit("10G");   // fits on card 0 now, and would keep `large` waiting
+  const JobId second = submit("40G");  // nobody needs it on card 1 any more than this one
+  EXPECT_EQ(grant(), Ids{small});
+  EXPECT_EQ(job(small).grant.front().index, 1u);
+  EXPECT_EQ(job(large).state, JobState::kPending);
+  EXPECT_EQ(job(second).state, JobState::kPending);
+  const JobId late = submit("20G");
+  EXPECT_EQ(grant(), Ids{late});
+  EXPECT_EQ(job(late).grant.front().index, 1u);
+  EXPECT_EQ(try_submit("20G", kAlice, false).error().code, ErrorCode::kExhausted);
+}
+
+TEST_F(StateTest, ALaterJobIsToldWhomItIsBehind) {
+  run("60G", kBob);
+  const JobId large = submit("70G", kBob);
+  const JobId small = submit("10G");
+  EXPECT_EQ(grant(), Ids{});
+  EXPECT_NE(why(large).find("70 GiB on one card"), std::string::npos) << why(large);
+  EXPECT_NE(why(small).find("behind job 2 of bob, which waits for 70 GiB"), std::string::npos)
+      << why(small);
+}
+
+TEST_F(StateTest, NothingIsHeldForACardThatIsLostAndTheNextInLineHasThatRight) {
+  machine_ = cards({80, 40});
+  run("60G");
+  run("30G");  // card 1
+  machine_.cards[1].lost = true;
+  Submit for_lost;
+  for_lost.spec.request.devices = {"1"};
+  ASSERT_TRUE(take(for_lost).ok());
+  submit("70G");                      // card 0, once it is free
+  const JobId small = submit("10G");  // would take it away bit by bit
+  EXPECT_EQ(grant(), Ids{}) << "20 GiB are free on card 0, and they are held";
+  EXPECT_NE(why(small).find("behind job 4"), std::string::npos) << why(small);
+}
+
+TEST_F(StateTest, AJobWithoutACardWaitsForNobody) {
+  run("1");
+  submit("10G");
+  const JobId cpu = submit("0");
+  EXPECT_EQ(grant(), Ids{cpu});
+  EXPECT_TRUE(job(cpu).grant.empty());
+}
+
+TEST_F(StateTest, AllWhoFitStartInOneWalk) {
+  const JobId a = submit("20G");
+  const JobId b = submit("20G");
+  submit("60G");
+  const JobId small = submit("20G");
+  EXPECT_EQ(grant(), (Ids{a, b})) << small.number << " would take what the third waits for";
+}
+
+TEST_F(StateTest, AWholeCardIsForOneAlone) {
+  run("1G");
+  submit("1");
+  EXPECT_EQ(grant(), Ids{});
+  ended(JobId{1});
+  EXPECT_EQ(grant(), Ids{JobId{2}});
+  EXPECT_TRUE(job(JobId{2}).grant.front().whole);
+  submit("1G");
+  EXPECT_EQ(grant(), Ids{});
+}
+
+TEST_F(StateTest, WaitsAreExplainedForEveryPendingJob) {
+  run("60G");
+  submit("1");
+  submit("60G");
+  submit("10G");
+  const auto waiting = state_.waiting(machine_, policy_);
+  ASSERT_EQ(waiting.size(), 3u);
+  for (const State::Waiting& each : waiting) EXPECT_FALSE(each.why.text.empty());
+}
+
+TEST_F(StateTest, OneWhoseCardsHaveGoneIsToldSo) {
+  const JobId id = submit("70G");
+  machine_ = cards({40});
+  EXPECT_EQ(grant(), Ids{});
+  EXPECT_FALSE(why(id).empty());
+  machine_ = cards({80});
+  EXPECT_EQ(grant(), Ids{id}) << "it was not thrown out";
+}
+
+// ---- --no-wait ---------------------------------------------------------------------------------
+
+TEST_F(StateTest, WhoDoesNotWaitIsRefusedWithTheReason) {
+  run("60G");
+  const Result<JobId> id = try_submit("40G", kAlice, false);
+  ASSERT_FALSE(id.ok());
+  EXPECT_EQ(id.error().code, ErrorCode::kExhausted);
+  EXPECT_NE(id.error().evidence.find("alice's job 1"), std::string::npos) << id.error().evidence;
+}
+
+TEST_F(StateTest, WhoDoesNotWaitStartsWhereThereIsRoom) {
+  run("60G");
+  ASSERT_TRUE(try_submit("20G", kAlice, false).ok());
+  EXPECT_EQ(grant(), Ids{JobId{2}});
+}
+
+TEST_F(StateTest, WhoDoesNotWaitDoesNotOvertakeThoseAboutToStart) {
+  submit("30G");
+  submit("30G");
+  EXPECT_EQ(try_submit("30G", kAlice, false).error().code, ErrorCode::kExhausted);
+  EXPECT_TRUE(try_submit("20G", kAlice, false).ok());
+  EXPECT_EQ(grant().size(), 3u);
+}
+
+// ---- whose job ---------------------------------------------------------------------------------
+
+TEST_F(StateTest, AnotherUsersJobDoesNotExist) {
+  const JobId id = run("10G");
+  for (const Input& input :
+       {Input(Started{id, kBob, {1, 1}}), Input(Ended{id, kBob, {}}), Input(Cancel{id, kBob})}) {
+    const Result<void> done = take(input);
+    ASSERT_FALSE(done.ok());
+    const Result<void> none = take(Cancel{JobId{99}, kBob});
+    EXPECT_EQ(done.error().code, none.error().code);
+    EXPECT_EQ(done.error().message, "there is no job 1");
+  }
+  EXPECT_EQ(job(id).state, JobState::kRunning);
+}
+
+TEST_F(StateTest, RootMayEndAnybodysJob) {
+  const JobId id = run("10G");
+  EXPECT_TRUE(take(Cancel{id, kRoot}).ok());
+  EXPECT_EQ(job(id).state, JobState::kStopping);
+}
+
+// ---- started, ended, cancel: again does no harm ------------------------------------------------
+
+TEST_F(StateTest, StartedAgainChangesNothing) {
+  const JobId id = run("10G");
+  const Job before = job(id);
+  started(id);
+  EXPECT_EQ(happened_, 0u);
+  EXPECT_EQ(job(id), before);
+  EXPECT_EQ(take(Started{id, kAlice, {4, 4}}).error().code, ErrorCode::kBusy)
+      << "another program is not the same news";
+}
+
+TEST_F(StateTest, APendingJobCannotHaveStartedOrEnded) {
+  run("80G");
+  const JobId id = submit("80G");
+  EXPECT_EQ(take(Started{id, kAlice, {4, 4}}).error().code, ErrorCode::kBusy);
+  EXPECT_EQ(take(Ended{id, kAlice, {}}).error().code, ErrorCode::kBusy);
+  EXPECT_EQ(job(id).state, JobState::kPending);
+}
+
+TEST_F(StateTest, EndedAgainChangesNothing) {
+  const JobId id = run("10G");
+  ended(id);
+  const Job before = job(id);
+  EXPECT_EQ(before.outcome, Outcome::kOk);
+  EXPECT_TRUE(take(Ended{id, kAlice, exit_with(3)}).ok());
+  EXPECT_EQ(happened_, 0u);
+  EXPECT_EQ(job(id), before);
+}
+
+TEST_F(StateTest, TheGrantIsHeldUntilTheEnd) {
+  const JobId id = run("80G");
+  const JobId next = submit("80G");
+  EXPECT_TRUE(take(Cancel{id, kAlice}).ok());
+  EXPECT_EQ(grant(), Ids{}) << "its processes are still there";
+  EXPECT_TRUE(take(Ended{id, kAlice, exit_with(0)}).ok());
+  EXPECT_EQ(job(id).outcome, Outcome::kCancelled) << "whatever its program made of it";
+  EXPECT_EQ(grant(), Ids{next});
+}
+
+TEST_F(StateTest, CancelAgainChangesNothing) {
+  const JobId id = run("10G");
+  EXPECT_TRUE(take(Cancel{id, kAlice}).ok());
+  EXPECT_TRUE(take(Cancel{id, kAlice}).ok());
+  EXPECT_EQ(happened_, 0u);
+  EXPECT_EQ(job(id).state, JobState::kStopping);
+  ended(id);
+  EXPECT_TRUE(take(Cancel{id, kAlice}).ok());
+  EXPECT_EQ(happened_, 0u);
+}
+
+TEST_F(StateTest, APendingJobEndsByCancelAtOnce) {
+  run("80G");
+  const JobId id = submit("80G");
+  EXPECT_TRUE(take(Cancel{id, kAlice}).ok());
+  EXPECT_EQ(job(id).state, JobState::kEnded);
+  EXPECT_EQ(job(id).outcome, Outcome::kCancelled);
+  ended(JobId{1});
+  EXPECT_EQ(grant(), Ids{});
+}
+
+// ---- the runner is gone ------------------------------------------------------------------------
+
+TEST_F(StateTest, APendingJobWithoutItsRunnerEnds) {
+  run("80G");
+  const JobId id = submit("80G");
+  EXPECT_TRUE(take(RunnerGone{id}).ok());
+  EXPECT_EQ(job(id).state, JobState::kEnded);
+  EXPECT_EQ(job(id).outcome, Outcome::kCancelled);
+}
+
+TEST_F(StateTest, AStartingJobWithoutItsRunnerIsLostOnceItsProcessesAreGone) {
+  const JobId id = submit("80G");
+  grant();
+  EXPECT_TRUE(take(RunnerGone{id}).ok());
+  EXPECT_EQ(job(id).state, JobState::kStopping);
+  submit("80G");
+  EXPECT_EQ(grant(), Ids{});
+  EXPECT_TRUE(take(JobGone{id}).ok());
+  EXPECT_EQ(job(id).outcome, Outcome::kLost);
+  EXPECT_EQ(grant(), Ids{JobId{2}});
+}
+
+TEST_F(StateTest, ARunningJobWithoutItsRunnerIsStopped) {
+  const JobId id = run("80G");
+  EXPECT_TRUE(take(RunnerGone{id}).ok());
+  EXPECT_EQ(job(id).state, JobState::kStopping);
+  EXPECT_EQ(job(id).outcome, Outcome::kLost);
+  EXPECT_TRUE(take(RunnerGone{id}).ok());
+  EXPECT_EQ(happened_, 0u);
+}
+
+TEST_F(StateTest, ACancelledJobStaysCancelledWhenItsRunnerGoes) {
+  const JobId id = run("80G");
+  EXPECT_TRUE(take(Cancel{id, kAlice}).ok());
+  EXPECT_TRUE(take(RunnerGone{id}).ok());
+  EXPECT_EQ(job(id).state, JobState::kStopping);
+  EXPECT_TRUE(take(JobGone{id}).ok());
+  EXPECT_EQ(job(id).outcome, Outcome::kCancelled);
+}
+
+TEST_F(StateTest, NewsOfJobsThatAreOverOrUnknownChangeNothing) {
+  const JobId id = run("10G");
+  EXPECT_TRUE(take(JobGone{id}).ok());
+  EXPECT_EQ(job(id).state, JobState::kRunning) << "nobody was stopping it";
+  ended(id);
+  for (const Input& input :
+       {Input(RunnerGone{id}), Input(JobGone{id}), Input(RunnerGone{{99}}), Input(JobGone{{99}})}) {
+    EXPECT_TRUE(take(input).ok());
+    EXPECT_EQ(happened_, 0u);
+  }
+}
+
+// ---- cards -------------------------------------------------------------------------------------
+
+TEST_F(StateTest, ACardIsLostOnceAndBackOnce) {
+  machine_.cards[0].lost = true;
+  EXPECT_TRUE(take(Look{}).ok());
+  EXPECT_EQ(happened_, 1u);
+  EXPECT_EQ(state_.lost_cards(), std::set<std::string>{"GPU-0"});
+  EXPECT_TRUE(take(Look{}).ok());
+  EXPECT_EQ(happened_, 0u);
+  const JobId id = submit("10G");
+  EXPECT_EQ(grant(), Ids{}) << "lost cards are waited for";
+  machine_.cards[0].lost = false;
+  EXPECT_TRUE(take(Look{}).ok());
+  EXPECT_EQ(happened_, 1u);
+  EXPECT_TRUE(state_.lost_cards().empty());
+  EXPECT_EQ(grant(), Ids{id});
+}
+
+// ---- outcomes ----------------------------------------------------------------------------------
+
+TEST(Outcomes, AreNamedByWhatTheParentSaw) {
+  const auto outcome = [](auto change) {
+    Exit exit;
+    change(exit);
+    return outcome_of(exit);
+  };
+  EXPECT_EQ(outcome([](Exit& e) { e.code = 0; }), Outcome::kOk);
+  EXPECT_EQ(outcome([](Exit& e) { e.code = 3; }), Outcome::kFailed);
+  EXPECT_EQ(outcome([](Exit& e) { e.signal = 9; }), Outcome::kSignal);
+  EXPECT_EQ(outcome([](Exit& e) { e.code = 1, e.gpu_oom = true; }), Outcome::kGpuOom);
+  EXPECT_EQ(outcome([](Exit& e) { e.code = 0, e.gpu_oom = true; }), Outcome::kOk)
+      << "it coped with the refusal";
+  EXPECT_EQ(outcome([](Exit& e) { e.signal = 15, e.timed_out = true; }), Outcome::kTimeout);
+  EXPECT_EQ(outcome([](Exit& e) { e.code = 127, e.not_started = true; }), Outcome::kLaunchFailed);
+}
+
+// ---- memory ------------------------------------------------------------------------------------
+
+TEST_F(StateTest, AThousandEndedJobsAreKeptTheOldestGoFirst) {
+  JobSpec spec;
+  spec.request.gpu = no_gpu();
+  const std::uint64_t count = 3 * kEndedKept;
+  const JobId long_one{1};
+  apply(JobSubmitted{long_one, spec, {}});
+  for (std::uint64_t i = 2; i <= count; ++i) {
+    apply(JobSubmitted{JobId{i}, spec, {}});
+    apply(JobEnded{JobId{i}, Outcome::kOk, {}});
+    ASSERT_LT(state_.jobs().size(), 2 * kEndedKept + 1);
+  }
+  EXPECT_NE(state_.find(long_one), nullptr) << "what has not ended is never forgotten";
+  EXPECT_EQ(state_.find(JobId{2}), nullptr);
+  for (std::uint64_t i = count - kEndedKept + 1; i <= count; ++i)
+    ASSERT_NE(state_.find(JobId{i}), nullptr) << i;
+  apply(JobEnded{long_one, Outcome::kOk, {}});
+  EXPECT_EQ(submit("0").number, count + 1) << "a forgotten job's number is not used again";
+}
+
+TEST_F(StateTest, PartsAreAllThereIs) {
+  run("10G");
+  ended(JobId{1});
+  run("20G");
+  submit("80G");
+  machine_.cards.push_back(cards({80, 40}).cards[1]);
+  machine_.cards[1].lost = true;
+  EXPECT_TRUE(take(Look{}).ok());
+  EXPECT_TRUE(take(Cancel{JobId{2}, kAlice}).ok());
+  EXPECT_EQ(State::from_parts(state_.parts()), state_);
+}
+
+// ---- what can never be -------------------------------------------------------------------------
+
+using StateDeathTest = StateTest;
+
+TEST_F(StateDeathTest, AGapInTheNumbersIsImpossible) {
+  EXPECT_DEATH(state_.apply({2, {}, CardLost{"GPU-0"}}), "impossible");
+}
+
+TEST_F(StateDeathTest, AJobHasOneGrant) {
+  const JobId id = run("10G");
+  EXPECT_DEATH(apply(JobGranted{id, {}}), "impossible");
+}
+
+TEST_F(StateDeathTest, NothingHappensAfterTheEnd) {
+  const JobId id = run("10G");
+  ended(id);
+  EXPECT_DEATH(apply(JobEnded{id, Outcome::kOk, {}}), "impossible");
+}
+
+}  // namespace
+}  // namespace mete::core

@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "tests/support/fake_clock.h"
+#include "tests/support/fake_launcher.h"
+#include "tests/support/mem_store.h"
+#include "wire/job.h"
+
+namespace mete::engine {
+namespace {
+
+using core::JobId;
+using core::JobState;
+using tests::FakeClock;
+using tests::FakeLauncher;
+using tests::FaultyStore;
+using Ids = std::vector<JobId>;
+
+constexpr std::uint32_t kAlice = 1000;
+
+core::Pool one_card(std::uint64_t gib) {
+  core::PoolCard card;
+  card.card = {0, "GPU-0", "H200", Bytes::from_gib(gib)};
+  return {{card}};
+}
+
+// A daemon on fakes. The tests' words: submit, started, ended, cancel, tick, crash_and_restart.
+class EngineTest : public testing::Test {
+ protected:
+  EngineTest() {
+    launcher_.before_act = [this] {
+      EXPECT_EQ(store_.queued(), 0u) << "acted on what is not on disk";
+    };
+    begin();
+  }
+
+  void begin() {
+    engine_ = std::make_unique<Engine>(clock_, store_, launcher_, options_);
+    const Result<void> recovered = engine_->recover();
+    ASSERT_TRUE(recovered.ok()) << recovered.error().message;
+    engine_->see(machine_);
+  }
+  void crash_and_restart() {
+    engine_.reset();
+    store_.crash();
+    launcher_.crash();
+    begin();
+  }
+
+  std::vector<Answer> turn(std::vector<core::Input> inputs) {
+    std::vector<Asked> asked;
+    for (core::Input& input : inputs) asked.push_back({++tickets_, std::move(input)});
+    clock_.advance(seam::Milliseconds(10));
+    Result<std::vector<Answer>> answers = engine_->turn(std::move(asked));
+    EXPECT_TRUE(answers.ok()) << answers.error().message;
+    return answers.ok() ? *std::move(answers) : std::vector<Answer>{};
+  }
+  std::vector<Answer> tick() { return turn({}); }
+
+  static core::Submit job(const std::string& gpu, bool wait = true) {
+    static std::int32_t runners = 100;
+    core::Submit submit;
+    submit.spec = {"train", kAlice, "alice", {}, {"train"}, "/", {}};
+    submit.spec.request.gpu = *core::parse_gpu(gpu);
+    submit.runner = core::ProcessRef{++runners, 7};
+    submit.wait = wait;
+    return submit;
+  }
+  JobId submit(const std::string& gpu) {
+    const std::vector<Answer> answers = turn({job(gpu)});
+    EXPECT_EQ(answers.size(), 1u);
+    if (answers.empty() || !answers.front().result) return {};
+    return *answers.front().result;
+  }
+  void started(JobId id) { turn({core::Started{id, kAlice, program_of(id)}}); }
+  void ended(JobId id) { turn({end_of(id)}); }
+  static core::Ended end_of(JobId id) {
+    core::Exit exit;
+    exit.code = 0;
+    return {id, kAlice, exit};
+  }
+  static core::ProcessRef program_of(JobId id) {
+    return {static_cast<std::int32_t>(id.number + 5000), 3};
+  }
+  JobId run(const std::string& gpu) {
+    const JobId id = submit(gpu);
+    started(id);
+    EXPECT_EQ(state_of(id), JobState::kRunning);
+    return id;
+  }
+
+  JobState state_of(JobId id) const {
+    const core::Job* found = engine_->state().find(id);
+    return found == nullptr ? JobState::kEnded : found->state;
+  }
+  Ids in_state(JobState state) const {
+    Ids ids;
+    for (const auto& [id, each] : engine_->state().jobs())
+      if (each.state == state) ids.push_back(id);
+    return ids;
+  }
+  Ids reserved() const {
+    Ids ids;
+    for (const auto& [id, cards] : launcher_.reserved()) ids.push_back(id);
+    return ids;
+  }
+
+  FakeClock clock_;
+  FaultyStore store_;
+  FakeLauncher launcher_;
+  Options options_;
+  core::Pool machine_ = one_card(80);
+  std::unique_ptr<Engine> engine_;
+  std::uint64_t tickets_ = 0;
+};
+
+// ---- decide, record, act -----------------------------------------------------------------------
+
+TEST_F(EngineTest, AcknowledgedJobSurvivesCrash) {
+  const JobId waits_for = run("80G");
+  const JobId id = submit("8G");
+  crash_and_restart();
+  tick();
+  EXPECT_EQ(in_state(JobState::kRunning), Ids{waits_for});
+  EXPECT_EQ(in_state(JobState::kPending), Ids{id});
+  ended(waits_for);
+  EXPECT_EQ(in_state(JobState::kStarting), Ids{id});
+}
+
+TEST_F(EngineTest, WhatWasNotCommittedNeverWas) {
+  store_.fail_commit(1, Error::io("the disk is gone"));
+  const Result<std::vector<Answer>> answers = engine_->turn({{1, job("8G")}});
+  ASSERT_FALSE(answers.ok());
+  EXPECT_TRUE(launcher_.watched().empty());
+  crash_and_restart();
+  EXPECT_TRUE(engine_->state().jobs().empty());
+  EXPECT_EQ(submit("8G").number, 1u);
+}
+
+TEST_F(EngineTest, NothingIsAnsweredOrActedOnBeforeTheCommit) {
+  // Every call that changes the world looks at the store (see the fixture); an answer is what
+  // turn() returns, after it.
+  (void)launcher_.take_calls();
+  store_.set_full(0);
+  EXPECT_TRUE(turn({job("8G")}).empty());
+  EXPECT_EQ(launcher_.take_calls(), std::vector<std::string>{"reserve 1"})
+      << "a reservation comes first, and is taken back by a crash";
+  EXPECT_FALSE(engine_->settled());
+  EXPECT_TRUE(store_.committed().empty());
+  store_.set_room();
+  const std::vector<Answer> answers = tick();
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].result->number, 1u);
+  EXPECT_TRUE(engine_->settled());
+  EXPECT_EQ(launcher_.take_calls(), std::vector<std::string>{"watch 1"});
+}
+
+TEST_F(EngineTest, OneTurnIsOneCommit) {
+  const std::size_t before = store_.commits();
+  const std::vector<Answer> answers = turn({job("8G"), job("8G"), job("90G"), core::Look{}});
+  EXPECT_EQ(answers.size(), 4u);
+  EXPECT_EQ(store_.commits(), before + 1);
+  tick();
+  EXPECT_EQ(store_.commits(), before + 1) << "nothing happened, nothing is synced";
+}
+
+TEST_F(EngineTest, EachAnswerCarriesItsTicket) {
+  const std::vector<Answer> answers = turn({job("8G"), job("90G"), core::Cancel{{7}, kAlice}});
+  ASSERT_EQ(answers.size(), 3u);
+  std::map<std::uint64_t, Result<JobId>> by_ticket;
+  for (const Answer& answer : answers) by_ticket.emplace(answer.ticket, answer.result);
+  EXPECT_EQ(by_ticket.at(1)->number, 1u);
+  EXPECT_EQ(by_ticket.at(2).error().code, ErrorCode::kInfeasible);
+  EXPECT_EQ(by_ticket.at(3).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(EngineTest, EventsAreNumberedWithoutGapsOverCrashes) {
+  run("8G");
+  crash_and_restart();
+  ended(JobId{1});
+  for (std::size_t i = 0; i < store_.committed().size(); ++i)
+    EXPECT_EQ(store_.committed()[i].seq, i + 1);
+  EXPECT_EQ(store_.committed().back().type, "job.ended");
+  EXPECT_EQ(store_.committed().back().job, "1");
+}
+
+// ---- the disk is full --------------------------------------------------------------------------
+
+TEST_F(EngineTest, OnAFullDiskEndsAreRecordedWithTheBallast) {
+  const JobId id = run("80G");
+  store_.set_full(10);
+  const std::vector<Answer> answers = turn({end_of(id)});
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_TRUE(engine_->disk_full());
+  crash_and_restart();
+  EXPECT_EQ(state_of(id), JobState::kEnded);
+}
+
+TEST_F(EngineTest, OnAFullDiskNewJobsAreRefusedAndWaitingOnesStay) {
+  const JobId id = run("80G");
+  const JobId next = submit("80G");
+  store_.set_full(10);
+  ended(id);
+  ASSERT_TRUE(engine_->disk_full());
+  const std::vector<Answer> answers = turn({job("1G")});
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].result.error().code, ErrorCode::kExhausted);
+  // It may have been granted in the turn that found the disk full; later ones grant nothing.
+  const Ids starting = in_state(JobState::kStarting);
+  EXPECT_TRUE(starting.empty() || starting == Ids{next});
+}
+
+TEST_F(EngineTest, OnAFullDiskNobodyIsGrantedWhatTheBallastIsFor) {
+  const JobId first = run("40G");
+  const JobId second = run("40G");
+  const JobId next = submit("80G");
+  store_.set_full(10);
+  ended(first);
+  ASSERT_TRUE(engine_->disk_full());
+  ended(second);
+  EXPECT_EQ(state_of(next), JobState::kPending);
+  store_.set_room();
+  tick();
+  EXPECT_FALSE(engine_->disk_full());
+  EXPECT_EQ(state_of(next), JobState::kStarting) << "all comes back when there is room";
+  EXPECT_NE(submit("1G").number, 0u);
+}
+
+TEST_F(EngineTest, WithoutBallastAllIsQueuedUntilThereIsRoom) {
+  const JobId id = run("80G");
+  const JobId next = submit("80G");
+  store_.set_full(0);
+  EXPECT_TRUE(turn({end_of(id)}).empty());
+  EXPECT_FALSE(engine_->settled());
+  EXPECT_TRUE(tick().empty());
+  store_.set_room();
+  EXPECT_EQ(tick().size(), 1u);
+  EXPECT_TRUE(engine_->settled());
+  EXPECT_EQ(engine_->wait_of(next), nullptr) << "it does not wait any more";
+  crash_and_restart();
+  EXPECT_EQ(state_of(id), JobState::kEnded);
+  EXPECT_EQ(state_of(next), JobState::kStarting);
+}
+
+TEST_F(EngineTest, ACrashWhileTheDiskIsFullLosesNothingThatWasAnswered) {
+  const JobId id = run("80G");
+  store_.set_full(0);
+  EXPECT_TRUE(turn({end_of(id)}).empty());
+  crash_and_restart();
+  EXPECT_EQ(state_of(id), JobState::kRunning) << "the runner was not answered and asks again";
+  store_.set_room();
+  ended(id);
+  EXPECT_EQ(state_of(id), JobState::kEnded);
+}
+
+TEST_F(EngineTest, OtherStoreErrorsAreFatal) {
+  for (const Error& error : {Error::io("input/output error"), Error::corrupt("not a database")}) {
+    store_.fail_commit(1, error);
+    const Result<std::vector<Answer>> answers = engine_->turn({{1, job("1G")}});
+    ASSERT_FALSE(answers.ok());
+    EXPECT_EQ(answers.error(), error);
+    crash_and_restart();
+  }
+}
+
+TEST_F(EngineTest, AFailedCommitThatReachedTheDiskIsFoundThere) {
+  store_.fail_commit(1, Error::io("input/output error"), FaultyStore::Left::kAll);
+  EXPECT_FALSE(engine_->turn({{1, job("1G")}}).ok());
+  crash_and_restart();
+  EXPECT_EQ(state_of(JobId{1}), JobState::kStarting);
+  EXPECT_EQ(reserved(), Ids{JobId{1}});
+  EXPECT_EQ(launcher_.watched().count(JobId{1}), 1u) << "its runner gave up, which we shall hear";
+}
+
+// ---- restart -----------------------------------------------------------------------------------
+
+TEST_F(EngineTest, SnapshotAndReplayIsReplayAlone) {
+  options_.snapshot_every = 7;
+  crash_and_restart();
+  for (int i = 0; i < 10; ++i) {
+    const JobId id = run("30G");
+    if (i % 3 == 0) submit("60G");
+    if (i % 4 == 0) turn({core::Cancel{id, kAlice}});
+    machine_.cards[0].lost = i % 5 == 4;
+    engine_->see(machine_);
+    turn({core::Look{}});
+    machine_.cards[0].lost = false;
+    engine_->see(machine_);
+    ended(id);
+    for (const JobId each : in_state(JobState::kStarting)) ended(each);
+  }
+  ASSERT_TRUE(store_.snapshot().has_value());
+  ASSERT_LT(store_.snapshot()->seq, store_.committed().back().seq);
+  core::State replayed;
+  for (const seam::StoredEvent& event : store_.committed())
+    replayed.apply({event.seq, {event.at_ms}, *wire::decode_event(event.type, event.data)});
+  EXPECT_EQ(replayed, engine_->state());
+  crash_and_restart();
+  EXPECT_EQ(replayed, engine_->state());
+}
+
+TEST_F(EngineTest, AThousandEventsAreReplayedWithoutASnapshot) {
+  options_.snapshot_every = 1'000'000;
+  crash_and_restart();
+  for (int i = 0; i < 700; ++i) ended(submit("0"));
+  ASSERT_GT(store_.committed().size(), 2000u) << "several batches";
+  const core::State before = engine_->state();
+  crash_and_restart();
+  EXPECT_EQ(engine_->state(), before);
+}
+
+TEST_F(EngineTest, SaveMakesTheNextStartQuick) {
+  run("8G");
+  ASSERT_TRUE(engine_->save().ok());
+  ASSERT_TRUE(store_.snapshot().has_value());
+  EXPECT_EQ(store_.snapshot()->seq, store_.committed().back().seq);
+  const core::State before = engine_->state();
+  crash_and_restart();
+  EXPECT_EQ(engine_->state(), before);
+}
+
+TEST_F(EngineTest, AMissingEventIsCorruptNotSkipped) {
+  struct Gappy final : seam::Store {
+    Result<std::optional<seam::Snapshot>> load_snapshot() override { return {std::nullopt}; }
+    Result<std::vector<seam::StoredEvent>> load_events(std::uint64_t, std::size_t) override {
+      return std::vector<seam::StoredEvent>{{2, 0, "card.lost", "", R"({"card":"GPU-0"})"}};
+    }
+    void append(seam::StoredEvent) override {}
+    void put_snapshot(seam::Snapshot) override {}
+    Result<void> commit() override { return {}; }
+  } store;
+  Engine engine(clock_, store, launcher_, options_);
+  EXPECT_EQ(engine.recover().error().code, ErrorCode::kCorrupt);
+}
+
+TEST_F(EngineTest, ASnapshotOfAnotherMomentThanItSaysIsCorrupt) {
+  run("8G");
+  store_.put_snapshot({2, wire::encode(engine_->state().parts())});
+  ASSERT_TRUE(store_.commit().ok());
+  Engine engine(clock_, store_, launcher_, options_);
+  EXPECT_EQ(engine.recover().error().code, ErrorCode::kCorrupt);
+}
+
+TEST_F(EngineTest, RecoverWatchesRunnersAndKeepsPromises) {
+  const JobId runs = run("60G");
+  const JobId waits = submit("60G");
+  const core::ProcessRef runner = *engine_->state().find(runs)->runner;
+  launcher_.others_agree = [](JobId, const auto&) { return false; };
+  crash_and_restart();
+  EXPECT_EQ(launcher_.watched().size(), 2u);
+  EXPECT_EQ(launcher_.watched().at(runs), runner);
+  EXPECT_EQ(launcher_.watched().count(waits), 1u);
+  EXPECT_EQ(state_of(runs), JobState::kRunning) << "whatever others took meanwhile";
+  EXPECT_FALSE(engine_->state().find(runs)->grant.empty());
+}
+
+TEST_F(EngineTest, RecoverGoesOnEndingWhatWasBeingEnded) {
+  const JobId id = run("8G");
+  turn({core::RunnerGone{id}});
+  EXPECT_EQ(launcher_.stops().at(id), 1);
+  crash_and_restart();
+  EXPECT_EQ(launcher_.stops().at(id), 1) << "by the new daemon, too";
+  turn({core::JobGone{id}});
+  EXPECT_EQ(state_of(id), JobState::kEnded);
+  EXPECT_TRUE(launcher_.stops().empty());
+}
+
+// ---- ending ------------------------------------------------------------------------------------
+
+TEST_F(EngineTest, ACancelledJobIsEndedByItsRunner) {
+  const JobId id = run("8G");
+  turn({core::Cancel{id, kAlice}});
+  EXPECT_EQ(state_of(id), JobState::kStopping);
+  EXPECT_TRUE(launcher_.stops().empty());
+  ended(id);
+  EXPECT_EQ(state_of(id), JobState::kEnded);
+}
+
+TEST_F(EngineTest, ACancelledJobWhoseRunnerDiesIsEndedByUs) {
+  const JobId id = run("8G");
+  turn({core::Cancel{id, kAlice}});
+  turn({core::RunnerGone{id}});
+  EXPECT_EQ(launcher_.stops().at(id), 1);
+  turn({core::JobGone{id}});
+  EXPECT_EQ(engine_->state().find(id)->outcome, core::Outcome::kCancelled);
+  EXPECT_TRUE(reserved().empty());
+}
+
+TEST_F(EngineTest, ACancelledJobWithoutARunnerIsEndedByUs) {
+  core::Submit orphan = job("8G");
+  orphan.runner.reset();
+  turn({orphan});
+  turn({core::Cancel{JobId{1}, kAlice}});
+  EXPECT_EQ(launcher_.stops().at(JobId{1}), 1);
+}
+
+TEST_F(EngineTest, WhatHasEndedIsForgottenByTheLauncher) {
+  const JobId id = run("8G");
+  ended(id);
+  EXPECT_TRUE(launcher_.reserved().empty());
+  EXPECT_TRUE(launcher_.watched().empty());
+}
+
+// ---- other daemons -----------------------------------------------------------------------------
+
+TEST_F(EngineTest, AJobStaysPendingWhenAnotherDaemonWasFirst) {
+  bool agree = false;
+  launcher_.others_agree = [&agree](JobId, const auto&) { return agree; };
+  const JobId id = submit("8G");
+  EXPECT_EQ(state_of(id), JobState::kPending);
+  ASSERT_NE(engine_->wait_of(id), nullptr);
+  EXPECT_FALSE(engine_->wait_of(id)->text.empty());
+  agree = true;
+  tick();
+  EXPECT_EQ(state_of(id), JobState::kStarting)
+      << "the other may have given it back before anybody looked";
+}
+
+TEST_F(EngineTest, WhoDoesNotWaitIsToldWhenAnotherDaemonWasFirst) {
+  launcher_.others_agree = [](JobId, const auto&) { return false; };
+  const std::vector<Answer> answers = turn({job("8G", false)});
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].result.error().code, ErrorCode::kExhausted);
+  EXPECT_TRUE(in_state(JobState::kPending).empty());
+  EXPECT_TRUE(launcher_.watched().empty());
+}
+
+TEST_F(EngineTest, OfTwoWhoDoNotWaitInOneTurnOneStarts) {
+  const std::vector<Answer> answers = turn({job("50G", false), job("50G", false)});
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(std::count_if(answers.begin(), answers.end(),
+                          [](const Answer& answer) { return answer.result.ok(); }),
+            1);
+  EXPECT_EQ(in_state(JobState::kStarting), Ids{JobId{1}});
+}
+
+// ---- the machine -------------------------------------------------------------------------------
+
+TEST_F(EngineTest, WhatOthersHoldIsNotGranted) {
+  machine_.cards[0].foreign = {{"process 7 of bob", Bytes::from_gib(40)}};
+  engine_->see(machine_);
+  const JobId id = submit("60G");
+  EXPECT_EQ(state_of(id), JobState::kPending);
+  machine_.cards[0].foreign.clear();
+  engine_->see(machine_);
+  tick();
+  EXPECT_EQ(state_of(id), JobState::kStarting);
+}
+
+TEST_F(EngineTest, ANeighbourThatBreathesWakesNobody) {
+  machine_.cards[0].foreign = {{"process 7 of bob", Bytes::from_gib(40)}};
+  engine_->see(machine_);
+  submit("60G");
+  const std::uint64_t before = engine_->version();
+  machine_.cards[0].foreign[0].bytes = Bytes::from_gib(40) + Bytes::from_mib(8);
+  engine_->see(machine_);
+  tick();
+  EXPECT_EQ(engine_->version(), before);
+  machine_.cards[0].foreign[0].bytes = Bytes::from_gib(41);
+  engine_->see(machine_);
+  tick();
+  EXPECT_NE(engine_->version(), before);
+}
+
+TEST_F(EngineTest, BytesThatMakeRoomAreEnoughHoweverFew) {
+  machine_.cards[0].foreign = {{"process 7 of bob", Bytes::from_gib(20) + Bytes::from_mib(2)}};
+  engine_->see(machine_);
+  const JobId id = submit("60G");
+  EXPECT_EQ(state_of(id), JobState::kPending);
+  machine_.cards[0].foreign[0].bytes = Bytes::from_gib(20);
+  engine_->see(machine_);
+  tick();
+  EXPECT_EQ(state_of(id), JobState::kStarting);
+}
+
+TEST_F(EngineTest, CardsLostAndBackAreRecorded) {
+  machine_.cards[0].lost = true;
+  engine_->see(machine_);
+  turn({core::Look{}});
+  machine_.cards[0].lost = false;
+  engine_->see(machine_);
+  turn({core::Look{}});
+  ASSERT_EQ(store_.committed().size(), 2u);
+  EXPECT_EQ(store_.committed()[0].type, "card.lost");
+  EXPECT_EQ(store_.committed()[1].type, "card.back");
+}
+
+}  // namespace
+}  // namespace mete::engine

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A launcher without processes: it records what it was asked and what it knows at the moment. What
+// becomes of the processes is the test's to say, by inputs of the engine.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "seam/launcher.h"
+
+namespace mete::tests {
+
+class FakeLauncher final : public seam::Launcher {
+ public:
+  bool reserve(core::JobId job, const std::vector<core::GrantedCard>& cards) override;
+  void watch(core::JobId job, std::uint32_t uid, core::ProcessRef runner) override;
+  void stop(core::JobId job) override;
+  void forget(core::JobId job) override;
+
+  // The other daemons' answer to reserve(). Asked each time; unset: they agree.
+  std::function<bool(core::JobId, const std::vector<core::GrantedCard>&)> others_agree;
+  // Called by watch, stop and forget, which change the world: what must be on disk is by then.
+  std::function<void()> before_act;
+
+  // The daemon died: a new one knows nothing. What was asked stays recorded.
+  void crash();
+
+  const std::map<core::JobId, std::vector<core::GrantedCard>>& reserved() const {
+    return reserved_;
+  }
+  const std::map<core::JobId, core::ProcessRef>& watched() const { return watched_; }
+  // How often each was to be stopped, since the last crash and until it was forgotten.
+  const std::map<core::JobId, int>& stops() const { return stops_; }
+  // "reserve 1", "watch 1", "stop 1", "forget 1", since the last look.
+  std::vector<std::string> take_calls();
+
+ private:
+  void call(const char* what, core::JobId job);
+
+  std::map<core::JobId, std::vector<core::GrantedCard>> reserved_;
+  std::map<core::JobId, core::ProcessRef> watched_;
+  std::map<core::JobId, int> stops_;
+  std::vector<std::string> calls_;
+};
+
+}  // namespace mete::tests
