@@ -15,7 +15,7 @@ import common
 
 EVERYTHING = "*"
 MAY_USE = {
-    "base": "", "abi": "", "core": "base", "seam": "base core", "wire": "base core", "dialect": "wire base",
+    "base": "", "abi": "", "core": "base", "config": "core base", "seam": "base core", "wire": "base core", "dialect": "wire base",
     "engine": "core seam wire base", "sweep": "core engine wire base", "simulate": "core engine wire base",
     "node": "seam base abi", "store": "seam base", "launch": "seam base abi", "net": "base",
     "serve": "engine dialect wire net base", "proxy": "net wire base", "top": "net wire base",

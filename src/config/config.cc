@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// See config.h. Places and texts; what reads TOML is toml_file.cc.
+#include "config/config.h"
+
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace mete::config {
+
+namespace {
+
+constexpr const char* kSystemFile = "/etc/mete/config.toml";
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string user_file() {
+  if (const std::string folder = variable("XDG_CONFIG_HOME"); folder.starts_with('/'))
+    return base::join_path(folder, "mete/config.toml");
+  std::string home = variable("HOME");
+  if (home.empty()) {
+    const passwd* entry = getpwuid(geteuid());
+    if (entry != nullptr && entry->pw_dir != nullptr) home = entry->pw_dir;
+  }
+  return home.starts_with('/') ? base::join_path(home, ".config/mete/config.toml") : "";
+}
+
+std::string list_of(const std::vector<std::string>& texts) {
+  std::vector<std::string> quoted;
+  // What parse_config lets pass needs no escaping.
+  for (const std::string& text : texts) quoted.push_back("\"" + text + "\"");
+  return "[" + base::join(quoted, ", ") + "]";
+}
+
+}  // namespace
+
+std::string to_string(const Origin& origin) {
+  return origin.file.empty() ? "default" : origin.file + ":" + std::to_string(origin.line);
+}
+
+ConfigPlaces ConfigPlaces::from_environment(bool with_user) {
+  return {kSystemFile, with_user ? user_file() : "", variable("METE_CONFIG")};
+}
+
+std::vector<std::string> ConfigPlaces::files() const {
+  if (!override.empty()) return {override};
+  std::vector<std::string> paths;
+  for (const std::string& path : {system, user})
+    if (!path.empty()) paths.push_back(path);
+  return paths;
+}
+
+Result<Config> load_config(const ConfigPlaces& places) {
+  Config config;
+  for (const std::string& path : places.files()) {
+    struct stat info {};
+    const bool missing = stat(path.c_str(), &info) != 0 && (errno == ENOENT || errno == ENOTDIR);
+    if (missing && places.override.empty()) continue;
+    std::vector<Error> errors = read_config(path, config);
+    if (errors.empty()) continue;
+    if (errors.size() > 1) {
+      errors.front().evidence += (errors.front().evidence.empty() ? "" : "; ") +
+                                 std::to_string(errors.size() - 1) +
+                                 " more: mete config check shows all";
+    }
+    return std::move(errors.front());
+  }
+  return config;
+}
+
+std::vector<Error> read_config(const std::string& path, Config& config) {
+  constexpr std::size_t kMaxBytes = 1 << 20;
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return {Error::from_errno(path, errno)};
+  // Anything else may have no end, or never come.
+  if (!S_ISREG(info.st_mode)) return {Error::invalid(path + " is not a plain file")};
+  const Result<std::string> text = base::read_all(path, kMaxBytes);
+  if (!text) return {text.error()};
+  return parse_config(*text, path, config);
+}
+
+std::vector<Shown> show(const Config& config) {
+  const auto& devices = config.devices.value;
+  return {
+      {"daemon", "idle_s", std::to_string(config.idle_s.value),
+       "a private daemon ends after so many seconds without work; 0: never", config.idle_s.origin},
+      {"daemon", "policy", "\"" + std::string(core::to_string(config.policy.value)) + "\"",
+       "which card of those with room: first-fit, best-fit or spread", config.policy.origin},
+      {"cards", "reserve", "\"" + base::to_exact_string(config.reserve.value) + "\"",
+       "kept free on each card", config.reserve.origin},
+      {"cards", "devices", devices ? list_of(*devices) : "",
+       "only these cards are granted; not set: all", config.devices.origin},
+  };
+}
+
+}  // namespace mete::config

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be set in a file, for the daemon and the command line: TOML in, values out, each with
+// where it came from. Unknown keys and wrong types are errors, never ignored: a misspelt limit must
+// not look like one that holds. docs/formats/config.md has every key.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "core/place/place.h"
+
+namespace mete::config {
+
+// Where a value came from. Without a file it is the default.
+struct Origin {
+  std::string file;
+  std::uint32_t line = 0;
+  bool operator==(const Origin&) const = default;
+};
+std::string to_string(const Origin& origin);  // "default", "/etc/mete/config.toml:3"
+
+template <typename T>
+struct Setting {
+  T value;
+  Origin origin = {};
+  bool operator==(const Setting&) const = default;
+};
+
+struct Config {
+  // [daemon]
+  Setting<std::uint64_t> idle_s{600};  // a private daemon ends after so long idle; 0: never
+  Setting<core::Policy> policy{core::Policy::kBestFit};
+  // [cards]
+  Setting<Bytes> reserve{Bytes()};  // kept free on each card
+  // Numbers, UUIDs or beginnings of UUIDs, as in --devices; nullopt: all cards.
+  Setting<std::optional<std::vector<std::string>>> devices{std::nullopt};
+  bool operator==(const Config&) const = default;
+};
+
+// The files, in the order in which they are read: what a later one says holds.
+struct ConfigPlaces {
+  std::string system;    // /etc/mete/config.toml; may be missing
+  std::string user;      // $XDG_CONFIG_HOME/mete/config.toml; may be missing. "": none
+  std::string override;  // METE_CONFIG: this file alone, and it must exist. "": not set
+
+  // A daemon of the whole machine (system mode) reads no user's file.
+  static ConfigPlaces from_environment(bool with_user);
+  std::vector<std::string> files() const;
+};
+
+// The first thing that is wrong is the error; its message begins with file:line:column where that
+// is known.
+Result<Config> load_config(const ConfigPlaces& places);
+
+// All that is wrong with one file (it must exist), and the values with what it says put over
+// `config`; nothing of it holds when something is wrong.
+std::vector<Error> read_config(const std::string& path, Config& config);
+// The same for text. `path` is for the origins and errors.
+std::vector<Error> parse_config(std::string_view text, const std::string& path, Config& config);
+
+// The values, as a file would say them, in the order of the sections. A file of these lines means
+// the same configuration.
+struct Shown {
+  std::string_view section;  // "daemon"
+  std::string_view key;      // "idle_s"
+  std::string value;         // as TOML, which for these values is JSON too; "": not set
+  std::string_view meaning;
+  Origin origin;
+};
+std::vector<Shown> show(const Config& config);
+
+}  // namespace mete::config

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a configuration file. The only place that knows toml++.
+#define TOML_EXCEPTIONS 0
+#define TOML_ENABLE_FORMATTERS 0
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "config/config.h"
+
+namespace mete::config {
+
+namespace {
+
+constexpr std::int64_t kMaxIdle = 366 * 86'400;
+constexpr std::size_t kMaxDevices = 1024;
+constexpr std::size_t kMaxErrors = 50;
+
+// Sets one value; an Error without a place says what is wrong with it.
+using Set = Result<void> (*)(const toml::node& node, const Origin& origin, Config& config);
+
+Error wrong(std::string wanted, std::string hint) {
+  return Error::invalid("must be " + std::move(wanted)).with_hint(std::move(hint));
+}
+
+Result<void> set_idle(const toml::node& node, const Origin& origin, Config& config) {
+  const toml::value<std::int64_t>* value = node.as_integer();
+  if (value == nullptr || value->get() < 0 || value->get() > kMaxIdle)
+    return wrong("a number of seconds from 0 to " + std::to_string(kMaxIdle), "idle_s = 600");
+  config.idle_s = {static_cast<std::uint64_t>(value->get()), origin};
+  return {};
+}
+
+Result<void> set_policy(const toml::node& node, const Origin& origin, Config& config) {
+  const toml::value<std::string>* value = node.as_string();
+  const std::vector<std::string_view> names{"first-fit", "best-fit", "spread"};
+  const std::string text = value == nullptr ? "" : value->get();
+  const Result<core::Policy> policy = core::parse_policy(text);
+  if (!policy) {
+    const std::string_view near = base::nearest(text, names);
+    return wrong(R"("first-fit", "best-fit" or "spread")",
+                 "policy = \"" + std::string(near.empty() ? "best-fit" : near) + "\"");
+  }
+  config.policy = {*policy, origin};
+  return {};
+}
+
+Result<void> set_reserve(const toml::node& node, const Origin& origin, Config& config) {
+  const toml::value<std::string>* value = node.as_string();
+  const Result<Bytes> bytes = base::parse_bytes(value == nullptr ? "" : value->get());
+  if (!bytes) return wrong("an amount of memory with its unit, in quotes", "reserve = \"512M\"");
+  config.reserve = {*bytes, origin};
+  return {};
+}
+
+// A number, or the beginning of a UUID. Anything else could not name a card, so it is a mistake.
+bool names_a_card(const std::string& text) {
+  if (const Result<std::uint64_t> number = base::parse_uint(text))
+    return *number < kMaxDevices && text.size() <= 4;
+  return text.size() > 4 && text.size() <= 40 && text.starts_with("GPU-") &&
+         text.find_first_not_of("0123456789abcdefABCDEF-", 4) == std::string::npos;
+}
+
+Result<void> set_devices(const toml::node& node, const Origin& origin, Config& config) {
+  const Error error =
+      wrong("a list of cards, by number or UUID, each once", "devices = [0, \"GPU-8a1b\"]");
+  const toml::array* list = node.as_array();
+  if (list == nullptr || list->size() > kMaxDevices) return error;
+  std::vector<std::string> devices;
+  for (const toml::node& element : *list) {
+    std::string text;
+    if (const auto* number = element.as_integer()) text = std::to_string(number->get());
+    if (const auto* name = element.as_string()) text = name->get();
+    if (!names_a_card(text) || std::find(devices.begin(), devices.end(), text) != devices.end())
+      return error;
+    devices.push_back(std::move(text));
+  }
+  if (devices.empty()) return wrong("a list with a card in it", "leave it out to use all cards");
+  config.devices = {std::move(devices), origin};
+  return {};
+}
+
+struct Key {
+  std::string_view section;
+  std::string_view name;
+  Set set;
+};
+constexpr std::array<Key, 4> kKeys{{
+    {"daemon", "idle_s", set_idle},
+    {"daemon", "policy", set_policy},
+    {"cards", "reserve", set_reserve},
+    {"cards", "devices", set_devices},
+}};
+
+class Reader {
+ public:
+  Reader(std::string path, Config& config) : path_(std::move(path)), config_(config) {}
+
+  std::vector<Error> read(std::string_view text) {
+    const toml::parse_result parsed = toml::parse(text);
+    if (!parsed) {
+      complain(parsed.error().source(), std::string(parsed.error().description()),
+               "https://toml.io has the grammar");
+    } else {
+      for (const auto& [key, node] : parsed.table()) read_section(key, node);
+    }
+    // In the order of the file: a table is kept in the order of its names.
+    std::stable_sort(errors_.begin(), errors_.end(),
+                     [](const Complaint& a, const Complaint& b) { return a.line < b.line; });
+    std::vector<Error> errors;
+    for (Complaint& complaint : errors_) errors.push_back(std::move(complaint.error));
+    return errors;
+  }
+
+ private:
+  struct Complaint {
+    std::uint32_t line = 0;
+    Error error;
+  };
+
+  void read_section(const toml::key& key, const toml::node& node) {
+    std::vector<std::string_view> sections;
+    bool known = false;
+    for (const Key& candidate : kKeys) {
+      known = known || candidate.section == key.str();
+      sections.push_back(candidate.section);
+    }
+    if (!known) {
+      const std::string_view near = nearest_key(key.str());
+      std::string hint = near.empty() ? "mete config show has the keys"
+                                      : "did you mean " + std::string(near) + "?";
+      if (const std::string_view section = base::nearest(key.str(), sections); !section.empty())
+        hint = "did you mean [" + std::string(section) + "]?";
+      complain(key.source(), "there is no key " + base::quote(key.str()), std::move(hint));
+      return;
+    }
+    const toml::table* table = node.as_table();
+    if (table == nullptr) {
+      complain(key.source(), base::quote(key.str()) + " must be a section",
+               "write [" + std::string(key.str()) + "] on a line of its own");
+      return;
+    }
+    for (const auto& [name, value] : *table) read_key(key.str(), name, value);
+  }
+
+  void read_key(std::string_view section, const toml::key& key, const toml::node& node) {
+    const std::string whole = std::string(section) + "." + std::string(key.str());
+    for (const Key& candidate : kKeys) {
+      if (candidate.section != section || candidate.name != key.str()) continue;
+      const Origin origin{path_, static_cast<std::uint32_t>(key.source().begin.line)};
+      if (Result<void> set = candidate.set(node, origin, config_); !set)
+        complain(node.source(), whole + " " + set.error().message, set.error().hint);
+      return;
+    }
+    const std::string_view near = nearest_key(key.str());
+    complain(
+        key.source(), "there is no key " + base::quote(whole),
+        near.empty() ? "mete config show has the keys" : "did you mean " + std::string(near) + "?");
+  }
+
+  // "daemon.idle_s" for "idel_s", in whichever section it belongs.
+  static std::string_view nearest_key(std::string_view name) {
+    static constexpr std::array<std::string_view, kKeys.size()> kWhole{
+        "daemon.idle_s", "daemon.policy", "cards.reserve", "cards.devices"};
+    std::vector<std::string_view> names;
+    for (const Key& key : kKeys) names.push_back(key.name);
+    const std::string_view near = base::nearest(name, names);
+    for (std::size_t i = 0; i < kKeys.size(); ++i)
+      if (!near.empty() && kKeys[i].name == near) return kWhole[i];
+    return "";
+  }
+
+  void complain(const toml::source_region& where, std::string what, std::string hint) {
+    if (errors_.size() >= kMaxErrors) return;
+    std::string message = path_;
+    if (where.begin) {
+      message += ":" + std::to_string(where.begin.line) + ":" + std::to_string(where.begin.column);
+    }
+    errors_.push_back(
+        {where.begin.line,
+         Error::invalid(std::move(message) + ": " + what).with_hint(std::move(hint))});
+  }
+
+  std::string path_;
+  Config& config_;
+  std::vector<Complaint> errors_;
+};
+
+}  // namespace
+
+std::vector<Error> parse_config(std::string_view text, const std::string& path, Config& config) {
+  Config changed = config;
+  std::vector<Error> errors = Reader(path, changed).read(text);
+  if (errors.empty()) config = std::move(changed);
+  return errors;
+}
+
+}  // namespace mete::config
