@@ -18,9 +18,6 @@ namespace {
 // Deleted in one commit at most, so that no commit becomes long; more than come in between two
 // snapshots, so that it keeps pace.
 constexpr std::uint64_t kMaxPruned = 10'000;
-// On a full disk the log must not use up the ballast, which the database needs to grow: a commit of
-// one small event takes a page of 4 KiB in the log, and a twentieth of one in the database.
-constexpr int kScarceCheckpointPages = 8;
 constexpr std::uint64_t kMaxSeq = std::numeric_limits<std::int64_t>::max();
 
 std::int64_t to_sql(std::uint64_t seq) { return static_cast<std::int64_t>(std::min(seq, kMaxSeq)); }
@@ -209,8 +206,7 @@ Result<void> SqliteStore::commit() {
   }
   queued_.clear();
   queued_snapshot_.reset();
-  const int most = options_.checkpoint_pages;
-  if (log_pages_ < (scarce_ ? std::min(kScarceCheckpointPages, most) : most)) return {};
+  if (log_pages_ < options_.checkpoint_pages) return {};
   Result<void> copied = checkpoint(SQLITE_CHECKPOINT_PASSIVE);
   // No room: all is safe in the log, and the next commit tries again.
   if (copied || copied.error().code == ErrorCode::kExhausted) return {};
@@ -262,16 +258,6 @@ Result<void> SqliteStore::checkpoint(int mode) {
   const int code = sqlite3_wal_checkpoint_v2(connection_.get(), "main", mode, nullptr, nullptr);
   if (code != SQLITE_OK) return to_error(connection_.get(), code, "copy the log into");
   return {};
-}
-
-bool SqliteStore::free_ballast() {
-  scarce_ = true;
-  return ballast_.free();
-}
-
-bool SqliteStore::restore_ballast() {
-  scarce_ = !ballast_.restore();
-  return !scarce_;
 }
 
 Result<void> SqliteStore::broken_by(Error error) {

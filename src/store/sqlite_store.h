@@ -20,7 +20,8 @@ namespace mete::store {
 struct SqliteOptions {
   // Events that a snapshot covers are kept up to this many, for `mete events --from`.
   std::uint64_t keep_events = 100'000;
-  // The log is copied into the database once it has this many pages of 4 KiB.
+  // The log is copied into the database once it has this many pages of 4 KiB. Half the ballast: on
+  // a full disk the log must leave some of that for the database to grow.
   int checkpoint_pages = 128;
   // An upper bound on the database, after which it is as if the disk were full; 0: the disk's own.
   int max_pages = 0;
@@ -44,8 +45,8 @@ class SqliteStore final : public seam::Store {
   void put_snapshot(seam::Snapshot snapshot) override;
   // After io or corrupt every further commit fails with the same Error.
   Result<void> commit() override;
-  bool free_ballast() override;
-  bool restore_ballast() override;
+  bool free_ballast() override { return ballast_.free(); }
+  bool restore_ballast() override { return ballast_.restore(); }
 
   // Of the last event that is on the disk; 0: none yet.
   std::uint64_t last_seq() const { return last_; }
@@ -69,8 +70,7 @@ class SqliteStore final : public seam::Store {
   Statement select_events_, select_snapshot_;
   Ballast ballast_;
   SqliteOptions options_;
-  int log_pages_ = 0;    // told by SQLite after each commit
-  bool scarce_ = false;  // the ballast was freed and could not be restored yet
+  int log_pages_ = 0;  // told by SQLite after each commit
 
   // What is on the disk: events first_ .. last_; first_ is last_ + 1 when there are none.
   std::uint64_t first_ = 1, last_ = 0, snapshot_seq_ = 0;
