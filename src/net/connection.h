@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// One connection of the HTTP server: reads a request, hands it on, writes the answer, and again.
+// The states go round:
+//
+//   idle ──first byte──► reading ──whole──► waiting ──answer──► writing ──all out──► idle
+//                           │ not HTTP, too slow   └─stream──► streaming ─close()─┘
+//                           ▼                                     │ hang-up, or cut off
+//                        writing the error, then closed ◄─────────┘
+//
+// In `waiting` nothing is read, so that a client that sends on cannot fill our memory; only a
+// hang-up is watched for.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/fd.h"
+#include "net/http_server.h"
+#include "net/request_parser.h"
+
+namespace mete::net {
+
+class Connection;
+
+// What a connection needs of its server. Outlives its connections.
+struct ConnectionHost : std::enable_shared_from_this<ConnectionHost> {
+  virtual ~ConnectionHost() = default;
+  virtual void closed(Connection& connection) = 0;
+
+  Loop* loop = nullptr;
+  Handler handler;
+  HttpServer::Limits limits;
+  bool draining = false;
+  bool stopped = false;  // the HttpServer is destroyed: nobody is told anything any more
+  std::string scratch;   // where bytes are received; one for all connections, of a fixed size
+};
+
+struct Responder::Exchange : std::enable_shared_from_this<Responder::Exchange> {
+  ~Exchange();
+  void tell_gone();  // posts on_gone, if there is one
+
+  std::weak_ptr<ConnectionHost> host;
+  std::weak_ptr<Connection> connection;  // empty once the client is gone or has its answer
+  std::function<void()> on_gone;
+  bool answered = false;  // a second answer is a bug
+  bool ended = false;  // nothing more is to be said: the reply or the end of the stream was given
+};
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(ConnectionHost& host, Fd socket, Peer peer);
+  // Watches the socket; to be called once, and the connection is forgotten if it fails.
+  Result<void> start();
+
+  const Peer& peer() const { return peer_; }
+  // Nothing has been asked that is not answered.
+  bool idle() const;
+  void close();
+
+  // For Responder.
+  void reply(const Response& response);
+  void start_stream(const Response& head);
+  bool send_chunk(std::string_view chunk);
+  void end_stream();
+
+ private:
+  enum class State { kIdle, kReading, kWaiting, kStreaming, kWriting, kClosed };
+
+  void ready(Ready what);
+  void receive();
+  void process();
+  bool parse_one();
+  void hand_over();
+  void refuse(int status, const std::string& why);
+  void put_head(const Response& response, bool streamed);
+  void flush();
+  void written();
+  void enter(State state);
+  void look_for_stall();
+  void lost();
+
+  ConnectionHost& host_;
+  Fd socket_;
+  Peer peer_;
+  Watch watch_;
+  Timer deadline_;
+  State state_ = State::kIdle;
+  std::string in_;                         // received and not yet parsed
+  std::unique_ptr<RequestParser> parser_;  // while reading
+  std::string out_;                        // to be sent, from out_sent_ on
+  std::size_t out_sent_ = 0;
+  std::weak_ptr<Responder::Exchange> exchange_;
+  bool keep_alive_ = true;   // of the request being answered
+  bool chunked_ = true;      // HTTP/1.0 knows no chunks: a stream ends with the connection
+  bool head_only_ = false;   // it was HEAD
+  bool processing_ = false;  // process() is on the stack
+  bool progress_ = false;    // something was written since the stall was last looked for
+};
+
+}  // namespace mete::net

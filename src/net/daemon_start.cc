@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// See daemon_start.h.
+#include "net/daemon_start.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <string_view>
+
+#include "base/file.h"
+#include "net/life_lock.h"
+#include "net/ready_pipe.h"
+#include "net/spawn_daemon.h"
+
+namespace mete::net {
+
+namespace {
+
+using base::join_path;
+
+constexpr off_t kEvidenceBytes = 400;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Only root and we ourselves may be the daemon: requests carry commands that run as us.
+Result<HttpClient> connect_trusted(const std::string& path, Milliseconds timeout) {
+  Result<HttpClient> client = HttpClient::connect(path, timeout);
+  if (!client) return client;
+  if (const uid_t uid = client->peer().uid; uid != 0 && uid != geteuid())
+    return Error::denied("the daemon at " + path + " is neither root's nor ours")
+        .with_evidence("it belongs to user " + std::to_string(uid))
+        .with_hint("set METE_SOCKET to a path in a folder of your own");
+  return client;
+}
+
+bool nobody_answers(const Error& error) {
+  return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kBusy;
+}
+
+// The last lines, since the daemon said nothing else.
+std::string tail_of_log(int log) {
+  struct stat info {};
+  char text[kEvidenceBytes];
+  if (fstat(log, &info) != 0) return "";
+  const ssize_t got =
+      pread(log, text, sizeof text, std::max<off_t>(0, info.st_size - kEvidenceBytes));
+  return got <= 0 ? "" : std::string(text, static_cast<std::size_t>(got));
+}
+
+// Until its message is whole: a daemon that lives on keeps no end of the pipe.
+Result<void> await_ready(int pipe, const Deadline& deadline, int interrupt) {
+  std::string message;
+  char buffer[kMaxReadyBytes];
+  while (message.size() < kMaxReadyBytes) {
+    const Result<Waited> waited = wait_for(pipe, POLLIN, interrupt, deadline);
+    if (!waited) return waited.error();
+    if (*waited == Waited::kTimeout) return Error::io("the daemon does not say that it listens");
+    if (*waited == Waited::kInterrupted) return Error::io("interrupted while the daemon starts");
+    const ssize_t got = read(pipe, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    message.append(buffer, static_cast<std::size_t>(got));
+    if (message == "ready\n") break;
+  }
+  return parse_ready(message);
+}
+
+Result<void> start_private(const std::string& path, const DaemonPlaces& places,
+                           const DaemonStart& start, const Deadline& deadline) {
+  const Result<Fd> log = open_log(places.state_dir);
+  if (!log) return log.error();
+  SpawnDaemon what;
+  what.arguments = {start.program, "--state-dir", places.state_dir};
+  std::vector<std::string> current;
+  for (char** entry = environ; *entry != nullptr; ++entry) current.emplace_back(*entry);
+  what.environment = daemon_environment(current);
+  std::erase_if(what.environment,
+                [](const std::string& entry) { return entry.starts_with("METE_SOCKET="); });
+  what.environment.push_back("METE_SOCKET=" + path);
+  what.log = log->get();
+  const Result<Fd> pipe = spawn_daemon(what);
+  if (!pipe) return pipe.error();
+  Result<void> ready = await_ready(pipe->get(), deadline, start.interrupt);
+  if (ready || !ready.error().evidence.empty()) return ready;
+  return std::move(ready).error().with_evidence(tail_of_log(log->get()));
+}
+
+}  // namespace
+
+DaemonPlaces DaemonPlaces::from_environment(std::string state_dir) {
+  return {variable("METE_SOCKET"), variable("XDG_RUNTIME_DIR"), std::move(state_dir),
+          kSystemSocket};
+}
+
+Result<std::string> private_socket(const DaemonPlaces& places) {
+  std::string path = places.socket;
+  if (path.empty() && !places.runtime_dir.empty())
+    path = join_path(places.runtime_dir, "mete/meted.sock");
+  if (path.empty()) path = join_path(places.state_dir, "run/meted.sock");
+  if (const Result<sockaddr_un> address = unix_address(path); !address) return address.error();
+  return path;
+}
+
+Result<HttpClient> connect_daemon(const DaemonPlaces& places, Milliseconds timeout) {
+  if (places.socket.empty()) {
+    // Whatever is wrong with the system's daemon, a private one is still possible.
+    Result<HttpClient> client = connect_trusted(places.system_socket, timeout);
+    if (client) return client;
+  }
+  const Result<std::string> path = private_socket(places);
+  if (!path) return path.error();
+  return connect_trusted(*path, timeout);
+}
+
+Result<DaemonConnection> connect_or_start(const DaemonPlaces& places, const DaemonStart& start) {
+  Result<HttpClient> client = connect_daemon(places, start.connect_timeout);
+  if (client) return DaemonConnection{*std::move(client), false};
+  if (!nobody_answers(client.error())) return std::move(client).error();
+  const Result<std::string> path = private_socket(places);
+  if (!path) return path.error();
+  if (Result<void> made = base::make_directories(base::parent_path(*path)); !made)
+    return std::move(made).error().within("the folder of the socket");
+  if (Result<void> made = base::make_directories(places.state_dir); !made)
+    return std::move(made).error().within("the state folder");
+  const Deadline deadline = Deadline::in(start.patience);
+  // One client at a time: the first starts the daemon, the others find it listening.
+  Result<Fd> turn = take_lock(*path + ".start.lock", deadline, start.interrupt);
+  if (!turn) return std::move(turn).error().within("another client starts the daemon");
+  client = connect_trusted(*path, start.connect_timeout);
+  if (client) return DaemonConnection{*std::move(client), false};
+  if (!nobody_answers(client.error())) return std::move(client).error();
+  const Result<void> ready = start_private(*path, places, start, deadline);
+  client = connect_trusted(*path, start.connect_timeout);
+  // One that was started by hand meanwhile serves as well: ours was busy then.
+  if (client) return DaemonConnection{*std::move(client), ready.ok()};
+  if (!ready) return ready.error();
+  return std::move(client).error();
+}
+
+std::string program_beside_us(const std::string& name) {
+  char buffer[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", buffer, sizeof buffer);
+  if (length <= 0) return "";
+  const std::string folder =
+      base::parent_path(std::string_view(buffer, static_cast<std::size_t>(length)));
+  const std::string prefix = base::parent_path(folder);
+  for (const std::string& path : {join_path(folder, name), join_path(prefix, "sbin/" + name),
+                                  join_path(prefix, "libexec/mete/" + name)})
+    if (access(path.c_str(), X_OK) == 0) return path;
+  return "";
+}
+
+std::vector<std::string> daemon_environment(const std::vector<std::string>& current) {
+  static constexpr std::string_view kKept[] = {"PATH=",
+                                               "HOME=",
+                                               "USER=",
+                                               "LANG=",
+                                               "METE_",
+                                               "XDG_",
+                                               "LD_LIBRARY_PATH=",
+                                               "CUDA_VISIBLE_DEVICES="};
+  std::vector<std::string> kept;
+  for (const std::string& entry : current)
+    for (const std::string_view begin : kKept)
+      if (entry.starts_with(begin)) kept.push_back(entry);
+  return kept;
+}
+
+Result<Fd> open_log(const std::string& state_dir) {
+  const std::string path = join_path(state_dir, "meted.log");
+  struct stat info {};
+  if (lstat(path.c_str(), &info) == 0 && info.st_size > static_cast<off_t>(kMaxLogBytes))
+    (void)rename(path.c_str(), (path + ".1").c_str());  // ignoring: then it grows until next time
+  return base::open_fd(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
+}
+
+}  // namespace mete::net

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// For the client: which daemon to talk to, and starting a private one where nobody answers. However
+// many clients come at once, one starts it (PATH.start.lock) and the others wait for that one and
+// connect; nobody polls. The daemon is `meted --state-dir DIR`, detached from our terminal, session
+// and folder, with METE_SOCKET set to the path that was chosen.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "net/http_client.h"
+
+namespace mete::net {
+
+inline constexpr const char* kSystemSocket = "/run/mete/meted.sock";
+
+// Everything that decides where the daemon is. In programs: from_environment().
+struct DaemonPlaces {
+  std::string socket;         // METE_SOCKET; "": not set
+  std::string runtime_dir;    // XDG_RUNTIME_DIR; "": not set
+  std::string state_dir;      // absolute; exists or can be made
+  std::string system_socket;  // the one of root's daemon
+
+  static DaemonPlaces from_environment(std::string state_dir);
+};
+
+// METE_SOCKET, else RUNTIME/mete/meted.sock, else STATE/run/meted.sock: where a private daemon of
+// these places listens. invalid: not an absolute path, or too long.
+Result<std::string> private_socket(const DaemonPlaces& places);
+
+// A socket that answers already: METE_SOCKET if it is set, else the system's, else the private one.
+// not_found or busy: nobody answers there. denied: what answers is neither root's nor ours.
+Result<HttpClient> connect_daemon(const DaemonPlaces& places, Milliseconds timeout);
+
+struct DaemonStart {
+  std::string program;            // absolute path of meted
+  Milliseconds patience{30'000};  // for the daemon to listen, or for another client that starts it
+  Milliseconds connect_timeout{5'000};
+  int interrupt = -1;  // readable: stop waiting (io); a daemon under way is left alone
+};
+
+struct DaemonConnection {
+  HttpClient client;
+  bool started = false;  // by us
+};
+
+// connect_daemon(), or else starts a private one and connects to that. What the daemon said why it
+// could not start is the error; when it just died, the end of its log is the evidence.
+Result<DaemonConnection> connect_or_start(const DaemonPlaces& places, const DaemonStart& start);
+
+// Beside the running program: in its folder, or in ../sbin or ../libexec/mete. "": nowhere.
+std::string program_beside_us(const std::string& name);
+
+// What of an environment the daemon gets: METE_*, XDG_*, PATH, HOME, USER, LANG, LD_LIBRARY_PATH,
+// CUDA_VISIBLE_DEVICES. A private daemon lives on for the next user of it, so what this shell
+// happens to have set stays behind.
+std::vector<std::string> daemon_environment(const std::vector<std::string>& current);
+
+inline constexpr std::size_t kMaxLogBytes = 1 << 20;
+// Opens DIR/meted.log for appending (0600). One that has grown over the limit is kept as
+// meted.log.1, in place of the one before: there are never more than two. For the daemon too, which
+// calls it now and then and puts the result in place of its stderr.
+Result<Fd> open_log(const std::string& state_dir);
+
+}  // namespace mete::net

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// See http_server.h: accepting, counting and closing connections. What happens on one is in
+// connection.cc.
+#include "net/http_server.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "net/connection.h"
+#include "net/unix_socket.h"
+
+namespace mete::net {
+
+namespace {
+
+constexpr int kAcceptsPerTurn = 64;
+constexpr std::size_t kScratchBytes = 64 << 10;
+constexpr Milliseconds kPause{100};  // when the system has no room for another connection
+constexpr std::string_view kFull =
+    "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: 80\r\n"
+    "Connection: close\r\n\r\n"
+    R"({"error":{"code":"busy","message":"the daemon has too many clients","exit":125}})";
+
+int open_reserve() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
+
+}  // namespace
+
+struct HttpServer::Impl : ConnectionHost {
+  void accept_some();
+  bool accept_one();
+  void no_descriptor_left();
+  bool full_for(const Peer& peer) const;
+  void closed(Connection& connection) override;
+  void check_drained();
+
+  Fd listening;
+  Fd reserve;  // given up for a moment when there is no other descriptor left
+  Watch watch;
+  Timer pause;
+  std::unordered_map<Connection*, std::shared_ptr<Connection>> open;
+  std::unordered_map<uid_t, std::size_t> per_user;
+  std::function<void()> drained;
+};
+
+void HttpServer::Impl::accept_some() {
+  for (int i = 0; i < kAcceptsPerTurn; ++i)
+    if (!accept_one()) return;
+}
+
+bool HttpServer::Impl::accept_one() {
+  if (!listening) return false;
+  Fd socket(accept4(listening.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!socket) {
+    if (errno == EMFILE || errno == ENFILE) no_descriptor_left();
+    if (errno == ENOMEM || errno == ENOBUFS) {
+      watch.want(0);
+      pause = loop->after(kPause, [this] { watch.want(kReadable); });
+    }
+    return errno == EINTR || errno == ECONNABORTED;
+  }
+  const Result<Peer> peer = peer_of(socket.get());
+  if (!peer) return true;  // it is gone already
+  if (full_for(*peer)) {
+    (void)send(socket.get(), kFull.data(), kFull.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    return true;
+  }
+  auto connection = std::make_shared<Connection>(*this, std::move(socket), *peer);
+  if (!connection->start()) return true;  // out of kernel memory: as if it had not come
+  ++per_user[peer->uid];
+  open.emplace(connection.get(), connection);
+  return true;
+}
+
+// The client that waits cannot be served; turning it away at once is better than a loop that spins
+// on a socket which stays readable.
+void HttpServer::Impl::no_descriptor_left() {
+  reserve.reset();
+  { const Fd turned_away(accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
+  reserve.reset(open_reserve());
+  errno = EAGAIN;
+  if (!reserve) {
+    watch.want(0);
+    pause = loop->after(kPause, [this] { watch.want(kReadable); });
+  }
+}
+
+bool HttpServer::Impl::full_for(const Peer& peer) const {
+  if (open.size() >= limits.connections) return true;
+  const auto mine = per_user.find(peer.uid);
+  return peer.uid != 0 && mine != per_user.end() && mine->second >= limits.connections_per_user;
+}
+
+void HttpServer::Impl::closed(Connection& connection) {
+  const auto mine = per_user.find(connection.peer().uid);
+  if (mine != per_user.end() && --mine->second == 0) per_user.erase(mine);
+  open.erase(&connection);
+  check_drained();
+}
+
+void HttpServer::Impl::check_drained() {
+  if (draining && open.empty() && drained != nullptr && !stopped)
+    loop->post(std::exchange(drained, nullptr));
+}
+
+Result<HttpServer> HttpServer::start(Loop& loop, Fd listening, Handler handler, Limits limits) {
+  auto impl = std::make_shared<Impl>();
+  impl->loop = &loop;
+  impl->handler = std::move(handler);
+  impl->limits = limits;
+  impl->scratch.resize(kScratchBytes);
+  impl->listening = std::move(listening);
+  impl->reserve.reset(open_reserve());
+  // accept() must not block when the client went away between the news and the call.
+  const int flags = fcntl(impl->listening.get(), F_GETFL);
+  if (flags < 0 || fcntl(impl->listening.get(), F_SETFL, flags | O_NONBLOCK) != 0)
+    return Error::from_errno("prepare the listening socket", errno);
+  Result<Watch> watch = loop.watch(impl->listening.get(), kReadable,
+                                   [host = impl.get()](Ready) { host->accept_some(); });
+  if (!watch) return std::move(watch).error();
+  impl->watch = *std::move(watch);
+  return HttpServer(std::move(impl));
+}
+
+HttpServer::HttpServer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+HttpServer::HttpServer(HttpServer&&) noexcept = default;
+
+HttpServer& HttpServer::operator=(HttpServer&& other) noexcept {
+  std::swap(impl_, other.impl_);
+  return *this;
+}
+
+HttpServer::~HttpServer() {
+  if (impl_ == nullptr) return;
+  impl_->stopped = true;
+  impl_->watch.cancel();
+  impl_->pause.cancel();
+  impl_->listening.reset();
+  std::vector<std::shared_ptr<Connection>> all;
+  for (const auto& [raw, connection] : impl_->open) all.push_back(connection);
+  for (const auto& connection : all) connection->close();
+  // We may be inside our own handler, which must not be freed under its feet.
+  impl_->loop->post([impl = impl_] {});
+}
+
+std::size_t HttpServer::connections() const { return impl_->open.size(); }
+
+void HttpServer::drain(std::function<void()> done) {
+  // Whoever stands in the queue has connected: it is let in, and served if it has asked already.
+  while (impl_->accept_one()) continue;
+  impl_->draining = true;
+  impl_->drained = std::move(done);
+  impl_->watch.cancel();
+  impl_->pause.cancel();
+  impl_->listening.reset();
+  std::vector<std::shared_ptr<Connection>> idle;
+  for (const auto& [raw, connection] : impl_->open)
+    if (connection->idle()) idle.push_back(connection);
+  for (const auto& connection : idle) connection->close();
+  impl_->check_drained();
+}
+
+}  // namespace mete::net

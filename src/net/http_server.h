@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// HTTP/1.1 on a listening Unix socket, on the loop's thread. Each request goes to one handler with
+// a Responder, which is answered at once, hours later, or with a stream of chunks. Requests of one
+// connection are handled one after the other (pipelining is safe: the next one is read when the
+// answer to the one before is out). A connection whose handler waits has no buffers.
+//
+// Bytes from the other side never crash it: what is not HTTP gets 400, and the connection is
+// closed. Every limit is in Limits. Answers to our own mistakes are 500.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/fd.h"
+#include "net/http.h"
+#include "net/loop.h"
+
+namespace mete::net {
+
+// The answer to one request. Copies are the same answer; exactly one call of reply() or
+// start_stream() on all of them together, a second is a bug and asserts. When the last copy goes
+// without an answer, the client gets 500. May outlive the server, and then does nothing. Loop's
+// thread only.
+class Responder {
+ public:
+  struct Exchange;
+  explicit Responder(std::shared_ptr<Exchange> exchange) : exchange_(std::move(exchange)) {}
+
+  // Dropped when the client is gone.
+  void reply(Response response);
+
+  // Called once, from the loop and never from inside a call to us, when the client hangs up before
+  // the answer (or the end of the stream), or its stream is cut off; not after that, not when the
+  // server is destroyed, not when no copy of the Responder is left. Capture an id in it, not the
+  // Responder.
+  void on_gone(std::function<void()> function);
+  bool gone() const;
+
+  // Sends the head (its body is not used); then chunks go out until close().
+  void start_stream(const Response& head);
+  // One chunk. A client that lets more than Limits::stream_bytes pile up is cut off. False: it is
+  // gone or cut off, and so are all later chunks.
+  bool send(std::string_view chunk);
+  void close();
+
+ private:
+  std::shared_ptr<Exchange> exchange_;
+};
+
+using Handler = std::function<void(Request, Responder)>;
+
+class HttpServer {
+ public:
+  struct Limits {
+    std::size_t body_bytes = 1 << 20;         // 413
+    std::size_t header_bytes = 16 << 10;      // 431
+    std::size_t connections = 4096;           // one more gets 503 and is closed
+    std::size_t connections_per_user = 4096;  // the same, for users other than root
+    Milliseconds idle{60'000};                // between requests: closed
+    Milliseconds request_time{10'000};        // from the first byte to the last: 408
+    Milliseconds write_stall{60'000};         // an answer of which nothing more is taken: closed
+    std::size_t stream_bytes = 1 << 20;       // waiting in a stream: cut off
+  };
+
+  // The socket listens already. The handler is called from the loop, never from inside a call to
+  // us.
+  static Result<HttpServer> start(Loop& loop, Fd listening, Handler handler, Limits limits);
+  static Result<HttpServer> start(Loop& loop, Fd listening, Handler handler) {
+    return start(loop, std::move(listening), std::move(handler), Limits());
+  }
+  HttpServer(HttpServer&&) noexcept;
+  HttpServer& operator=(HttpServer&&) noexcept;
+  // Closes everything at once.
+  ~HttpServer();
+
+  std::size_t connections() const;
+
+  // The polite end: accepts no more, closes what is idle, and calls `done` from the loop when the
+  // last answer is out. Streams and long polls are their owners' to end.
+  void drain(std::function<void()> done);
+
+ private:
+  struct Impl;
+  explicit HttpServer(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace mete::net

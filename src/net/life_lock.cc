@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// See life_lock.h.
+#include "net/life_lock.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace mete::net {
+
+namespace {
+
+constexpr int kTries = 8;  // for a lock file that is removed again and again by somebody else
+
+// flock() cannot wait with a limit. A child waits instead: the lock belongs to the open file, which
+// is shared with it, so that what it takes is ours; and a child can be waited for with a limit, and
+// killed.
+Result<Waited> wait_in_child(int lock, const Deadline& deadline, int interrupt) {
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child < 0) return Error::from_errno("fork", errno);
+  if (child == 0) {
+    sigset_t none;
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, nullptr);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    // Nothing else of ours may be held open by it, another lock least of all.
+    if (lock > 0) (void)close_range(0, static_cast<unsigned>(lock) - 1, 0);
+    (void)close_range(static_cast<unsigned>(lock) + 1, ~0u, 0);
+    while (flock(lock, LOCK_EX) != 0)
+      if (errno != EINTR) _exit(1);
+    _exit(0);
+  }
+  const Fd handle(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
+  Result<Waited> waited = handle ? wait_for(handle.get(), POLLIN, interrupt, deadline)
+                                 : Error::from_errno("pidfd_open", errno);
+  (void)kill(child, SIGKILL);
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
+  return waited;
+}
+
+bool is_still(int lock, const std::string& path) {
+  struct stat held {};
+  struct stat named {};
+  return fstat(lock, &held) == 0 && lstat(path.c_str(), &named) == 0 &&
+         held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+}
+
+}  // namespace
+
+Result<Fd> take_lock(const std::string& path, const Deadline& deadline, int interrupt) {
+  for (int i = 0; i < kTries; ++i) {
+    Result<Fd> lock = base::open_fd(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+    if (!lock) return lock;
+    if (flock(lock->get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK && errno != EINTR) return Error::from_errno("lock " + path, errno);
+      if (deadline.poll_timeout() == 0) return Error::busy(path + " is held by another process");
+      const Result<Waited> waited = wait_in_child(lock->get(), deadline, interrupt);
+      if (!waited) return waited.error();
+      if (*waited == Waited::kInterrupted)
+        return Error::io("interrupted while waiting for " + path);
+      // Ours at last, or not: the child may have ended either way.
+      if (flock(lock->get(), LOCK_EX | LOCK_NB) != 0) {
+        if (*waited == Waited::kTimeout) return Error::busy(path + " is held by another process");
+        continue;
+      }
+    }
+    if (is_still(lock->get(), path)) return lock;
+  }
+  return Error::io("the lock " + path + " does not stay in its place");
+}
+
+}  // namespace mete::net

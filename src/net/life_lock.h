@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// A lock file held for the life of a process (flock): who holds it is the daemon, or is the one who
+// may start it. The kernel gives it back on any death. The file itself stays: removing it would let
+// two holders lock two files of one name. A child forked without exec shares the lock and must
+// close it.
+#pragma once
+
+#include <string>
+
+#include "base/fd.h"
+#include "net/unix_socket.h"
+
+namespace mete::net {
+
+// Mode 0600, close-on-exec, symbolic links not followed. Waits until `deadline`, or until
+// `interrupt` (-1: none) is readable. busy: somebody else holds it; when waiting was interrupted:
+// io.
+Result<Fd> take_lock(const std::string& path, const Deadline& deadline, int interrupt = -1);
+
+}  // namespace mete::net

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon's socket, made so that there is one daemon and nobody else can pose as it. The lock
+// PATH.lock decides who is the daemon, for its life; only its holder replaces a socket that a dead
+// one left behind. Listening comes at once, before anything slow: clients then wait in the queue.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <string>
+
+#include "base/fd.h"
+#include "net/unix_socket.h"
+
+namespace mete::net {
+
+struct ListenAt {
+  std::string path;     // absolute
+  bool system = false;  // folder 0755 of root and socket 0666, instead of 0700 and 0600
+  // For a daemon of before that is just ending.
+  Milliseconds wait_for_lock{0};
+};
+
+// Its end removes the socket (unless it was inherited), then gives the lock back.
+class Listener {
+ public:
+  Listener(Listener&& other) noexcept;
+  Listener& operator=(Listener&&) = delete;
+  ~Listener();
+
+  // The listening socket, non-blocking, to be given to the server; once.
+  Fd take_socket() { return std::move(socket_); }
+  const std::string& path() const { return path_; }
+  bool inherited() const { return inherited_; }
+  // Removes the socket now, so that new clients start another daemon, which waits for the lock. For
+  // a daemon that ends; before HttpServer::drain().
+  void close_door();
+  // In a child that was forked and does not exec: lets go of socket and lock without removing them.
+  void forget();
+
+ private:
+  friend Result<Listener> listen_at(const ListenAt& at);
+  Listener() = default;
+
+  Fd lock_;
+  Fd socket_;
+  std::string path_;
+  bool inherited_ = false;
+  bool remove_ = false;
+};
+
+// busy: another daemon holds the lock, or answers at that path. denied: the folder is not ours
+// alone. invalid: the path is too long, or holds something that is not a socket.
+//
+// A socket handed over by systemd (LISTEN_FDS, LISTEN_PID) is used instead of a new one; its path
+// is then the one it is bound to. Those variables are unset either way.
+Result<Listener> listen_at(const ListenAt& at);
+
+// 4096 connections need more than the usual 1024 descriptors: raises the soft limit to the hard one
+// and returns what was before, which a job must get back (select() breaks above 1024).
+Result<rlimit> raise_descriptor_limit();
+
+}  // namespace mete::net

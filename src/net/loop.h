@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The event loop of meted: one thread, everything happens in callbacks of run(). Posted functions,
+// timers on the monotonic clock, and descriptors that become ready. A Timer or a Watch cancels when
+// it is destroyed: its function is not called afterwards, also not when it was already due. They
+// may outlive the Loop (and then do nothing). Only the thread of run() may touch any of this.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+
+#include "base/result.h"
+
+namespace mete::net {
+
+using Milliseconds = std::chrono::milliseconds;
+
+class Timer {
+ public:
+  Timer() = default;  // holds nothing
+
+  bool active() const { return state_ != nullptr; }
+  void cancel() { state_.reset(); }
+
+ private:
+  friend class Loop;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// What a descriptor is watched for. kHangup: the other end is closed altogether (EPOLLHUP,
+// EPOLLERR), seen also while unread bytes wait; it may be reported for urgent bytes (EPOLLPRI) too,
+// so look again with poll(2). The values are a mask.
+enum Ready : unsigned { kReadable = 1, kWritable = 2, kHangup = 4 };
+
+class Watch {
+ public:
+  Watch() = default;  // holds nothing
+
+  bool active() const { return state_ != nullptr; }
+  // Watches for these from now on; 0 pauses.
+  void want(unsigned ready);
+  void cancel() { state_.reset(); }
+
+ private:
+  friend class Loop;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+class Loop {
+ public:
+  using Function = std::function<void()>;
+
+  Loop();
+  ~Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  // Returns after stop(); may be called again. What is due but was not run stays for the next run.
+  void run();
+  void stop();
+
+  // Calls it once from run(), after what was posted before, never from inside post().
+  void post(Function function);
+  // Calls it once, `delay` from now.
+  [[nodiscard]] Timer after(Milliseconds delay, Function function);
+  // Calls it every `period` (more than 0). A loop that was late makes up with one call, not
+  // several.
+  [[nodiscard]] Timer every(Milliseconds period, Function function);
+  // Calls it with one of Ready for as long as it is so (level-triggered). The descriptor stays the
+  // caller's: cancel before closing it. Works for sockets, pipes, pidfds, signalfds; not for plain
+  // files, which are always ready. Each descriptor once.
+  Result<Watch> watch(int descriptor, unsigned ready, std::function<void(Ready)> function);
+
+ private:
+  friend class Timer;
+  friend class Watch;
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace mete::net

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// See ready_pipe.h.
+#include "net/ready_pipe.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <optional>
+#include <vector>
+
+#include "base/text.h"
+
+namespace mete::net {
+
+namespace {
+
+constexpr ErrorCode kCodes[] = {
+    ErrorCode::kInvalid, ErrorCode::kNotFound,  ErrorCode::kDenied,
+    ErrorCode::kBusy,    ErrorCode::kExhausted, ErrorCode::kInfeasible,
+    ErrorCode::kIo,      ErrorCode::kCorrupt,   ErrorCode::kUnsupported};
+
+std::string one_line(std::string_view text) {
+  std::string line(text.substr(0, kMaxReadyBytes / 4));
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return line + '\n';
+}
+
+}  // namespace
+
+ReadyPipe ReadyPipe::from_environment() {
+  const char* text = std::getenv(kReadyVariable);
+  if (text == nullptr) return {};
+  const Result<std::uint64_t> number = base::parse_uint(text);
+  (void)unsetenv(kReadyVariable);
+  struct stat info {};
+  // Only a pipe is taken: a stale variable must not make us write into somebody's file.
+  if (!number || *number <= STDERR_FILENO || *number > INT_MAX ||
+      fstat(static_cast<int>(*number), &info) != 0 || !S_ISFIFO(info.st_mode))
+    return {};
+  Fd pipe(static_cast<int>(*number));
+  (void)fcntl(pipe.get(), F_SETFD, FD_CLOEXEC);
+  return ReadyPipe(std::move(pipe));
+}
+
+void ReadyPipe::notify_ready() { tell("ready\n"); }
+
+void ReadyPipe::notify_failed(const Error& error) {
+  tell("error " + std::string(base::to_string(error.code)) + '\n' + one_line(error.message) +
+       one_line(error.evidence) + one_line(error.hint));
+}
+
+void ReadyPipe::tell(std::string_view message) {
+  if (!pipe_) return;
+  // A starter that has gone must not kill us with SIGPIPE, whose disposition is not ours to change
+  // for good. At most 4 KiB go into an empty pipe at once, and whole.
+  struct sigaction ignore {};
+  struct sigaction before {};
+  ignore.sa_handler = SIG_IGN;
+  (void)sigaction(SIGPIPE, &ignore, &before);
+  while (write(pipe_.get(), message.data(), message.size()) < 0 && errno == EINTR) continue;
+  (void)sigaction(SIGPIPE, &before, nullptr);
+  pipe_.reset();
+}
+
+Result<void> parse_ready(std::string_view message) {
+  if (message == "ready\n") return {};
+  const std::vector<std::string_view> lines = base::split(message, '\n');
+  if (lines.size() == 5 && lines[0].starts_with("error ")) {
+    for (const ErrorCode code : kCodes)
+      if (lines[0].substr(6) == base::to_string(code))
+        return Error{code, std::string(lines[1]), std::string(lines[2]), std::string(lines[3])};
+  }
+  if (message.empty()) return Error::io("the daemon ended before it listened");
+  return Error::io("the daemon said something else than that it listens")
+      .with_evidence(base::quote(message));
+}
+
+}  // namespace mete::net
