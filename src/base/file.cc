@@ -3,6 +3,8 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -98,6 +100,11 @@ std::string parent_path(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string_view::npos) return ".";
   return std::string(path.substr(0, slash == 0 ? 1 : slash));
+}
+
+std::string real_path(const std::string& path) {
+  char buffer[PATH_MAX];
+  return realpath(path.c_str(), buffer) != nullptr ? buffer : "";
 }
 
 }  // namespace mete::base

@@ -33,4 +33,7 @@ std::string join_path(std::string_view folder, std::string_view name);
 // "/a" for "/a/b", "/" for "/a", "." for "a".
 std::string parent_path(std::string_view path);
 
+// Absolute, without links; "" when there is no such file.
+std::string real_path(const std::string& path);
+
 }  // namespace mete::base

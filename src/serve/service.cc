@@ -69,6 +69,12 @@ std::string tag_of(const std::string& text) {
   return std::to_string(hash);
 }
 
+// What the engine has decided since the disk is full may yet be undone: nobody is told of it.
+Error not_on_disk() {
+  return Error::exhausted("the disk with mete's state is full")
+      .with_hint("make room there; running jobs go on");
+}
+
 Error no_such_path(const net::Request& request) {
   if (request.path.starts_with("/v") && !request.path.starts_with("/v1/"))
     return Error::unsupported("this daemon speaks version 1 of the interface")
@@ -102,6 +108,9 @@ void Service::see(Machine machine) {
   engine_.see(machine_.pool);
   asked_.push_back({0, core::Look{}});
   schedule_turn();
+  seen_ = true;
+  for (auto& [request, responder] : std::exchange(early_, {}))
+    if (!responder.gone()) route(request, std::move(responder));
 }
 
 void Service::schedule_turn() {
@@ -131,7 +140,7 @@ void Service::turn() {
 }
 
 void Service::answer_waiters() {
-  if (answered_version_ == engine_.version()) return;
+  if (answered_version_ == engine_.version() || !engine_.settled()) return;
   answered_version_ = engine_.version();
   for (auto waiter = waiters_.begin(); waiter != waiters_.end();) {
     const core::Job* job = engine_.state().find(waiter->job);
@@ -147,7 +156,7 @@ void Service::answer_waiters() {
 }
 
 bool Service::idle() const {
-  if (!unanswered_.empty() || !asked_.empty() || !waiters_.empty()) return false;
+  if (!unanswered_.empty() || !asked_.empty() || !waiters_.empty() || !early_.empty()) return false;
   for (const auto& [id, job] : engine_.state().jobs())
     if (job.state != core::JobState::kEnded) return false;
   return true;
@@ -156,6 +165,15 @@ bool Service::idle() const {
 // ---- requests ----------------------------------------------------------------------------------
 
 void Service::handle(net::Request request, net::Responder responder) {
+  const bool needs_cards =
+      request.path == "/v1/cards" || (request.path == "/v1/jobs" && request.method == "POST");
+  if (!seen_ && needs_cards)
+    early_.emplace_back(std::move(request), std::move(responder));
+  else
+    route(request, std::move(responder));
+}
+
+void Service::route(const net::Request& request, net::Responder responder) {
   const std::vector<std::string_view> parts = base::split(request.path, '/');  // "", "v1", ...
   const bool v1 = parts.size() >= 3 && parts[1] == "v1";
   const std::string_view first = v1 ? parts[2] : "";
@@ -229,7 +247,11 @@ void Service::get_job(core::JobId id, const net::Request& request, net::Responde
     return;
   }
   const std::string* tag = request.parameter("tag");
-  if (tag == nullptr || *tag != reply_for(*job).tag) {
+  if (tag == nullptr && !engine_.settled()) {
+    responder.reply(refuse(not_on_disk()));
+    return;
+  }
+  if (tag == nullptr || (engine_.settled() && *tag != reply_for(*job).tag)) {
     reply_with_job(id, 200, responder);
     return;
   }
@@ -270,6 +292,10 @@ void Service::post_about_job(core::JobId id, std::string_view what, const net::R
 }
 
 void Service::list_jobs(const net::Request& request, net::Responder responder) {
+  if (!engine_.settled()) {
+    responder.reply(refuse(not_on_disk()));
+    return;
+  }
   const bool all = request.parameter("all") != nullptr;
   std::vector<wire::JobView> views;
   for (const auto& [id, job] : engine_.state().jobs())

@@ -85,6 +85,7 @@ class Service {
   void turn();
   void answer_waiters();
 
+  void route(const net::Request& request, net::Responder responder);
   void post_job(const net::Request& request, net::Responder responder);
   void get_job(core::JobId id, const net::Request& request, net::Responder responder);
   void post_about_job(core::JobId id, std::string_view what, const net::Request& request,
@@ -107,6 +108,9 @@ class Service {
   std::vector<engine::Asked> asked_;
   std::map<std::uint64_t, Answered> unanswered_;
   std::list<Waiter> waiters_;
+  // Requests that came before the cards were first read: nobody can be answered by then.
+  std::vector<std::pair<net::Request, net::Responder>> early_;
+  bool seen_ = false;
   std::uint64_t last_ticket_ = 0;
   std::uint64_t answered_version_ = 0;
   bool turn_scheduled_ = false;

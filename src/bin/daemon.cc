@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bin/daemon.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "abi/grant.h"
+#include "base/file.h"
+#include "bin/claims_keeper.h"
+#include "bin/machine.h"
+#include "engine/engine.h"
+#include "launch/parts.h"
+#include "launch/process_watcher.h"
+#include "net/http_server.h"
+#include "net/listen.h"
+#include "net/loop.h"
+#include "node/card_helper.h"
+#include "node/probe.h"
+#include "node/probe_cache.h"
+#include "serve/service.h"
+#include "store/sqlite_store.h"
+
+namespace mete::daemon {
+
+namespace {
+
+constexpr seam::Milliseconds kLookPeriod{1'000};
+// A reading this old says nothing about what others took meanwhile.
+constexpr std::chrono::seconds kStale{5};
+// Processes of a job that has just ended may still be in the last reading.
+constexpr std::int64_t kJustEndedMs = 3'000;
+constexpr std::uint64_t kIdleEndS = 600;
+
+void log_line(const std::string& text) {
+  const std::string line = to_string(seam::system_clock().wall()) + " " + text + "\n";
+  (void)!write(STDERR_FILENO, line.data(), line.size());
+}
+
+std::string in_one_line(const Error& error) {
+  return error.message + (error.evidence.empty() ? "" : " (" + error.evidence + ")");
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// net::Loop, as node and launch see it.
+seam::Loop seam_loop(net::Loop& loop) {
+  auto watches = std::make_shared<std::map<int, net::Watch>>();
+  auto timers = std::make_shared<std::map<std::uint64_t, net::Timer>>();
+  auto last = std::make_shared<std::uint64_t>(0);
+  seam::Loop seam;
+  seam.watch_fd = [&loop, watches](int fd, std::function<void()> ready) {
+    Result<net::Watch> watch = loop.watch(fd, net::kReadable | net::kHangup,
+                                          [ready = std::move(ready)](net::Ready) { ready(); });
+    if (watch)
+      (*watches)[fd] = *std::move(watch);
+    else
+      log_line("cannot watch a descriptor: " + in_one_line(watch.error()));
+  };
+  seam.unwatch_fd = [watches](int fd) { watches->erase(fd); };
+  seam.after = [&loop, timers, last](seam::Milliseconds delay, std::function<void()> then) {
+    const std::uint64_t number = ++*last;
+    (*timers)[number] = loop.after(delay, [timers, number, then = std::move(then)] {
+      const net::Timer keep = std::move(timers->at(number));
+      timers->erase(number);
+      then();
+    });
+  };
+  return seam;
+}
+
+// The engine's hands: promises to other daemons, and processes.
+class Hands final : public seam::Launcher {
+ public:
+  Hands(ClaimsKeeper& claims, launch::ProcessWatcher& processes)
+      : claims_(claims), processes_(processes) {}
+  void set_engine(const engine::Engine& engine) { engine_ = &engine; }
+
+  bool reserve(core::JobId job, const std::vector<core::GrantedCard>& cards) override {
+    const core::Job* known = engine_->state().find(job);
+    return claims_.reserve(job, cards, known == nullptr ? std::nullopt : known->runner);
+  }
+  void watch(core::JobId job, std::uint32_t uid, core::ProcessRef runner) override {
+    (void)uid;
+    processes_.watch(job, runner);
+  }
+  void stop(core::JobId job) override {
+    // After a restart nobody has watched it yet, and its runner tells its processes from others.
+    const core::Job* known = engine_->state().find(job);
+    if (known != nullptr && known->runner) processes_.watch(job, *known->runner);
+    processes_.stop(job);
+  }
+  void forget(core::JobId job) override {
+    processes_.forget(job);
+    claims_.release(job);
+  }
+
+ private:
+  ClaimsKeeper& claims_;
+  launch::ProcessWatcher& processes_;
+  const engine::Engine* engine_ = nullptr;
+};
+
+std::optional<node::ClaimBook> open_claims(const std::string& simulation) {
+  const char* user = std::getenv("USER");
+  Result<node::ClaimBook> book =
+      node::ClaimBook::open(node::claims_folders(variable("METE_CLAIMS_DIR"), simulation),
+                            user == nullptr || *user == 0 ? std::to_string(getuid()) : user);
+  if (book) return *std::move(book);
+  log_line("other users' daemons cannot be heard: " + in_one_line(book.error()));
+  return std::nullopt;
+}
+
+class Daemon {
+ public:
+  Daemon(DaemonOptions options, std::unique_ptr<store::SqliteStore> store, launch::Parts parts)
+      : options_(std::move(options)),
+        store_(std::move(store)),
+        parts_(std::move(parts)),
+        simulated_(variable("METE_SIM")),
+        seam_(seam_loop(loop_)),
+        claims_(open_claims(simulated_.empty() ? "" : options_.state_dir), seam_,
+                [this] { service_.tell(core::Look{}); }),
+        processes_(seam_, clock_, watcher_callbacks(), outsiders()),
+        hands_(claims_, processes_),
+        engine_(clock_, *store_, hands_, engine::Options{}),
+        service_(loop_, clock_, engine_, identity()),
+        cards_(helper_settings(), seam_, clock_, [this] { look(); }) {
+    hands_.set_engine(engine_);
+    service_.on_fatal = [this](const Error& error) { fail(error); };
+    service_.on_stop = [this] { stop(); };
+    service_.on_turn = [this](bool busy) { cards_.set_busy(busy); };
+  }
+
+  Result<void> recover() {
+    if (Result<void> r = engine_.recover(); !r) return r;
+    claims_.begin();
+    return {};
+  }
+
+  Result<void> serve(Fd listening) {
+    Result<net::HttpServer> server = net::HttpServer::start(
+        loop_, std::move(listening), [this](net::Request request, net::Responder responder) {
+          service_.handle(std::move(request), std::move(responder));
+        });
+    if (!server) return std::move(server).error();
+    server_.emplace(*std::move(server));
+    return {};
+  }
+
+  int run() {
+    hear_signals();
+    ticker_ = loop_.every(kLookPeriod, [this] { tick(); });
+    loop_.run();
+    if (exit_code_ == 0)
+      if (const Result<void> saved = engine_.save(); !saved)
+        log_line("the state was not saved in short form: " + in_one_line(saved.error()));
+    return exit_code_;
+  }
+
+ private:
+  serve::Identity identity() const {
+    serve::Identity identity;
+    identity.version = options_.version;
+    identity.mode = options_.system ? "system" : "user";
+    identity.socket = options_.socket;
+    identity.state_dir = options_.state_dir;
+    identity.uid = geteuid();
+    if (!options_.system) identity.idle_end_s = kIdleEndS;
+    identity.readings = readings_path();
+    identity.simulated = simulated_;
+    return identity;
+  }
+
+  std::string readings_path() const { return base::join_path(options_.state_dir, "readings"); }
+
+  node::CardHelperSettings helper_settings() const {
+    node::CardHelperSettings settings;
+    settings.open =
+        node::open_nvml(simulated_.empty() ? "libnvidia-ml.so.1"
+                                           : base::join_path(parts_.simgpu, "libnvidia-ml.so.1"));
+    settings.readings = readings_path();
+    return settings;
+  }
+
+  // The simulated cards' server is started by whoever needs it first, with a job's environment.
+  launch::Outsiders outsiders() const {
+    launch::Outsiders outsiders;
+    if (!simulated_.empty())
+      outsiders.program = base::real_path(base::join_path(parts_.simgpu, "mete-simgpu"));
+    return outsiders;
+  }
+
+  launch::WatcherCallbacks watcher_callbacks() {
+    return {[this](core::JobId id) {
+              const core::Job* job = engine_.state().find(id);
+              return job == nullptr ? std::nullopt : std::optional(job->spec.uid);
+            },
+            [this](core::JobId id) { service_.tell(core::RunnerGone{id}); },
+            [this](core::JobId id) { service_.tell(core::JobGone{id}); }};
+  }
+
+  // ---- what is seen ----
+
+  std::vector<node::JobHold> holds() {
+    std::vector<node::JobHold> holds;
+    const std::int64_t now = clock_.wall().ms;
+    for (const auto& [id, job] : engine_.state().jobs()) {
+      const bool just_ended = job.ended && now - job.ended->ms < kJustEndedMs;
+      if (job.state == core::JobState::kPending) continue;
+      if (job.state == core::JobState::kEnded && !just_ended) continue;
+      holds.push_back({id, job.runner, job.spec.uid, {}});
+    }
+    return holds;
+  }
+
+  // Measured by whoever ran a job here first.
+  std::map<std::string, Bytes> contexts(const node::CardSnapshot& snapshot) const {
+    std::map<std::string, Bytes> costs;
+    const std::string cache = base::join_path(
+        options_.state_dir, simulated_.empty() ? "context-cost" : "context-cost-sim");
+    for (const seam::CardReading& card : snapshot.cards) {
+      const node::ContextKey key{card.uuid, card.type, snapshot.driver.version, false};
+      if (const std::optional<node::ContextCost> cost = node::find_cached(cache, key))
+        costs[card.uuid] = cost->first + Bytes::from_bytes(abi::kReserveBytes + abi::kGranuleBytes);
+    }
+    return costs;
+  }
+
+  void look() {
+    const std::optional<node::CardSnapshot>& last = cards_.last();
+    const std::optional<Error>& trouble = cards_.trouble();
+    if (!last && !trouble) return;
+    MachineInputs inputs;
+    inputs.snapshot = last ? &*last : nullptr;
+    if (trouble) inputs.trouble = in_one_line(*trouble);
+    inputs.stale = cards_.age() && *cards_.age() > kStale;
+    inputs.jobs = holds();
+    inputs.claims = claims_.others();
+    if (last) inputs.contexts = contexts(*last);
+    MachineSeen seen = look_at(inputs, owners_);
+    owners_ = std::move(seen.owners);
+    claims_.see(seen.machine.pool);
+    service_.see(std::move(seen.machine));
+  }
+
+  void tick() {
+    // What changes without a new reading: its age, and what others claim.
+    if (cards_.age() && *cards_.age() > kStale) look();
+    if (options_.system) return;
+    const bool idle = service_.idle() && server_->connections() == 0;
+    idle_s_ = idle ? idle_s_ + 1 : 0;
+    if (idle_s_ >= kIdleEndS) stop();
+  }
+
+  // ---- the end ----
+
+  void hear_signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, number);
+    (void)sigprocmask(SIG_BLOCK, &set, nullptr);
+    (void)signal(SIGPIPE, SIG_IGN);
+    signals_.reset(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    Result<net::Watch> watch = loop_.watch(signals_.get(), net::kReadable, [this](net::Ready) {
+      signalfd_siginfo info{};
+      while (read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+        if (info.ssi_signo != SIGHUP) stop();
+    });
+    if (watch) signal_watch_ = *std::move(watch);
+  }
+
+  // The last answers go out first.
+  void stop() {
+    if (std::exchange(stopping_, true)) return;
+    server_->drain([this] { loop_.stop(); });
+    end_timer_ = loop_.after(seam::Milliseconds(1'000), [this] { loop_.stop(); });
+  }
+
+  void fail(const Error& error) {
+    log_line("cannot go on: " + in_one_line(error));
+    exit_code_ = 125;
+    loop_.stop();
+  }
+
+  DaemonOptions options_;
+  net::Loop loop_;
+  seam::Clock& clock_ = seam::system_clock();
+  std::unique_ptr<store::SqliteStore> store_;
+  launch::Parts parts_;
+  std::string simulated_;
+  seam::Loop seam_;
+  ClaimsKeeper claims_;
+  launch::ProcessWatcher processes_;
+  Hands hands_;
+  engine::Engine engine_;
+  serve::Service service_;
+  node::CardHelper cards_;
+  std::optional<net::HttpServer> server_;
+  std::map<pid_t, core::JobId> owners_;
+  Fd signals_;
+  net::Watch signal_watch_;
+  net::Timer ticker_;
+  net::Timer end_timer_;
+  std::uint64_t idle_s_ = 0;
+  int exit_code_ = 0;
+  bool stopping_ = false;
+};
+
+int failed(const Error& error, net::ReadyPipe& ready) {
+  log_line("cannot start: " + in_one_line(error));
+  ready.notify_failed(error);
+  return 125;
+}
+
+}  // namespace
+
+int run_daemon(const DaemonOptions& asked, net::ReadyPipe ready) {
+  DaemonOptions options = asked;
+  // First of all: clients wait in the socket's queue while the rest is set up.
+  Result<net::Listener> listener =
+      net::listen_at({options.socket, options.system, net::Milliseconds(2'000)});
+  if (!listener) return failed(listener.error(), ready);
+  options.socket = listener->path();
+  (void)net::raise_descriptor_limit();
+  Result<launch::Parts> parts = launch::find_parts();
+  if (!parts) return failed(parts.error(), ready);
+  Result<std::unique_ptr<store::SqliteStore>> store = store::SqliteStore::open(options.state_dir);
+  if (!store) return failed(store.error(), ready);
+  (void)base::write_atomic(base::join_path(options.state_dir, "meted.pid"),
+                           std::to_string(getpid()) + "\n");
+  Daemon daemon(options, *std::move(store), *std::move(parts));
+  if (Result<void> r = daemon.recover(); !r) return failed(r.error(), ready);
+  if (Result<void> r = daemon.serve(listener->take_socket()); !r) return failed(r.error(), ready);
+  ready.notify_ready();
+  const int code = daemon.run();
+  (void)unlink(base::join_path(options.state_dir, "meted.pid").c_str());
+  return code;
+}
+
+}  // namespace mete::daemon

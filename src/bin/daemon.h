@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// meted put together: the loop, the store, the engine, its eyes (CardHelper, claims), its hands
+// (ProcessWatcher) and its door (Service). Everything decided is decided elsewhere.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "net/ready_pipe.h"
+
+namespace mete::daemon {
+
+struct DaemonOptions {
+  std::string state_dir;
+  std::string socket;
+  bool system = false;
+  std::string version;
+};
+
+// Runs until it is told to stop or has had nothing to do for long. Tells `ready` once it listens,
+// or why it cannot. Returns the exit code.
+int run_daemon(const DaemonOptions& options, net::ReadyPipe ready);
+
+}  // namespace mete::daemon

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bin/machine.h"
+
+namespace mete::daemon {
+
+namespace {
+
+std::string why_unusable(const seam::CardReading& card) {
+  if (card.mig == true) return "it is split into MIG slices";
+  if (card.compute_mode == seam::ComputeMode::kProhibited) return "its compute mode is prohibited";
+  if (!card.capacity()) return "the driver does not say how much memory it has";
+  return "";
+}
+
+Bytes capacity_of(const seam::CardReading& card, Bytes reserve) {
+  const Bytes capacity = card.capacity().value_or(Bytes());
+  return capacity.checked_sub(reserve).value_or(Bytes());
+}
+
+core::PoolCard pool_card(const seam::CardReading& card, const node::CardUse& use,
+                         const MachineInputs& inputs) {
+  core::PoolCard pool;
+  pool.card = {card.index, card.uuid, card.type, capacity_of(card, inputs.reserve)};
+  pool.lost = card.state == seam::CardState::kLost;
+  pool.unusable = pool.lost ? "" : why_unusable(card);
+  pool.one_process = card.compute_mode == seam::ComputeMode::kExclusiveProcess;
+  pool.stale = inputs.stale;
+  for (const node::HeldBy& held : use.outside) pool.foreign.push_back({held.who, held.bytes});
+  for (const node::OtherClaim& other : inputs.claims)
+    if (other.claim.uuid == card.uuid)
+      pool.claimed.push_back({other.user + "'s mete", other.claim.bytes});
+  if (const auto cost = inputs.contexts.find(card.uuid); cost != inputs.contexts.end())
+    pool.context = cost->second;
+  return pool;
+}
+
+wire::CardView view(const seam::CardReading& card, const node::CardUse& use,
+                    const core::PoolCard& pool, const MachineInputs& inputs) {
+  wire::CardView view;
+  view.index = card.index;
+  view.uuid = card.uuid;
+  view.name = card.name;
+  view.type = card.type;
+  view.state = pool.lost ? "lost" : "ok";
+  view.unusable = pool.unusable;
+  view.total = card.total;
+  if (card.capacity()) view.capacity = pool.card.capacity;
+  view.used = card.used;
+  view.foreign = use.outside_bytes();
+  view.utilisation_pct = card.utilisation_pct;
+  view.temperature_c = card.temperature_c;
+  if (card.power_mw) view.power_w = *card.power_mw / 1000.0;
+  view.numa = card.numa;
+  for (const seam::CardLink& link : card.links) view.links.push_back({link.to, link.count});
+  for (const node::ForeignProcess& process : use.foreign)
+    view.foreign_list.push_back({process.pid, process.user, process.used});
+  for (const node::OtherClaim& other : inputs.claims)
+    if (other.claim.uuid == card.uuid) view.foreign_list.push_back({{}, other.user, {}});
+  return view;
+}
+
+}  // namespace
+
+MachineSeen look_at(const MachineInputs& inputs,
+                    const std::map<pid_t, core::JobId>& owners_before) {
+  MachineSeen seen;
+  seen.machine.trouble = inputs.trouble;
+  if (inputs.snapshot == nullptr) return seen;
+  std::vector<node::OtherHold> others;
+  for (const node::OtherClaim& other : inputs.claims)
+    others.push_back({other.user + "'s mete", other.claim.runner, other.claim.uuid});
+  node::Attribution attribution =
+      node::attribute(*inputs.snapshot, inputs.jobs, others, owners_before);
+  seen.owners = std::move(attribution.owners);
+  seen.machine.read_at = inputs.snapshot->at;
+  seen.machine.driver = inputs.snapshot->driver.version;
+  for (std::size_t i = 0; i < inputs.snapshot->cards.size(); ++i) {
+    const seam::CardReading& card = inputs.snapshot->cards[i];
+    const node::CardUse& use = attribution.cards[i];
+    if (card.uuid.empty()) continue;  // lost before it was ever read: nobody can name it
+    seen.machine.pool.cards.push_back(pool_card(card, use, inputs));
+    seen.machine.cards.push_back(view(card, use, seen.machine.pool.cards.back(), inputs));
+    for (const auto& [job, bytes] : use.jobs) seen.machine.used[job][card.uuid] = bytes;
+  }
+  return seen;
+}
+
+}  // namespace mete::daemon

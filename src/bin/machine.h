@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the daemon believes of the machine, made of what its helper saw: pure, values in and out.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "node/attribution.h"
+#include "node/card_snapshot.h"
+#include "node/claims.h"
+#include "serve/service.h"
+
+namespace mete::daemon {
+
+struct MachineInputs {
+  const node::CardSnapshot* snapshot = nullptr;  // nullptr: none yet, or no driver
+  std::string trouble;                           // why there is no newer one
+  bool stale = false;                            // the snapshot is too old to grant by
+  std::vector<node::JobHold> jobs;               // of ours, those that just ended included
+  std::vector<node::OtherClaim> claims;          // of other daemons
+  std::map<std::string, Bytes> contexts;         // what a context costs, by UUID
+  Bytes reserve;                                 // kept free on each card
+};
+
+struct MachineSeen {
+  serve::Machine machine;
+  std::map<pid_t, core::JobId> owners;  // for the next look
+};
+
+MachineSeen look_at(const MachineInputs& inputs, const std::map<pid_t, core::JobId>& owners_before);
+
+}  // namespace mete::daemon

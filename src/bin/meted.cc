@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon's command line: meted [--state-dir DIR] [--system]. The rest is in daemon.cc.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "bin/daemon.h"
+#include "launch/state_dir.h"
+#include "net/daemon_start.h"
+
+namespace {
+
+constexpr const char* kUsage =
+    "usage: meted [--state-dir FOLDER] [--system]\n"
+    "  --state-dir FOLDER  where state is kept (default: $METE_STATE_DIR, else as mete does)\n"
+    "  --system            for all users of this machine, as root: /run/mete/meted.sock\n"
+    "mete starts a private meted by itself when none answers; this is for service managers.\n";
+
+int usage_error(const std::string& what) {
+  (void)std::fprintf(stderr, "meted: %s\n%s", what.c_str(), kUsage);
+  return 64;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  mete::net::ReadyPipe ready = mete::net::ReadyPipe::from_environment();
+  mete::daemon::DaemonOptions options;
+  options.version = METE_VERSION;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--system") {
+      options.system = true;
+    } else if (word == "--state-dir" && i + 1 < argc) {
+      options.state_dir = argv[++i];
+    } else if (word == "--version") {
+      (void)std::printf("meted %s\n", METE_VERSION);
+      return 0;
+    } else if (word == "--help" || word == "-h") {
+      (void)std::fputs(kUsage, stdout);
+      return 0;
+    } else {
+      return usage_error("there is no option " + std::string(word));
+    }
+  }
+  if (options.state_dir.empty()) {
+    mete::Result<std::string> state = options.system && std::getenv("METE_STATE_DIR") == nullptr
+                                          ? mete::Result<std::string>(std::string("/var/lib/mete"))
+                                          : mete::launch::state_dir();
+    if (!state) return usage_error(state.error().message);
+    options.state_dir = *std::move(state);
+  }
+  const auto places = mete::net::DaemonPlaces::from_environment(options.state_dir);
+  const mete::Result<std::string> socket =
+      options.system && places.socket.empty()
+          ? mete::Result<std::string>(std::string(mete::net::kSystemSocket))
+          : mete::net::private_socket(places);
+  if (!socket) return usage_error(socket.error().message);
+  options.socket = *socket;
+  return mete::daemon::run_daemon(options, std::move(ready));
+}
