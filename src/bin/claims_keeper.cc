@@ -95,6 +95,13 @@ void ClaimsKeeper::release(core::JobId job) {
   if (was_trying) ask_later(ClaimBook::kAskAgainMs, false);
 }
 
+void ClaimsKeeper::keep_only(const std::function<bool(core::JobId)>& wanted) {
+  std::vector<core::JobId> old;
+  for (const auto& [job, promise] : promised_)
+    if (!wanted(job)) old.push_back(job);
+  for (const core::JobId job : old) release(job);
+}
+
 void ClaimsKeeper::begin() {
   begun_ = true;
   hold_all();

@@ -30,6 +30,8 @@ class ClaimsKeeper {
   bool reserve(core::JobId job, const std::vector<core::GrantedCard>& cards,
                std::optional<core::ProcessRef> runner);
   void release(core::JobId job);
+  // Releases all but these.
+  void keep_only(const std::function<bool(core::JobId)>& wanted);
 
   // The room that all daemons together may fill: what the last look showed.
   void see(const core::Pool& machine);

@@ -89,6 +89,11 @@ class Hands final : public seam::Launcher {
   void set_engine(const engine::Engine& engine) { engine_ = &engine; }
 
   bool reserve(core::JobId job, const std::vector<core::GrantedCard>& cards) override {
+    // Of jobs that ended in this very turn we hear later (forget): their bytes are free already.
+    claims_.keep_only([this](core::JobId id) {
+      const core::Job* held = engine_->state().find(id);
+      return held != nullptr && held->state != core::JobState::kEnded;
+    });
     const core::Job* known = engine_->state().find(job);
     return claims_.reserve(job, cards, known == nullptr ? std::nullopt : known->runner);
   }

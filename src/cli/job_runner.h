@@ -57,7 +57,7 @@ struct JobHooks {
   std::function<void(pid_t)> started = [](pid_t) {};
   std::function<int()> watch_fd = [] { return -1; };
   std::function<bool()> watched;
-  int tick_ms = 0;
+  std::function<int()> tick_ms = [] { return -1; };
   std::function<bool()> tick;
 };
 

@@ -32,6 +32,8 @@ using core::JobState;
 constexpr int kExitTimeout = 124;
 constexpr net::Milliseconds kReportPatience{5'000};
 constexpr int kTickMs = 1'000;
+// A program that ends sooner is reported once: its start together with its end.
+constexpr int kFirstTickMs = 50;
 
 std::string job_path(core::JobId id) { return "/v1/jobs/" + to_string(id); }
 
@@ -182,7 +184,7 @@ class Run {
     hooks.started = [this](pid_t pid) { report_start(pid); };
     hooks.watch_fd = [this] { return client_ && listening_ ? client_->http().descriptor() : -1; };
     hooks.watched = [this] { return hear(); };
-    hooks.tick_ms = kTickMs;
+    hooks.tick_ms = [this] { return told_start_ ? kTickMs : kFirstTickMs; };
     hooks.tick = [this] { return mend(); };
     tag_ = reply.tag;
     const Result<JobEnd> end = run_job(job, hooks, output_);
@@ -253,6 +255,7 @@ class Run {
 
   int replace(const JobPlan& job) {
     report_start(getpid());
+    (void)tell_start();
     client_.reset();
     const Error error = exec_job(job, output_);
     core::Exit exit;
@@ -266,8 +269,13 @@ class Run {
 
   void report_start(pid_t pid) {
     program_ = core::ProcessRef{pid, start_ticks(pid)};
-    (void)tell_start();
-    listen();
+    program_began_ = seam::system_clock().monotonic();
+  }
+
+  wire::StartReport start_report() const {
+    const auto ago = std::chrono::duration_cast<std::chrono::milliseconds>(
+        seam::system_clock().monotonic() - program_began_);
+    return {*program_, static_cast<std::uint64_t>(ago.count())};
   }
 
   // The daemon may be away just now: the program runs all the same, and mend() tells it later.
@@ -321,7 +329,9 @@ class Run {
 
   void report_end(const core::Exit& exit) {
     if (client_ && listening_) client_->http().abandon();
-    const std::string body = wire::encode(exit);
+    wire::EndReport report{exit, {}};
+    if (program_ && !told_start_) report.start = start_report();
+    const std::string body = wire::encode(report);
     for (int attempt = 0; attempt < 3; ++attempt) {
       if (!client_) {
         Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kIfNeeded);
@@ -345,6 +355,7 @@ class Run {
   std::optional<core::JobId> id_;
   int interrupted_ = 0;
   std::optional<core::ProcessRef> program_;
+  seam::Nanoseconds program_began_{};
   std::string tag_;
   bool told_start_ = false;
   bool listening_ = false;

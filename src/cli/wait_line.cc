@@ -50,7 +50,7 @@ WaitLine::WaitLine() {
 }
 
 void WaitLine::show(const core::Wait& wait, std::int64_t waited_s) {
-  if (wait.text == text_) {
+  if (wait.text.empty() || wait.text == text_) {
     refresh(waited_s);
     return;
   }

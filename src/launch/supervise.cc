@@ -157,12 +157,12 @@ class Supervisor {
   Result<void> wait_once() {
     pollfd ready[3] = {
         {signals_.get(), POLLIN, 0}, {limit_.get(), POLLIN, 0}, {asked_.watch_fd(), POLLIN, 0}};
-    const int got = poll(ready, 3, asked_.tick ? asked_.tick_ms : -1);
+    const int got = poll(ready, 3, asked_.tick ? asked_.tick_ms() : -1);
     if (got < 0 && errno != EINTR) return Error::from_errno("wait for the program", errno);
     handle_signals();
     if (ready[1].revents != 0) time_is_up();
     if (ready[2].revents != 0 && asked_.watched()) end_job();
-    if (asked_.tick && asked_.tick()) end_job();
+    if (got == 0 && asked_.tick && asked_.tick()) end_job();
     return {};
   }
 

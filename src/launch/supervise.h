@@ -47,9 +47,9 @@ struct Supervision {
   std::function<void(const std::vector<pid_t>&)> started = [](const std::vector<pid_t>&) {};
   // Then the job is ended: TERM to every process, KILL after kGraceSeconds.
   std::optional<std::chrono::milliseconds> time_limit;
-  // Called about every tick_ms while the job runs. True: end the job, as at the time limit.
+  // Called when nothing has happened for tick_ms(). True: end the job, as at the time limit.
   std::function<bool()> tick;
-  int tick_ms = 0;
+  std::function<int()> tick_ms = [] { return -1; };
   // A further descriptor to listen to, asked for each time (-1: none at the moment), and what to do
   // when it is readable. True: end the job.
   std::function<int()> watch_fd = [] { return -1; };

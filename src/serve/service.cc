@@ -275,17 +275,23 @@ void Service::post_about_job(core::JobId id, std::string_view what, const net::R
   if (what.empty() && request.method == "DELETE") {
     ask(core::Cancel{id, uid}, answered);
   } else if (what == "started" && request.method == "POST") {
-    const Result<core::ProcessRef> program = wire::decode_process(request.body);
-    if (!program)
-      responder.reply(refuse(program.error()));
+    const Result<wire::StartReport> start = wire::decode_start(request.body);
+    if (!start)
+      responder.reply(refuse(start.error()));
     else
-      ask(core::Started{id, uid, *program}, answered);
+      ask(core::Started{id, uid, start->program, start->ago_ms}, answered);
   } else if (what == "ended" && request.method == "POST") {
-    const Result<core::Exit> exit = wire::decode_exit(request.body);
-    if (!exit)
-      responder.reply(refuse(exit.error()));
-    else
-      ask(core::Ended{id, uid, *exit}, answered);
+    const Result<wire::EndReport> end = wire::decode_end(request.body);
+    if (!end) {
+      responder.reply(refuse(end.error()));
+      return;
+    }
+    core::Ended ended{id, uid, end->exit};
+    if (end->start) {
+      ended.program = end->start->program;
+      ended.ago_ms = end->start->ago_ms;
+    }
+    ask(std::move(ended), answered);
   } else {
     responder.reply(refuse(no_such_path(request)));
   }

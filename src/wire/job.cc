@@ -99,6 +99,23 @@ Result<ProcessRef> process_from(const Json& json) {
   return process;
 }
 
+Json start_json(const StartReport& report) {
+  Json json = process_json(report.program);
+  json["ago_ms"] = report.ago_ms;
+  return json;
+}
+
+Result<StartReport> start_from(const Json& json) {
+  const Result<ProcessRef> program = process_from(json);
+  if (!program) return program.error();
+  Fields fields(json, "the start");
+  // Nothing here has run for longer than a machine lives: a moment before 1970 helps nobody.
+  const std::uint64_t ago_ms = fields.number_if("ago_ms").value_or(0);
+  if (ago_ms > 1'000'000'000'000) fields.fail("ago_ms", "a time that can be");
+  if (!fields.ok()) return fields.error();
+  return StartReport{*program, ago_ms};
+}
+
 Json granted_json(const GrantedCard& card) {
   Json json = {{"card", card.uuid}, {"index", card.index}, {"bytes", bytes_json(card.bytes)}};
   if (card.whole) json["whole"] = true;
@@ -410,20 +427,33 @@ Result<RunReply> decode_run_reply(std::string_view text) {
   return reply;
 }
 
-std::string encode(const ProcessRef& process) { return write_json(process_json(process)); }
+std::string encode(const StartReport& report) { return write_json(start_json(report)); }
 
-Result<ProcessRef> decode_process(std::string_view text) {
+Result<StartReport> decode_start(std::string_view text) {
   const Result<Json> json = parse_json(text);
   if (!json) return json.error();
-  return process_from(*json);
+  return start_from(*json);
 }
 
-std::string encode(const Exit& exit) { return write_json(exit_json(exit)); }
+std::string encode(const EndReport& report) {
+  Json json = exit_json(report.exit);
+  if (report.start) json["started"] = start_json(*report.start);
+  return write_json(json);
+}
 
-Result<Exit> decode_exit(std::string_view text) {
+Result<EndReport> decode_end(std::string_view text) {
   const Result<Json> json = parse_json(text);
   if (!json) return json.error();
-  return exit_from(*json);
+  Result<Exit> exit = exit_from(*json);
+  if (!exit) return std::move(exit).error();
+  EndReport report{*std::move(exit), {}};
+  Fields fields(*json, "the end");
+  if (fields.has("started")) {
+    const Result<StartReport> start = start_from(fields.child("started"));
+    if (!start) return start.error();
+    report.start = *start;
+  }
+  return report;
 }
 
 // ---- the log -----------------------------------------------------------------------------------
@@ -449,6 +479,7 @@ std::string encode(const core::Happened& what) {
     json["grant"] = granted_list(granted->cards);
   } else if (const auto* started = std::get_if<core::JobStarted>(&what)) {
     json["program"] = process_json(started->program);
+    if (started->ago_ms != 0) json["ago_ms"] = started->ago_ms;
   } else if (const auto* stopping = std::get_if<core::JobStopping>(&what)) {
     json["why"] = to_string(stopping->why);
   } else if (const auto* ended = std::get_if<core::JobEnded>(&what)) {
@@ -480,7 +511,8 @@ Result<core::Happened> decode_event(std::string_view type, std::string_view text
     const JobId id = id_from(fields, "id");
     const std::optional<ProcessRef> program = process_if(fields, "program");
     if (!program) fields.fail("program", "a process");
-    what = core::JobStarted{id, program.value_or(ProcessRef{})};
+    what = core::JobStarted{id, program.value_or(ProcessRef{}),
+                            fields.number_if("ago_ms").value_or(0)};
   } else if (type == "job.stopping") {
     const JobId id = id_from(fields, "id");
     what = core::JobStopping{id, outcome_from(fields, "why")};

@@ -55,10 +55,20 @@ struct RunReply {
 std::string encode(const RunReply& reply);
 Result<RunReply> decode_run_reply(std::string_view json);
 
-std::string encode(const core::ProcessRef& process);
-Result<core::ProcessRef> decode_process(std::string_view json);
-std::string encode(const core::Exit& exit);
-Result<core::Exit> decode_exit(std::string_view json);
+// POST /v1/jobs/ID/started: the program runs, since so long.
+struct StartReport {
+  core::ProcessRef program;
+  std::uint64_t ago_ms = 0;
+};
+std::string encode(const StartReport& report);
+Result<StartReport> decode_start(std::string_view json);
+// POST /v1/jobs/ID/ended, with the start if that was not told before.
+struct EndReport {
+  core::Exit exit;
+  std::optional<StartReport> start;
+};
+std::string encode(const EndReport& report);
+Result<EndReport> decode_end(std::string_view json);
 
 // The log: the data of an event, by its type.
 std::string encode(const core::Happened& what);

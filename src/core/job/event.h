@@ -26,6 +26,7 @@ struct JobGranted {
 struct JobStarted {
   JobId id;
   ProcessRef program;
+  std::uint64_t ago_ms = 0;  // before this was recorded
   bool operator==(const JobStarted&) const = default;
 };
 // It is being ended: by its user, or because nobody is left who would wait for it.

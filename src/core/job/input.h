@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <variant>
 
 #include "core/job/job.h"
@@ -21,12 +22,16 @@ struct Started {
   JobId id;
   std::uint32_t by_uid = 0;
   ProcessRef program;
+  std::uint64_t ago_ms = 0;
 };
 // The runner says that every process of the job is gone.
 struct Ended {
   JobId id;
   std::uint32_t by_uid = 0;
   Exit exit;
+  // For a program that ended before its start was told.
+  std::optional<ProcessRef> program = {};
+  std::uint64_t ago_ms = 0;
 };
 struct Cancel {
   JobId id;

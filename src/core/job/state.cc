@@ -24,7 +24,7 @@ Holder holder_of(const Job& job) { return {job.id, job.spec.user, "", {}, false}
 Wait behind(const Job& first, const Wait& why) {
   Wait wait;
   wait.reason = Reason::kPriority;
-  wait.text = "behind job " + to_string(first.id) + " of " + first.spec.user +
+  wait.text = "its turn, behind job " + to_string(first.id) + " of " + first.spec.user +
               ", which waits for " + why.text;
   wait.holders = why.holders;
   return wait;
@@ -117,7 +117,8 @@ Result<const Job*> State::of_user(JobId id, std::uint32_t uid) const {
 Result<std::vector<Happened>> State::decide_started(const Started& started) const {
   const Result<const Job*> job = of_user(started.id, started.by_uid);
   if (!job) return job.error();
-  if ((*job)->state == JobState::kStarting) return one(JobStarted{started.id, started.program});
+  if ((*job)->state == JobState::kStarting)
+    return one(JobStarted{started.id, started.program, started.ago_ms});
   if ((*job)->state == JobState::kRunning && (*job)->program == started.program)
     return std::vector<Happened>{};
   return Error::busy("job " + to_string(started.id) + " is not waiting for its program")
@@ -135,8 +136,13 @@ Result<std::vector<Happened>> State::decide_ended(const Ended& ended) const {
     case JobState::kStopping:
       return one(JobEnded{ended.id, *(*job)->outcome, ended.exit});
     default:
-      return one(JobEnded{ended.id, outcome_of(ended.exit), ended.exit});
+      break;
   }
+  std::vector<Happened> happened;
+  if ((*job)->state == JobState::kStarting && ended.program)
+    happened.emplace_back(JobStarted{ended.id, *ended.program, ended.ago_ms});
+  happened.emplace_back(JobEnded{ended.id, outcome_of(ended.exit), ended.exit});
+  return happened;
 }
 
 Result<std::vector<Happened>> State::decide_cancel(const Cancel& cancel) const {
@@ -276,7 +282,7 @@ void State::apply(const Event& event) {
   } else if (const auto* started = std::get_if<JobStarted>(&event.what)) {
     Job& job = step(started->id, JobState::kRunning);
     job.program = started->program;
-    job.started = event.at;
+    job.started = WallTime{event.at.ms - static_cast<std::int64_t>(started->ago_ms)};
   } else if (const auto* stopping = std::get_if<JobStopping>(&event.what)) {
     step(stopping->id, JobState::kStopping).outcome = stopping->why;
   } else if (const auto* ended = std::get_if<JobEnded>(&event.what)) {

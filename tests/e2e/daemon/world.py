@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine of one's own for a test: simulated cards, a state folder, a private daemon that is started by need."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
+from support import BOUND_S, BUILD, METE, MeteTest, wait_until  # noqa: E402
+
+ACTOR = str(BUILD / "tests" / "meter_actor")
+GIB, MIB = 1 << 30, 1 << 20
+CAPACITY = {"H200": 150109880320}  # what a simulated one can grant
+
+
+def read(path):
+    try:
+        return pathlib.Path(path).read_bytes()
+    except OSError:
+        return b""
+
+
+class DaemonTest(MeteTest):
+    sim = "1xH200"
+
+    def setUp(self):
+        super().setUp()
+        self.env["METE_SOCKET"] = str(self.folder / "s")
+        self.env["METE_CLAIMS_DIR"] = ""
+        self.addCleanup(self.end_daemon)
+
+    # ---- the daemon ----
+
+    def daemon_pid(self):
+        for process in self.processes("meted"):
+            return process
+        return None
+
+    def processes(self, name):
+        """Living processes of that program with this test's state folder in their environment."""
+        mark = f"METE_STATE_DIR={self.state}".encode()
+        found = []
+        for entry in pathlib.Path("/proc").glob("[0-9]*"):
+            words = read(entry / "cmdline").split(b"\0")
+            if os.path.basename(words[0]).decode(errors="replace") != name:
+                continue
+            if mark in read(entry / "environ").split(b"\0"):
+                found.append(int(entry.name))
+        return sorted(found)
+
+    def kill_daemon(self, number=signal.SIGKILL):
+        pid = self.daemon_pid()
+        if pid is None:
+            return False
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return False
+        wait_until(lambda: not self.alive(pid), "the daemon ends")
+        return True
+
+    @staticmethod
+    def alive(pid):
+        fields = read(f"/proc/{pid}/stat").rsplit(b")", 1)
+        return len(fields) == 2 and fields[1].split()[0] not in (b"Z", b"X")
+
+    def end_daemon(self):
+        while (pid := self.daemon_pid()) is not None:
+            os.kill(pid, signal.SIGKILL)
+            wait_until(lambda: not self.alive(pid), "the daemon ends")
+
+    def api(self, path, method="GET", body=None):
+        """A request over the socket, by nothing of ours."""
+        import http.client
+        import socket
+
+        class Connection(http.client.HTTPConnection):
+            def connect(this):
+                this.sock = socket.socket(socket.AF_UNIX)
+                this.sock.connect(self.env["METE_SOCKET"])
+
+        connection = Connection("mete", timeout=BOUND_S)
+        connection.request(method, path, body)
+        reply = connection.getresponse()
+        text = reply.read().decode()
+        connection.close()
+        return reply.status, json.loads(text)
+
+    def jobs(self, everything=True):
+        return self.api("/v1/jobs" + ("?all=1" if everything else ""))[1]["jobs"]
+
+    def job(self, ident):
+        return next(job for job in self.jobs() if job["id"] == str(ident))
+
+    def card(self, index=0):
+        return self.api("/v1/cards")[1]["cards"][index]
+
+    # ---- runs ----
+
+    def run_(self, *words, **options):
+        return self.mete("run", *words, **options)
+
+    def start_run(self, *words, **options):
+        options.setdefault("stdout", subprocess.PIPE)
+        options.setdefault("stderr", subprocess.PIPE)
+        options.setdefault("stdin", subprocess.DEVNULL)
+        return self.start("run", *words, **options)
+
+    def holder(self, share="100%", *more):
+        """A run that holds a share until it is told to end (by its standard input); returns when it runs."""
+        process = self.start_run("-q", "--gpu", share, *more, "--", "sh", "-c", "echo up; read x; exit ${x:-0}",
+                                 stdin=subprocess.PIPE)
+        self.assertEqual(process.stdout.readline(), "up\n", process.stderr.read() if process.poll() else "")
+        return process
+
+    def release(self, process, code=0):
+        process.stdin.write(f"{code}\n")
+        process.stdin.close()
+        process.stdin = None
+        self.assertEqual(process.wait(BOUND_S), code)
+
+    def wait_state(self, ident, *states):
+        def reached():
+            try:
+                return self.job(ident)["state"] in states
+            except (OSError, StopIteration):
+                return False
+        wait_until(reached, f"job {ident} is {' or '.join(states)}")
+
+    def assert_nothing_left(self):
+        """No grant, no file, no process but the daemon's own."""
+        wait_until(lambda: all(job["state"] == "ended" for job in self.jobs()), "all jobs have ended")
+        for card in self.api("/v1/cards")[1]["cards"]:
+            self.assertEqual(card["granted_bytes"], 0)
+        self.assertEqual(self.grants(), [])
