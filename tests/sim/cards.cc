@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// See cards.h.
+#include "tests/sim/cards.h"
+
+#include <algorithm>
+
+#include "core/request/gpu.h"
+
+namespace mete::sim {
+
+using core::GpuRequest;
+using core::PoolCard;
+using Kind = core::CardCount::Kind;
+
+Bytes sum(const std::vector<core::Outside>& list) {
+  Bytes bytes;
+  for (const core::Outside& outside : list) bytes += outside.bytes;
+  return bytes;
+}
+
+OnCard on_card(const Reserved& held, const std::string& uuid) {
+  OnCard on;
+  for (const auto& [job, cards] : held)
+    for (const core::GrantedCard& card : cards) {
+      if (card.uuid != uuid) continue;
+      on.bytes += card.bytes;
+      ++on.holders;
+      on.whole += card.whole ? 1 : 0;
+    }
+  return on;
+}
+
+Cards::Cards(Dice& dice) : dice_(dice) {
+  const std::uint64_t count = dice.between(1, 8);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    PoolCard card;
+    const bool large = dice.percent(60);
+    card.card = {i, "GPU-0000000" + std::to_string(i), large ? "H200" : "A40",
+                 Bytes::from_gib(large ? 140 : 44)};
+    card.one_process = dice.percent(5);
+    card.context = Bytes::from_mib(500);
+    if (dice.percent(3)) card.unusable = "split into MIG slices";
+    pool_.cards.push_back(card);
+  }
+}
+
+void Cards::change(const Reserved& ours) {
+  PoolCard& card = dice_.pick(pool_.cards);
+  switch (dice_.below(8)) {
+    case 0:
+      card.lost = dice_.percent(30);
+      break;
+    case 1:
+      card.drained = dice_.percent(20);
+      break;
+    case 2:
+      card.stale = dice_.percent(20);
+      break;
+    case 3:
+    case 4:
+      card.foreign.clear();
+      if (dice_.percent(50))
+        card.foreign.push_back({"process 7 of carol", Bytes::from_mib(dice_.between(
+                                                          1, card.card.capacity.count() >>
+                                                                 (dice_.percent(70) ? 23 : 20)))});
+      break;
+    case 5:
+      if (!card.claimed.empty()) card.claimed.pop_back();
+      break;
+    default: {
+      const OnCard on = on_card(ours, card.card.uuid);
+      if (on.whole != 0) break;
+      const Bytes free = card.card.capacity - on.bytes - sum(card.claimed);
+      const Bytes claim = Bytes::from_mib(dice_.between(1, 40'000));
+      if (claim <= free) card.claimed.push_back({"dave's mete", claim});
+    }
+  }
+}
+
+void Cards::become_quiet() {
+  for (PoolCard& card : pool_.cards) {
+    card.lost = card.drained = card.stale = false;
+    card.foreign.clear();
+    card.claimed.clear();
+  }
+}
+
+bool Cards::others_agree(const Reserved& ours, const std::vector<core::GrantedCard>& wanted) const {
+  for (const core::GrantedCard& want : wanted)
+    for (const PoolCard& card : pool_.cards) {
+      if (card.card.uuid != want.uuid) continue;
+      if (want.whole && !card.claimed.empty()) return false;
+      const Bytes used = on_card(ours, want.uuid).bytes + sum(card.claimed);
+      if (used + want.bytes > card.card.capacity) return false;
+    }
+  return true;
+}
+
+core::Request Cards::request() {
+  core::Request request;
+  const std::uint64_t count = pool_.cards.size();
+  const core::Size size{Bytes::from_mib(2 * dice_.between(1, 36'000))};
+  const auto some =
+      static_cast<std::uint32_t>(dice_.between(1, count + (dice_.percent(5) ? 1 : 0)));
+  switch (dice_.below(20)) {
+    case 0:
+      request.gpu = core::no_gpu();
+      break;
+    case 1:
+    case 2:
+      request.gpu = core::whole_cards(some);
+      break;
+    case 3:
+      request.gpu = GpuRequest{{Kind::kAll, 0}, size};
+      break;
+    case 4:
+      request.gpu = GpuRequest{{Kind::kNumber, some}, size};
+      request.procs = some * static_cast<std::uint32_t>(dice_.between(1, 3));
+      break;
+    case 5:
+      request.gpu = GpuRequest{{Kind::kAll, 0}, core::WholeCard{}};
+      break;
+    case 6:
+      for (std::uint64_t i = 0; i < some && i < count; ++i)
+        request.devices.push_back(std::to_string(dice_.percent(3) ? 99 : count - 1 - i));
+      if (dice_.percent(50)) request.gpu = GpuRequest{{Kind::kOne, 0}, size};
+      break;
+    case 7:
+      request.gpu = GpuRequest{{Kind::kOne, 0}, size};
+      request.gpu_type = dice_.percent(90) ? "H200" : "B300";
+      break;
+    case 8:
+      request.gpu = GpuRequest{{Kind::kOne, 0}, size};
+      request.or_cpu = true;
+      break;
+    case 9:
+      request.gpu = *core::parse_gpu(dice_.percent(20) ? "grow" : "500G");
+      break;
+    case 10:
+    case 11:
+    case 12:
+      request.gpu = GpuRequest{
+          {Kind::kOne, 0}, core::Fraction{static_cast<std::uint32_t>(dice_.between(1, 10)) * 100}};
+      break;
+    default:
+      request.gpu = GpuRequest{{Kind::kOne, 0}, size};
+  }
+  return request;
+}
+
+}  // namespace mete::sim

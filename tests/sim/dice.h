@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chance for the simulator: the same seed means the same world, on every machine and compiler.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace mete::sim {
+
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : random_(seed) {}
+
+  // 0 .. count-1. The bias of % does not matter here.
+  std::uint64_t below(std::uint64_t count) { return random_() % count; }
+  std::uint64_t between(std::uint64_t low, std::uint64_t high) {
+    return low + below(high - low + 1);
+  }
+  bool percent(unsigned chance) { return below(100) < chance; }
+  template <typename T>
+  T& pick(std::vector<T>& list) {
+    return list[below(list.size())];
+  }
+  template <typename T>
+  const T& pick(const std::vector<T>& list) {
+    return list[below(list.size())];
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+}  // namespace mete::sim
