@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "net/life_lock.h"
+#include "net/listen.h"
 #include "net/ready_pipe.h"
 #include "net/spawn_daemon.h"
 
@@ -127,8 +128,8 @@ Result<DaemonConnection> connect_or_start(const DaemonPlaces& places, const Daem
   if (!nobody_answers(client.error())) return std::move(client).error();
   const Result<std::string> path = private_socket(places);
   if (!path) return path.error();
-  if (Result<void> made = base::make_directories(base::parent_path(*path)); !made)
-    return std::move(made).error().within("the folder of the socket");
+  if (Result<void> made = prepare_socket_folder(base::parent_path(*path), false); !made)
+    return std::move(made).error();
   if (Result<void> made = base::make_directories(places.state_dir); !made)
     return std::move(made).error().within("the state folder");
   const Deadline deadline = Deadline::in(start.patience);
@@ -172,6 +173,9 @@ std::vector<std::string> daemon_environment(const std::vector<std::string>& curr
   for (const std::string& entry : current)
     for (const std::string_view begin : kKept)
       if (entry.starts_with(begin)) kept.push_back(entry);
+  // Meant for us, if for anybody.
+  const std::string ready = std::string(kReadyVariable) + '=';
+  std::erase_if(kept, [&](const std::string& entry) { return entry.starts_with(ready); });
   return kept;
 }
 

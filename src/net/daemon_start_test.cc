@@ -166,6 +166,15 @@ TEST_F(DaemonStartTest, SaysThatTheProgramIsNotThere) {
   EXPECT_NE(daemon.error().evidence.find("/nowhere/meted"), std::string::npos);
 }
 
+TEST_F(DaemonStartTest, StartsNoneWhereOthersCouldTakeItsPlace) {
+  ASSERT_EQ(mkdir((folder_ / "run").c_str(), 0700), 0);
+  ASSERT_EQ(chmod((folder_ / "run").c_str(), 0777), 0);
+  const Result<DaemonConnection> daemon = connect_or_start(places(), start_);
+  ASSERT_FALSE(daemon);
+  EXPECT_EQ(daemon.error().code, ErrorCode::kDenied);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "run"));
+}
+
 TEST_F(DaemonStartTest, TheSystemsDaemonGoesBeforeAPrivateOneUnlessASocketIsNamed) {
   TestServer system([](const Request&, Responder responder) { responder.reply({200, "system"}); });
   DaemonPlaces where = places();
@@ -192,8 +201,9 @@ TEST_F(DaemonStartTest, ThePrivateSocketIsInTheFirstFolderThatIsThere) {
 
 TEST_F(DaemonStartTest, TheDaemonGetsOnlyWhatItNeedsOfTheEnvironment) {
   EXPECT_EQ(daemon_environment({"PATH=/bin", "PATHOLOGY=1", "HOME=/h", "METE_SIM=x", "TERM=vt100",
-                                "XDG_STATE_HOME=/s", "LD_PRELOAD=/evil.so", "LD_LIBRARY_PATH=/l",
-                                "CUDA_VISIBLE_DEVICES=1", "LANG=C", "USER=u", "AWS_SECRET=x"}),
+                                "METE_READY_FD=7", "XDG_STATE_HOME=/s", "LD_PRELOAD=/evil.so",
+                                "LD_LIBRARY_PATH=/l", "CUDA_VISIBLE_DEVICES=1", "LANG=C", "USER=u",
+                                "AWS_SECRET=x"}),
             (std::vector<std::string>{"PATH=/bin", "HOME=/h", "METE_SIM=x", "XDG_STATE_HOME=/s",
                                       "LD_LIBRARY_PATH=/l", "CUDA_VISIBLE_DEVICES=1", "LANG=C",
                                       "USER=u"}));

@@ -29,27 +29,6 @@ std::string octal(mode_t mode) {
   return text;
 }
 
-// Whoever may write in the folder can put another socket in the place of ours.
-Result<void> prepare_folder(const std::string& folder, bool system) {
-  const mode_t mode = system ? 0755 : 0700;
-  if (Result<void> made = base::make_directories(folder, mode); !made)
-    return std::move(made).error().within("the folder of the socket");
-  struct stat info {};
-  if (stat(folder.c_str(), &info) != 0) return Error::from_errno("look at " + folder, errno);
-  if (info.st_uid != geteuid())
-    return Error::denied("the folder of the socket is not ours")
-        .with_evidence(folder + " belongs to user " + std::to_string(info.st_uid))
-        .with_hint(kFolderHint);
-  if ((info.st_mode & 022) != 0)
-    return Error::denied("others may write in the folder of the socket")
-        .with_evidence(folder + " has mode " + octal(info.st_mode & 07777))
-        .with_hint(kFolderHint);
-  // mkdir heeds the umask.
-  if (system && (info.st_mode & 0755) != 0755 && chmod(folder.c_str(), 0755) != 0)
-    return Error::from_errno("open " + folder + " for others", errno);
-  return {};
-}
-
 // Under the lock. A lock file that somebody removed must not give us a living daemon's place.
 Result<void> remove_stale(const std::string& path) {
   struct stat info {};
@@ -120,6 +99,26 @@ Result<Inherited> take_inherited() {
 
 }  // namespace
 
+Result<void> prepare_socket_folder(const std::string& folder, bool system) {
+  const mode_t mode = system ? 0755 : 0700;
+  if (Result<void> made = base::make_directories(folder, mode); !made)
+    return std::move(made).error().within("the folder of the socket");
+  struct stat info {};
+  if (stat(folder.c_str(), &info) != 0) return Error::from_errno("look at " + folder, errno);
+  if (info.st_uid != geteuid())
+    return Error::denied("the folder of the socket is not ours")
+        .with_evidence(folder + " belongs to user " + std::to_string(info.st_uid))
+        .with_hint(kFolderHint);
+  if ((info.st_mode & 022) != 0)
+    return Error::denied("others may write in the folder of the socket")
+        .with_evidence(folder + " has mode " + octal(info.st_mode & 07777))
+        .with_hint(kFolderHint);
+  // mkdir heeds the umask.
+  if (system && (info.st_mode & 0755) != 0755 && chmod(folder.c_str(), 0755) != 0)
+    return Error::from_errno("open " + folder + " for others", errno);
+  return {};
+}
+
 Listener::Listener(Listener&& other) noexcept
     : lock_(std::move(other.lock_)),
       socket_(std::move(other.socket_)),
@@ -149,7 +148,7 @@ Result<Listener> listen_at(const ListenAt& at) {
   // The probe and the lock have longer names than the socket; its own limit is the one to tell.
   if (const Result<sockaddr_un> address = unix_address(listener.path_); !address)
     return address.error();
-  if (Result<void> r = prepare_folder(base::parent_path(listener.path_), at.system); !r)
+  if (Result<void> r = prepare_socket_folder(base::parent_path(listener.path_), at.system); !r)
     return std::move(r).error();
   Result<Fd> lock = take_lock(listener.path_ + ".lock", Deadline::in(at.wait_for_lock));
   if (!lock && lock.error().code == ErrorCode::kBusy)

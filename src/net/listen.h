@@ -55,6 +55,10 @@ class Listener {
 // is then the one it is bound to. Those variables are unset either way.
 Result<Listener> listen_at(const ListenAt& at);
 
+// Makes the folder of a socket when it is missing, with its parents, and looks whether only we can
+// write in it (denied): whoever else could might put another socket in the place of ours.
+Result<void> prepare_socket_folder(const std::string& folder, bool system);
+
 // 4096 connections need more than the usual 1024 descriptors: raises the soft limit to the hard one
 // and returns what was before, which a job must get back (select() breaks above 1024).
 Result<rlimit> raise_descriptor_limit();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts a program as a daemon: no parent, its own session, folder /, no descriptors but
-// /dev/null on 0 and 1, the log on 2 and the ready pipe on 3; no signal blocked or ignored.
+// /dev/null on 0 and 1, the log on 2 and the ready pipe on 3; no signal blocked or ignored; umask
+// 077.
 #pragma once
 
 #include <string>
