@@ -60,6 +60,11 @@ std::vector<std::string> ConfigPlaces::files() const {
 }
 
 Result<Config> load_config(const ConfigPlaces& places) {
+  // The daemon runs in another folder.
+  if (!places.override.empty() && !places.override.starts_with('/'))
+    return Error::invalid("METE_CONFIG is not an absolute path")
+        .with_evidence(base::quote(places.override))
+        .with_hint("export METE_CONFIG=\"$PWD/" + places.override + "\"");
   Config config;
   for (const std::string& path : places.files()) {
     struct stat info {};

@@ -92,7 +92,15 @@ TEST(Config, WrongTypesSayWhereAndWhat) {
 
 TEST(Config, BrokenTomlSaysWhere) {
   EXPECT_TRUE(complaint("[daemon\nidle_s = 5").message.starts_with("f:1:"));
+  EXPECT_TRUE(complaint("[=").message.starts_with("f:1:"));
   EXPECT_TRUE(complaint("[daemon]\nidle_s = 5\nidle_s = 6").message.starts_with("f:3:"));
+}
+
+TEST(Config, OnlyCommentsMayBeOtherThanAscii) {
+  EXPECT_EQ(good("\xef\xbb\xbf# für alle\n[daemon]\nidle_s = 5 # é\n").idle_s.value, 5U);
+  EXPECT_TRUE(complaint("[daemon]\nidle_s = é").message.starts_with("f:2:10: outside of comments"));
+  EXPECT_FALSE(complaint("[daemon]\npolicy = \"spread\"\u00a0# é").hint.empty());
+  EXPECT_FALSE(complaint("[daemon]\npolicy = \"#é\"").hint.empty());
 }
 
 TEST(Config, AllThatIsWrongIsSaid) {
