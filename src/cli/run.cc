@@ -281,8 +281,8 @@ class Run {
   // The daemon may be away just now: the program runs all the same, and mend() tells it later.
   bool tell_start() {
     if (!client_) return false;
-    const Result<std::string> told = client_->call("POST", job_path(*id_) + "/started",
-                                                   wire::encode(*program_), {kReportPatience, -1});
+    const Result<std::string> told = client_->call(
+        "POST", job_path(*id_) + "/started", wire::encode(start_report()), {kReportPatience, -1});
     if (!told && told.error().code == ErrorCode::kBusy) client_.reset();
     if (told)
       if (const Result<wire::RunReply> reply = wire::decode_run_reply(*told)) tag_ = reply->tag;
