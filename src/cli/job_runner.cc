@@ -17,11 +17,13 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/cap_sampler.h"
+#include "core/job/job.h"
 #include "launch/environment.h"
 #include "launch/grant_file.h"
 #include "launch/leftovers.h"
 #include "launch/state_dir.h"
 #include "node/probe.h"
+#include "node/proc.h"
 
 namespace mete::cli {
 
@@ -93,6 +95,9 @@ launch::JobEnvironment job_environment_of(const JobPlan& plan, const launch::Gra
             : plan.job.empty() ? "cap-" + std::to_string(getpid())
                                : plan.job;
   job.attempt = plan.attempt;
+  if (!plan.job.empty())
+    if (const Result<node::ProcessStat> self = node::read_stat(getpid()))
+      job.token = core::to_string(core::ProcessRef{getpid(), self->start_ticks});
   if (grant != nullptr) job.grant_path = grant->path();
   for (const PlanCard& card : plan.cards) {
     const core::Card& machine = card.machine.card;
@@ -188,11 +193,6 @@ class Sampler {
   int deaths_ = 0;
 };
 
-std::string real_path(const std::string& path) {
-  char buffer[PATH_MAX];
-  return realpath(path.c_str(), buffer) != nullptr ? buffer : "";
-}
-
 std::uint16_t free_port() {
   const Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -248,7 +248,7 @@ Result<JobEnd> run_job(const JobPlan& plan, const JobHooks& hooks, const Output&
     asked.outsider_ended = [&](pid_t) { return sampler->start_again(); };
   }
   if (plan.simulated)
-    asked.outsiders.program = real_path(base::join_path(plan.parts.simgpu, "mete-simgpu"));
+    asked.outsiders.program = base::real_path(base::join_path(plan.parts.simgpu, "mete-simgpu"));
   asked.programs = programs_of(plan, grant);
   asked.started = [&](const std::vector<pid_t>& pids) { hooks.started(pids.front()); };
   asked.time_limit = plan.time_limit;

@@ -107,6 +107,8 @@ std::vector<std::string> job_environment(const std::vector<std::string>& current
   }
   set(lines, "METE_JOB_ID", job.job);
   set(lines, "METE_ATTEMPT", std::to_string(job.attempt));
+  unset(lines, "METE_JOB_TOKEN");
+  if (!job.token.empty()) set(lines, "METE_JOB_TOKEN", job.token);
   unset(lines, "METE_PART");
   if (job.rank) {
     set(lines, "RANK", std::to_string(job.rank->rank));

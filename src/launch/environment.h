@@ -17,6 +17,7 @@ namespace mete::launch {
 struct JobEnvironment {
   std::string job;
   std::uint32_t attempt = 1;
+  std::string token;       // core::to_string of the runner: METE_JOB_TOKEN; "": no daemon
   std::string grant_path;  // "": no GPU; then there are no cards and nothing is preloaded
   struct Card {
     std::uint32_t index = 0;

@@ -68,8 +68,8 @@ std::optional<JobId> job_of(const World& world, pid_t pid) {
   // Its runner is gone: then the process was adopted by somebody, and its environment tells. Only
   // that of the job's own user is believed.
   for (const JobHold& job : world.jobs)
-    if (!job.grant_path.empty() && process->uid == job.uid &&
-        process->job == core::to_string(job.id) && process->grant == job.grant_path)
+    if (job.runner && process->uid == job.uid && process->job == core::to_string(job.id) &&
+        process->token == core::to_string(*job.runner))
       return job.id;
   return std::nullopt;
 }

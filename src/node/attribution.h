@@ -20,7 +20,6 @@ struct JobHold {
   core::JobId id;
   std::optional<core::ProcessRef> runner;
   std::uint32_t uid = 0;
-  std::string grant_path;  // marks its processes once their runner is gone; "": it has none
   // What its meter has charged, by card UUID: for drivers that do not list processes.
   std::map<std::string, Bytes> charged;
 };

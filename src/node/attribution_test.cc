@@ -22,7 +22,7 @@ class AttributionTest : public testing::Test {
     lives(1, 0, "init");
     lives(50, 1, "bash");
     lives(100, 50, "mete");
-    jobs_ = {{kJob, core::ProcessRef{100, 1100}, 1000, "/s/grants/12.1", {{kCard, mib(4096)}}}};
+    jobs_ = {{kJob, core::ProcessRef{100, 1100}, 1000, {{kCard, mib(4096)}}}};
   }
   ProcessFacts& lives(pid_t pid, pid_t parent, const std::string& comm) {
     ProcessFacts facts;
@@ -75,12 +75,12 @@ TEST_F(AttributionTest, WhoEntersAJobsContainerIsOfTheJob) {
 TEST_F(AttributionTest, OrphansAreKnownByTheirEnvironment) {
   ProcessFacts& orphan = lives(300, 1, "python");
   orphan.job = "12";
-  orphan.grant = "/s/grants/12.1";
+  orphan.token = "100.1100";
   holds(300, mib(10));
   EXPECT_EQ(use().jobs[kJob], mib(10));
-  snapshot_.processes.back().grant = "/other/grants/12.1";
+  snapshot_.processes.back().token = "100.1101";
   EXPECT_TRUE(use().jobs.empty()) << "job 12 of another daemon";
-  snapshot_.processes.back().grant = "/s/grants/12.1";
+  snapshot_.processes.back().token = "100.1100";
   snapshot_.processes.back().uid = 1001;
   EXPECT_TRUE(use().jobs.empty()) << "anybody can set a variable";
 }

@@ -2,42 +2,19 @@
 // See card_helper.h: the daemon's end.
 #include "node/card_helper.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
 
+#include "base/forked.h"
 #include "node/nvml_driver.h"
 
 namespace mete::node {
-
-namespace {
-
-// A fresh process around one socket: nothing of the daemon's but its memory. Descriptors are closed
-// by number and not by name, so that none is forgotten; locks of the daemon stay the daemon's.
-[[noreturn]] void become_helper(const CardHelperSettings& settings, int socket, pid_t parent) {
-  (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(0);  // it died before it could be our reason to die
-  (void)prctl(PR_SET_NAME, "mete-nvml");
-  constexpr int kSocket = 3;
-  if (socket != kSocket && dup3(socket, kSocket, O_CLOEXEC) < 0) _exit(1);
-  (void)syscall(SYS_close_range, kSocket + 1, ~0U, 0);
-  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (int fd = 0; fd <= 2 && null >= 0; ++fd) (void)dup2(null, fd);
-  if (null > kSocket) (void)close(null);
-  run_card_helper(settings, kSocket, seam::system_clock());
-  _exit(0);
-}
-
-}  // namespace
 
 OpenDriver open_nvml(std::string library) {
   return [library = std::move(library)]() -> Result<std::unique_ptr<seam::Driver>> {
@@ -82,22 +59,12 @@ void CardHelper::start() {
     later(settings_.longest_pause, &CardHelper::start);
     return;
   }
-  std::array<int, 2> pair{};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()) != 0)
-    return restart(Error::from_errno("socketpair", errno));
-  Fd ours(pair[0]);
-  const Fd theirs(pair[1]);
-  sigset_t all, old;
-  sigfillset(&all);
-  (void)sigprocmask(SIG_SETMASK, &all, &old);  // the child is born with its mask
-  const pid_t parent = getpid();
-  const pid_t pid = fork();
-  if (pid == 0) become_helper(settings_, theirs.get(), parent);
-  const int error = errno;
-  (void)sigprocmask(SIG_SETMASK, &old, nullptr);
-  if (pid < 0) return restart(Error::from_errno("fork", error));
-  pid_ = pid;
-  socket_ = std::move(ours);
+  Result<base::Forked> forked = base::fork_around_socket("mete-nvml", [this](int socket) {
+    run_card_helper(settings_, socket, seam::system_clock());
+  });
+  if (!forked) return restart(std::move(forked).error());
+  pid_ = forked->pid;
+  socket_ = std::move(forked->socket);
   decoder_ = {};
   heard_ = clock_.monotonic();
   has_read_ = false;

@@ -28,9 +28,9 @@ struct ProcessFacts {
   std::string comm;                  // "python"
   // The first process of its pid namespace, when that is not ours; 0: ours, or not to be seen.
   pid_t namespace_init = 0;
-  // METE_JOB_ID and METE_GRANT of its environment, "" without; looked for only on a card.
+  // METE_JOB_ID and METE_JOB_TOKEN of its environment, "" without; looked for only on a card.
   std::string job;
-  std::string grant;
+  std::string token;
   bool operator==(const ProcessFacts&) const = default;
 };
 

@@ -188,7 +188,7 @@ void write(Writer& w, const ProcessFacts& process) {
   w.text(process.comm);
   w.number(process.namespace_init);
   w.text(process.job);
-  w.text(process.grant);
+  w.text(process.token);
 }
 
 void read(Reader& r, ProcessFacts& process) {
@@ -201,7 +201,7 @@ void read(Reader& r, ProcessFacts& process) {
   process.comm = r.text();
   process.namespace_init = r.number<pid_t>();
   process.job = r.text();
-  process.grant = r.text();
+  process.token = r.text();
 }
 
 void write(Writer& w, const CardSnapshot& snapshot) {

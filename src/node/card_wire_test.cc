@@ -35,7 +35,7 @@ CardSnapshot full_snapshot() {
   lost.state = seam::CardState::kLost;
   snapshot.cards.push_back(lost);
   snapshot.processes = {
-      {412, true, 99, 1, 1000, "alice", "a b)\n", 400, "12", "/s/grants/12.1"},
+      {412, true, 99, 1, 1000, "alice", "a b)\n", 400, "12", "100.1100"},
       {413, false, 0, 0, std::nullopt, "", "", 0, "", ""},
   };
   return snapshot;

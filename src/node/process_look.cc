@@ -72,7 +72,7 @@ std::vector<ProcessFacts> ProcessLook::take(const std::vector<seam::CardReading>
             base::read_all("/proc/" + std::to_string(facts.pid) + "/environ", kMaxEnviron);
         if (environment) {
           facts.job = variable_in(*environment, "METE_JOB_ID");
-          facts.grant = variable_in(*environment, "METE_GRANT");
+          facts.token = variable_in(*environment, "METE_JOB_TOKEN");
         }
       }
       const Result<std::uint64_t> its = read_pid_namespace(process.pid);

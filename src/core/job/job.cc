@@ -33,6 +33,10 @@ constexpr unsigned bit(JobState state) { return 1u << static_cast<unsigned>(stat
 
 std::string to_string(JobId id) { return std::to_string(id.number); }
 
+std::string to_string(const ProcessRef& process) {
+  return std::to_string(process.pid) + "." + std::to_string(process.start_ticks);
+}
+
 Result<JobId> parse_job_id(std::string_view text) {
   const Result<std::uint64_t> number = base::parse_uint(text);
   if (!number || *number == 0)

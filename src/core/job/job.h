@@ -77,6 +77,9 @@ struct ProcessRef {
   std::uint64_t start_ticks = 0;
   bool operator==(const ProcessRef&) const = default;
 };
+// "412.98765". That of its runner is in the environment of a job as METE_JOB_TOKEN: with the number
+// of the job it tells its processes from those of all others, also once the runner is gone.
+std::string to_string(const ProcessRef& process);
 
 struct JobSpec {
   std::string name;  // the program's, unless --name

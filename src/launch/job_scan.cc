@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// See job_scan.h.
+#include "launch/job_scan.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "abi/process.h"
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/text.h"
+
+namespace mete::launch {
+
+namespace {
+
+constexpr std::size_t kMaxFile = 16 << 20;
+
+struct Seen {
+  std::uint64_t start = 0;
+  pid_t parent = 0;
+};
+
+std::string proc(pid_t pid, const char* file) {
+  return "/proc/" + std::to_string(pid) + "/" + file;
+}
+
+// A thread group leader that has ended while others of its threads go on is a living zombie.
+bool is_remains(const abi::ProcessStat& stat) {
+  return stat.state == 'X' || (stat.state == 'Z' && stat.threads <= 1);
+}
+
+std::optional<std::uint64_t> number_after(const std::string& text, std::string_view key) {
+  const std::size_t at = text.find(key);
+  if (at == std::string::npos) return std::nullopt;
+  const std::size_t begin = text.find_first_of("0123456789", at);
+  if (begin == std::string::npos) return std::nullopt;
+  const Result<std::uint64_t> value = base::parse_uint(
+      std::string_view(text).substr(begin, text.find_first_not_of("0123456789", begin) - begin));
+  return value ? std::optional(*value) : std::nullopt;
+}
+
+// Of a living process of this user; nothing that could block is asked.
+std::optional<Seen> look(pid_t pid, std::uint32_t uid) {
+  const Result<std::string> status = base::read_all(proc(pid, "status"));
+  if (!status || number_after(*status, "\nUid:") != uid) return std::nullopt;
+  abi::ProcessStat stat;
+  if (abi::read_stat(static_cast<std::uint32_t>(pid), &stat) != abi::StatResult::kRead ||
+      is_remains(stat))
+    return std::nullopt;
+  return Seen{stat.start, static_cast<pid_t>(number_after(*status, "\nPPid:").value_or(0))};
+}
+
+// The text begins and ends with a zero byte, as between variables.
+bool has_variable(const std::string& environment, const std::string& variable) {
+  return environment.find('\0' + variable + '\0') != std::string::npos;
+}
+
+// The grant file that a marked process names; "" without.
+std::string grant_of(const std::string& environment) {
+  const std::string key("\0METE_GRANT=", 12);
+  const std::size_t at = environment.find(key);
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + key.size();
+  return environment.substr(begin, environment.find('\0', begin) - begin);
+}
+
+bool is_outsider(pid_t pid, const Outsiders& outsiders) {
+  if (std::find(outsiders.pids.begin(), outsiders.pids.end(), pid) != outsiders.pids.end())
+    return true;
+  if (outsiders.program.empty()) return false;
+  char path[PATH_MAX];
+  const ssize_t length = readlink(proc(pid, "exe").c_str(), path, sizeof path);
+  return length > 0 &&
+         std::string_view(path, static_cast<std::size_t>(length)) == outsiders.program;
+}
+
+class Scan {
+ public:
+  Scan(const JobScan& scan, const ScanReport& report) : scan_(scan), report_(report) {}
+
+  void run() {
+    std::vector<pid_t> order;
+    for (const pid_t pid : all_processes()) {
+      const std::optional<Seen> seen = look(pid, scan_.job.uid);
+      if (!seen || is_outsider(pid, scan_.outsiders)) continue;
+      seen_[pid] = *seen;
+      order.push_back(pid);
+    }
+    std::stable_partition(order.begin(), order.end(),
+                          [&](pid_t pid) { return !scan_.later.contains(pid); });
+    for (const pid_t pid : order) by_environment(pid);
+    for (const pid_t pid : order) by_mapping(pid);
+    by_descent();
+  }
+
+ private:
+  void take(pid_t pid) {
+    if (members_.insert(pid).second) report_.found({pid, seen_.at(pid).start});
+  }
+
+  void by_environment(pid_t pid) {
+    report_.looking(pid);
+    const Result<std::string> text = base::read_all(proc(pid, "environ"), kMaxFile);
+    if (!text) return;
+    const std::string environment = '\0' + *text + '\0';
+    if (!has_variable(environment, "METE_JOB_ID=" + to_string(scan_.job.id)) ||
+        !has_variable(environment, "METE_JOB_TOKEN=" + to_string(scan_.job.runner)))
+      return;
+    take(pid);
+    if (const std::string grant = grant_of(environment); !grant.empty()) grants_.insert(grant);
+  }
+
+  void by_mapping(pid_t pid) {
+    if (grants_.empty() || members_.contains(pid)) return;
+    report_.looking(pid);
+    const Result<std::string> maps = base::read_all(proc(pid, "maps"), kMaxFile);
+    for (const std::string& grant : grants_)
+      if (maps && maps->find(" " + grant + "\n") != std::string::npos) take(pid);
+  }
+
+  void by_descent() {
+    for (bool more = true; more;) {
+      more = false;
+      for (const auto& [pid, seen] : seen_)
+        if (!members_.contains(pid) && members_.contains(seen.parent)) {
+          take(pid);
+          more = true;
+        }
+    }
+  }
+
+  const JobScan& scan_;
+  const ScanReport& report_;
+  std::map<pid_t, Seen> seen_;
+  std::set<pid_t> members_;
+  std::set<std::string> grants_;
+};
+
+}  // namespace
+
+void scan_job(const JobScan& scan, const ScanReport& report) { Scan(scan, report).run(); }
+
+bool is_living(const core::ProcessRef& process) {
+  abi::ProcessStat stat;
+  switch (abi::read_stat(static_cast<std::uint32_t>(process.pid), &stat)) {
+    case abi::StatResult::kRead:
+      return stat.start == process.start_ticks && !is_remains(stat);
+    case abi::StatResult::kNoSuchProcess:
+      // A /proc that hides other people's processes says the same.
+      return kill(process.pid, 0) != 0 && errno == EPERM;
+    case abi::StatResult::kUnknown:
+      break;
+  }
+  return true;
+}
+
+bool signal_process(const core::ProcessRef& process, std::uint32_t uid, int signal_number) {
+  // First a handle on whatever has the pid, then: is it the one meant? By number: glibc 2.36
+  // declares pidfd_open() as a C++ function.
+  const Fd handle(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
+  if (!handle) return false;
+  const std::optional<Seen> seen = look(process.pid, uid);
+  if (!seen || seen->start != process.start_ticks) return false;
+  return syscall(SYS_pidfd_send_signal, handle.get(), signal_number, nullptr, 0) == 0;
+}
+
+}  // namespace mete::launch
