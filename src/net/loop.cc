@@ -54,8 +54,11 @@ struct Timer::State : std::enable_shared_from_this<Timer::State> {
 struct Watch::State : std::enable_shared_from_this<Watch::State> {
   State(std::shared_ptr<Loop::Impl> loop_impl, std::function<void(Ready)> f)
       : loop(std::move(loop_impl)), descriptor(loop->context), function(std::move(f)) {}
-  // The descriptor is the caller's: it is handed back, not closed.
-  ~State() {
+  // The descriptor is the caller's: it is handed back, not closed. This cannot be left to the
+  // destructor, which comes late when we are in a call of our function: by then the number may be
+  // somebody else's.
+  void detach() {
+    wanted = 0;
     if (descriptor.is_open()) (void)descriptor.release();
   }
 
@@ -76,9 +79,8 @@ struct Watch::State : std::enable_shared_from_this<Watch::State> {
       self->pending &= ~static_cast<unsigned>(one);
       if ((self->wanted & one) == 0) return;  // it was paused meanwhile
       self->function(one);
-      // Waiting again asks the kernel again, so what is still so is told again. When the handle was
-      // dropped in the function, our own hold is the last one.
-      if (self.use_count() > 1) self->want(self->wanted);
+      // Waiting again asks the kernel again, so what is still so is told again.
+      self->want(self->wanted);
     });
   }
 
@@ -91,6 +93,10 @@ struct Watch::State : std::enable_shared_from_this<Watch::State> {
 
 void Watch::want(unsigned ready) {
   if (state_ != nullptr) state_->want(ready);
+}
+
+void Watch::cancel() {
+  if (const std::shared_ptr<State> state = std::exchange(state_, nullptr)) state->detach();
 }
 
 Loop::Loop() : impl_(std::make_shared<Impl>()) {}

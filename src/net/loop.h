@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "base/result.h"
 
@@ -36,11 +37,22 @@ enum Ready : unsigned { kReadable = 1, kWritable = 2, kHangup = 4 };
 class Watch {
  public:
   Watch() = default;  // holds nothing
+  Watch(Watch&&) noexcept = default;
+  Watch& operator=(Watch&& other) noexcept {
+    if (this != &other) {
+      cancel();
+      state_ = std::move(other.state_);
+    }
+    return *this;
+  }
+  ~Watch() { cancel(); }
 
   bool active() const { return state_ != nullptr; }
   // Watches for these from now on; 0 pauses.
   void want(unsigned ready);
-  void cancel() { state_.reset(); }
+  // When it returns, the descriptor may be closed and its number may be used and watched anew, also
+  // from inside the function that is called.
+  void cancel();
 
  private:
   friend class Loop;

@@ -142,6 +142,36 @@ TEST(Loop, AWatchMayBeDroppedInItsOwnCallAndItsDescriptorStaysOpen) {
   EXPECT_TRUE(loop.watch(pipe->read.get(), kReadable, [](Ready) {})) << "and can be watched again";
 }
 
+TEST(Loop, ADescriptorOfTheSameNumberMayBeWatchedInTheCallThatDropsTheLast) {
+  Loop loop;
+  Result<base::Pipe> first = base::make_pipe();
+  ASSERT_TRUE(first);
+  const int number = first->read.get();
+  ASSERT_EQ(write(first->write.get(), "x", 1), 1);
+  Result<base::Pipe> second = base::make_pipe();
+  ASSERT_TRUE(second);
+  Watch watch;
+  Watch next;
+  Result<Watch> made = loop.watch(number, kReadable, [&](Ready) {
+    watch.cancel();
+    first->read.reset();
+    ASSERT_EQ(fcntl(second->read.get(), F_DUPFD_CLOEXEC, number), number);
+    Result<Watch> again = loop.watch(number, kReadable, [&](Ready) { loop.stop(); });
+    ASSERT_TRUE(again);
+    next = *std::move(again);
+  });
+  ASSERT_TRUE(made);
+  watch = *std::move(made);
+  loop.post([&] { ASSERT_EQ(write(second->write.get(), "x", 1), 1); });
+  Timer late = loop.after(Milliseconds(60'000), [&] {
+    ADD_FAILURE() << "nobody told";
+    loop.stop();
+  });
+  loop.run();
+  next.cancel();
+  (void)close(number);
+}
+
 TEST(Loop, SeesThatAProcessEnded) {
   Loop loop;
   const pid_t child = fork();
