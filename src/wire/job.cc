@@ -105,13 +105,18 @@ Json start_json(const StartReport& report) {
   return json;
 }
 
+// Nothing here has run for longer than a machine lives: a moment before 1970 helps nobody.
+std::uint64_t ago_from(Fields& fields) {
+  const std::uint64_t ago_ms = fields.number_if("ago_ms").value_or(0);
+  if (ago_ms > 1'000'000'000'000) fields.fail("ago_ms", "a time that can be");
+  return ago_ms;
+}
+
 Result<StartReport> start_from(const Json& json) {
   const Result<ProcessRef> program = process_from(json);
   if (!program) return program.error();
   Fields fields(json, "the start");
-  // Nothing here has run for longer than a machine lives: a moment before 1970 helps nobody.
-  const std::uint64_t ago_ms = fields.number_if("ago_ms").value_or(0);
-  if (ago_ms > 1'000'000'000'000) fields.fail("ago_ms", "a time that can be");
+  const std::uint64_t ago_ms = ago_from(fields);
   if (!fields.ok()) return fields.error();
   return StartReport{*program, ago_ms};
 }
@@ -511,8 +516,7 @@ Result<core::Happened> decode_event(std::string_view type, std::string_view text
     const JobId id = id_from(fields, "id");
     const std::optional<ProcessRef> program = process_if(fields, "program");
     if (!program) fields.fail("program", "a process");
-    what = core::JobStarted{id, program.value_or(ProcessRef{}),
-                            fields.number_if("ago_ms").value_or(0)};
+    what = core::JobStarted{id, program.value_or(ProcessRef{}), ago_from(fields)};
   } else if (type == "job.stopping") {
     const JobId id = id_from(fields, "id");
     what = core::JobStopping{id, outcome_from(fields, "why")};
