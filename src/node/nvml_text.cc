@@ -92,6 +92,9 @@ Error nvml_error(std::string_view function, nvmlReturn_t result) {
     case NVML_ERROR_NO_PERMISSION:
     case NVML_ERROR_OPERATING_SYSTEM:
       return Error::denied(std::move(message));
+    case NVML_ERROR_LIB_RM_VERSION_MISMATCH:
+      return Error::io(std::move(message))
+          .with_hint("the driver was updated while it was loaded: reboot, or reload its module");
     case NVML_ERROR_TIMEOUT:
     case NVML_ERROR_IN_USE:
     case NVML_ERROR_NOT_READY:
