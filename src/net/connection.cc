@@ -41,6 +41,7 @@ bool has_no_body(int status) { return status == 204 || status == 304; }
 
 }  // namespace
 
+// NOLINTNEXTLINE(bugprone-exception-escape): without memory there is nothing left to answer with
 Responder::Exchange::~Exchange() {
   const std::shared_ptr<Connection> open = connection.lock();
   if (open == nullptr || ended) return;
@@ -61,7 +62,7 @@ void Responder::Exchange::tell_gone() {
   });
 }
 
-void Responder::reply(Response response) {
+void Responder::reply(const Response& response) {
   METE_ASSERT(!exchange_->answered);
   exchange_->answered = exchange_->ended = true;
   exchange_->on_gone = nullptr;

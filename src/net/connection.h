@@ -37,7 +37,7 @@ struct ConnectionHost : std::enable_shared_from_this<ConnectionHost> {
 };
 
 struct Responder::Exchange : std::enable_shared_from_this<Responder::Exchange> {
-  ~Exchange();
+  ~Exchange();       // NOLINT(bugprone-exception-escape): as in connection.cc
   void tell_gone();  // posts on_gone, if there is one
 
   std::weak_ptr<ConnectionHost> host;

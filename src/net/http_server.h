@@ -30,7 +30,7 @@ class Responder {
   explicit Responder(std::shared_ptr<Exchange> exchange) : exchange_(std::move(exchange)) {}
 
   // Dropped when the client is gone.
-  void reply(Response response);
+  void reply(const Response& response);
 
   // Called once, from the loop and never from inside a call to us, when the client hangs up before
   // the answer (or the end of the stream), or its stream is cut off; not after that, not when the

@@ -79,7 +79,7 @@ Result<Fd> connect_unix(const std::string& path, Milliseconds timeout) {
   const Deadline deadline = Deadline::in(timeout);
   for (;;) {
     const int left = std::max(deadline.poll_timeout(), 1);  // 0 would mean for ever
-    const timeval limit{left / 1000, left % 1000 * 1000};
+    const timeval limit{left / 1000, left % 1000 * 1000L};
     (void)setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) == 0)
       break;
