@@ -158,8 +158,10 @@ void World::act(Runner& runner) {
   } else if (runner.program == Program::kNone || runner.program == Program::kGone) {
     if (job->state == JobState::kRunning && runner.program == Program::kNone)
       checker_.fail("job " + to_string(job->id) + " runs, and its runner never started it");
-    runner.ticket = ask(core::Ended{job->id, uid, runner.exit});
-  } else if (job->state == JobState::kStarting || dice_.percent(5)) {
+    core::Ended ended{job->id, uid, runner.exit};
+    if (runner.program_ref.pid != 0) ended.program = runner.program_ref;
+    runner.ticket = ask(std::move(ended));
+  } else if (dice_.percent(job->state == JobState::kStarting ? 50 : 5)) {
     runner.ticket = ask(core::Started{job->id, uid, runner.program_ref});  // maybe again
   }
 }
@@ -175,7 +177,8 @@ void World::start_program(Runner& runner, const core::Job& job) {
   runner.program = Program::kRuns;
   runner.program_ref = {++last_pid_, dice_.below(1'000'000)};
   runner.cards = job.grant;
-  runner.ticket = ask(core::Started{job.id, uid, runner.program_ref});
+  // A start is told after a moment, or together with the end.
+  if (dice_.percent(50)) runner.ticket = ask(core::Started{job.id, uid, runner.program_ref, 50});
 }
 
 void World::a_program_ends() {

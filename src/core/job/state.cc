@@ -194,8 +194,7 @@ State::Line State::walk(const Pool& machine, Policy policy) const {
     const Job& job = jobs_.at(id);
     const Request& request = job.spec.request;
     if (refused.contains(&request)) continue;
-    const Decision decision = place(line.left, request, policy);
-    if (const auto* placement = std::get_if<Placement>(&decision)) {
+    if (const std::optional<Placement> placement = place_now(line.left, request, policy)) {
       line.start.push_back({id, placement->cards});
       add_grant(line.left, holder_of(job), placement->cards);
       continue;

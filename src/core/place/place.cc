@@ -3,6 +3,7 @@
 // with room policy.h, and what to tell those who wait wait.h.
 #include "core/place/place.h"
 
+#include <optional>
 #include <utility>
 
 #include "core/place/need.h"
@@ -12,29 +13,46 @@
 
 namespace mete::core {
 
-Decision place(const Pool& pool, const Request& request, Policy policy) {
-  Result<Needs> needs = needs_of(pool, request);
-  if (!needs) return std::move(needs).error();
-  if (needs->wanted == 0) return Placement{};
+namespace {
+
+// nullopt: there is no room.
+std::optional<Placement> placed(const Pool& pool, const Needs& needs, Policy policy) {
+  if (needs.wanted == 0) return Placement{};
   std::vector<Fit> fits;
-  fits.reserve(needs->cards.size());
-  for (const Need& need : needs->cards) {
+  fits.reserve(needs.cards.size());
+  for (const Need& need : needs.cards) {
     const PoolCard& card = pool.cards[need.at];
     const Room room = room_on(card, need);
     if (room.what != InTheWay::kNothing) continue;
     const Bytes left = need.whole ? Bytes() : room.free - room.bytes;
     fits.push_back({need.at, card.card.index, room.bytes, left});
   }
-  if (fits.size() < needs->wanted) {
-    if (request.or_cpu) return Placement{};
-    return wait_for(pool, *needs);
-  }
-  if (!needs->named) choose(policy, fits, needs->wanted);
-  const bool whole = std::holds_alternative<WholeCard>(needs->gpu.memory);
+  if (fits.size() < needs.wanted) return std::nullopt;
+  if (!needs.named) choose(policy, fits, needs.wanted);
+  const bool whole = std::holds_alternative<WholeCard>(needs.gpu.memory);
   Placement placement;
   placement.cards.reserve(fits.size());
   for (const Fit& fit : fits)
     placement.cards.push_back({fit.index, pool.cards[fit.at].card.uuid, fit.bytes, whole});
+  return placement;
+}
+
+}  // namespace
+
+Decision place(const Pool& pool, const Request& request, Policy policy) {
+  Result<Needs> needs = needs_of(pool, request);
+  if (!needs) return std::move(needs).error();
+  if (std::optional<Placement> placement = placed(pool, *needs, policy))
+    return *std::move(placement);
+  if (request.or_cpu) return Placement{};
+  return wait_for(pool, *needs);
+}
+
+std::optional<Placement> place_now(const Pool& pool, const Request& request, Policy policy) {
+  const Result<Needs> needs = needs_of(pool, request);
+  if (!needs) return std::nullopt;
+  std::optional<Placement> placement = placed(pool, *needs, policy);
+  if (!placement && request.or_cpu) return Placement{};
   return placement;
 }
 

@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -109,6 +110,9 @@ struct Wait {
 using Decision = std::variant<Placement, Wait, Error>;  // Error: never (infeasible), or bad words
 
 Decision place(const Pool& pool, const Request& request, Policy policy);
+// The same without the reasons, which take longer than the decision: nullopt for a wait or an
+// error.
+std::optional<Placement> place_now(const Pool& pool, const Request& request, Policy policy);
 
 // What each process of --procs has of the share on one card, of as many cards as were granted: cut
 // to 2 MiB, so that the parts never add up to more than the share. procs is a multiple of cards.

@@ -168,6 +168,15 @@ RC_GTEST_PROP(PlaceProperty, PoliciesDifferOnlyInTheCards, ()) {
   }
 }
 
+RC_GTEST_PROP(PlaceProperty, WithoutTheReasonsItIsTheSameDecision, ()) {
+  const Pool pool = any_pool();
+  const Request request = any_request();
+  const Decision decision = place(pool, request, Policy::kBestFit);
+  const std::optional<Placement> now = place_now(pool, request, Policy::kBestFit);
+  RC_ASSERT(now.has_value() == std::holds_alternative<Placement>(decision));
+  if (now) RC_ASSERT(*now == std::get<Placement>(decision));
+}
+
 Pool without(Pool pool, const std::vector<JobId>& ended) {
   for (PoolCard& card : pool.cards)
     std::erase_if(card.holders, [&](const Holder& holder) {
