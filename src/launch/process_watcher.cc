@@ -201,7 +201,10 @@ void ProcessWatcher::start_look(core::JobId job, Watched& watched, std::uint32_t
 }
 
 void ProcessWatcher::hear(core::JobId job) {
-  Stopping& stopping = *jobs_.at(job).stopping;
+  // A loop may call once more for what it saw before we unwatched.
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end() || !found->second.stopping || !found->second.stopping->look) return;
+  Stopping& stopping = *found->second.stopping;
   Look& look = *stopping.look;
   std::array<char, 65536> buffer;
   for (;;) {

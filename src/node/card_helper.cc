@@ -52,6 +52,7 @@ void CardHelper::later(seam::Milliseconds delay, void (CardHelper::*what)()) {
 }
 
 void CardHelper::start() {
+  if (pid_ > 0) return;
   reap();
   // Helpers that no signal can end stay in the driver: not more and more of them.
   if (unreaped_.size() >= kMaxUnreaped) {
@@ -93,7 +94,8 @@ std::optional<seam::Nanoseconds> CardHelper::age() const {
 }
 
 void CardHelper::on_readable() {
-  if (drain()) send_pace();
+  // A loop may call once more for what it saw before we unwatched.
+  if (socket_ && drain()) send_pace();
 }
 
 bool CardHelper::drain() {
