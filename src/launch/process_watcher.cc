@@ -184,19 +184,26 @@ void ProcessWatcher::start_look(core::JobId job, Watched& watched, std::uint32_t
   look.socket = std::move(forked->socket);
   look.number = ++looks_;
   loop_.watch_fd(look.socket.get(), [this, job] { hear(job); });
-  const std::uint64_t number = look.number;
+  look.heard = clock_.monotonic();
+  check_look(job, look.number);
+}
+
+// What waits is heard first: it may be us who slept. That may also end the look.
+void ProcessWatcher::check_look(core::JobId job, std::uint64_t number) {
   loop_.after(kScanLimit, [this, job, number, alive = alive_] {
-    if (!*alive) return;
-    const auto found = jobs_.find(job);
-    if (found == jobs_.end() || !found->second.stopping || !found->second.stopping->look ||
-        found->second.stopping->look->number != number)
-      return;
-    // What waits is heard first: it may be us who slept. It may also end the look.
+    const auto look = [&]() -> const Look* {
+      const auto found = jobs_.find(job);
+      if (found == jobs_.end() || !found->second.stopping) return nullptr;
+      const std::optional<Look>& one = found->second.stopping->look;
+      return one && one->number == number ? &*one : nullptr;
+    };
+    if (!*alive || look() == nullptr) return;
     hear(job);
-    const auto again = jobs_.find(job);
-    if (again != jobs_.end() && again->second.stopping && again->second.stopping->look &&
-        again->second.stopping->look->number == number)
+    if (look() == nullptr) return;
+    if (clock_.monotonic() - look()->heard >= kScanLimit)
       end_look(job);
+    else
+      check_look(job, number);
   });
 }
 
@@ -212,6 +219,7 @@ void ProcessWatcher::hear(core::JobId job) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) break;
+    look.heard = clock_.monotonic();
     look.text.append(buffer.data(), static_cast<std::size_t>(got));
     understand(stopping);
     if (look.complete || look.text.size() > kMaxText) break;

@@ -36,7 +36,7 @@ struct WatcherCallbacks {
 class ProcessWatcher final {
  public:
   static constexpr seam::Milliseconds kGrace{5000};         // between TERM and KILL
-  static constexpr seam::Milliseconds kScanLimit{2000};     // then the look hangs
+  static constexpr seam::Milliseconds kScanLimit{2000};     // of silence: then a look hangs
   static constexpr seam::Milliseconds kLongestPause{5000};  // between looks for what does not die
 
   // `outsiders`: processes that carry a job's mark and are not of it. Callbacks come from the loop,
@@ -67,6 +67,7 @@ class ProcessWatcher final {
     pid_t at = 0;      // the process it looks at
     bool complete = false;
     std::uint64_t number = 0;
+    seam::Nanoseconds heard{};  // its last word
   };
   struct Stopping {
     seam::Nanoseconds began{};
@@ -93,6 +94,7 @@ class ProcessWatcher final {
   // The next step of a stop: wait for known members, signal them, or look for more.
   void step(core::JobId job);
   void start_look(core::JobId job, Watched& watched, std::uint32_t uid);
+  void check_look(core::JobId job, std::uint64_t number);
   void hear(core::JobId job);
   void understand(Stopping& stopping);
   void end_look(core::JobId job);
