@@ -20,6 +20,11 @@ struct DaemonPlace {
 };
 Result<DaemonPlace> daemon_place();
 
+// Of an error of open() or call(): there is no daemon, as against one that does not answer well.
+inline bool nobody_listens(const Error& error) {
+  return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kBusy;
+}
+
 class DaemonClient {
  public:
   enum class Start { kIfNeeded, kNever };

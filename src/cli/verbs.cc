@@ -19,10 +19,9 @@ struct Planned {
 // The verbs that the design names and that are not built yet. Refusing them by name is kinder than
 // "unknown".
 constexpr std::array<Planned, 4> kPlanned{{
-    {"submit ps top logs attach wait cancel explain show hold release requeue priority cards "
-     "drain "
-     "undrain quota reserve stats advise daemon events config report doctor demo sweep",
-     "it comes with the daemon, meted"},
+    {"submit top logs attach wait cancel explain show hold release requeue priority drain undrain "
+     "quota reserve stats advise events report demo sweep",
+     "it comes with the queue"},
     {"service", "it comes with services"},
     {"park unpark", "it comes with parking"},
     {"place where simulate", "it comes with placement"},
@@ -40,11 +39,11 @@ const Planned* find_planned(std::string_view name) {
 
 const std::vector<const Verb*>& verbs() {
   static const std::vector<const Verb*> kVerbs{
-      &kRunVerb,      &kCapVerb,
+      &kRunVerb,      &kPsVerb,     &kCardsVerb,   &kDaemonVerb,     &kCapVerb,
 #ifdef METE_HAVE_SELFTEST
       &kSelftestVerb,
 #endif
-      &kVersionVerb,  &kCompletionVerb, &kHelpVerb,
+      &kDoctorVerb,   &kConfigVerb, &kVersionVerb, &kCompletionVerb, &kHelpVerb,
   };
   return kVerbs;
 }

@@ -26,8 +26,13 @@ struct Verb {
 };
 
 extern const Verb kCapVerb;
+extern const Verb kCardsVerb;
 extern const Verb kCompletionVerb;
+extern const Verb kConfigVerb;
+extern const Verb kDaemonVerb;
+extern const Verb kDoctorVerb;
 extern const Verb kHelpVerb;
+extern const Verb kPsVerb;
 extern const Verb kRunVerb;
 extern const Verb kSelftestVerb;  // src/cli/selftest.cc
 extern const Verb kVersionVerb;

@@ -38,6 +38,7 @@ namespace mete::node {
   F(nvmlDeviceGetEnforcedPowerLimit)            \
   F(nvmlDeviceGetComputeMode)                   \
   F(nvmlDeviceGetMigMode)                       \
+  F(nvmlDeviceGetPersistenceMode)               \
   F(nvmlDeviceGetMemoryAffinity)                \
   F(nvmlDeviceGetNvLinkState)                   \
   F(nvmlDeviceGetNvLinkRemoteDeviceType)        \

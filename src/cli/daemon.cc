@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// `mete daemon status|stop`: looks at the daemon, or ends it and waits until it is gone. Never
+// starts one.
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "base/time.h"
+#include "cli/daemon_client.h"
+#include "cli/json.h"
+#include "cli/subword.h"
+#include "cli/verbs.h"
+#include "wire/cards.h"
+
+namespace mete::cli {
+
+namespace {
+
+constexpr int kExitNo = 1;
+constexpr int kPatienceMs = 30'000;
+constexpr std::array kOptions{kOutputOption};
+
+std::string not_running(std::optional<std::int32_t> ended) {
+  JsonObject json;
+  json.text("schema", "mete.daemon/1").text("at", timestamp()).raw("running", "false");
+  if (ended) json.number("ended_pid", static_cast<std::uint64_t>(*ended));
+  return json.str();
+}
+
+std::string jobs_text(const wire::DaemonView& view) {
+  return std::to_string(view.running) + " running, " + std::to_string(view.pending) + " waiting";
+}
+
+std::string describe(const wire::DaemonView& view) {
+  std::string text = "meted " + view.version + " runs as pid " + std::to_string(view.pid) + " (" +
+                     view.mode + " mode) for " +
+                     base::duration_in_words(static_cast<std::int64_t>(view.uptime_s));
+  text += "\n  socket  " + view.socket;
+  text += "\n  state   " + view.state_dir;
+  text += "\n  jobs    " + jobs_text(view);
+  text += "\n  policy  " + view.policy;
+  if (view.idle_end_s)
+    text += "\n  idle    ends by itself after " +
+            base::duration_in_words(static_cast<std::int64_t>(*view.idle_end_s)) + " without work";
+  if (!view.trouble.empty()) text += "\n  trouble " + view.trouble;
+  if (view.disk_full) text += "\n  trouble the disk of its state is full: nothing new is accepted";
+  return text;
+}
+
+int status(DaemonClient& client, const Output& output) {
+  const Result<std::string> document = client.call("GET", "/v1/daemon");
+  if (!document) return output.fail(document.error());
+  const Result<wire::DaemonView> view = wire::decode_daemon(*document);
+  if (!view) return output.fail(view.error());
+  output.data(output.json() ? *document : describe(*view));
+  return kExitOk;
+}
+
+// A handle on the process at the other end, so that its end can be waited for.
+Fd process_of(DaemonClient& client) {
+  const pid_t pid = client.http().peer().pid;
+  // By number: glibc 2.36 declares pidfd_open() as a C++ function. A daemon of another pid
+  // namespace has no number here.
+  return Fd(pid > 0 ? static_cast<int>(syscall(SYS_pidfd_open, pid, 0)) : -1);
+}
+
+// True once the process has ended, or, without a handle on it, once it has hung up.
+bool wait_until_gone(const Fd& process, DaemonClient& client) {
+  const bool known = process.valid();
+  const net::Deadline deadline = net::Deadline::in(net::Milliseconds(kPatienceMs));
+  const Result<net::Waited> waited =
+      net::wait_for(known ? process.get() : client.http().descriptor(), POLLIN, -1, deadline);
+  return waited && *waited == net::Waited::kReady;
+}
+
+int stop(DaemonClient& client, const Output& output) {
+  const Fd process = process_of(client);
+  const Result<std::string> document = client.call("POST", "/v1/daemon/stop");
+  if (!document) return output.fail(document.error());
+  const Result<wire::DaemonView> view = wire::decode_daemon(*document);
+  if (!view) return output.fail(view.error());
+  if (!wait_until_gone(process, client)) {
+    return output.fail(Error::io("the daemon does not end")
+                           .with_evidence("pid " + std::to_string(view->pid) + " was asked to " +
+                                          std::to_string(kPatienceMs / 1000) + " s ago")
+                           .with_hint("kill " + std::to_string(view->pid) +
+                                      "; its jobs and its log survive that"));
+  }
+  if (output.json()) {
+    output.data(not_running(view->pid));
+    return kExitOk;
+  }
+  output.say("the daemon (pid " + std::to_string(view->pid) + ") has ended");
+  if (view->running != 0)
+    output.say("its jobs run on (" + jobs_text(*view) + "); the next daemon finds them");
+  if (view->pending != 0) output.say("a `mete run` that waits starts a new one");
+  return kExitOk;
+}
+
+int nobody(const std::string& word, const Output& output) {
+  if (output.json())
+    output.data(not_running({}));
+  else if (word == "status")
+    output.data("no daemon runs");
+  else
+    output.say("no daemon runs");
+  return word == "status" ? kExitNo : kExitOk;
+}
+
+int run_daemon(const Parsed& parsed, const Output& output) {
+  const Result<std::string> word = sub_word("daemon", parsed.rest, {"status", "stop"});
+  if (!word) return output.fail(word.error());
+  if (const Result<void> r = no_more_than(1, parsed.rest); !r) return output.fail(r.error());
+  Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kNever);
+  if (!client && nobody_listens(client.error())) return nobody(*word, output);
+  if (!client) return output.fail(client.error());
+  return *word == "status" ? status(*client, output) : stop(*client, output);
+}
+
+}  // namespace
+
+const Verb kDaemonVerb{
+    "daemon",
+    "say whether the daemon runs, or stop it",
+    "mete daemon status|stop [-o json]",
+    "mete daemon status\n"
+    "mete daemon stop            # jobs that run go on; the next command starts a new daemon",
+    "A private daemon starts with the first command that needs it and ends by itself when idle.\n"
+    "status: exit code 0 when one runs, 1 when none does. stop waits until it is gone; it is no\n"
+    "error if none runs.",
+    kOptions,
+    Rest::kWords,
+    run_daemon,
+    {"status", "stop"},
+};
+
+}  // namespace mete::cli

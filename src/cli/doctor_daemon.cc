@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// mete doctor: the socket, and who answers there. Starts no daemon.
+#include <sys/stat.h>
+
+#include "base/time.h"
+#include "cli/daemon_client.h"
+#include "cli/doctor.h"
+#include "wire/cards.h"
+
+namespace mete::cli {
+
+namespace {
+
+std::string with_evidence(const Error& error) {
+  return error.message + (error.evidence.empty() ? "" : ": " + error.evidence);
+}
+
+void check_answer(DaemonClient& client, const std::string& path, Checks& checks) {
+  const Result<std::string> document =
+      client.call("GET", "/v1/daemon", {}, {net::Milliseconds(5'000), -1});
+  const Result<wire::DaemonView> view =
+      document ? wire::decode_daemon(*document) : Result<wire::DaemonView>(document.error());
+  if (!view) {
+    checks.push_back({Verdict::kFail, "daemon", path + ": " + with_evidence(view.error()),
+                      "fuser -v " + path + " shows who listens there"});
+    return;
+  }
+  checks.push_back({Verdict::kOk, "daemon",
+                    "answers at " + view->socket + " as pid " + std::to_string(view->pid) + " (" +
+                        view->mode + " mode)"});
+  if (view->version != METE_VERSION)
+    checks.push_back({Verdict::kWarn, "version",
+                      "the daemon is " + view->version + ", this is " METE_VERSION,
+                      "mete daemon stop; the next command starts the new one"});
+  if (!view->trouble.empty())
+    checks.push_back({Verdict::kWarn, "readings", view->trouble, "mete cards says more"});
+  if (view->disk_full)
+    checks.push_back({Verdict::kFail, "log", "the disk of its state is full: no new jobs",
+                      "df -h " + view->state_dir});
+}
+
+}  // namespace
+
+void check_daemon(Checks& checks) {
+  const Result<DaemonPlace> place = daemon_place();
+  if (!place) return;  // check_state says so
+  const Result<std::string> path = net::private_socket(place->places);
+  if (!path) {
+    checks.push_back({Verdict::kFail, "socket", with_evidence(path.error()),
+                      path.error().hint.empty() ? "unset METE_SOCKET" : path.error().hint});
+    return;
+  }
+  Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kNever);
+  if (client) {
+    check_answer(*client, *path, checks);
+    return;
+  }
+  if (!nobody_listens(client.error())) {
+    checks.push_back(
+        {Verdict::kFail, "socket", with_evidence(client.error()),
+         client.error().hint.empty() ? "export METE_SOCKET=/another/path" : client.error().hint});
+    return;
+  }
+  struct stat info {};
+  if (lstat(path->c_str(), &info) == 0 && !S_ISSOCK(info.st_mode)) {
+    checks.push_back(
+        {Verdict::kFail, "socket", *path + " is in the way: not a socket", "rm " + *path});
+    return;
+  }
+  checks.push_back(
+      {Verdict::kOk, "daemon", "none runs; the next command that needs one starts it at " + *path});
+}
+
+}  // namespace mete::cli

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "cli/cards_table.h"
+#include "cli/ps_table.h"
+#include "cli/subword.h"
+#include "cli/table.h"
+#include "core/request/gpu.h"
+
+namespace mete::cli {
+namespace {
+
+TEST(Table, NumbersStandToTheRightAndNothingTrails) {
+  Table table({{"N", Align::kRight}, {"NAME"}});
+  table.add({"1", "short"});
+  table.add({"123", "x"});
+  EXPECT_EQ(table.text({}), "  N  NAME\n  1  short\n123  x");
+}
+
+TEST(Table, EmptyCellsShowAndEmptyColumnsDoNot) {
+  Table table({{"A"}, {"B"}, {"C"}});
+  table.add({"a", "", ""});
+  table.add({"", "b", ""});
+  EXPECT_EQ(table.text({}), "A  B\na  -\n-  b");
+}
+
+TEST(Table, CutsToItsWidthAndCannotBeMovedBySomebodysName) {
+  Table table({{"A", Align::kLeft, 6}, {"B"}});
+  table.add({"äöüäöüäöü", "\033[2J\n"});
+  EXPECT_EQ(table.text({}), "A       B\näöüäö…  \\x1b[2J\\x0a");
+  EXPECT_EQ(table.text(9), "A       B\näöüäö…  …");
+}
+
+TEST(SubWord, NamesTheNearest) {
+  EXPECT_EQ(*sub_word("daemon", {"stop"}, {"status", "stop"}), "stop");
+  EXPECT_EQ(sub_word("daemon", {"stpo"}, {"status", "stop"}).error().hint,
+            "did you mean mete daemon stop?");
+  EXPECT_EQ(sub_word("daemon", {}, {"status", "stop"}).error().hint,
+            "mete daemon status or mete daemon stop");
+  EXPECT_FALSE(no_more_than(1, {"a", "b"}).ok());
+}
+
+wire::JobView job(std::uint64_t id, core::JobState state, std::string_view gpu) {
+  wire::JobView view;
+  view.job.id = {id};
+  view.job.state = state;
+  view.job.spec.name = "train";
+  view.job.spec.user = "alice";
+  view.job.spec.request.gpu = *core::parse_gpu(gpu);
+  view.job.spec.command = {"python", "train.py"};
+  view.job.submitted = WallTime{1'000'000};
+  return view;
+}
+
+// The line of the table that begins with these words.
+std::string line_of(const std::string& table, std::size_t number) {
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < number; ++i) begin = table.find('\n', begin) + 1;
+  return table.substr(begin, table.find('\n', begin) - begin);
+}
+
+TEST(PsTable, PendingJobsSayWhy) {
+  wire::JobView view = job(7, core::JobState::kPending, "0.4");
+  view.wait.emplace();
+  view.wait->text = "40% of a card";
+  const std::string table = ps_table({view}, WallTime{1'090'000}, {});
+  EXPECT_EQ(line_of(table, 0),
+            "ID  NAME   USER   STATE    GPU        TIME  COMMAND          REASON");
+  EXPECT_EQ(
+      line_of(table, 1),
+      " 7  train  alice  pending  40%  1 min 30 s  python train.py  resources: 40% of a card");
+}
+
+TEST(PsTable, RunningJobsShowTheirBytesAndCards) {
+  wire::JobView view = job(12, core::JobState::kRunning, "2x8G");
+  view.job.started = WallTime{1'001'000};
+  view.job.grant = {{0, "GPU-0", Bytes::from_gib(8), false},
+                    {3, "GPU-3", Bytes::from_gib(8), false}};
+  view.used = {Bytes::from_gib(1), Bytes::from_gib(2)};
+  const std::string table = ps_table({view}, WallTime{1'002'000}, {});
+  EXPECT_EQ(line_of(table, 1),
+            "12  train  alice  running  2x8G → 2x 8 GiB  0,3    3 GiB   1 s  python train.py");
+  view.job.grant[1].bytes = Bytes::from_gib(4);
+  view.used[1] = std::nullopt;
+  EXPECT_EQ(line_of(ps_table({view}, WallTime{1'002'000}, {}), 1),
+            "12  train  alice  running  2x8G → 8 GiB + 4 GiB  0,3     1 s  python train.py");
+}
+
+TEST(PsTable, EndedJobsSayHow) {
+  wire::JobView view = job(1, core::JobState::kEnded, "0");
+  view.job.started = WallTime{1'000'000};
+  view.job.ended = WallTime{1'005'000};
+  view.job.outcome = core::Outcome::kFailed;
+  view.job.exit.emplace();
+  view.job.exit->code = 3;
+  EXPECT_NE(ps_table({view}, WallTime{9'000'000}, {}).find("ended failed 3  0     5 s"),
+            std::string::npos);
+  view.job.exit->code.reset();
+  view.job.exit->signal = 9;
+  view.job.outcome = core::Outcome::kSignal;
+  EXPECT_NE(ps_table({view}, WallTime{9'000'000}, {}).find("ended signal 9"), std::string::npos);
+}
+
+TEST(PsTable, AClockThatWasSetBackShowsNoNegativeTime) {
+  EXPECT_NE(ps_table({job(1, core::JobState::kPending, "1")}, WallTime{0}, {}).find(" 0 s "),
+            std::string::npos);
+}
+
+wire::CardView card(std::uint32_t index) {
+  wire::CardView view;
+  view.index = index;
+  view.name = "NVIDIA H200";
+  view.total = Bytes::from_gib(140);
+  view.granted = Bytes::from_gib(8);
+  view.used = Bytes::from_gib(1);
+  view.grantable = Bytes::from_gib(130);
+  view.utilisation_pct = 5;
+  view.temperature_c = 41;
+  return view;
+}
+
+TEST(CardsTable, ShowsWhoIsOnACard) {
+  wire::CardView view = card(0);
+  view.jobs = {{"12", "alice", Bytes::from_gib(8), false, {}}, {"13", "alice", Bytes(), true, {}}};
+  view.foreign_list = {{412, "bob", {}}, {std::nullopt, "carol", Bytes::from_gib(1)}};
+  const std::string table = cards_table({{}, "", {view}}, {});
+  EXPECT_EQ(line_of(table, 0),
+            "CARD  NAME         STATE    TOTAL  GRANTED   USED  GRANTABLE  UTIL  TEMP  JOBS");
+  EXPECT_EQ(line_of(table, 1),
+            "   0  NVIDIA H200  ok     140 GiB    8 GiB  1 GiB    130 GiB    5%  41 C  12,13! "
+            "bob:412 carol (its mete)");
+}
+
+TEST(CardsTable, SaysWhyACardCannotBeUsed) {
+  wire::CardView mig = card(0);
+  mig.unusable = "split into MIG slices";
+  wire::CardView lost = card(1);
+  lost.state = "lost";
+  wire::CardView old = card(2);
+  old.reading_age_s = 75.5;
+  const std::string table = cards_table({{}, "", {mig, lost, old}}, {});
+  EXPECT_NE(line_of(table, 1).find("unusable"), std::string::npos);
+  EXPECT_TRUE(line_of(table, 1).ends_with("split into MIG slices"));
+  EXPECT_TRUE(line_of(table, 2).ends_with("fell off the bus or needs a reset"));
+  EXPECT_NE(line_of(table, 3).find("stale"), std::string::npos);
+  EXPECT_TRUE(line_of(table, 3).ends_with("read 1 min 15 s ago"));
+}
+
+TEST(DriverAdvice, KnowsTheUsualTrouble) {
+  EXPECT_TRUE(
+      driver_advice("nvmlInit_v2: Driver/Library Version Mismatch (18)").starts_with("reboot"));
+  EXPECT_FALSE(driver_advice("nvmlInit_v2: Insufficient Permissions (4)").empty());
+  EXPECT_FALSE(driver_advice("libnvidia-ml.so.1: cannot open shared object file").empty());
+  EXPECT_EQ(driver_advice("something new"), "");
+}
+
+}  // namespace
+}  // namespace mete::cli
