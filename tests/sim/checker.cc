@@ -207,6 +207,8 @@ void Checker::check_launcher(const World& world) {
   for (const auto& [id, job] : state.jobs()) {
     const bool ours = job.state == JobState::kStopping &&
                       (job.outcome == core::Outcome::kLost || runner_gone_.contains(id));
+    if (runner_gone_.contains(id) && !ours && job.state != JobState::kEnded)
+      fail("job " + to_string(id) + " goes on without its runner");
     const auto stops = world.launcher_.stops().find(id);
     const int times = stops == world.launcher_.stops().end() ? 0 : stops->second;
     if (times != (ours ? 1 : 0))
