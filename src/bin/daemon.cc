@@ -39,7 +39,6 @@ constexpr seam::Milliseconds kLookPeriod{1'000};
 constexpr std::chrono::seconds kStale{5};
 // Processes of a job that has just ended may still be in the last reading.
 constexpr std::int64_t kJustEndedMs = 3'000;
-constexpr std::uint64_t kIdleEndS = 600;
 
 void log_line(const std::string& text) {
   const std::string line = to_string(seam::system_clock().wall()) + " " + text + "\n";
@@ -140,7 +139,7 @@ class Daemon {
                 [this] { service_.tell(core::Look{}); }),
         processes_(seam_, clock_, watcher_callbacks(), outsiders()),
         hands_(claims_, processes_),
-        engine_(clock_, *store_, hands_, engine::Options{}),
+        engine_(clock_, *store_, hands_, engine::Options{options_.config.policy.value}),
         service_(loop_, clock_, engine_, identity()),
         cards_(helper_settings(), seam_, clock_, [this] { look(); }) {
     hands_.set_engine(engine_);
@@ -183,10 +182,16 @@ class Daemon {
     identity.socket = options_.socket;
     identity.state_dir = options_.state_dir;
     identity.uid = geteuid();
-    if (!options_.system) identity.idle_end_s = kIdleEndS;
+    identity.idle_end_s = idle_end_s();
     identity.readings = readings_path();
     identity.simulated = simulated_;
     return identity;
+  }
+
+  // The machine's daemon stays.
+  std::optional<std::uint64_t> idle_end_s() const {
+    const std::uint64_t seconds = options_.config.idle_s.value;
+    return options_.system || seconds == 0 ? std::nullopt : std::optional(seconds);
   }
 
   std::string readings_path() const { return base::join_path(options_.state_dir, "readings"); }
@@ -254,6 +259,10 @@ class Daemon {
     inputs.stale = cards_.age() && *cards_.age() > kStale;
     inputs.jobs = holds();
     inputs.claims = claims_.others();
+    inputs.reserve = options_.config.reserve.value;
+    inputs.granted_here = [this](const seam::CardReading& card) {
+      return config::allows(options_.config, card.index, card.uuid);
+    };
     if (last) inputs.contexts = contexts(*last);
     MachineSeen seen = look_at(inputs, owners_);
     owners_ = std::move(seen.owners);
@@ -264,10 +273,10 @@ class Daemon {
   void tick() {
     // What changes without a new reading: its age, and what others claim.
     if (cards_.age() && *cards_.age() > kStale) look();
-    if (options_.system) return;
+    if (!idle_end_s()) return;
     const bool idle = service_.idle() && server_->connections() == 0;
     idle_s_ = idle ? idle_s_ + 1 : 0;
-    if (idle_s_ >= kIdleEndS) stop();
+    if (idle_s_ >= *idle_end_s()) stop();
   }
 
   // ---- the end ----

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "config/config.h"
 #include "net/ready_pipe.h"
 
 namespace mete::daemon {
@@ -15,6 +16,7 @@ struct DaemonOptions {
   std::string socket;
   bool system = false;
   std::string version;
+  config::Config config;
 };
 
 // Runs until it is told to stop or has had nothing to do for long. Tells `ready` once it listens,

@@ -23,6 +23,8 @@ core::PoolCard pool_card(const seam::CardReading& card, const node::CardUse& use
   pool.card = {card.index, card.uuid, card.type, capacity_of(card, inputs.reserve)};
   pool.lost = card.state == seam::CardState::kLost;
   pool.unusable = pool.lost ? "" : why_unusable(card);
+  if (pool.unusable.empty() && !inputs.granted_here(card))
+    pool.unusable = "the configuration leaves it out";
   pool.one_process = card.compute_mode == seam::ComputeMode::kExclusiveProcess;
   pool.stale = inputs.stale;
   for (const node::HeldBy& held : use.outside) pool.foreign.push_back({held.who, held.bytes});

@@ -2,6 +2,7 @@
 // What the daemon believes of the machine, made of what its helper saw: pure, values in and out.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,6 +23,10 @@ struct MachineInputs {
   std::vector<node::OtherClaim> claims;          // of other daemons
   std::map<std::string, Bytes> contexts;         // what a context costs, by UUID
   Bytes reserve;                                 // kept free on each card
+  // Whether the configuration lets this card be granted.
+  std::function<bool(const seam::CardReading&)> granted_here = [](const seam::CardReading&) {
+    return true;
+  };
 };
 
 struct MachineSeen {

@@ -58,5 +58,15 @@ int main(int argc, char** argv) {
           : mete::net::private_socket(places);
   if (!socket) return usage_error(socket.error().message);
   options.socket = *socket;
+  mete::Result<mete::config::Config> config =
+      mete::config::load_config(mete::config::ConfigPlaces::from_environment(!options.system));
+  if (!config) {
+    mete::Error error = config.error();
+    if (error.evidence.empty()) error.evidence = "the daemon reads it when it starts";
+    (void)std::fprintf(stderr, "meted: %s\n", error.message.c_str());
+    ready.notify_failed(error);
+    return 65;
+  }
+  options.config = *std::move(config);
   return mete::daemon::run_daemon(options, std::move(ready));
 }

@@ -75,19 +75,21 @@ std::string cards_table(const wire::CardsDocument& document, std::optional<std::
 
 std::string driver_advice(std::string_view trouble) {
   struct Known {
-    std::string_view said;  // part of it, in lower case
+    std::string_view said;  // part of what node, the loader or the daemon says, in lower case
     std::string_view helps;
   };
-  static constexpr std::array<Known, 9> kKnown{{
-      {"version mismatch", "reboot: the driver was updated, and its old kernel module still runs"},
-      {"version_mismatch", "reboot: the driver was updated, and its old kernel module still runs"},
+  static constexpr std::array<Known, 10> kKnown{{
+      {"different versions",
+       "reboot: the driver was updated, and its old kernel module still runs"},
       {"driver not loaded", "sudo modprobe nvidia"},
-      {"driver_not_loaded", "sudo modprobe nvidia"},
-      {"permission", "ls -l /dev/nvidia*: you need to be in the group that may use the cards"},
-      {"cannot open shared object", "install the driver, or try METE_SIM=4xH200"},
-      {"no such file", "install the driver, or try METE_SIM=4xH200"},
-      {"lost", "nvidia-smi -q -d PAGE_RETIREMENT; a reset or a reboot brings a card back"},
+      {"no permission", "ls -l /dev/nvidia*: you need to be in the group that may use the cards"},
+      {"blocked by the operating system", "give the container its devices: --gpus all"},
+      {"cannot open", "install the driver, or try METE_SIM=4xH200"},
+      {"library not found", "install the driver, or try METE_SIM=4xH200"},
+      {"is lost", "sudo nvidia-smi --gpu-reset, or reboot"},
+      {"needs a reset", "sudo nvidia-smi --gpu-reset, or reboot"},
       {"does not answer", "nvidia-smi: if it hangs too, reboot; sudo dmesg | grep -i xid says why"},
+      {"hangs", "nvidia-smi: if it hangs too, reboot; sudo dmesg | grep -i xid says why"},
   }};
   const std::string lower = base::to_lower(trouble);
   for (const Known& known : kKnown)

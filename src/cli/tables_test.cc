@@ -6,6 +6,7 @@
 #include "cli/subword.h"
 #include "cli/table.h"
 #include "core/request/gpu.h"
+#include "node/nvml_text.h"
 
 namespace mete::cli {
 namespace {
@@ -147,9 +148,11 @@ TEST(CardsTable, SaysWhyACardCannotBeUsed) {
 }
 
 TEST(DriverAdvice, KnowsTheUsualTrouble) {
-  EXPECT_TRUE(
-      driver_advice("nvmlInit_v2: Driver/Library Version Mismatch (18)").starts_with("reboot"));
-  EXPECT_FALSE(driver_advice("nvmlInit_v2: Insufficient Permissions (4)").empty());
+  for (const nvmlReturn_t result :
+       {NVML_ERROR_LIB_RM_VERSION_MISMATCH, NVML_ERROR_NO_PERMISSION, NVML_ERROR_DRIVER_NOT_LOADED,
+        NVML_ERROR_LIBRARY_NOT_FOUND, NVML_ERROR_OPERATING_SYSTEM, NVML_ERROR_GPU_IS_LOST,
+        NVML_ERROR_RESET_REQUIRED})
+    EXPECT_FALSE(driver_advice(node::nvml_error("nvmlInit_v2", result).message).empty()) << result;
   EXPECT_FALSE(driver_advice("libnvidia-ml.so.1: cannot open shared object file").empty());
   EXPECT_EQ(driver_advice("something new"), "");
 }

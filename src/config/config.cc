@@ -47,6 +47,14 @@ std::string to_string(const Origin& origin) {
   return origin.file.empty() ? "default" : origin.file + ":" + std::to_string(origin.line);
 }
 
+bool allows(const Config& config, std::uint32_t index, std::string_view uuid) {
+  if (!config.devices.value) return true;
+  const std::string lower = base::to_lower(uuid);
+  for (const std::string& device : *config.devices.value)
+    if (device == std::to_string(index) || lower.starts_with(base::to_lower(device))) return true;
+  return false;
+}
+
 ConfigPlaces ConfigPlaces::from_environment(bool with_user) {
   return {kSystemFile, with_user ? user_file() : "", variable("METE_CONFIG")};
 }

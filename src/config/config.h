@@ -42,6 +42,9 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
+// Whether cards.devices lets this card be granted.
+bool allows(const Config& config, std::uint32_t index, std::string_view uuid);
+
 // The files, in the order in which they are read: what a later one says holds.
 struct ConfigPlaces {
   std::string system;    // /etc/mete/config.toml; may be missing

@@ -67,6 +67,15 @@ TEST(Config, WhatIsShownIsAFileOfTheSameMeaning) {
   EXPECT_EQ(again.devices.value, config.devices.value);
 }
 
+TEST(Config, DevicesAreNumbersOrBeginningsOfUuids) {
+  EXPECT_TRUE(allows(Config(), 7, "GPU-8a1b"));
+  const Config config = good("cards.devices = [1, \"GPU-8A\"]");
+  EXPECT_TRUE(allows(config, 1, "GPU-00"));
+  EXPECT_TRUE(allows(config, 0, "GPU-8a1b"));
+  EXPECT_FALSE(allows(config, 0, "GPU-00"));
+  EXPECT_FALSE(allows(config, 11, "GPU-18a"));
+}
+
 TEST(Config, UnknownKeysNameTheNearest) {
   EXPECT_EQ(complaint("[daemon]\nidel_s = 5").message, "f:2:1: there is no key 'daemon.idel_s'");
   EXPECT_EQ(complaint("[daemon]\nidel_s = 5").hint, "did you mean daemon.idle_s?");

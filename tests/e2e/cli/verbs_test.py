@@ -3,6 +3,7 @@
 """ps, cards, daemon, config and doctor: with and without a daemon, as text and as documents."""
 import json
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -155,6 +156,37 @@ class WithDaemon(Verbs):
         self.assertNotEqual(ended["ended_pid"], status["pid"])
 
 
+class ConfiguredDaemon(Verbs):
+    def configure(self, text):
+        path = self.folder / "daemon.toml"
+        path.write_text(text)
+        self.env["METE_CONFIG"] = str(path)
+        return path
+
+    def test_the_daemon_keeps_to_it(self):
+        self.configure('[daemon]\nidle_s = 0\npolicy = "spread"\n[cards]\nreserve = "10G"\ndevices = [1]\n')
+        out, used = self.document("cards", "cards")["cards"]
+        self.assertIn("configuration", out["unusable"])
+        self.assertEqual((out["grantable_bytes"], "unusable" in used), (0, False))
+        plain = self.document("cap", "cap", "--gpu", "1", "--dry-run")["cards"][0]["capacity_bytes"]
+        self.assertEqual(used["capacity_bytes"], plain - (10 << 30))
+        status = self.document("daemon", "daemon", "status")
+        self.assertEqual((status["policy"], "idle_end_s" in status), ("spread", False))
+        self.assertIn("on card 1", self.mete("run", "--gpu", "8G", "--", "true").stderr)
+        self.assert_refused(self.mete("run", "--gpu", "2", "--", "true"), 69, "the configuration leaves it out")
+
+    def test_an_idle_daemon_ends_by_itself(self):
+        self.configure("[daemon]\nidle_s = 1\n")
+        self.assertEqual(self.document("cards", "cards")["cards"][0]["index"], 0)
+        support.wait_until(lambda: not self.daemon_runs(), "it ends when idle")
+
+    def test_a_daemon_does_not_start_with_a_bad_file(self):
+        path = self.configure("[daemon]\nidel_s = 1\n")
+        self.assert_refused(self.mete("cards"), 64, f"{path}:2:1: there is no key 'daemon.idel_s'",
+                            "did you mean daemon.idle_s?")
+        self.assertFalse(self.daemon_runs())
+
+
 class Config(Verbs):
     sim = None
 
@@ -232,6 +264,39 @@ class Doctor(Verbs):
     def test_a_daemon_that_runs_is_seen(self):
         self.mete("cards")
         self.assertIn("answers at", self.checks()["daemon", "daemon"]["evidence"])
+
+    def test_a_lost_card(self):
+        self.mete("cards")  # a card that was lost before anybody saw it has no name
+        subprocess.run([support.BUILD / "simgpu" / "mete-simgpu", "--ctl", "lose-card", "1"], env=self.env, check=True,
+                       stdout=subprocess.DEVNULL)
+        failed = self.failed()
+        self.assertEqual(list(failed), [("driver", "card 1")])
+        self.assertIn("--gpu-reset -i 1", failed["driver", "card 1"]["fix"])
+        lost = r"(?m)^ *1 .* lost .* fell off the bus or needs a reset$"
+        support.wait_until(lambda: re.search(lost, self.mete("cards").stdout), "the daemon sees it too")
+
+    def broken(self, how):
+        return {"METE_SIM": "", "METE_TEST_NVML": how,
+                "LD_LIBRARY_PATH": str(support.BUILD / "tests" / "broken_nvml")}
+
+    def test_a_driver_of_another_version(self):
+        for how, said, helps in (("18", "different versions", "reboot"), ("4", "no permission", "group"),
+                                 ("9", "not loaded", "modprobe"), ("0", "no card", "lspci")):
+            failed = self.failed(env=self.broken(how))
+            check = failed["driver", "cards" if how == "0" else "NVML"]
+            self.assertIn(said, check["evidence"])
+            self.assertIn(helps, check["fix"])
+
+    def test_cards_of_a_driver_in_trouble(self):
+        self.addCleanup(self.mete, "daemon", "stop", env=self.broken("18"))
+        result = self.mete("cards", env=self.broken("18"))
+        self.assertEqual((result.returncode, result.stdout), (0, ""), result.stderr)
+        self.assertIn("hint: reboot", result.stderr)
+        self.assertEqual(self.document("cards", "cards", env=self.broken("18"))["cards"], [])
+
+    def test_a_driver_that_hangs_is_a_line_of_the_table(self):
+        failed = self.failed(env=self.broken("hang"))
+        self.assertIn("no answer", failed["driver", "look"]["evidence"])
 
     def test_no_driver(self):
         result = self.mete("doctor", env={"METE_SIM": ""})
