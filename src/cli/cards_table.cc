@@ -3,7 +3,6 @@
 #include "cli/cards_table.h"
 
 #include <array>
-#include <cmath>
 
 #include "base/text.h"
 #include "base/time.h"
@@ -15,7 +14,7 @@ namespace {
 
 using wire::CardView;
 
-constexpr double kStaleS = 10;  // the daemon reads at least once a second
+constexpr double kStaleS = 5;  // then the daemon grants nothing; it reads at least once a second
 
 std::string bytes_if(const std::optional<Bytes>& bytes) { return bytes ? to_string(*bytes) : ""; }
 

@@ -45,13 +45,15 @@ void write_fully(int fd, const std::string& text) {
   }
 }
 
-Checks look(const Group& group) {
-  Result<launch::HelperProcess> helper =
-      launch::HelperProcess::start("mete-doctor", [&](launch::HelperProcess::Pipes pipes) {
-        Checks checks;
-        group.look(checks);
-        write_fully(pipes.reply, encode_checks(checks));
-      });
+Result<launch::HelperProcess> begin(const Group& group) {
+  return launch::HelperProcess::start("mete-doctor", [&](launch::HelperProcess::Pipes pipes) {
+    Checks checks;
+    group.look(checks);
+    write_fully(pipes.reply, encode_checks(checks));
+  });
+}
+
+Checks collect(const Group& group, Result<launch::HelperProcess>& helper) {
   if (!helper) return {{Verdict::kFail, "look", helper.error().message}};
   const Result<std::string> text = helper->collect(kLimitMs);
   if (!text && text.error().code == ErrorCode::kBusy)
@@ -115,9 +117,13 @@ std::string document(const std::vector<Found>& found) {
 }
 
 int run_doctor(const Parsed&, const Output& output) {
+  // All at once: several that hang take no longer than one.
+  std::vector<Result<launch::HelperProcess>> helpers;
+  for (const Group& group : kGroups) helpers.push_back(begin(group));
   std::vector<Found> found;
-  for (const Group& group : kGroups)
-    for (Check& check : look(group)) found.push_back({group.name, std::move(check)});
+  for (std::size_t i = 0; i < kGroups.size(); ++i)
+    for (Check& check : collect(kGroups[i], helpers[i]))
+      found.push_back({kGroups[i].name, std::move(check)});
   output.data(output.json() ? document(found) : table(found));
   return count(found, Verdict::kFail) == 0 ? kExitOk : kExitNo;
 }

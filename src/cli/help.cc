@@ -55,7 +55,8 @@ std::string overview() {
   std::string text =
       "mete shares GPUs between programs that know nothing of each other.\n"
       "\n"
-      "  mete cap --gpu 16G -- python train.py    run a program inside 16 GiB of a card\n"
+      "  mete run --gpu 0.4 -- python train.py    wait for 40% of a card, then run inside it\n"
+      "  mete cap --gpu 16G -- python train.py    run inside 16 GiB now, without reserving them\n"
       "\n";
   for (const Verb* verb : verbs()) {
     std::string line = "  ";

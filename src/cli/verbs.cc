@@ -58,7 +58,7 @@ Error no_such_verb(std::string_view name) {
   if (const Planned* planned = find_planned(name); planned != nullptr) {
     return Error::unsupported("mete " + std::string(name) + " is not built yet")
         .with_evidence(std::string(planned->comes_with))
-        .with_hint("mete cap --gpu 8G -- command runs a program under a memory cap today");
+        .with_hint("mete run --gpu 8G -- command waits for room and runs a program there today");
   }
   std::vector<std::string_view> names;
   for (const Verb* verb : verbs()) names.push_back(verb->name);
