@@ -29,7 +29,9 @@ std::vector<node::OtherClaim> ClaimsKeeper::others() {
   if (!book_) return {};
   (void)book_->refresh();
   Result<std::vector<node::OtherClaim>> others = book_->others();
-  return others ? *std::move(others) : std::vector<node::OtherClaim>{};
+  // For a moment somebody cannot be read: what he had claimed he still has.
+  if (others) last_others_ = *std::move(others);
+  return last_others_;
 }
 
 bool ClaimsKeeper::reserve(core::JobId job, const std::vector<core::GrantedCard>& cards,
@@ -49,10 +51,14 @@ bool ClaimsKeeper::reserve(core::JobId job, const std::vector<core::GrantedCard>
 }
 
 bool ClaimsKeeper::conclude(const Result<Verdict>& verdict) {
-  if (!verdict) {  // the folder has gone away under us: nobody can be told, nobody can be asked
+  if (!verdict) {  // nobody can be told, or somebody cannot be understood: never on a guess
+    trouble_ = verdict.error().message;
+    (void)book_->give_up();
     trying_.reset();
-    return true;
+    ask_later(1'000, false);
+    return false;
   }
+  trouble_.clear();
   switch (*verdict) {
     case Verdict::kMine:
       promised_[trying_->first] = trying_->second;

@@ -37,6 +37,8 @@ class ClaimsKeeper {
   void see(const core::Pool& machine);
   // What others claim now. Also mends our own file if somebody removed it.
   std::vector<node::OtherClaim> others();
+  // Why nothing can be claimed at the moment; "": nothing is wrong.
+  const std::string& trouble() const { return trouble_; }
 
  private:
   struct Promise {
@@ -57,6 +59,8 @@ class ClaimsKeeper {
   std::optional<std::pair<core::JobId, Promise>> trying_;
   int asks_ = 0;
   bool begun_ = false;
+  std::vector<node::OtherClaim> last_others_;
+  std::string trouble_;
 };
 
 }  // namespace mete::daemon

@@ -21,6 +21,7 @@
 #include "engine/engine.h"
 #include "launch/parts.h"
 #include "launch/process_watcher.h"
+#include "launch/state_dir.h"
 #include "net/http_server.h"
 #include "net/listen.h"
 #include "net/loop.h"
@@ -135,7 +136,7 @@ class Daemon {
         parts_(std::move(parts)),
         simulated_(variable("METE_SIM")),
         seam_(seam_loop(loop_)),
-        claims_(open_claims(simulated_.empty() ? "" : options_.state_dir), seam_,
+        claims_(open_claims(simulated_.empty() ? "" : simulation_folder()), seam_,
                 [this] { service_.tell(core::Look{}); }),
         processes_(seam_, clock_, watcher_callbacks(), outsiders()),
         hands_(claims_, processes_),
@@ -194,6 +195,11 @@ class Daemon {
     return options_.system || seconds == 0 ? std::nullopt : std::optional(seconds);
   }
 
+  std::string simulation_folder() const {
+    const std::string folder = variable("METE_SIM_DIR");
+    return folder.empty() ? options_.state_dir : folder;
+  }
+
   std::string readings_path() const { return base::join_path(options_.state_dir, "readings"); }
 
   node::CardHelperSettings helper_settings() const {
@@ -236,15 +242,22 @@ class Daemon {
     return holds;
   }
 
-  // Measured by whoever ran a job here first.
+  // As measured by whoever ran a job here first; before that, what it is on an H200.
   std::map<std::string, Bytes> contexts(const node::CardSnapshot& snapshot) const {
+    constexpr Bytes kAssumed = Bytes::from_mib(518);
+    std::vector<std::string> folders{options_.state_dir};
+    if (Result<std::string> users = launch::state_dir()) folders.push_back(*std::move(users));
     std::map<std::string, Bytes> costs;
-    const std::string cache = base::join_path(
-        options_.state_dir, simulated_.empty() ? "context-cost" : "context-cost-sim");
     for (const seam::CardReading& card : snapshot.cards) {
       const node::ContextKey key{card.uuid, card.type, snapshot.driver.version, false};
-      if (const std::optional<node::ContextCost> cost = node::find_cached(cache, key))
-        costs[card.uuid] = cost->first + Bytes::from_bytes(abi::kReserveBytes + abi::kGranuleBytes);
+      std::optional<node::ContextCost> cost;
+      for (const std::string& folder : folders)
+        if (!cost)
+          cost = node::find_cached(
+              base::join_path(folder, simulated_.empty() ? "context-cost" : "context-cost-sim"),
+              key);
+      costs[card.uuid] = (cost ? cost->first : kAssumed) +
+                         Bytes::from_bytes(abi::kReserveBytes + abi::kGranuleBytes);
     }
     return costs;
   }
@@ -256,6 +269,8 @@ class Daemon {
     MachineInputs inputs;
     inputs.snapshot = last ? &*last : nullptr;
     if (trouble) inputs.trouble = in_one_line(*trouble);
+    if (!trouble && !claims_.trouble().empty())
+      inputs.trouble = "other daemons' claims: " + claims_.trouble();
     inputs.stale = cards_.age() && *cards_.age() > kStale;
     inputs.jobs = holds();
     inputs.claims = claims_.others();

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <system_error>
+#include <utility>
 
 #include "base/fd.h"
 #include "base/file.h"
@@ -280,9 +281,11 @@ Error exec_job(const JobPlan& plan, const Output& output) {
     environment.push_back(const_cast<char*>(line.c_str()));
   argv.push_back(nullptr);
   environment.push_back(nullptr);
-  environ = environment.data();
+  char** const ours = std::exchange(environ, environment.data());
   (void)execvp(argv.front(), argv.data());
-  return Error::from_errno("run " + base::quote(plan.command.front()), errno);
+  const int error = errno;
+  environ = ours;
+  return Error::from_errno("run " + base::quote(plan.command.front()), error);
 }
 
 int cannot_run(const JobPlan& plan, const launch::Ended& ended, const Output& output) {
