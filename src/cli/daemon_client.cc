@@ -13,12 +13,6 @@ namespace {
 
 constexpr net::Milliseconds kConnectTimeout{5'000};
 
-Result<std::string> body_of(Result<net::HttpClient::Reply> reply) {
-  if (!reply) return std::move(reply).error();
-  if (reply->status >= 200 && reply->status < 300) return std::move(reply->body);
-  return wire::decode_error(reply->body);
-}
-
 }  // namespace
 
 const net::Wait DaemonClient::kPatience{net::Milliseconds(30'000), -1};
@@ -55,6 +49,13 @@ Result<DaemonClient> DaemonClient::open(Start start, int interrupt) {
   Result<net::DaemonConnection> connection = net::connect_or_start(place->places, how);
   if (!connection) return std::move(connection).error();
   return DaemonClient(std::move(connection->client));
+}
+
+Result<std::string> DaemonClient::body_of(Result<net::HttpClient::Reply> reply) {
+  went_away_ = !reply && http_.stopped() == net::HttpClient::Stopped::kNo;
+  if (!reply) return std::move(reply).error();
+  if (reply->status >= 200 && reply->status < 300) return std::move(reply->body);
+  return wire::decode_error(reply->body);
 }
 
 Result<std::string> DaemonClient::call(std::string_view method, const std::string& target,

@@ -40,6 +40,9 @@ class DaemonClient {
   }
   Result<std::string> receive(const net::Wait& wait);
 
+  // Whether the last call failed because the daemon is gone, and not by its answer.
+  bool went_away() const { return went_away_; }
+
   net::HttpClient& http() { return http_; }
 
   static const net::Wait kPatience;
@@ -47,7 +50,10 @@ class DaemonClient {
  private:
   explicit DaemonClient(net::HttpClient http) : http_(std::move(http)) {}
 
+  Result<std::string> body_of(Result<net::HttpClient::Reply> reply);
+
   net::HttpClient http_;
+  bool went_away_ = false;
 };
 
 }  // namespace mete::cli

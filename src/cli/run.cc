@@ -2,11 +2,12 @@
 // `mete run`: waits its turn, then runs the program as a small parent in the same terminal. The
 // place in line and the job are the daemon's to remember, and ours to keep: a daemon that restarts
 // finds us by our pid, and we find it again by its socket.
+#include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -32,6 +33,8 @@ using core::JobState;
 constexpr int kExitTimeout = 124;
 constexpr net::Milliseconds kReportPatience{5'000};
 constexpr int kTickMs = 1'000;
+constexpr int kMaxFailures = 60;  // of reaching the daemon, one after another
+constexpr int kMaxStarts = 8;     // the same, before there is a job
 // A program that ends sooner is reported once: its start together with its end.
 constexpr int kFirstTickMs = 50;
 
@@ -104,32 +107,42 @@ class Run {
     return reply;
   }
 
+  // A second time for the same runner is the same job.
   Result<wire::RunReply> submit() {
-    // A daemon that ends because it was idle, or is killed, between our connect and our request.
-    for (int attempt = 0;; ++attempt) {
-      Result<std::string> body = ask("POST", "/v1/jobs", wire::encode(plan_.request));
+    return ask_on("POST", "/v1/jobs", wire::encode(plan_.request));
+  }
+
+  // Waits until the job is no longer what it was.
+  Result<wire::RunReply> next_news(const std::string& tag) {
+    Result<wire::RunReply> reply = ask_on("GET", job_path(*id_) + "?tag=" + tag, "");
+    if (!reply && interrupted_ != 0) {
+      line_.clear();
+      (void)ask_on("DELETE", job_path(*id_), "");
+    }
+    return reply;
+  }
+
+  // Asks until there is an answer, over restarts of the daemon. One that cannot be reached or
+  // started at all is given up after a while.
+  Result<wire::RunReply> ask_on(std::string_view method, const std::string& target,
+                                const std::string& request) {
+    for (int failures = 0;; ++failures) {
+      const bool had_answer = client_.has_value();
+      Result<std::string> body = ask(method, target, request);
       if (body) return wire::decode_run_reply(*body);
-      if (interrupted_ != 0 || body.error().code != ErrorCode::kBusy || attempt == 10)
+      // Without a job there is nothing to lose: a daemon that never comes up is an error soon.
+      if (!went_away_ || failures == (id_ ? kMaxFailures : kMaxStarts) ||
+          (interrupted_ != 0 && method != "DELETE"))
         return std::move(body).error();
       client_.reset();
+      // Others start it too; whoever was killed while starting was killed by somebody.
+      if (!had_answer || failures > 2) pause_or_signal(20 * failures);
     }
   }
 
-  // Waits until the job is no longer what it was, over restarts of the daemon.
-  Result<wire::RunReply> next_news(const std::string& tag) {
-    const std::string target = job_path(*id_) + "?tag=" + tag;
-    Result<std::string> body = ask("GET", target, "");
-    if (body) return wire::decode_run_reply(*body);
-    if (interrupted_ != 0) {
-      line_.clear();
-      (void)ask("DELETE", job_path(*id_), "");
-      return std::move(body).error();
-    }
-    if (body.error().code != ErrorCode::kBusy) return std::move(body).error();
-    client_.reset();
-    body = ask("GET", job_path(*id_), "");
-    if (!body) return std::move(body).error();
-    return wire::decode_run_reply(*body);
+  void pause_or_signal(int milliseconds) {
+    pollfd ready{signals_.descriptor(), POLLIN, 0};
+    (void)poll(&ready, 1, std::min(milliseconds, 1'000));
   }
 
   Result<void> connect() {
@@ -138,7 +151,10 @@ class Run {
         DaemonClient::open(DaemonClient::Start::kIfNeeded, signals_.descriptor());
     if (!client) {
       if (interrupted_ == 0) interrupted_ = signals_.take();
-      return std::move(client).error();
+      Error error = std::move(client).error();
+      // Nobody answers, or it died while it was starting: not what a daemon says of itself.
+      went_away_ = error.code == ErrorCode::kBusy || error.code == ErrorCode::kIo;
+      return error;
     }
     client_.emplace(*std::move(client));
     return {};
@@ -147,6 +163,7 @@ class Run {
   // A request that may take hours, with the line kept alive and signals heard.
   Result<std::string> ask(std::string_view method, const std::string& target,
                           std::string_view body) {
+    went_away_ = false;
     if (Result<void> r = connect(); !r) return std::move(r).error();
     const bool ending = interrupted_ != 0;
     const net::Wait wait{line_.wakes() ? std::optional(net::Milliseconds(1'000)) : std::nullopt,
@@ -163,6 +180,7 @@ class Run {
       line_.refresh(waited_s());
       answer = client_->receive(wait);
     }
+    went_away_ = !answer && client_->went_away();
     return answer;
   }
 
@@ -283,10 +301,11 @@ class Run {
     if (!client_) return false;
     const Result<std::string> told = client_->call(
         "POST", job_path(*id_) + "/started", wire::encode(start_report()), {kReportPatience, -1});
-    if (!told && told.error().code == ErrorCode::kBusy) client_.reset();
+    const bool away = !told && client_->went_away();
+    if (away) client_.reset();
     if (told)
       if (const Result<wire::RunReply> reply = wire::decode_run_reply(*told)) tag_ = reply->tag;
-    told_start_ = told.ok() || told.error().code != ErrorCode::kBusy;
+    told_start_ = !away;
     return told_start_;
   }
 
@@ -332,15 +351,16 @@ class Run {
     wire::EndReport report{exit, {}};
     if (program_ && !told_start_) report.start = start_report();
     const std::string body = wire::encode(report);
-    for (int attempt = 0; attempt < 3; ++attempt) {
+    for (int attempt = 0; attempt < kMaxFailures; ++attempt) {
+      if (attempt > 2) pause_or_signal(20 * attempt);
       if (!client_) {
         Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kIfNeeded);
-        if (!client) break;
+        if (!client) continue;
         client_.emplace(*std::move(client));
       }
       const Result<std::string> told =
           client_->call("POST", job_path(*id_) + "/ended", body, {kReportPatience, -1});
-      if (told || told.error().code != ErrorCode::kBusy) return;
+      if (told || !client_->went_away()) return;
       client_.reset();
     }
     output_.say("the daemon could not be told how job " + to_string(*id_) + " ended");
@@ -354,6 +374,7 @@ class Run {
   std::optional<DaemonClient> client_;
   std::optional<core::JobId> id_;
   int interrupted_ = 0;
+  bool went_away_ = false;  // the last failure was the daemon's absence, not its answer
   std::optional<core::ProcessRef> program_;
   seam::Nanoseconds program_began_{};
   std::string tag_;

@@ -103,6 +103,14 @@ void Engine::record(core::Happened what) {
 }
 
 void Engine::take(const Asked& asked, std::vector<Answer>& answers) {
+  // A runner whose first answer was lost (we were killed in between) asks again: it has its job.
+  const auto* again = std::get_if<core::Submit>(&asked.input);
+  if (again != nullptr && again->runner) {
+    if (const core::Job* job = state_.find_by_runner(*again->runner); job != nullptr) {
+      unsaid_.push_back({asked.ticket, job->id});
+      return;
+    }
+  }
   if (full_ && std::holds_alternative<core::Submit>(asked.input)) {
     answers.push_back({asked.ticket, Error::exhausted("the disk with mete's state is full")
                                          .with_hint("make room there; running jobs go on")});

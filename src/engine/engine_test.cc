@@ -133,6 +133,20 @@ TEST_F(EngineTest, AcknowledgedJobSurvivesCrash) {
   EXPECT_EQ(in_state(JobState::kStarting), Ids{id});
 }
 
+// It was killed after the commit and before the answer: the runner cannot know, and asks again.
+TEST_F(EngineTest, ARunnerThatAsksAgainHasItsJobAlready) {
+  const core::Submit first = job("50G");
+  const JobId id = *turn({first}).front().result;
+  crash_and_restart();
+  const std::vector<Answer> answers = turn({first});
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(*answers.front().result, id);
+  EXPECT_EQ(engine_->state().jobs().size(), 1u);
+  ended(id);
+  // Its next one is another.
+  EXPECT_NE(*turn({first}).front().result, id);
+}
+
 TEST_F(EngineTest, WhatWasNotCommittedNeverWas) {
   store_.fail_commit(1, Error::io("the disk is gone"));
   const Result<std::vector<Answer>> answers = engine_->turn({{1, job("8G")}});

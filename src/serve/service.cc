@@ -165,8 +165,10 @@ bool Service::idle() const {
 // ---- requests ----------------------------------------------------------------------------------
 
 void Service::handle(net::Request request, net::Responder responder) {
-  const bool needs_cards =
-      request.path == "/v1/cards" || (request.path == "/v1/jobs" && request.method == "POST");
+  // A list of jobs and what a runner reports need no cards.
+  const bool needs_cards = request.path == "/v1/cards" ||
+                           (request.path == "/v1/jobs" && request.method == "POST") ||
+                           (request.path.starts_with("/v1/jobs/") && request.method == "GET");
   if (!seen_ && needs_cards)
     early_.emplace_back(std::move(request), std::move(responder));
   else

@@ -58,6 +58,13 @@ const Job* State::find(JobId id) const {
   return found == jobs_.end() ? nullptr : &found->second;
 }
 
+const Job* State::find_by_runner(const ProcessRef& runner) const {
+  for (const std::set<JobId>* list : {&pending_, &active_})
+    for (const JobId id : *list)
+      if (const Job& job = jobs_.at(id); job.runner == runner) return &job;
+  return nullptr;
+}
+
 Pool State::with_grants(Pool machine) const {
   for (const JobId id : active_) {
     const Job& job = jobs_.at(id);

@@ -53,6 +53,8 @@ class State {
 
   const std::map<JobId, Job>& jobs() const { return jobs_; }
   const Job* find(JobId id) const;
+  // The unfinished job of a runner, which has one at most; nullptr: none.
+  const Job* find_by_runner(const ProcessRef& runner) const;
   std::uint64_t last_seq() const { return last_seq_; }
   const std::set<std::string>& lost_cards() const { return lost_; }
 
