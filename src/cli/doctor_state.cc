@@ -113,7 +113,8 @@ void check_folder(const std::string& name, const std::string& path, Checks& chec
   else if (exists && (info.st_mode & 022) != 0)
     fail(path + " is writable by others", "chmod go-w " + path);
   else if (access(there.c_str(), W_OK | X_OK) != 0)
-    fail(there + " is not writable", kElsewhere);
+    fail(path + (exists ? " is not writable" : " cannot be made: " + there + " is not writable"),
+         kElsewhere);
   const bool usable = check.verdict != Verdict::kFail;
   checks.push_back(std::move(check));
   if (!usable) return;
