@@ -63,10 +63,14 @@ std::string name_of_user(uid_t uid) {
   return std::to_string(uid);
 }
 
-std::string tag_of(const std::string& text) {
+// Changes with everything that a runner's answer says. A thousand runners wait while the queue
+// moves: their answers are written only when this has changed.
+std::string tag_of(const core::Job& job, const core::Wait* wait) {
+  std::string tag = std::to_string(static_cast<int>(job.state)) + "-" + std::to_string(job.attempt);
+  if (wait == nullptr) return tag;
   std::uint64_t hash = 0xcbf29ce484222325ull;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-  return std::to_string(hash);
+  for (const char c : wait->text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  return tag + "-" + std::to_string(hash);
 }
 
 // What the engine has decided since the disk is full may yet be undone: nobody is told of it.
@@ -144,7 +148,7 @@ void Service::answer_waiters() {
   answered_version_ = engine_.version();
   for (auto waiter = waiters_.begin(); waiter != waiters_.end();) {
     const core::Job* job = engine_.state().find(waiter->job);
-    const bool changed = job == nullptr || reply_for(*job).tag != waiter->tag;
+    const bool changed = job == nullptr || tag_of(*job, engine_.wait_of(job->id)) != waiter->tag;
     if (!changed) {
       ++waiter;
       continue;
@@ -253,7 +257,7 @@ void Service::get_job(core::JobId id, const net::Request& request, net::Responde
     responder.reply(refuse(not_on_disk()));
     return;
   }
-  if (tag == nullptr || (engine_.settled() && *tag != reply_for(*job).tag)) {
+  if (tag == nullptr || (engine_.settled() && *tag != tag_of(*job, engine_.wait_of(id)))) {
     reply_with_job(id, 200, responder);
     return;
   }
@@ -346,7 +350,7 @@ wire::RunReply Service::reply_for(const core::Job& job) const {
   reply.driver = machine_.driver;
   reply.readings = identity_.readings;
   reply.simulated = identity_.simulated;
-  reply.tag = tag_of(wire::encode(reply));
+  reply.tag = tag_of(job, engine_.wait_of(job.id));
   return reply;
 }
 
