@@ -156,10 +156,15 @@ class Daemon {
   }
 
   Result<void> serve(Fd listening) {
+    net::HttpServer::Limits limits;
+    // Of all users none can shut out the others.
+    if (options_.system) limits.connections_per_user = limits.connections / 2;
     Result<net::HttpServer> server = net::HttpServer::start(
-        loop_, std::move(listening), [this](net::Request request, net::Responder responder) {
+        loop_, std::move(listening),
+        [this](net::Request request, net::Responder responder) {
           service_.handle(std::move(request), std::move(responder));
-        });
+        },
+        limits);
     if (!server) return std::move(server).error();
     server_.emplace(*std::move(server));
     return {};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/daemon_client.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 
 #include "base/file.h"
@@ -38,15 +40,31 @@ Result<DaemonPlace> daemon_place() {
 Result<DaemonClient> DaemonClient::open(Start start, int interrupt) {
   const Result<DaemonPlace> place = daemon_place();
   if (!place) return place.error();
+  return open_at(*place, start, interrupt);
+}
+
+Result<DaemonClient> DaemonClient::open_again(const std::string& socket, Start start,
+                                              int interrupt) {
+  Result<DaemonPlace> place = daemon_place();
+  if (!place) return std::move(place).error();
+  place->places.socket = socket;
+  return open_at(*place, start, interrupt);
+}
+
+bool DaemonClient::may_start() const {
+  return http_.peer().uid == geteuid() && http_.path() != net::kSystemSocket;
+}
+
+Result<DaemonClient> DaemonClient::open_at(const DaemonPlace& place, Start start, int interrupt) {
   if (start == Start::kNever) {
-    Result<net::HttpClient> http = net::connect_daemon(place->places, kConnectTimeout);
+    Result<net::HttpClient> http = net::connect_daemon(place.places, kConnectTimeout);
     if (!http) return std::move(http).error();
     return DaemonClient(*std::move(http));
   }
   net::DaemonStart how;
   how.program = net::program_beside_us("meted");
   how.interrupt = interrupt;
-  Result<net::DaemonConnection> connection = net::connect_or_start(place->places, how);
+  Result<net::DaemonConnection> connection = net::connect_or_start(place.places, how);
   if (!connection) return std::move(connection).error();
   return DaemonClient(std::move(connection->client));
 }

@@ -30,6 +30,11 @@ class DaemonClient {
   enum class Start { kIfNeeded, kNever };
   // `interrupt`: a descriptor (signalfd); readable: stop waiting.
   static Result<DaemonClient> open(Start start, int interrupt = -1);
+  // The daemon at this socket, which knows our job, and never another: job 2 of a private daemon is
+  // not job 2 of the machine's. One that is not ours to start (may_start) is not started.
+  static Result<DaemonClient> open_again(const std::string& socket, Start start,
+                                         int interrupt = -1);
+  bool may_start() const;
 
   // The body of a good answer. Errors: what the daemon said; busy when it is gone.
   Result<std::string> call(std::string_view method, const std::string& target,
@@ -48,6 +53,7 @@ class DaemonClient {
   static const net::Wait kPatience;
 
  private:
+  static Result<DaemonClient> open_at(const DaemonPlace& place, Start start, int interrupt);
   explicit DaemonClient(net::HttpClient http) : http_(std::move(http)) {}
 
   Result<std::string> body_of(Result<net::HttpClient::Reply> reply);

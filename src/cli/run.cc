@@ -35,6 +35,8 @@ constexpr net::Milliseconds kReportPatience{5'000};
 constexpr int kTickMs = 1'000;
 constexpr int kMaxFailures = 60;  // of reaching the daemon, one after another
 constexpr int kMaxStarts = 8;     // the same, before there is a job
+constexpr int kMaxAway = 600;     // the same, when it is not ours to start: about ten minutes
+constexpr int kSayAway = 3;
 // A program that ends sooner is reported once: its start together with its end.
 constexpr int kFirstTickMs = 50;
 
@@ -131,10 +133,16 @@ class Run {
       Result<std::string> body = ask(method, target, request);
       if (body) return wire::decode_run_reply(*body);
       // Without a job there is nothing to lose: a daemon that never comes up is an error soon.
-      if (!went_away_ || failures == (id_ ? kMaxFailures : kMaxStarts) ||
-          (interrupted_ != 0 && method != "DELETE"))
+      const int most = !id_ ? kMaxStarts : may_start_ ? kMaxFailures : kMaxAway;
+      if (!went_away_ || failures == most || (interrupted_ != 0 && method != "DELETE") ||
+          (interrupted_ != 0 && !may_start_ && failures == kSayAway))
         return std::move(body).error();
       client_.reset();
+      if (id_ && !may_start_ && failures == kSayAway) {
+        line_.clear();
+        output_.say("the machine's daemon is away; job " + to_string(*id_) +
+                    " has its place when it comes back");
+      }
       // Others start it too; whoever was killed while starting was killed by somebody.
       if (!had_answer || failures > 2) pause_or_signal(20 * failures);
     }
@@ -147,17 +155,30 @@ class Run {
 
   Result<void> connect() {
     if (client_) return {};
-    Result<DaemonClient> client =
-        DaemonClient::open(DaemonClient::Start::kIfNeeded, signals_.descriptor());
+    Result<DaemonClient> client = open(DaemonClient::Start::kIfNeeded, signals_.descriptor());
     if (!client) {
       if (interrupted_ == 0) interrupted_ = signals_.take();
       Error error = std::move(client).error();
       // Nobody answers, or it died while it was starting: not what a daemon says of itself.
-      went_away_ = error.code == ErrorCode::kBusy || error.code == ErrorCode::kIo;
+      went_away_ = error.code == ErrorCode::kBusy || error.code == ErrorCode::kIo ||
+                   (!socket_.empty() && !may_start_ && error.code == ErrorCode::kNotFound);
       return error;
     }
     client_.emplace(*std::move(client));
     return {};
+  }
+
+  // After the first time always the same one.
+  Result<DaemonClient> open(DaemonClient::Start start, int interrupt = -1) {
+    if (!may_start_) start = DaemonClient::Start::kNever;
+    Result<DaemonClient> client = socket_.empty()
+                                      ? DaemonClient::open(start, interrupt)
+                                      : DaemonClient::open_again(socket_, start, interrupt);
+    if (client && socket_.empty()) {
+      socket_ = client->http().path();
+      may_start_ = client->may_start();
+    }
+    return client;
   }
 
   // A request that may take hours, with the line kept alive and signals heard.
@@ -336,7 +357,7 @@ class Run {
   bool mend() {
     if (client_ && listening_ && told_start_) return false;
     if (!client_) {
-      Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kNever);
+      Result<DaemonClient> client = open(DaemonClient::Start::kNever);
       if (!client) return false;
       client_.emplace(*std::move(client));
       tag_ = "-";
@@ -354,7 +375,7 @@ class Run {
     for (int attempt = 0; attempt < kMaxFailures; ++attempt) {
       if (attempt > 2) pause_or_signal(20 * attempt);
       if (!client_) {
-        Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kIfNeeded);
+        Result<DaemonClient> client = open(DaemonClient::Start::kIfNeeded);
         if (!client) continue;
         client_.emplace(*std::move(client));
       }
@@ -372,6 +393,8 @@ class Run {
   WaitLine line_;
   seam::Nanoseconds began_ = seam::system_clock().monotonic();
   std::optional<DaemonClient> client_;
+  std::string socket_;     // of the daemon that knows us
+  bool may_start_ = true;  // it is ours
   std::optional<core::JobId> id_;
   int interrupted_ = 0;
   bool went_away_ = false;  // the last failure was the daemon's absence, not its answer

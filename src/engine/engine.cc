@@ -106,7 +106,8 @@ void Engine::take(const Asked& asked, std::vector<Answer>& answers) {
   // A runner whose first answer was lost (we were killed in between) asks again: it has its job.
   const auto* again = std::get_if<core::Submit>(&asked.input);
   if (again != nullptr && again->runner) {
-    if (const core::Job* job = state_.find_by_runner(*again->runner); job != nullptr) {
+    if (const core::Job* job = state_.find_by_runner(*again->runner);
+        job != nullptr && job->spec.uid == again->spec.uid) {
       unsaid_.push_back({asked.ticket, job->id});
       return;
     }

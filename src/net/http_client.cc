@@ -44,6 +44,9 @@ Result<void> HttpClient::reconnect(Milliseconds timeout) {
   if (!socket) return std::move(socket).error();
   const Result<Peer> peer = peer_of(socket->get());
   if (!peer) return peer.error();
+  // Whoever asked us to connect has looked at this user, and will not look again.
+  if (peer_.pid != 0 && peer->uid != peer_.uid)
+    return Error::denied("another user's program listens at " + path_ + " now");
   socket_ = *std::move(socket);
   peer_ = *peer;
   reusable_ = true;

@@ -59,8 +59,9 @@ class HttpClient {
   enum class Stopped { kNo, kTimeout, kInterrupted };
   Stopped stopped() const { return stopped_; }
 
-  // Who listens there.
+  // Who listens there: one user, as long as this client lives.
   const Peer& peer() const { return peer_; }
+  const std::string& path() const { return path_; }
   // To poll together with other descriptors.
   int descriptor() const { return socket_.get(); }
 
@@ -74,7 +75,7 @@ class HttpClient {
 
   std::string path_;
   Fd socket_;
-  Peer peer_;
+  Peer peer_;  // pid 0: never connected
   Milliseconds connect_timeout_{0};
   std::optional<ResponseParser> parser_;  // while an answer is awaited
   std::string whole_;                     // what receive() has so far

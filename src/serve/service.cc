@@ -221,6 +221,12 @@ void Service::post_job(const net::Request& request, net::Responder responder) {
     responder.reply(refuse(wanted.error()));
     return;
   }
+  if (request.peer.pid <= 0) {
+    responder.reply(refuse(Error::unsupported("the daemon cannot see the process that asks")
+                               .with_evidence("it is in another pid namespace: a container")
+                               .with_hint("use mete cap there, or a daemon inside of it")));
+    return;
+  }
   core::Submit submit;
   submit.spec = std::move(wanted->spec);
   submit.spec.uid = request.peer.uid;
@@ -278,6 +284,16 @@ void Service::post_about_job(core::JobId id, std::string_view what, const net::R
       reply_with_job(*result, 200, answer);
   };
   const std::uint32_t uid = request.peer.uid;
+  // What anybody else says of a job would give away bytes that are in use.
+  const core::Job* job = engine_.state().find(id);
+  if (!what.empty() && job != nullptr && may_see(*job, request.peer) && job->runner &&
+      job->runner->pid != request.peer.pid) {
+    responder.reply(
+        refuse(Error::denied("only its own mete run reports on job " + to_string(id))
+                   .with_evidence("process " + std::to_string(request.peer.pid) +
+                                  " asks, not process " + std::to_string(job->runner->pid))));
+    return;
+  }
   if (what.empty() && request.method == "DELETE") {
     ask(core::Cancel{id, uid}, answered);
   } else if (what == "started" && request.method == "POST") {
