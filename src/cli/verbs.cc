@@ -20,7 +20,7 @@ struct Planned {
 // "unknown".
 constexpr std::array<Planned, 4> kPlanned{{
     {"submit top logs attach wait cancel explain show hold release requeue priority drain undrain "
-     "quota reserve stats advise events report demo sweep",
+     "quota reserve stats advise events report sweep",
      "it comes with the queue"},
     {"service", "it comes with services"},
     {"park unpark", "it comes with parking"},
@@ -39,11 +39,11 @@ const Planned* find_planned(std::string_view name) {
 
 const std::vector<const Verb*>& verbs() {
   static const std::vector<const Verb*> kVerbs{
-      &kRunVerb,      &kPsVerb,     &kCardsVerb,   &kDaemonVerb,     &kCapVerb,
+      &kRunVerb,      &kPsVerb,     &kCardsVerb,  &kDaemonVerb,  &kCapVerb,
 #ifdef METE_HAVE_SELFTEST
       &kSelftestVerb,
 #endif
-      &kDoctorVerb,   &kConfigVerb, &kVersionVerb, &kCompletionVerb, &kHelpVerb,
+      &kDemoVerb,     &kDoctorVerb, &kConfigVerb, &kVersionVerb, &kCompletionVerb, &kHelpVerb,
   };
   return kVerbs;
 }

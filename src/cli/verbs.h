@@ -30,6 +30,7 @@ extern const Verb kCardsVerb;
 extern const Verb kCompletionVerb;
 extern const Verb kConfigVerb;
 extern const Verb kDaemonVerb;
+extern const Verb kDemoVerb;
 extern const Verb kDoctorVerb;
 extern const Verb kHelpVerb;
 extern const Verb kPsVerb;

@@ -22,6 +22,8 @@ struct Parts {
   std::string probe;
   // The program that `mete selftest` runs inside a cap; "" when it is not there.
   std::string selftest;
+  // The program that `mete demo` runs; "" when it is not there.
+  std::string demo_program;
 };
 
 // Parts beside the running program (/proc/self/exe). not_found when libmete.so is missing; invalid

@@ -270,6 +270,8 @@ Result<JobView> view_from(const Json& json) {
     Fields of_card(card, "the grant");
     const std::optional<std::uint64_t> used = of_card.number_if("used_bytes");
     view.used.push_back(used ? std::optional(Bytes::from_bytes(*used)) : std::nullopt);
+    const std::optional<std::uint64_t> peak = of_card.number_if("peak_bytes");
+    if (peak && job.exit) job.exit->peaks.push_back(Bytes::from_bytes(*peak));
   }
   if (fields.has("wait")) {
     Fields wait(fields.child("wait"), "the wait");

@@ -19,7 +19,7 @@ MAY_USE = {
     "engine": "core seam wire base", "sweep": "core engine wire base", "simulate": "core engine wire base",
     "node": "seam base abi", "store": "seam base", "launch": "seam base abi", "net": "base",
     "serve": "engine dialect wire net base", "proxy": "net wire base", "top": "net wire base",
-    "meter": "abi", "simgpu": "abi", "park": "abi base", "selftest": "abi base", "slurm": "wire base",
+    "meter": "abi", "simgpu": "abi", "park": "abi base", "selftest": "abi base", "demo": "", "slurm": "wire base",
     "cli": EVERYTHING, "bin": EVERYTHING,
 }
 NOBODY_USES = {"bin"}

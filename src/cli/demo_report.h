@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `mete demo` shows: steps, the commands one could type, what was seen and what was checked.
+// For people it is printed as it happens; for programs it is one document at the end,
+// docs/formats/demo.schema.json.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "cli/output.h"
+
+namespace mete::cli {
+
+// A program of the demo, as the daemon remembers it.
+struct DemoJob {
+  std::string name;
+  std::string request;
+  std::string outcome;
+  Bytes share;  // on each card
+  std::optional<Bytes> peak;
+};
+
+class DemoReport {
+ public:
+  explicit DemoReport(const Output& output);
+
+  void intro(const std::string& text) const { print(text); }
+  void step(const std::string& title);
+  // "mete run ...", as one would type it.
+  void command(const std::string& text);
+  // What a program or mete said. Long lines are broken after ';'.
+  void quote(const std::string& line) const;
+  // Returns `holds`. `evidence` says what was seen instead when it does not hold.
+  bool check(bool holds, const std::string& what, const std::string& evidence);
+  void jobs(std::vector<DemoJob> jobs);
+
+  // What is waited for: a line that vanishes, on a terminal.
+  void progress(std::string_view what, int seconds) const;
+  void end_progress() const;
+
+  std::size_t failed() const { return failed_; }
+  std::size_t checks() const { return checks_; }
+  void print(const std::string& text) const;
+
+  std::string document(bool simulated, const std::string& card_name, Bytes capacity) const;
+
+ private:
+  struct Check {
+    std::string what;
+    bool holds = false;
+    std::string evidence;
+  };
+  struct Step {
+    std::string title;
+    std::vector<std::string> commands;
+    std::vector<Check> checks;
+  };
+
+  std::string styled(std::string_view style, const std::string& text) const;
+
+  const Output& output_;
+  bool colour_;
+  bool shows_progress_;
+  mutable bool drawn_ = false;
+  std::vector<Step> steps_;
+  std::vector<DemoJob> jobs_;
+  std::size_t checks_ = 0;
+  std::size_t failed_ = 0;
+};
+
+}  // namespace mete::cli
