@@ -14,6 +14,8 @@ namespace mete::cli {
 
 namespace {
 
+constexpr std::int64_t kQuietS = 60;
+
 std::size_t terminal_columns() {
   winsize size{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
@@ -55,10 +57,13 @@ void WaitLine::show(const core::Wait& wait, std::int64_t waited_s) {
     return;
   }
   text_ = wait.text;
-  if (terminal_)
+  if (terminal_) {
     draw(waited_s);
-  else
+  } else if (!told_ || waited_s >= *told_ + kQuietS) {
+    // Into a log: the line moves with every job before us, and nobody reads a thousand of them.
+    told_ = waited_s;
     write_text("mete: waiting for " + text_ + "\n");
+  }
 }
 
 void WaitLine::refresh(std::int64_t waited_s) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one line that says what a waiting program waits for, how long already, and who holds it. On a
-// terminal it stays one line, kept up to date; elsewhere a line is written when there is news, and
-// no control character ever.
+// terminal it stays one line, kept up to date; elsewhere a line is written when there is news, at
+// most once a minute, and no control character ever.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "wire/job.h"
@@ -27,6 +28,7 @@ class WaitLine {
 
   bool terminal_;
   bool drawn_ = false;
+  std::optional<std::int64_t> told_;  // when the last line was written, in seconds of waiting
   std::string text_;
 };
 

@@ -80,6 +80,18 @@ std::vector<pid_t> descendants(pid_t root, const Outsiders& without) {
   return found;
 }
 
+std::optional<bool> has_other_children(const std::vector<pid_t>& known) {
+  const Result<std::string> text = base::read_all("/proc/thread-self/children", 1 << 20);
+  if (!text) return std::nullopt;
+  for (const std::string_view word : base::split(*text, ' ')) {
+    if (base::trim(word).empty()) continue;
+    const Result<std::uint64_t> pid = base::parse_uint(base::trim(word));
+    if (!pid) return std::nullopt;
+    if (std::find(known.begin(), known.end(), static_cast<pid_t>(*pid)) == known.end()) return true;
+  }
+  return false;
+}
+
 bool is_stopped(pid_t pid) {
   const std::optional<Stat> stat = read_stat(pid);
   return stat && stat->state == 'T';

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,10 @@ struct Outsiders {
 // Every living descendant of `root` (zombies are not living) without the outsiders; parents before
 // their children.
 std::vector<pid_t> descendants(pid_t root, const Outsiders& without);
+
+// Whether this process, which has one thread, has children besides these; nullopt where the kernel
+// does not say without a look at every process. Zombies count.
+std::optional<bool> has_other_children(const std::vector<pid_t>& known);
 
 // True while the process is stopped by a signal.
 bool is_stopped(pid_t pid);
