@@ -57,7 +57,7 @@ bool is_dropped(const char* line, bool simulated) {
   if (simulated)
     return std::string_view(line).starts_with("METE_") || names(line, "CUDA_VISIBLE_DEVICES");
   for (const std::string_view name :
-       {"METE_STATE_DIR", "METE_SOCKET", "METE_SIM", "METE_SIM_DIR", "METE_GRANT", "METE_JOB_ID"})
+       {"METE_STATE_DIR", "METE_SOCKET", "METE_SIM", "METE_GRANT", "METE_JOB_ID"})
     if (names(line, name)) return true;
   return false;
 }

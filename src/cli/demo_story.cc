@@ -101,10 +101,7 @@ Result<void> DemoStory::look_at_cards() {
 Result<DemoStory::Player> DemoStory::enter(const std::string& name, const std::string& share,
                                            unsigned blocks, bool listens) {
   std::vector<std::string> words{"run", "--gpu", share};
-  if (!simulated_) {
-    if (share == "1") words.resize(1);  // --devices alone: the card whole
-    words.insert(words.end(), {"--devices", std::to_string(card_.index)});
-  }
+  if (!simulated_) words.insert(words.end(), {"--devices", std::to_string(card_.index)});
   words.insert(words.end(), {"--", "mete-demo-program", name, std::to_string(blocks)});
   report_.command("mete " + base::join(words, " "));
   *(words.end() - 3) = program_;
@@ -204,20 +201,21 @@ Result<void> DemoStory::be_greedy() {
 }
 
 void DemoStory::check_refusal(const Player& greedy, Bytes share) {
+  const std::vector<std::string>& talk = greedy.actor->talk;
+  const auto hint = std::find_if(talk.begin(), talk.end(), [](const std::string& line) {
+    return line.starts_with("mete: hint: ");
+  });
+  if (hint != talk.end()) report_.quote(*hint);
   const std::string_view refused = last_line(*greedy.actor, "greedy", "refused");
   const Bytes held = bytes_fact(refused, "held_bytes");
-  const Bytes left = bytes_fact(refused, "free_bytes");
-  report_.check(
-      fact(refused, "error") == "CUDA_ERROR_OUT_OF_MEMORY" && held <= share && left < kBlock,
-      "greedy alone, at its cap of " + to_string(share) + ": it got " + to_string(held) +
-          ", then CUDA_ERROR_OUT_OF_MEMORY",
-      "its share is " + to_string(share) + "; " + last_of(greedy.actor->lines));
-  const auto hint =
-      std::find_if(greedy.actor->talk.begin(), greedy.actor->talk.end(),
-                   [](const std::string& line) { return line.starts_with("mete: hint: "); });
-  const bool hinted = hint != greedy.actor->talk.end();
-  if (hinted) report_.quote(*hint);
-  report_.check(hinted, "mete run tells its user why", last_of(greedy.actor->talk));
+  const bool at_its_cap = fact(refused, "error") == "CUDA_ERROR_OUT_OF_MEMORY" && held <= share &&
+                          bytes_fact(refused, "free_bytes") < kBlock;
+  report_.check(at_its_cap,
+                "greedy is refused at its cap of " + to_string(share) +
+                    ", by CUDA_ERROR_OUT_OF_MEMORY" +
+                    (at_its_cap ? " (it got " + to_string(held) + " and its context)" : ""),
+                last_of(greedy.actor->lines));
+  report_.check(hint != talk.end(), "mete run tells its user why", last_of(talk));
 }
 
 Result<void> DemoStory::check_neighbours() {

@@ -1,10 +1,28 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The demo without the meter must come to its end, say that the cap does not hold, name the broken point and fail.
-set -u
-out=$(METE_DEMO_WITHOUT_METER=1 "$METE_SOURCE_DIR/demo.sh" 2>&1)
-status=$?
+# The demo with a meter that does nothing must come to its end, name what does not hold, and fail: what it shows is the
+# meter's doing, and its checks are real. The same copy of mete with the true meter passes.
+set -eu
+copy=$(mktemp -d "${TMPDIR:-/tmp}/mete-without.XXXXXX")
+trap 'rm -rf "$copy"' EXIT
+mkdir "$copy/bin" "$copy/lib"
+ln -s "$METE_BUILD_DIR/simgpu" "$copy/simgpu"
+cp "$METE_BUILD_DIR"/bin/{mete,meted,mete-probe,mete-demo-program} "$copy/bin"
+cp "$METE_BUILD_DIR"/lib/*.so "$copy/lib"
+METE_DEMO_BUILD=$copy "$METE_SOURCE_DIR/demo.sh" --sim >"$copy/with" 2>&1 || {
+  cat "$copy/with"
+  echo "the copy does not work with the meter either"
+  exit 1
+}
+
+echo 'int nothing;' | cc -shared -fPIC -x c -o "$copy/nothing.so" -
+for library in "$copy"/lib/*.so; do cp "$copy/nothing.so" "$library"; done
+status=0
+out=$(METE_DEMO_BUILD=$copy "$METE_SOURCE_DIR/demo.sh" --sim 2>&1) || status=$?
 printf '%s\n' "$out"
-((status != 0)) || { echo "the demo passed without the meter"; exit 1; }
-grep -q 'FAIL  the step past its cap' <<<"$out" || { echo "it failed for another reason"; exit 1; }
-grep -q 'The meter does NOT hold here' <<<"$out" || { echo "it did not come to its end"; exit 1; }
+((status == 1)) || { echo "without the meter the demo ended with $status"; exit 1; }
+for what in 'cuMemGetInfo shows each a card' 'greedy is refused at its cap' 'nobody used more than its share'; do
+  grep -q "FAIL  $what" <<<"$out" || { echo "it did not say that this fails: $what"; exit 1; }
+done
+grep -q 'ok    nothing is left' <<<"$out" || { echo "something is left"; exit 1; }
+grep -q 'It does NOT hold here' <<<"$out" || { echo "it did not come to its end"; exit 1; }
