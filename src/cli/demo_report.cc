@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -16,7 +17,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::size_t kLongLine = 96;
+constexpr std::size_t kWidth = 100;  // where there is no terminal, and no more on a wide one
 
 bool is_terminal(int fd) {
   const char* term = std::getenv("TERM");
@@ -26,6 +27,25 @@ bool is_terminal(int fd) {
 bool wants_colour() {
   const char* no_colour = std::getenv("NO_COLOR");
   return (no_colour == nullptr || *no_colour == '\0') && is_terminal(STDOUT_FILENO);
+}
+
+// Words in lines of at most `width` characters: `first`, then as many lines as needed after `next`.
+std::string wrapped(std::string_view first, std::string_view next, std::string_view text,
+                    std::size_t width) {
+  std::string result(first);
+  std::size_t column = first.size();
+  bool fresh = true;
+  for (const std::string_view word : base::split(text, ' ')) {
+    if (!fresh && column + 1 + word.size() > width) {
+      result += "\n" + std::string(next);
+      column = next.size();
+      fresh = true;
+    }
+    result += (fresh ? "" : " ") + std::string(word);
+    column += word.size() + (fresh ? 0 : 1);
+    fresh = false;
+  }
+  return result;
 }
 
 std::string indented(const std::string& text, std::string_view by) {
@@ -40,7 +60,8 @@ std::string indented(const std::string& text, std::string_view by) {
 DemoReport::DemoReport(const Output& output)
     : output_(output),
       colour_(wants_colour()),
-      shows_progress_(!output.json() && is_terminal(STDERR_FILENO)) {}
+      shows_progress_(!output.json() && is_terminal(STDERR_FILENO)),
+      width_(std::min(stdout_width().value_or(kWidth), kWidth)) {}
 
 std::string DemoReport::styled(std::string_view style, const std::string& text) const {
   return colour_ ? "\033[" + std::string(style) + "m" + text + "\033[0m" : text;
@@ -51,9 +72,11 @@ void DemoReport::print(const std::string& text) const {
   if (!output_.json()) output_.data(text);
 }
 
+void DemoReport::intro(const std::string& text) const { print(wrapped("", "", text, width_)); }
+
 void DemoReport::step(const std::string& title) {
   steps_.push_back({title, {}, {}});
-  print("\n" + styled("1", std::to_string(steps_.size()) + ". " + title));
+  print("\n" + styled("1", wrapped(std::to_string(steps_.size()) + ". ", "   ", title, width_)));
 }
 
 void DemoReport::command(const std::string& text) {
@@ -62,21 +85,30 @@ void DemoReport::command(const std::string& text) {
 }
 
 void DemoReport::quote(const std::string& line) const {
-  std::string text = "   | " + printable(line);
-  if (text.size() > kLongLine)
-    for (std::size_t at = 0; (at = text.find("; ", at)) != std::string::npos; ++at)
-      text.replace(at, 2, ";\n   |   ");
-  print(styled("2", text));
+  const std::string text = printable(line);
+  std::vector<std::string> parts;
+  if (text.size() + 5 <= width_) {
+    parts.push_back("   | " + text);
+  } else {  // a line of mete names one card after another, after semicolons
+    for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 2) {
+      end = text.find("; ", begin);
+      const std::string part =
+          end == std::string::npos ? text.substr(begin) : text.substr(begin, end - begin) + ";";
+      parts.push_back(wrapped(parts.empty() ? "   | " : "   |   ", "   |   ", part, width_));
+    }
+  }
+  print(styled("2", base::join(parts, "\n")));
 }
 
 bool DemoReport::check(bool holds, const std::string& what, const std::string& evidence) {
   ++checks_;
   if (!holds) ++failed_;
   steps_.back().checks.push_back({what, holds, evidence});
-  if (holds)
-    print("   " + styled("32", "ok") + "    " + what);
-  else
-    print("   " + styled("1;31", "FAIL") + "  " + what + "\n         seen: " + evidence);
+  // The colour is put in afterwards: it has no width.
+  std::string line = wrapped(holds ? "   ok    " : "   FAIL  ", "         ", what, width_);
+  line.replace(3, holds ? 2 : 4, holds ? styled("32", "ok") : styled("1;31", "FAIL"));
+  if (!holds) line += "\n" + wrapped("         seen: ", "         ", printable(evidence), width_);
+  print(line);
   return holds;
 }
 

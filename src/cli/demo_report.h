@@ -28,11 +28,11 @@ class DemoReport {
  public:
   explicit DemoReport(const Output& output);
 
-  void intro(const std::string& text) const { print(text); }
+  void intro(const std::string& text) const;
   void step(const std::string& title);
   // "mete run ...", as one would type it.
   void command(const std::string& text);
-  // What a program or mete said. Long lines are broken after ';'.
+  // What a program or mete said. A long line is broken after ';' and between words.
   void quote(const std::string& line) const;
   // Returns `holds`. `evidence` says what was seen instead when it does not hold.
   bool check(bool holds, const std::string& what, const std::string& evidence);
@@ -65,6 +65,7 @@ class DemoReport {
   const Output& output_;
   bool colour_;
   bool shows_progress_;
+  std::size_t width_;
   mutable bool drawn_ = false;
   std::vector<Step> steps_;
   std::vector<DemoJob> jobs_;

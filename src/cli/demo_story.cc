@@ -79,6 +79,10 @@ Result<void> DemoStory::look_at_cards() {
   Result<wire::CardsDocument> document = wire::decode_cards(*text);
   if (!document) return std::move(document).error();
   cards_ = std::move(document->cards);
+  if (cards_.empty())
+    return Error::io("the demo's daemon sees no cards")
+        .with_evidence(document->trouble)
+        .with_hint("mete doctor looks for what is wrong; mete demo --sim needs no GPU");
   const auto free = std::find_if(cards_.begin(), cards_.end(), is_free);
   if (free == cards_.end())
     return Error::exhausted("no card is free for the demo")
@@ -87,8 +91,8 @@ Result<void> DemoStory::look_at_cards() {
   card_ = *free;
   if (simulated_)
     report_.intro(std::to_string(cards_.size()) + " simulated cards (" + card_.name + ", " +
-                  to_string(*card_.capacity) + " each); no GPU is used. Everything is in " +
-                  stage_.folder() + ".");
+                  to_string(*card_.capacity) + " each), all in " + stage_.folder() +
+                  "; no GPU is used.");
   else
     report_.intro("Card " + std::to_string(card_.index) + " of this machine (" + card_.name + ", " +
                   to_string(*card_.capacity) + "), for some seconds.");
@@ -212,8 +216,8 @@ void DemoStory::check_refusal(const Player& greedy, Bytes share) {
                           bytes_fact(refused, "free_bytes") < kBlock;
   report_.check(at_its_cap,
                 "greedy is refused at its cap of " + to_string(share) +
-                    ", by CUDA_ERROR_OUT_OF_MEMORY" +
-                    (at_its_cap ? " (it got " + to_string(held) + " and its context)" : ""),
+                    ": CUDA_ERROR_OUT_OF_MEMORY" +
+                    (at_its_cap ? " (it got " + to_string(held) + ")" : ""),
                 last_of(greedy.actor->lines));
   report_.check(hint != talk.end(), "mete run tells its user why", last_of(talk));
 }
