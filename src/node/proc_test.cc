@@ -24,8 +24,8 @@ std::string stat_line(const std::string& comm, const std::string& state = "S") {
 }
 
 TEST(ProcEnvironment, FindsAVariableByItsWholeName) {
-  using namespace std::string_view_literals;
-  const std::string_view text = "METE_PARTS=9\0PART=8\0METE_PART=3\0EMPTY=\0last"sv;
+  constexpr char kText[] = "METE_PARTS=9\0PART=8\0METE_PART=3\0EMPTY=\0last";
+  const std::string_view text(kText, sizeof kText - 1);
   EXPECT_EQ(parse_variable(text, "METE_PART"), "3");
   EXPECT_EQ(parse_variable(text, "EMPTY"), "");
   EXPECT_EQ(parse_variable(text, "last"), std::nullopt);

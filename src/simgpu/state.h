@@ -47,7 +47,8 @@ struct HostRange {
   uint64_t buffer_id;
   uint64_t piece;  // managed: memory it occupies on the card once the card touched it; 0 none
   int resident;    // managed: on which device; -1: host
-  // Managed: what cuMemAdvise and the last prefetch said. A place is 0: none, 1: host, 2 + a device.
+  // Managed: what cuMemAdvise and the last prefetch said. A place is 0: none, 1: host, 2 + a
+  // device.
   bool read_mostly;
   int preferred;
   int prefetched;
