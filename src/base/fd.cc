@@ -34,4 +34,10 @@ Result<Pipe> make_pipe() {
   return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 
+void fill_standard_descriptors() {
+  for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number)
+    if (fcntl(number, F_GETFD) < 0 && errno == EBADF)
+      (void)!open("/dev/null", O_RDWR | O_CLOEXEC);  // the lowest free number: this one
+}
+
 }  // namespace mete::base

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line program. Everything is in cli/.
+#include "base/fd.h"
 #include "cli/dispatch.h"
 
-int main(int argc, char** argv) { return mete::cli::run(argc, argv); }
+int main(int argc, char** argv) {
+  mete::base::fill_standard_descriptors();
+  return mete::cli::run(argc, argv);
+}

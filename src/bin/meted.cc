@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/fd.h"
 #include "bin/daemon.h"
 #include "launch/state_dir.h"
 #include "net/daemon_start.h"
@@ -25,6 +26,7 @@ int usage_error(const std::string& what) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  mete::base::fill_standard_descriptors();
   mete::net::ReadyPipe ready = mete::net::ReadyPipe::from_environment();
   mete::daemon::DaemonOptions options;
   options.version = METE_VERSION;

@@ -21,6 +21,7 @@
 #include "cli/run_plan.h"
 #include "cli/verbs.h"
 #include "cli/wait_line.h"
+#include "config/config.h"
 #include "seam/clock.h"
 #include "wire/job.h"
 
@@ -31,7 +32,9 @@ namespace {
 using core::JobState;
 
 constexpr int kExitTimeout = 124;
+constexpr int kExitBadFile = 65;
 constexpr net::Milliseconds kReportPatience{5'000};
+constexpr net::Milliseconds kFirstAnswer{20'000};
 constexpr int kTickMs = 1'000;
 constexpr int kMaxFailures = 60;  // of reaching the daemon, one after another
 constexpr int kMaxStarts = 8;     // the same, before there is a job
@@ -54,7 +57,16 @@ class WaitSignals {
  public:
   WaitSignals() {
     sigemptyset(&set_);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&set_, number);
+    // What is ignored (nohup, a background job of a shell script) would still come to a signalfd.
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+      struct sigaction now {};
+      if (sigaction(number, nullptr, &now) == 0 && now.sa_handler != SIG_IGN)
+        sigaddset(&set_, number);
+    }
+    struct sigaction ignore {};
+    ignore.sa_handler = SIG_IGN;
+    (void)sigaction(SIGPIPE, &ignore,
+                    &pipe_before_);  // nobody reads our line: we wait all the same
     (void)sigprocmask(SIG_BLOCK, &set_, &before_);
     fd_.reset(signalfd(-1, &set_, SFD_CLOEXEC | SFD_NONBLOCK));
   }
@@ -63,7 +75,9 @@ class WaitSignals {
   WaitSignals& operator=(const WaitSignals&) = delete;
 
   void restore() {
-    if (!std::exchange(restored_, true)) (void)sigprocmask(SIG_SETMASK, &before_, nullptr);
+    if (std::exchange(restored_, true)) return;
+    (void)sigprocmask(SIG_SETMASK, &before_, nullptr);
+    (void)sigaction(SIGPIPE, &pipe_before_, nullptr);
   }
   int descriptor() const { return fd_.get(); }
   // The signal that came; 0: none.
@@ -76,6 +90,7 @@ class WaitSignals {
  private:
   sigset_t set_{};
   sigset_t before_{};
+  struct sigaction pipe_before_ {};
   Fd fd_;
   bool restored_ = false;
 };
@@ -87,11 +102,21 @@ class Run {
 
   int go() {
     Result<wire::RunReply> granted = wait_for_cards();
-    if (!granted) return interrupted_ != 0 ? 128 + interrupted_ : output_.fail(granted.error());
+    if (!granted && interrupted_ != 0) return 128 + interrupted_;
+    if (!granted) return output_.fail(granted.error(), exit_code(granted.error()));
     return run(*granted);
   }
 
  private:
+  int exit_code(const Error& error) const {
+    if (went_away_) return kExitFailed;  // "busy" is then not about cards
+    // Of what was wrong the daemon says where it is, but not that it was a file.
+    if (!id_ && error.code == ErrorCode::kInvalid &&
+        !config::load_config(config::ConfigPlaces::from_environment(true)))
+      return kExitBadFile;
+    return exit_code_of(error.code);
+  }
+
   // ---- waiting ----
 
   Result<wire::RunReply> wait_for_cards() {
@@ -131,7 +156,7 @@ class Run {
     for (int failures = 0;; ++failures) {
       const bool had_answer = client_.has_value();
       Result<std::string> body = ask(method, target, request);
-      if (body) return wire::decode_run_reply(*body);
+      if (body) return understood(wire::decode_run_reply(*body));
       // Without a job there is nothing to lose: a daemon that never comes up is an error soon.
       const int most = !id_ ? kMaxStarts : may_start_ ? kMaxFailures : kMaxAway;
       if (!went_away_ || failures == most || (interrupted_ != 0 && method != "DELETE") ||
@@ -156,6 +181,8 @@ class Run {
   Result<void> connect() {
     if (client_) return {};
     Result<DaemonClient> client = open(DaemonClient::Start::kIfNeeded, signals_.descriptor());
+    if (client && !known_)
+      if (Result<void> r = check_version(*client); !r) client = std::move(r).error();
     if (!client) {
       if (interrupted_ == 0) interrupted_ = signals_.take();
       Error error = std::move(client).error();
@@ -165,6 +192,21 @@ class Run {
       return error;
     }
     client_.emplace(*std::move(client));
+    return {};
+  }
+
+  // Anything may listen at a path: what does not answer this soon is no daemon of ours. (A request
+  // for cards may take as long as the driver does.)
+  Result<void> check_version(DaemonClient& client) {
+    const Result<std::string> body =
+        client.call("GET", "/v1/version", {}, {kFirstAnswer, signals_.descriptor()});
+    if (!body && client.http().stopped() == net::HttpClient::Stopped::kTimeout)
+      return Error::corrupt("what listens at " + client.http().path() + " does not answer")
+          .with_evidence("process " + std::to_string(client.http().peer().pid) + " of user " +
+                         std::to_string(client.http().peer().uid))
+          .with_hint("end it, or set METE_SOCKET to another path");
+    if (!body) return body.error();
+    known_ = true;
     return {};
   }
 
@@ -203,6 +245,14 @@ class Run {
     }
     went_away_ = !answer && client_->went_away();
     return answer;
+  }
+
+  // Another version's words, or not a daemon at all; never a mistake in what was typed.
+  static Result<wire::RunReply> understood(Result<wire::RunReply> reply) {
+    if (reply) return reply;
+    return Error::corrupt("the daemon's answer is not understood")
+        .with_evidence(reply.error().message)
+        .with_hint("mete daemon stop; the next command starts the daemon that belongs to it");
   }
 
   std::int64_t waited_s() {
@@ -393,6 +443,7 @@ class Run {
   WaitLine line_;
   seam::Nanoseconds began_ = seam::system_clock().monotonic();
   std::optional<DaemonClient> client_;
+  bool known_ = false;     // it has answered once
   std::string socket_;     // of the daemon that knows us
   bool may_start_ = true;  // it is ours
   std::optional<core::JobId> id_;

@@ -111,6 +111,23 @@ std::string name_of_program(const std::string& path) {
   return slash == std::string::npos ? path : path.substr(slash + 1);
 }
 
+// What lists show of a command: of thousands of file names the first are enough, and a request has
+// a limit.
+std::vector<std::string> shown(const std::vector<std::string>& command) {
+  constexpr std::size_t kMost = 16 << 10;
+  std::vector<std::string> words;
+  std::size_t left = kMost;
+  for (const std::string& word : command) {
+    if (word.size() + 1 > left) {
+      words.push_back(word.substr(0, left) + "…");
+      break;
+    }
+    words.push_back(word);
+    left -= word.size() + 1;
+  }
+  return words;
+}
+
 std::string current_folder() {
   std::array<char, 4096> buffer{};
   return getcwd(buffer.data(), buffer.size()) != nullptr ? buffer.data() : "";
@@ -182,9 +199,14 @@ Result<RunPlan> make_run_plan(const Parsed& parsed) {
     return Error::invalid("how much of a card is not said")
         .with_hint("add --gpu, for example --gpu 8G, --gpu 40% or --gpu 1; --cpu-only for none");
   spec.request.or_cpu = parsed.has("--or-cpu");
-  spec.command = plan.job.command;
+  spec.command = shown(plan.job.command);
   const std::string* name = parsed.find("--name");
-  spec.name = name != nullptr ? *name : name_of_program(spec.command.front());
+  constexpr std::size_t kMostOfName = 255;
+  if (name != nullptr && name->size() > kMostOfName)
+    return Error::invalid("--name has " + std::to_string(name->size()) + " bytes")
+        .with_hint("at most " + std::to_string(kMostOfName) + " are shown anywhere");
+  spec.name =
+      name != nullptr ? *name : name_of_program(spec.command.front()).substr(0, kMostOfName);
   spec.folder = plan.job.folder.empty() ? current_folder() : plan.job.folder;
   plan.request.wait = !parsed.has("--no-wait");
   plan.exec = parsed.has("--exec");

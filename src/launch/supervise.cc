@@ -88,6 +88,10 @@ class Supervisor {
     struct sigaction normal {};
     normal.sa_handler = SIG_DFL;
     (void)sigaction(SIGCHLD, &normal, &old_child_action_);
+    // Whoever stops reading what we say must not end us before the program.
+    struct sigaction ignore {};
+    ignore.sa_handler = SIG_IGN;
+    (void)sigaction(SIGPIPE, &ignore, &old_pipe_action_);
     (void)sigprocmask(SIG_BLOCK, &set, &old_mask_);
     Result<Witness> witness = Witness::start();
     if (!witness) return std::move(witness).error();
@@ -135,6 +139,7 @@ class Supervisor {
     int error = 0;
     if (folder && fchdir(folder.get()) != 0) error = errno;
     (void)sigaction(SIGCHLD, &old_child_action_, nullptr);
+    (void)sigaction(SIGPIPE, &old_pipe_action_, nullptr);
     (void)sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
     if (error == 0) {
       environ = environment;
@@ -291,6 +296,7 @@ class Supervisor {
   Fd limit_;  // the job's time, and then its grace
   sigset_t old_mask_{};
   struct sigaction old_child_action_ {};
+  struct sigaction old_pipe_action_ {};
   std::vector<pid_t> leaders_;  // the programs that still run
   std::size_t running_ = 0;
   int exit_code_ = 0;

@@ -91,7 +91,8 @@ Result<void> start_private(const std::string& path, const DaemonPlaces& places,
   const Result<Fd> pipe = spawn_daemon(what);
   if (!pipe) return pipe.error();
   Result<void> ready = await_ready(pipe->get(), deadline, start.interrupt);
-  if (ready || !ready.error().evidence.empty()) return ready;
+  // What it says itself is enough; of one that just died its log is all there is.
+  if (ready || !ready.error().evidence.empty() || !ready.error().hint.empty()) return ready;
   return std::move(ready).error().with_evidence(tail_of_log(log->get()));
 }
 
@@ -128,10 +129,17 @@ Result<DaemonConnection> connect_or_start(const DaemonPlaces& places, const Daem
   if (!nobody_answers(client.error())) return std::move(client).error();
   const Result<std::string> path = private_socket(places);
   if (!path) return path.error();
+  if (start.program.empty())
+    return Error::not_found("the daemon's program is missing")
+        .with_evidence("there is no meted beside mete")
+        .with_hint("build or install all of mete");
+  if (Result<void> made = base::make_directories(places.state_dir); !made)
+    return std::move(made)
+        .error()
+        .within("the state folder")
+        .with_hint("set METE_STATE_DIR to a folder of your own on a local disk with space");
   if (Result<void> made = prepare_socket_folder(base::parent_path(*path), false); !made)
     return std::move(made).error();
-  if (Result<void> made = base::make_directories(places.state_dir); !made)
-    return std::move(made).error().within("the state folder");
   const Deadline deadline = Deadline::in(start.patience);
   // One client at a time: the first starts the daemon, the others find it listening.
   Result<Fd> turn = take_lock(*path + ".start.lock", deadline, start.interrupt);

@@ -102,7 +102,7 @@ Result<Inherited> take_inherited() {
 Result<void> prepare_socket_folder(const std::string& folder, bool system) {
   const mode_t mode = system ? 0755 : 0700;
   if (Result<void> made = base::make_directories(folder, mode); !made)
-    return std::move(made).error().within("the folder of the socket");
+    return std::move(made).error().within("the folder of the socket").with_hint(kFolderHint);
   struct stat info {};
   if (stat(folder.c_str(), &info) != 0) return Error::from_errno("look at " + folder, errno);
   if (info.st_uid != geteuid())

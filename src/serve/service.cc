@@ -54,6 +54,12 @@ net::Response refuse(const Error& error) {
   return respond(codes.status, wire::encode_error(error, codes.exit));
 }
 
+// Of what a client sent: not our data that is damaged, but its words.
+net::Response refuse_words(Error error) {
+  if (error.code == ErrorCode::kCorrupt) error.code = ErrorCode::kInvalid;
+  return refuse(error);
+}
+
 std::string name_of_user(uid_t uid) {
   std::array<char, 4096> buffer{};
   passwd entry{};
@@ -218,7 +224,7 @@ void Service::route(const net::Request& request, net::Responder responder) {
 void Service::post_job(const net::Request& request, net::Responder responder) {
   Result<wire::RunRequest> wanted = wire::decode_run_request(request.body);
   if (!wanted) {
-    responder.reply(refuse(wanted.error()));
+    responder.reply(refuse_words(wanted.error()));
     return;
   }
   if (request.peer.pid <= 0) {
@@ -299,13 +305,13 @@ void Service::post_about_job(core::JobId id, std::string_view what, const net::R
   } else if (what == "started" && request.method == "POST") {
     const Result<wire::StartReport> start = wire::decode_start(request.body);
     if (!start)
-      responder.reply(refuse(start.error()));
+      responder.reply(refuse_words(start.error()));
     else
       ask(core::Started{id, uid, start->program, start->ago_ms}, answered);
   } else if (what == "ended" && request.method == "POST") {
     const Result<wire::EndReport> end = wire::decode_end(request.body);
     if (!end) {
-      responder.reply(refuse(end.error()));
+      responder.reply(refuse_words(end.error()));
       return;
     }
     core::Ended ended{id, uid, end->exit};
