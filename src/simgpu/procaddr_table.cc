@@ -43,12 +43,16 @@ Found look_up(const char* name, int version, bool per_thread, Function* function
   Function plain = nullptr;
   Function threaded = nullptr;
   bool known = false;
+  bool has_threaded = false;
   for (; low < kCount && strcmp(kVersions[low].name, name) == 0; ++low) {
     known = true;
+    has_threaded = has_threaded || kVersions[low].per_thread;
     if (kVersions[low].version > version) continue;
     (kVersions[low].per_thread ? threaded : plain) = kVersions[low].function;
   }
-  *function = per_thread && threaded != nullptr ? threaded : plain;
+  // With the flag, a function that has a per-thread variant is too new before that variant came
+  // (7000), though without the flag it is there (driver 580).
+  *function = per_thread && has_threaded ? threaded : plain;
   if (!known) return Found::kUnknownName;
   return *function != nullptr ? Found::kYes : Found::kTooNew;
 }

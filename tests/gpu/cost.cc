@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls cost, in nanoseconds (medians of batches), and how long processes take to start. Run
-// it with and without a cap; tests/gpu/run interleaves the two and forms the ratios.   cost
-// [calls|starts|starts64] ...
+// What calls cost and how long processes take to start. A program like this one runs with a cap and
+// another without; tests/gpu/run lets them take turns, so that whatever slows the machine slows
+// both.
+//   cost calls     answers each line of its input with rows `cost <tab> name <tab> nanoseconds` and
+//                  `done`; the line `live` is about a process with 100000 live blocks.
+//                  Under a cap also `NAME, past the meter`: the same calls, in the same process and
+//                  in turn with the metered ones, by the driver's own functions.
+//   cost starts    answers each line with one process start and its parts, in such rows
+//   cost starts64  64 starts at once
+#include <link.h>
+
 #include <algorithm>
 #include <functional>
 
@@ -11,119 +19,190 @@ using namespace gpu;
 
 namespace {
 
+constexpr size_t kLiveBlocks = 100000;
+
 double median(std::vector<double> v) {
   std::sort(v.begin(), v.end());
   return v[v.size() / 2];
 }
 
-// Median over batches of the time of one call.
-void measure(const char* name, int batches, int calls, const std::function<void()>& call) {
-  for (int i = 0; i < calls; i++) call();
-  std::vector<double> times;
-  for (int b = 0; b < batches; b++) {
-    const double begin = now_s();
-    for (int i = 0; i < calls; i++) call();
-    times.push_back((now_s() - begin) * 1e9 / calls);
-  }
-  printf("cost\t%s\t%.1f\n", name, median(times));
+void row(const std::string& name, double nanoseconds) {
+  printf("cost\t%s\t%.1f\n", name.c_str(), nanoseconds);
   fflush(stdout);
 }
 
-void pairs(const char* plain, const char* async) {
-  CUdeviceptr p = 0;
-  measure(plain, 21, 50, [&] {
-    must(cu.cuMemAlloc_v2(&p, 2 * kMiB), "cuMemAlloc");
-    must(cu.cuMemFree_v2(p), "cuMemFree");
-  });
-  cuuint64_t keep = ~cuuint64_t{0};
-  CUmemoryPool pool = nullptr;
-  must(cu.cuDeviceGetDefaultMemPool(&pool, device), "pool");
-  must(cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep), "threshold");
-  measure(async, 21, 2000, [&] {
-    must(cu.cuMemAllocAsync(&p, kMiB, nullptr), "cuMemAllocAsync");
-    must(cu.cuMemFreeAsync(p, nullptr), "cuMemFreeAsync");
-  });
-  must(cu.cuCtxSynchronize(), "cuCtxSynchronize");
+// The driver's own functions under a cap, past the meter: the library that the meter has loaded, by
+// its path. Without a cap there is nothing to go past.
+std::vector<Cuda> entrances() {
+  std::vector<Cuda> all = {cu};
+  if (grant() == kNothing) return all;
+  std::string path;
+  dl_iterate_phdr(
+      [](dl_phdr_info* object, size_t, void* found) {
+        const std::string name = object->dlpi_name;
+        if (name.find("/libcuda.so") != std::string::npos) *static_cast<std::string*>(found) = name;
+        return 0;
+      },
+      &path);
+  void* library = path.empty() ? nullptr : dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
+  if (!library) die("the driver itself is not loaded under a cap");
+  const Cuda metered = cu;
+  resolve(dlsym_in(library));
+  if (cu.cuMemAlloc_v2 == metered.cuMemAlloc_v2) die("the driver's functions are the meter's");
+  all.push_back(cu);
+  cu = metered;
+  return all;
 }
 
-void launches() {
-  const char* ptx = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry k() { ret; }\n";
-  CUmodule module = nullptr;
-  CUfunction kernel = nullptr;
-  must(cu.cuModuleLoadData(&module, ptx), "cuModuleLoadData");
-  must(cu.cuModuleGetFunction(&kernel, module, "k"), "cuModuleGetFunction");
-  CUstream stream = nullptr;
-  must(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-  int since = 0;
-  // Synchronise now and then: a full launch queue would measure the card instead of the call.
-  measure("launch", 21, 500, [&] {
-    must(cu.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr), "launch");
-    if (++since % 250 == 0) must(cu.cuStreamSynchronize(stream), "sync");
-  });
-  CUgraph graph = nullptr;
-  CUgraphExec exec = nullptr;
-  CUgraphNode node = nullptr;
-  must(cu.cuGraphCreate(&graph, 0), "cuGraphCreate");
-  must(cu.cuGraphAddEmptyNode(&node, graph, nullptr, 0), "cuGraphAddEmptyNode");
-  must(cu.cuGraphInstantiateWithFlags(&exec, graph, 0), "instantiate");
-  measure("graph launch", 21, 500, [&] {
-    must(cu.cuGraphLaunch(exec, stream), "cuGraphLaunch");
-    if (++since % 250 == 0) must(cu.cuStreamSynchronize(stream), "sync");
-  });
-  must(cu.cuStreamSynchronize(stream), "sync");
-}
-
-void calls(size_t live_blocks) {
-  start();
-  measure("cuMemGetInfo", 21, 1000, [] { (void)memory(); });
-  launches();
-  pairs("alloc pair", "async pair");
-  std::vector<CUdeviceptr> blocks(live_blocks);
-  for (CUdeviceptr& p : blocks) must(cu.cuMemAlloc_v2(&p, 512), "cuMemAlloc");
-  pairs(text("alloc pair, %zu live", live_blocks).c_str(),
-        text("async pair, %zu live", live_blocks).c_str());
-  measure("small pair", 21, 500, [] {
-    CUdeviceptr p = 0;
-    must(cu.cuMemAlloc_v2(&p, 512), "cuMemAlloc");
-    must(cu.cuMemFree_v2(p), "cuMemFree");
-  });
-  for (const CUdeviceptr p : blocks) must(cu.cuMemFree_v2(p), "cuMemFree");
-}
-
-// From spawn to the end of a process that makes a context; `at_once` of them together.
-void starts(const char* name, int at_once, int rounds) {
-  std::vector<double> times;
-  for (int r = 0; r < rounds; r++) {
-    const double begin = now_s();
-    std::vector<std::unique_ptr<Child>> children;
-    for (int i = 0; i < at_once; i++)
-      children.push_back(std::make_unique<Child>(std::vector<std::string>{"--start"}));
-    for (auto& c : children) {
-      c->expect("up", 300);
-      if (c->wait() != 0) die("a child failed");
-    }
-    times.push_back((now_s() - begin) * 1e9);
+// Medians over batches of the time of one call; batches by the several entrances in turn.
+class Bench {
+ public:
+  Bench() : entrances_(entrances()) {
+    const char* ptx =
+        ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry k() { ret; }\n";
+    CUmodule module = nullptr;
+    must(cu.cuModuleLoadData(&module, ptx), "cuModuleLoadData");
+    must(cu.cuModuleGetFunction(&kernel_, module, "k"), "cuModuleGetFunction");
+    must(cu.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    CUgraph graph = nullptr;
+    CUgraphNode node = nullptr;
+    must(cu.cuGraphCreate(&graph, 0), "cuGraphCreate");
+    must(cu.cuGraphAddEmptyNode(&node, graph, nullptr, 0), "cuGraphAddEmptyNode");
+    must(cu.cuGraphInstantiateWithFlags(&graph_, graph, 0), "instantiate");
+    cuuint64_t keep = ~cuuint64_t{0};
+    CUmemoryPool pool = nullptr;
+    must(cu.cuDeviceGetDefaultMemPool(&pool, device), "pool");
+    must(cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep), "threshold");
   }
-  printf("cost\t%s\t%.1f\n", name, median(times));
+
+  void queries() {
+    measure("cuMemGetInfo", 1000, [] { (void)memory(); });
+  }
+  // Synchronises now and then: a full launch queue would measure the card instead of the call.
+  void launches() {
+    measure("launch", 500, [this] {
+      must(cu.cuLaunchKernel(kernel_, 1, 1, 1, 1, 1, 1, 0, stream_, nullptr, nullptr), "launch");
+      now_and_then();
+    });
+    measure("graph launch", 500, [this] {
+      must(cu.cuGraphLaunch(graph_, stream_), "cuGraphLaunch");
+      now_and_then();
+    });
+  }
+  void pairs(const std::string& more) {
+    measure("alloc pair" + more, 50, [] { pair(2 * kMiB); });
+    measure("small pair" + more, 50, [] { pair(512); });
+    measure("async pair" + more, 2000, [] {
+      CUdeviceptr p = 0;
+      must(cu.cuMemAllocAsync(&p, kMiB, nullptr), "cuMemAllocAsync");
+      must(cu.cuMemFreeAsync(p, nullptr), "cuMemFreeAsync");
+    });
+    must(cu.cuCtxSynchronize(), "cuCtxSynchronize");
+  }
+
+ private:
+  void measure(const std::string& name, int calls, const std::function<void()>& call) {
+    std::vector<std::vector<double>> times(entrances_.size());
+    for (int batch = -1; batch < kBatches; batch++) {
+      for (size_t e = 0; e < entrances_.size(); e++) {
+        cu = entrances_[e];
+        const double begin = now_s();
+        for (int i = 0; i < calls; i++) call();
+        if (batch >= 0) times[e].push_back((now_s() - begin) * 1e9 / calls);  // the first warms up
+      }
+    }
+    cu = entrances_[0];
+    row(name, median(times[0]));
+    if (times.size() > 1) row(name + ", past the meter", median(times[1]));
+  }
+  static void pair(size_t bytes) {
+    CUdeviceptr p = 0;
+    must(cu.cuMemAlloc_v2(&p, bytes), "cuMemAlloc");
+    must(cu.cuMemFree_v2(p), "cuMemFree");
+  }
+  void now_and_then() {
+    if (++since_ % 250 == 0) must(cu.cuStreamSynchronize(stream_), "cuStreamSynchronize");
+  }
+
+  static constexpr int kBatches = 9;
+  std::vector<Cuda> entrances_;
+  CUfunction kernel_ = nullptr;
+  CUstream stream_ = nullptr;
+  CUgraphExec graph_ = nullptr;
+  int since_ = 0;
+};
+
+void calls() {
+  start();
+  Bench bench;
+  std::vector<CUdeviceptr> blocks;
+  for (std::string line = order(); !line.empty(); line = order()) {
+    if (line == "live") {
+      while (blocks.size() < kLiveBlocks)
+        must(cu.cuMemAlloc_v2(&blocks.emplace_back(), 512), "cuMemAlloc");
+      bench.pairs(text(", %zu live", kLiveBlocks));
+    } else {
+      bench.queries();
+      bench.launches();
+      bench.pairs("");
+    }
+    tell("done");
+  }
+}
+
+// From spawn to the end of processes that make a context, in seconds; `at_once` of them together.
+// `said` is what the last one said of itself.
+double start_processes(int at_once, std::string* said = nullptr) {
+  const double begin = now_s();
+  std::vector<std::unique_ptr<Child>> children;
+  for (int i = 0; i < at_once; i++)
+    children.push_back(std::make_unique<Child>(std::vector<std::string>{"--start"}));
+  for (auto& c : children) {
+    const std::string line = c->expect("up", 300);
+    if (said) *said = line;
+    if (c->wait() != 0) die("a child failed");
+  }
+  return now_s() - begin;
+}
+
+int be_started() {
+  const double begin = now_s();
+  resolve(dlsym_in(open_driver("libcuda.so.1")));
+  const double loaded = now_s();
+  must(cu.cuInit(0), "cuInit");
+  const double ready = now_s();
+  must(gpu::begin(), "begin");
+  tell(text("up\t%.0f\t%.0f\t%.0f", (loaded - begin) * 1e9, (ready - loaded) * 1e9,
+            (now_s() - ready) * 1e9));
+  return 0;
+}
+
+void starts() {
+  while (!order().empty()) {
+    std::string said;
+    const double whole = start_processes(1, &said);
+    double library = 0, init = 0, context = 0;
+    if (sscanf(said.c_str(), "up\t%lf\t%lf\t%lf", &library, &init, &context) != 3) die(said);
+    row("process start", whole * 1e9);
+    row("library", library);
+    row("cuInit", init);
+    row("context", context);
+    tell("done");
+  }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 2 && !strcmp(argv[1], "--start")) {
-    start();
-    tell("up");
-    return 0;
-  }
-  for (int i = 1; i < argc; i++) {
-    if (!strcmp(argv[i], "calls"))
-      calls(100000);
-    else if (!strcmp(argv[i], "starts"))
-      starts("process start", 1, 5);
-    else if (!strcmp(argv[i], "starts64"))
-      starts("64 starts at once", 64, 1);
-    else
-      die("usage: cost [calls|starts|starts64] ...");
-  }
+  const std::string what = argc == 2 ? argv[1] : "";
+  if (what == "--start") return be_started();
+  if (what == "calls")
+    calls();
+  else if (what == "starts")
+    starts();
+  else if (what == "starts64")
+    row("64 starts at once", start_processes(64) * 1e9);
+  else
+    die("usage: cost calls|starts|starts64");
   return failures ? 1 : 0;
 }

@@ -95,9 +95,20 @@ inline std::vector<int> versions(const Ask& ask, cuuint64_t flags) {
   return all;
 }
 
+// The version that first has a per-thread variant of this function; `first` when it never got one.
+// With flag 2 the driver offers a function that has one from there on only.
+inline int first_per_thread(const Meaning& m) {
+  int first = 1 << 30;
+  for (const Versioned& v : versioned())
+    if (v.per_thread && std::string(m.name) == v.name && v.version >= m.first && v.version < m.end)
+      first = std::min(first, v.version);
+  return first == 1 << 30 ? m.first : first;
+}
+
 inline Lookup at_version(const Ask& ask, int version, cuuint64_t flags) {
   return [=](const char* symbol) {
-    const Meaning m = meaning(symbol);
+    Meaning m = meaning(symbol);
+    if (flags == 2) m.first = first_per_thread(m);
     // The exported per-thread variants have no plain name of their own: flag 2 means them.
     const cuuint64_t asked = m.per_thread ? cuuint64_t{2} : flags;
     return ask(m.name, version >= m.first && version < m.end ? version : m.first, asked);

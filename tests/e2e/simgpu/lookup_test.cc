@@ -59,6 +59,8 @@ TEST_F(LookupTest, NamesVersionsAndFlagsLeadToTheRightVariant) {
         {"cuGetProcAddress", 13000, 0, "cuGetProcAddress_v2"},
         {"cuGetProcAddress", 11030, 0, "cuGetProcAddress"},
         {"cuGraphLaunch", 13000, 2, "cuGraphLaunch_ptsz"},
+        {"cuLaunchKernel", 4000, 0, "cuLaunchKernel"},
+        {"cuLaunchKernel", 7000, 2, "cuLaunchKernel_ptsz"},
         {"cuTexRefCreate", 13000, 0, "cuTexRefCreate"},
     };
     for (const auto& one : kCases) {
@@ -88,6 +90,10 @@ TEST_F(LookupTest, UnknownNamesAndTooOldVersionsAnswerAsTheRealDriver) {
     OK(old.result);
     CHECK(old.pointer == nullptr);
     CHECK_EQ(CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT, old.status);
+    const Asked before_threads = ask("cuLaunchKernel", 6050, 2);
+    OK(before_threads.result);
+    CHECK(before_threads.pointer == nullptr);
+    CHECK_EQ(CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT, before_threads.status);
     CHECK_EQ(CUDA_ERROR_INVALID_VALUE, ask("cuMemAlloc", 99000, 0).result);
     CHECK_EQ(CUDA_ERROR_INVALID_VALUE, ask("cuMemAlloc", 13000, 4).result);
     const void* table = reinterpret_cast<void*>(1);
