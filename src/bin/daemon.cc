@@ -274,6 +274,8 @@ class Daemon {
     MachineInputs inputs;
     inputs.snapshot = last ? &*last : nullptr;
     if (trouble) inputs.trouble = in_one_line(*trouble);
+    if (!last) inputs.unread = trouble;
+    inputs.capacities = capacities_;
     if (!trouble && !claims_.trouble().empty())
       inputs.trouble = "other daemons' claims: " + claims_.trouble();
     inputs.stale = cards_.age() && *cards_.age() > kStale;
@@ -286,6 +288,7 @@ class Daemon {
     if (last) inputs.contexts = contexts(*last);
     MachineSeen seen = look_at(inputs, owners_);
     owners_ = std::move(seen.owners);
+    capacities_ = std::move(seen.capacities);
     claims_.see(seen.machine.pool);
     service_.see(std::move(seen.machine));
   }
@@ -344,6 +347,7 @@ class Daemon {
   node::CardHelper cards_;
   std::optional<net::HttpServer> server_;
   std::map<pid_t, core::JobId> owners_;
+  std::map<std::string, Bytes> capacities_;
   Fd signals_;
   net::Watch signal_watch_;
   net::Timer ticker_;

@@ -12,15 +12,16 @@ std::string why_unusable(const seam::CardReading& card) {
   return "";
 }
 
-Bytes capacity_of(const seam::CardReading& card, Bytes reserve) {
-  const Bytes capacity = card.capacity().value_or(Bytes());
-  return capacity.checked_sub(reserve).value_or(Bytes());
+Bytes capacity_of(const seam::CardReading& card, const MachineInputs& inputs) {
+  const auto before = inputs.capacities.find(card.uuid);
+  const Bytes known = before == inputs.capacities.end() ? Bytes() : before->second;
+  return card.capacity().value_or(known).checked_sub(inputs.reserve).value_or(Bytes());
 }
 
 core::PoolCard pool_card(const seam::CardReading& card, const node::CardUse& use,
                          const MachineInputs& inputs) {
   core::PoolCard pool;
-  pool.card = {card.index, card.uuid, card.type, capacity_of(card, inputs.reserve)};
+  pool.card = {card.index, card.uuid, card.type, capacity_of(card, inputs)};
   pool.lost = card.state == seam::CardState::kLost;
   pool.unusable = pool.lost ? "" : why_unusable(card);
   if (pool.unusable.empty() && !inputs.granted_here(card))
@@ -67,6 +68,8 @@ MachineSeen look_at(const MachineInputs& inputs,
                     const std::map<pid_t, core::JobId>& owners_before) {
   MachineSeen seen;
   seen.machine.trouble = inputs.trouble;
+  seen.machine.unread = inputs.unread;
+  seen.capacities = inputs.capacities;
   if (inputs.snapshot == nullptr) return seen;
   std::vector<node::OtherHold> others;
   for (const node::OtherClaim& other : inputs.claims)
@@ -80,6 +83,7 @@ MachineSeen look_at(const MachineInputs& inputs,
     const seam::CardReading& card = inputs.snapshot->cards[i];
     const node::CardUse& use = attribution.cards[i];
     if (card.uuid.empty()) continue;  // lost before it was ever read: nobody can name it
+    if (card.capacity()) seen.capacities[card.uuid] = *card.capacity();
     seen.machine.pool.cards.push_back(pool_card(card, use, inputs));
     seen.machine.cards.push_back(view(card, use, seen.machine.pool.cards.back(), inputs));
     for (const auto& [job, bytes] : use.jobs) seen.machine.used[job][card.uuid] = bytes;

@@ -18,11 +18,14 @@ namespace mete::daemon {
 struct MachineInputs {
   const node::CardSnapshot* snapshot = nullptr;  // nullptr: none yet, or no driver
   std::string trouble;                           // why there is no newer one
-  bool stale = false;                            // the snapshot is too old to grant by
-  std::vector<node::JobHold> jobs;               // of ours, those that just ended included
-  std::vector<node::OtherClaim> claims;          // of other daemons
-  std::map<std::string, Bytes> contexts;         // what a context costs, by UUID
-  Bytes reserve;                                 // kept free on each card
+  std::optional<Error> unread;                   // why there is none at all
+  // What the cards had when they could be read: a lost one says nothing, and comes back.
+  std::map<std::string, Bytes> capacities;
+  bool stale = false;                     // the snapshot is too old to grant by
+  std::vector<node::JobHold> jobs;        // of ours, those that just ended included
+  std::vector<node::OtherClaim> claims;   // of other daemons
+  std::map<std::string, Bytes> contexts;  // what a context costs, by UUID
+  Bytes reserve;                          // kept free on each card
   // Whether the configuration lets this card be granted.
   std::function<bool(const seam::CardReading&)> granted_here = [](const seam::CardReading&) {
     return true;
@@ -31,7 +34,8 @@ struct MachineInputs {
 
 struct MachineSeen {
   serve::Machine machine;
-  std::map<pid_t, core::JobId> owners;  // for the next look
+  std::map<pid_t, core::JobId> owners;      // for the next look
+  std::map<std::string, Bytes> capacities;  // the same
 };
 
 MachineSeen look_at(const MachineInputs& inputs, const std::map<pid_t, core::JobId>& owners_before);

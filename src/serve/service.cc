@@ -242,10 +242,23 @@ void Service::post_job(const net::Request& request, net::Responder responder) {
   ask(std::move(submit), [this, responder](Result<core::JobId> id) {
     net::Responder answer = responder;
     if (!id)
-      answer.reply(refuse(id.error()));
+      answer.reply(refuse(explained(id.error())));
     else
       reply_with_job(*id, 201, answer);
   });
+}
+
+// Where no card was ever read the reason is the driver's, not the request's.
+Error Service::explained(Error error) const {
+  if (error.code != ErrorCode::kInfeasible || !machine_.unread) return error;
+  const Error& why = *machine_.unread;
+  error.evidence = why.message + (why.evidence.empty() ? "" : ": " + why.evidence);
+  if (!why.hint.empty()) error.hint = why.hint;
+  if (why.code == ErrorCode::kBusy) {  // it may come back
+    error.code = ErrorCode::kExhausted;
+    error.message = "the cards cannot be read at the moment";
+  }
+  return error;
 }
 
 void Service::reply_with_job(core::JobId id, int status, const net::Responder& responder) {

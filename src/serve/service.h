@@ -37,7 +37,8 @@ struct Machine {
   std::map<core::JobId, std::map<std::string, Bytes>> used;
   std::optional<seam::Nanoseconds> read_at;  // CLOCK_MONOTONIC
   std::string trouble;
-  std::string driver;  // its version
+  std::optional<Error> unread;  // why no card was ever read
+  std::string driver;           // its version
 };
 
 struct Identity {
@@ -93,6 +94,7 @@ class Service {
   void list_jobs(const net::Request& request, net::Responder responder);
   void reply_with_job(core::JobId id, int status, const net::Responder& responder);
 
+  Error explained(Error error) const;
   bool may_see(const core::Job& job, const net::Peer& peer) const;
   wire::JobView view_of(const core::Job& job) const;
   wire::RunReply reply_for(const core::Job& job) const;
