@@ -182,6 +182,9 @@ TEST(Ps, ShowsWhatAUserMaySee) {
   EXPECT_EQ(job.exit->code, view.job.exit->code);
   EXPECT_EQ(job.exit->signal, view.job.exit->signal);
   EXPECT_EQ(job.grant, view.job.grant);
+  std::vector<Bytes> peaks = view.job.exit->peaks;  // as many as there are cards
+  peaks.resize(job.grant.size());
+  EXPECT_EQ(job.exit->peaks, peaks);
   EXPECT_EQ(again->front().used, view.used);
   EXPECT_EQ(again->front().wait, view.wait);
 }
