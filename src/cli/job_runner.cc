@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "cli/cap_sampler.h"
 #include "core/job/job.h"
+#include "launch/cgroup.h"
 #include "launch/environment.h"
 #include "launch/grant_file.h"
 #include "launch/leftovers.h"
@@ -222,6 +223,30 @@ std::vector<launch::Program> programs_of(const JobPlan& plan, const launch::Gran
   return programs;
 }
 
+// What is not possible here is said once, and the program runs without it.
+std::vector<launch::Cgroup> make_limits(const JobPlan& plan, const Output& output) {
+  std::vector<launch::Cgroup> groups;
+  const auto take = [&](const char* option, Result<launch::Cgroup> group) {
+    if (group)
+      groups.push_back(*std::move(group));
+    else
+      output.say(std::string(option) + " is not enforced here: " + group.error().message);
+  };
+  const std::string name = plan.job.empty() ? "cap" : plan.job;
+  if (plan.ram) take("--ram", launch::Cgroup::limit_memory(name, *plan.ram));
+  if (plan.cpus) take("--cpus", launch::Cgroup::limit_cpus(name, *plan.cpus));
+  return groups;
+}
+
+void explain_limits(const JobPlan& plan, const std::vector<launch::Cgroup>& groups,
+                    const Output& output) {
+  for (const launch::Cgroup& group : groups)
+    if (const std::uint64_t times = group.out_of_memory(); times > 0)
+      output.say("the limit of --ram " + to_string(*plan.ram) +
+                 " was reached, and the kernel ended " + std::to_string(times) +
+                 (times == 1 ? " process" : " processes") + " of the job");
+}
+
 Result<std::optional<launch::GrantFile>> make_grant_if_needed(const JobPlan& plan,
                                                               const Output& output) {
   std::optional<launch::GrantFile> grant;
@@ -250,6 +275,8 @@ Result<JobEnd> run_job(const JobPlan& plan, const JobHooks& hooks, const Output&
   }
   if (plan.simulated)
     asked.outsiders.program = base::real_path(base::join_path(plan.parts.simgpu, "mete-simgpu"));
+  const std::vector<launch::Cgroup> limits = make_limits(plan, output);
+  for (const launch::Cgroup& group : limits) asked.doors.push_back(group.door());
   asked.programs = programs_of(plan, grant);
   asked.started = [&](const std::vector<pid_t>& pids) { hooks.started(pids.front()); };
   asked.time_limit = plan.time_limit;
@@ -260,6 +287,7 @@ Result<JobEnd> run_job(const JobPlan& plan, const JobHooks& hooks, const Output&
   const Result<launch::Ended> ended = launch::supervise(asked);
   if (!ended)
     return Error::io("the program cannot be started").with_evidence(ended.error().message);
+  explain_limits(plan, limits, output);
   JobEnd end{*ended, {}, false};
   if (grant == nullptr || !ended->started) return end;
   add_books(plan, grant->grant(), end);
@@ -281,6 +309,10 @@ Error exec_job(const JobPlan& plan, const Output& output) {
     environment.push_back(const_cast<char*>(line.c_str()));
   argv.push_back(nullptr);
   environment.push_back(nullptr);
+  std::vector<launch::Cgroup> limits = make_limits(plan, output);
+  for (launch::Cgroup& group : limits) {
+    if (write(group.door(), "0", 1) == 1) group.keep();
+  }
   char** const ours = std::exchange(environ, environment.data());
   (void)execvp(argv.front(), argv.data());
   const int error = errno;

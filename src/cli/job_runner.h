@@ -42,7 +42,9 @@ struct JobPlan {
   // one card have equal parts of it.
   std::uint32_t procs = 1;
   std::optional<std::chrono::milliseconds> time_limit;
-  std::string readings;  // the daemon's file; "": none
+  std::optional<unsigned> cpus;  // at most
+  std::optional<Bytes> ram;      // at most
+  std::string readings;          // the daemon's file; "": none
 };
 
 struct JobEnd {

@@ -69,6 +69,9 @@ constexpr std::array kOptions{
     later("--pool", "NAME", "it comes with Slurm support"),
 };
 
+// A limit below what the first page faults take kills the program before it has begun.
+constexpr Bytes kLeastRam = Bytes::from_mib(4);
+
 Result<std::uint64_t> number_of(const Parsed& parsed, std::string_view option, std::uint64_t least,
                                 std::uint64_t most) {
   const Result<std::uint64_t> value = base::parse_uint(*parsed.find(option));
@@ -90,12 +93,15 @@ Result<void> parse_limits(const Parsed& parsed, RunPlan& plan) {
   if (parsed.has("--cpus")) {
     const Result<std::uint64_t> cpus = number_of(parsed, "--cpus", 1, 65536);
     if (!cpus) return cpus.error();
-    spec.request.cpus = static_cast<unsigned>(*cpus);
+    spec.request.cpus = plan.job.cpus = static_cast<unsigned>(*cpus);
   }
   if (const std::string* ram = parsed.find("--ram"); ram != nullptr) {
     const Result<Bytes> bytes = base::parse_bytes(*ram);
     if (!bytes) return Error(bytes.error()).within("--ram");
-    spec.request.ram = *bytes;
+    if (*bytes < kLeastRam)
+      return Error::invalid("--ram " + base::quote(*ram) + " is too little to start a program in")
+          .with_hint("write --ram 4G; the least is " + to_string(kLeastRam));
+    spec.request.ram = plan.job.ram = *bytes;
   }
   if (const std::string* time = parsed.find("--time"); time != nullptr) {
     const Result<std::uint64_t> seconds = parse_duration(*time);

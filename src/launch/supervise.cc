@@ -138,6 +138,8 @@ class Supervisor {
                             int failure_fd) {
     int error = 0;
     if (folder && fchdir(folder.get()) != 0) error = errno;
+    for (const int door : asked_.doors)
+      if (write(door, "0", 1) != 1) error = errno;
     (void)sigaction(SIGCHLD, &old_child_action_, nullptr);
     (void)sigaction(SIGPIPE, &old_pipe_action_, nullptr);
     (void)sigprocmask(SIG_SETMASK, &old_mask_, nullptr);

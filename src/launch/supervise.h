@@ -41,6 +41,8 @@ using OutsiderEnded = std::function<pid_t(pid_t)>;
 struct Supervision {
   // One, or several that are one job: then the first that fails ends the others.
   std::vector<Program> programs;
+  // Descriptors to which each program writes "0" before it begins: doors of control groups.
+  std::vector<int> doors;
   Outsiders outsiders;  // processes below us that are no part of the job
   OutsiderEnded outsider_ended = [](pid_t) { return -1; };
   // All of them run now.

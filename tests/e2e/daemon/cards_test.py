@@ -39,7 +39,7 @@ class NoDriver(DaemonTest):
 
     def test_a_driver_and_library_that_do_not_match(self):
         self.fake("mismatch")
-        self.assert_refused(self.run_("--gpu", "1", "--", "true"), 69, "LIB_RM_VERSION_MISMATCH", "reboot")
+        self.assert_refused(self.run_("--gpu", "1", "--", "true"), 69, "different versions", "reboot")
 
     def test_split_into_slices(self):
         self.fake("mig")
