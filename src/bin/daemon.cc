@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -172,6 +173,7 @@ class Daemon {
 
   int run() {
     hear_signals();
+    (void)store_is_in_place();  // from now on
     ticker_ = loop_.every(kLookPeriod, [this] { tick(); });
     loop_.run();
     if (exit_code_ == 0)
@@ -293,7 +295,21 @@ class Daemon {
     service_.see(std::move(seen.machine));
   }
 
+  // Somebody removed or replaced it: what is recorded now would be lost, and told as if it were
+  // not.
+  bool store_is_in_place() {
+    struct stat now {};
+    const bool there = stat(base::join_path(options_.state_dir, "meted.db").c_str(), &now) == 0;
+    if (!there) return false;
+    if (!store_file_) store_file_ = {now.st_dev, now.st_ino};
+    return *store_file_ == std::pair(now.st_dev, now.st_ino);
+  }
+
   void tick() {
+    if (!store_is_in_place()) {
+      fail(Error::io("the state in " + options_.state_dir + " was removed or replaced"));
+      return;
+    }
     // What changes without a new reading: its age, and what others claim.
     if (cards_.age() && *cards_.age() > kStale) look();
     if (!idle_end_s()) return;
@@ -348,6 +364,7 @@ class Daemon {
   std::optional<net::HttpServer> server_;
   std::map<pid_t, core::JobId> owners_;
   std::map<std::string, Bytes> capacities_;
+  std::optional<std::pair<dev_t, ino_t>> store_file_;
   Fd signals_;
   net::Watch signal_watch_;
   net::Timer ticker_;

@@ -40,6 +40,7 @@ constexpr int kMaxFailures = 60;  // of reaching the daemon, one after another
 constexpr int kMaxStarts = 8;     // the same, before there is a job
 constexpr int kMaxAway = 600;     // the same, when it is not ours to start: about ten minutes
 constexpr int kSayAway = 3;
+constexpr int kMaxForgotten = 3;
 // A program that ends sooner is reported once: its start together with its end.
 constexpr int kFirstTickMs = 50;
 
@@ -125,6 +126,12 @@ class Run {
       id_ = reply->view.job.id;
       line_.show(reply->view.wait.value_or(core::Wait{}), waited_s());
       reply = next_news(reply->tag);
+      // Its state was removed, and with it our place: at the end of the line is better than out.
+      if (!reply && reply.error().code == ErrorCode::kNotFound && interrupted_ == 0 &&
+          ++forgotten_ <= kMaxForgotten) {
+        id_.reset();
+        reply = submit();
+      }
     }
     line_.clear();
     if (!reply) return reply;
@@ -448,6 +455,7 @@ class Run {
   bool may_start_ = true;  // it is ours
   std::optional<core::JobId> id_;
   int interrupted_ = 0;
+  int forgotten_ = 0;
   bool went_away_ = false;  // the last failure was the daemon's absence, not its answer
   std::optional<core::ProcessRef> program_;
   seam::Nanoseconds program_began_{};

@@ -179,7 +179,8 @@ class Supervisor {
       const int number = static_cast<int>(info.ssi_signo);
       if (number == SIGCHLD) {
         reap();
-      } else if (info.ssi_code == SI_KERNEL) {
+      } else if (info.ssi_code == SI_KERNEL && number != SIGHUP) {
+        // A hangup is told to the leader of the session alone, and that may be us (`ssh -t`).
         if (number == SIGINT) interrupted();  // the program already has it, from the terminal
       } else if (!witness_ || !witness_->group_got(number)) {
         forward(number);

@@ -272,12 +272,16 @@ void Service::reply_with_job(core::JobId id, int status, const net::Responder& r
 
 void Service::get_job(core::JobId id, const net::Request& request, net::Responder responder) {
   const core::Job* job = engine_.state().find(id);
-  if (job == nullptr || !may_see(*job, request.peer)) {
+  const std::string* tag = request.parameter("tag");
+  // A runner asks for its own job only: one whose daemon has lost its state must not take another
+  // run's job, which has the same number now, for its own.
+  const bool not_its_own =
+      tag != nullptr && job != nullptr && job->runner && job->runner->pid != request.peer.pid;
+  if (job == nullptr || not_its_own || !may_see(*job, request.peer)) {
     responder.reply(refuse(
         Error::not_found("there is no job " + to_string(id)).with_hint("mete ps lists your jobs")));
     return;
   }
-  const std::string* tag = request.parameter("tag");
   if (tag == nullptr && !engine_.settled()) {
     responder.reply(refuse(not_on_disk()));
     return;

@@ -281,9 +281,15 @@ class Programs(DaemonTest):
 class Daemon(DaemonTest):
     def test_the_state_folder_is_removed_under_it(self):
         holder = self.holder("60%")
+        others = [self.start_run("--gpu", "60%", "--", "sh", "-c", f"exit {code}") for code in (4, 5)]
+        self.wait_state(3, "pending")
+        daemon = self.daemon_pid()
         shutil.rmtree(self.folder / "sim")
-        shutil.rmtree(self.state, ignore_errors=True)
+        # It ends rather than take jobs that it could not remember; those that wait start the next and line up again.
+        wait_until(lambda: not self.alive(daemon), "the daemon ends")
+        self.assertEqual([other.wait(BOUND_S) for other in others], [4, 5])
         self.release(holder, 3)
+        self.assertEqual(sorted(job["exit_code"] for job in self.jobs()), [4, 5])
 
     def test_many_connections(self):
         self.assertEqual(self.run_("-q", "--gpu", "8G", "--", "true").returncode, 0)
