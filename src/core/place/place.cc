@@ -3,6 +3,7 @@
 // with room policy.h, and what to tell those who wait wait.h.
 #include "core/place/place.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -37,11 +38,22 @@ std::optional<Placement> placed(const Pool& pool, const Needs& needs, Policy pol
   return placement;
 }
 
+// --or-cpu on a machine without a card: the same to such a program as one without room. A request
+// that is too large for the cards that are there is a mistake all the same.
+bool goes_without(const Pool& pool, const Request& request, const Error& error) {
+  if (!request.or_cpu || error.code != ErrorCode::kInfeasible) return false;
+  return std::all_of(pool.cards.begin(), pool.cards.end(),
+                     [](const PoolCard& card) { return !card.unusable.empty(); });
+}
+
 }  // namespace
 
 Decision place(const Pool& pool, const Request& request, Policy policy) {
   Result<Needs> needs = needs_of(pool, request);
-  if (!needs) return std::move(needs).error();
+  if (!needs) {
+    if (goes_without(pool, request, needs.error())) return Placement{};
+    return std::move(needs).error();
+  }
   if (std::optional<Placement> placement = placed(pool, *needs, policy))
     return *std::move(placement);
   if (request.or_cpu) return Placement{};
@@ -50,7 +62,8 @@ Decision place(const Pool& pool, const Request& request, Policy policy) {
 
 std::optional<Placement> place_now(const Pool& pool, const Request& request, Policy policy) {
   const Result<Needs> needs = needs_of(pool, request);
-  if (!needs) return std::nullopt;
+  if (!needs)
+    return goes_without(pool, request, needs.error()) ? std::optional(Placement{}) : std::nullopt;
   std::optional<Placement> placement = placed(pool, *needs, policy);
   if (!placement && request.or_cpu) return Placement{};
   return placement;

@@ -246,6 +246,7 @@ TEST(Place, OrCpuRunsWithoutACardRatherThanWait) {
   EXPECT_EQ(placed(pool, {.gpu = "8G", .or_cpu = true}), "0:8G");
   pool.cards[0].holders = {job(1, gib(140))};
   EXPECT_EQ(placed(pool, {.gpu = "8G", .or_cpu = true}), "no card");
+  EXPECT_EQ(placed(Pool{}, {.gpu = "8G", .or_cpu = true}), "no card") << "nor on a machine without";
   EXPECT_EQ(never(pool, {.gpu = "200G", .or_cpu = true}).code, ErrorCode::kInfeasible);
 }
 
