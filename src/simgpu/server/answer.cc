@@ -157,7 +157,7 @@ std::string Server::snapshot() {
     if (held == store_.held().end()) continue;
     for (const auto& [piece_id, count] : held->second) {
       const Piece* piece = store_.find(piece_id);
-      if (piece->owner != id) continue;
+      if (Store::counted_to(*piece) != id) continue;
       (piece->use == MemoryClass::kManaged ? info.managed : info.bytes)[piece->card] +=
           piece->bytes;
       if (piece->use == MemoryClass::kContext) ++info.contexts[piece->card];

@@ -68,6 +68,7 @@ int Store::give(ClientId client, PieceId id) {
     held->second.erase(entry);
     Piece& piece = pieces_[id];
     if (piece.owner == client) piece.owner = 0;
+    std::erase(piece.openers, client);
   }
   drop_piece(id, 1);
   return kOk;
@@ -202,7 +203,14 @@ int Store::ipc_open(ClientId client, const uint64_t token[2], IpcToken* found) {
   if (piece == nullptr || piece->owner == 0) return kInvalidValue;
   if (machine.cards[piece->card].info.state != 0) return kLost;
   *found = entry->second;
+  std::vector<ClientId>& openers = pieces_[entry->second.piece].openers;
+  if (std::find(openers.begin(), openers.end(), client) == openers.end()) openers.push_back(client);
   return hold(client, entry->second.piece);
+}
+
+ClientId Store::counted_to(const Piece& piece) {
+  if (piece.owner != 0) return piece.owner;
+  return piece.owner_died && !piece.openers.empty() ? piece.openers.front() : 0;
 }
 
 Store::Held Store::forget_client(ClientId client) {
@@ -214,7 +222,9 @@ Store::Held Store::forget_client(ClientId client) {
   }
   for (const auto& [id, count] : held) {
     Piece& piece = pieces_[id];
+    piece.owner_died = piece.owner_died || piece.owner == client;
     if (piece.owner == client) piece.owner = 0;
+    std::erase(piece.openers, client);
   }
   return held;
 }

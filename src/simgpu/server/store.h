@@ -22,8 +22,10 @@ struct Piece {
   uint32_t card = 0;
   uint64_t bytes = 0;
   MemoryClass use = MemoryClass::kPlain;
-  ClientId owner = 0;    // who is charged by NVML; 0 once the owner has let go or died
-  uint64_t holders = 0;  // references of all kinds
+  ClientId owner = 0;  // 0 once the owner has let go or died
+  bool owner_died = false;
+  std::vector<ClientId> openers;  // by legacy IPC, in the order in which they came
+  uint64_t holders = 0;           // references of all kinds
   std::unique_ptr<Contents> contents;
 };
 
@@ -70,6 +72,9 @@ class Store {
   void drop_piece(PieceId id, uint64_t count);
 
   const Piece* find(PieceId id) const;
+  // To whom NVML counts a piece: its owner; after the owner's death the first that has it open by
+  // legacy IPC (driver 580; memory shared by descriptor is then nobody's).
+  static ClientId counted_to(const Piece& piece);
   bool holds(ClientId client, PieceId id) const;
   const std::map<PieceId, Piece>& pieces() const { return pieces_; }
   const std::map<ClientId, Held>& held() const { return held_; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several processes on one card: death, sharing, many at once.
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -8,6 +9,7 @@
 
 #include <vector>
 
+#include "abi/nvml_api.h"
 #include "tests/e2e/simgpu/support.h"
 
 namespace simgpu_test {
@@ -22,6 +24,23 @@ void hold(Pipe* ready, size_t bytes) {
   OK(cuMemAlloc_v2(&block, bytes));
   ready->signal();
   for (;;) pause();
+}
+
+// What NVML counts to this process on the first card.
+size_t counted_here() {
+  void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+  CHECK(library != nullptr);
+#define FUNCTION(name) reinterpret_cast<decltype(&::name)>(dlsym(library, #name))
+  CHECK(FUNCTION(nvmlInit_v2)() == NVML_SUCCESS);
+  nvmlDevice_t card = nullptr;
+  CHECK(FUNCTION(nvmlDeviceGetHandleByIndex_v2)(0, &card) == NVML_SUCCESS);
+  nvmlProcessInfo_t processes[8] = {};
+  unsigned int count = 8;
+  CHECK(FUNCTION(nvmlDeviceGetComputeRunningProcesses_v3)(card, &count, processes) == NVML_SUCCESS);
+#undef FUNCTION
+  for (unsigned int i = 0; i < count; ++i)
+    if (processes[i].pid == static_cast<unsigned int>(getpid())) return processes[i].usedGpuMemory;
+  return 0;
 }
 
 TEST_F(ProcessTest, AKilledProcessGivesItsMemoryBackAtOnce) {
@@ -118,6 +137,7 @@ TEST_F(ProcessTest, ImportedMemoryOutlivesItsOwner) {
     OK(cuIpcOpenMemHandle_v2(&large, handle[1], 1));
     OK(cuIpcOpenMemHandle_v2(&twice, handle[1], 1));
     CHECK(twice == large);
+    CHECK_EQ(kContext, counted_here());
     opened.signal();
     owner_gone.wait();
     unsigned char bytes[2] = {};
@@ -125,6 +145,7 @@ TEST_F(ProcessTest, ImportedMemoryOutlivesItsOwner) {
     OK(cuMemcpyDtoH_v2(&bytes[1], large + 8 * kMiB - 1, 1));
     CHECK(bytes[0] == 11 && bytes[1] == 22);
     CHECK_EQ(kContext + 10 * kMiB, used_here());
+    CHECK_EQ(kContext + 10 * kMiB, counted_here());
     CHECK_EQ(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(large));
     OK(cuIpcCloseMemHandle(large));
     OK(cuIpcCloseMemHandle(large));
