@@ -394,6 +394,11 @@ int run_daemon(const DaemonOptions& asked, net::ReadyPipe ready) {
   if (!parts) return failed(parts.error(), ready);
   Result<std::unique_ptr<store::SqliteStore>> store = store::SqliteStore::open(options.state_dir);
   if (!store) return failed(store.error(), ready);
+  // Every user's runs read the cards' readings there (0644), instead of asking the driver each for
+  // itself. What else is there stays closed to them (0600).
+  struct stat folder {};
+  if (options.system && stat(options.state_dir.c_str(), &folder) == 0)
+    (void)chmod(options.state_dir.c_str(), (folder.st_mode & 07777) | 0011);
   (void)base::write_atomic(base::join_path(options.state_dir, "meted.pid"),
                            std::to_string(getpid()) + "\n");
   Daemon daemon(options, *std::move(store), *std::move(parts));

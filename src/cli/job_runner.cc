@@ -238,13 +238,19 @@ std::vector<launch::Cgroup> make_limits(const JobPlan& plan, const Output& outpu
   return groups;
 }
 
-void explain_limits(const JobPlan& plan, const std::vector<launch::Cgroup>& groups,
+// Whether the kernel has ended a process of the job.
+bool explain_limits(const JobPlan& plan, const std::vector<launch::Cgroup>& groups,
                     const Output& output) {
-  for (const launch::Cgroup& group : groups)
-    if (const std::uint64_t times = group.out_of_memory(); times > 0)
-      output.say("the limit of --ram " + to_string(*plan.ram) +
-                 " was reached, and the kernel ended " + std::to_string(times) +
-                 (times == 1 ? " process" : " processes") + " of the job");
+  bool ended = false;
+  for (const launch::Cgroup& group : groups) {
+    const std::uint64_t times = group.out_of_memory();
+    if (times == 0) continue;
+    ended = true;
+    output.say("the limit of --ram " + to_string(*plan.ram) +
+               " was reached, and the kernel ended " + std::to_string(times) +
+               (times == 1 ? " process" : " processes") + " of the job");
+  }
+  return ended;
 }
 
 Result<std::optional<launch::GrantFile>> make_grant_if_needed(const JobPlan& plan,
@@ -287,8 +293,7 @@ Result<JobEnd> run_job(const JobPlan& plan, const JobHooks& hooks, const Output&
   const Result<launch::Ended> ended = launch::supervise(asked);
   if (!ended)
     return Error::io("the program cannot be started").with_evidence(ended.error().message);
-  explain_limits(plan, limits, output);
-  JobEnd end{*ended, {}, false};
+  JobEnd end{*ended, {}, false, explain_limits(plan, limits, output)};
   if (grant == nullptr || !ended->started) return end;
   add_books(plan, grant->grant(), end);
   if (ended->exit_code != 0) explain_failure(plan, grant->grant(), output);

@@ -51,6 +51,7 @@ struct JobEnd {
   launch::Ended ended;
   std::vector<Bytes> peaks;  // for each card
   bool refused = false;      // the cap refused it memory at least once
+  bool ram_oom = false;      // the kernel ended a process of it at the limit of --ram
 };
 
 // What happens meanwhile; the fields of launch::Supervision with the same names.

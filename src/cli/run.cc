@@ -288,6 +288,7 @@ class Run {
     core::Exit exit;
     exit.not_started = !end->ended.started;
     exit.timed_out = end->ended.timed_out;
+    exit.ram_oom = end->ram_oom && end->ended.exit_code != 0;
     exit.gpu_oom = end->refused && end->ended.exit_code != 0;
     exit.peaks = end->peaks;
     if (end->ended.signal != 0)

@@ -163,6 +163,7 @@ Json exit_json(const Exit& exit) {
   if (exit.not_started) json["not_started"] = true;
   if (exit.timed_out) json["timed_out"] = true;
   if (exit.gpu_oom) json["gpu_oom"] = true;
+  if (exit.ram_oom) json["ram_oom"] = true;
   if (!exit.peaks.empty()) {
     Json peaks = Json::array();
     for (const Bytes peak : exit.peaks) peaks.push_back(peak.count());
@@ -179,6 +180,7 @@ Result<Exit> exit_from(const Json& json) {
   exit.not_started = fields.flag("not_started");
   exit.timed_out = fields.flag("timed_out");
   exit.gpu_oom = fields.flag("gpu_oom");
+  exit.ram_oom = fields.flag("ram_oom");
   for (const Json& peak : fields.list("peak_bytes")) {
     if (peak.is_number_unsigned())
       exit.peaks.push_back(Bytes::from_bytes(peak.get<std::uint64_t>()));

@@ -108,6 +108,7 @@ struct Exit {
   bool not_started = false;   // the program could not be run at all
   bool timed_out = false;
   bool gpu_oom = false;      // its cap refused it memory, and it failed
+  bool ram_oom = false;      // the kernel ended a process at the limit of --ram, and it failed
   std::vector<Bytes> peaks;  // for each granted card
   bool operator==(const Exit&) const = default;
 };

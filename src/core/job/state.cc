@@ -49,6 +49,7 @@ Outcome outcome_of(const Exit& exit) {
   if (exit.not_started) return Outcome::kLaunchFailed;
   if (exit.timed_out) return Outcome::kTimeout;
   if (exit.code == 0) return Outcome::kOk;
+  if (exit.ram_oom) return Outcome::kRamOom;
   if (exit.gpu_oom) return Outcome::kGpuOom;
   return exit.signal ? Outcome::kSignal : Outcome::kFailed;
 }

@@ -408,6 +408,8 @@ TEST(Outcomes, AreNamedByWhatTheParentSaw) {
   EXPECT_EQ(outcome([](Exit& e) { e.code = 3; }), Outcome::kFailed);
   EXPECT_EQ(outcome([](Exit& e) { e.signal = 9; }), Outcome::kSignal);
   EXPECT_EQ(outcome([](Exit& e) { e.code = 1, e.gpu_oom = true; }), Outcome::kGpuOom);
+  EXPECT_EQ(outcome([](Exit& e) { e.signal = 9, e.ram_oom = true; }), Outcome::kRamOom);
+  EXPECT_EQ(outcome([](Exit& e) { e.code = 0, e.ram_oom = true; }), Outcome::kOk);
   EXPECT_EQ(outcome([](Exit& e) { e.code = 0, e.gpu_oom = true; }), Outcome::kOk)
       << "it coped with the refusal";
   EXPECT_EQ(outcome([](Exit& e) { e.signal = 15, e.timed_out = true; }), Outcome::kTimeout);

@@ -36,6 +36,7 @@ class Limits(DaemonTest):
         result = self.run_("-q", "--cpu-only", "--ram", "100M", "--", "/usr/bin/python3", "-c", EATER)
         self.assertEqual(result.returncode, 137, result.stderr)
         self.assertIn("the limit of --ram 100 MiB was reached", result.stderr)
+        self.assertEqual((self.job(2)["outcome"], self.job(2)["signal"]), ("ram-oom", 9))
         result = self.run_("-q", "--cpu-only", "--ram", "1G", "--", "/usr/bin/python3", "-c", EATER)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertEqual(groups(), self.before, "nothing is left")

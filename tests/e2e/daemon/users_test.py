@@ -111,6 +111,15 @@ class SystemDaemon(UsersTest):
             if path.name.startswith("meted.db"):
                 self.assertEqual(path.stat().st_mode & 0o077, 0, path)
 
+    def test_readings_are_for_everybody(self):
+        readings = self.state / "readings"
+        wait_until(readings.exists, "the cards are read")
+        reader = self.as_user(ALICE, "head", "-c", "8", readings)
+        self.assertEqual(len(reader.communicate(timeout=BOUND_S)[0]), 8)
+        for name in ("meted.db", "meted.pid"):
+            self.assertNotEqual(self.as_user(ALICE, "cat", self.state / name).wait(BOUND_S), 0, name)
+        self.assertNotEqual(self.as_user(ALICE, "ls", self.state).wait(BOUND_S), 0)
+
     def test_jobs_run_as_whoever_typed_them(self):
         for uid in (ALICE, BOB):
             result = self.run_as(uid, "-q", "--gpu", "40%", "--", "sh", "-c", "id -u; stat -c %u $METE_GRANT; exit 7")
