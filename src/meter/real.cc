@@ -74,7 +74,6 @@ constexpr const char* kNvmlNames[] = {
 #include "abi/nvml_symbols.def"
 #undef NVML_SYMBOL
 };
-constexpr size_t kCudaCount = sizeof(kCudaNames) / sizeof(kCudaNames[0]);
 constexpr size_t kNvmlCount = sizeof(kNvmlNames) / sizeof(kNvmlNames[0]);
 
 struct HookRow {
@@ -286,17 +285,51 @@ void remember_hook(void* driver, void* hook) {
   if (hook_slots[at].driver == nullptr) hook_slots[at] = {driver, hook};
 }
 
-void fill_targets(void** targets, const char* const* names, size_t count, void* library,
-                  void* missing, const HookRow* rows, size_t row_count) {
-  for (size_t i = 0; i < count; ++i) {
+// Ascending and without doubles, as find_name() needs.
+template <size_t Count>
+constexpr bool is_sorted(const char* const (&names)[Count]) {
+  for (size_t i = 1; i < Count; ++i) {
+    const char* a = names[i - 1];
+    const char* b = names[i];
+    for (; *a != 0 && *a == *b; ++a, ++b) {
+    }
+    if (static_cast<unsigned char>(*a) >= static_cast<unsigned char>(*b)) return false;
+  }
+  return true;
+}
+static_assert(is_sorted(kCudaNames) && is_sorted(kNvmlNames));
+
+// The place of a name among sorted names, or `count`.
+size_t find_name(const char* const* names, size_t count, const char* name) {
+  size_t low = 0;
+  size_t high = count;
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    if (strcmp(names[middle], name) < 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < count && strcmp(names[low], name) == 0 ? low : count;
+}
+
+// Each target is stored once and final: other threads jump through it as soon as it is there. Every
+// process pays for this at its start, so hooks look for their names and not names for their hooks.
+template <size_t Count>
+void fill_targets(void** targets, const char* const (&names)[Count], void* library, void* missing,
+                  const HookRow* rows, size_t row_count) {
+  void* hooks[Count] = {};
+  for (size_t r = 0; r < row_count; ++r) {
+    const size_t at = find_name(names, Count, rows[r].name);
+    if (at < Count && rows[r].hook != nullptr && !is_left_out(rows[r].name))
+      hooks[at] = rows[r].hook;
+  }
+  for (size_t i = 0; i < Count; ++i) {
     void* target = library != nullptr ? dlsym(library, names[i]) : nullptr;
     if (target == nullptr)
       target = missing;
-    else
-      for (size_t r = 0; r < row_count; ++r)
-        if (rows[r].hook != nullptr && strcmp(rows[r].name, names[i]) == 0 &&
-            !is_left_out(names[i]))
-          target = rows[r].hook;
+    else if (hooks[i] != nullptr)
+      target = hooks[i];
     __atomic_store_n(&targets[i], target, __ATOMIC_RELEASE);
   }
 }
@@ -325,7 +358,7 @@ bool load_cuda() {
         if (*rows[r].real != nullptr && rows[r].hook != nullptr && !is_left_out(rows[r].name))
           remember_hook(*rows[r].real, rows[r].hook);
       }
-      fill_targets(mete_cuda_targets, kCudaNames, kCudaCount, library,
+      fill_targets(mete_cuda_targets, kCudaNames, library,
                    library != nullptr ? as_pointer(&no_function) : as_pointer(&no_driver), rows,
                    row_count);
       cuda_state.store(library != nullptr ? 1 : 2, std::memory_order_release);
@@ -348,7 +381,7 @@ bool load_nvml() {
       const HookRow* rows = nvml_rows(&row_count);
       for (size_t r = 0; library != nullptr && r < row_count; ++r)
         *rows[r].real = dlsym(library, rows[r].name);
-      fill_targets(mete_nvml_targets, kNvmlNames, kNvmlCount, library,
+      fill_targets(mete_nvml_targets, kNvmlNames, library,
                    library != nullptr ? as_pointer(&no_nvml_function) : as_pointer(&no_nvml), rows,
                    row_count);
       nvml_state.store(library != nullptr ? 1 : 2, std::memory_order_release);
