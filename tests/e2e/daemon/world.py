@@ -80,14 +80,19 @@ class DaemonTest(MeteTest):
         class Connection(http.client.HTTPConnection):
             def connect(this):
                 this.sock = socket.socket(socket.AF_UNIX)
-                this.sock.connect(self.env["METE_SOCKET"])
+                try:
+                    this.sock.connect(self.env["METE_SOCKET"])
+                except OSError:
+                    this.sock.close()
+                    raise
 
         connection = Connection("mete", timeout=BOUND_S)
-        connection.request(method, path, body)
-        reply = connection.getresponse()
-        text = reply.read().decode()
-        connection.close()
-        return reply.status, json.loads(text)
+        try:
+            connection.request(method, path, body)
+            reply = connection.getresponse()
+            return reply.status, json.loads(reply.read().decode())
+        finally:
+            connection.close()
 
     def jobs(self, everything=True):
         return self.api("/v1/jobs" + ("?all=1" if everything else ""))[1]["jobs"]
