@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/doctor.h"
+#include "launch/cgroup.h"
 
 namespace mete::cli {
 
@@ -42,6 +43,18 @@ void check_runtime_dir(Checks& checks) {
     checks.push_back({Verdict::kWarn, "runtime folder", wrong, "unset XDG_RUNTIME_DIR"});
 }
 
+// Version 1: a group can be made below our own where that is writable (root, mostly).
+std::string version1_evidence(const std::string& own) {
+  const Result<std::string> mounts = base::read_all("/proc/self/mountinfo");
+  if (mounts) {
+    const Result<launch::CgroupPlace> place =
+        launch::find_cgroup(launch::Controller::kMemory, own, *mounts);
+    if (place && access((place->mount + place->group).c_str(), W_OK) == 0)
+      return "version 1, ours to use: --cpus and --ram are enforced";
+  }
+  return "version 1, not ours to use: --cpus and --ram cannot be enforced";
+}
+
 void check_cgroups(Checks& checks) {
   const Result<std::string> text = base::read_all("/proc/self/cgroup");
   const CgroupView view = text ? parse_cgroup(*text) : CgroupView{};
@@ -49,7 +62,7 @@ void check_cgroups(Checks& checks) {
   if (view.kind == CgroupView::Kind::kNone) {
     check.evidence = "none: --cpus and --ram cannot be enforced";
   } else if (view.kind == CgroupView::Kind::kV1) {
-    check.evidence = "version 1: --cpus and --ram are not enforced; version 2 is needed";
+    check.evidence = version1_evidence(*text);
   } else {
     const std::string folder = "/sys/fs/cgroup" + (view.path == "/" ? "" : view.path);
     const Result<std::string> controllers = base::read_all(folder + "/cgroup.controllers");
