@@ -16,51 +16,33 @@ namespace {
 
 constexpr uint64_t kEverything = ~0ull;
 
-// CUarrayMapInfo, as the driver has it since CUDA 11.1.
-struct ArrayMapInfo {
-  int resource_type;
-  void* resource;
-  int subresource_type;
-  union {
-    struct {
-      unsigned level, layer, offset[3], extent[3];
-    } sparse;
-    struct {
-      unsigned layer;
-      unsigned long long offset, size;
-    } tail;
-  } part;
-  int operation;
-  int handle_type;
-  CUmemGenericAllocationHandle handle;
-  unsigned long long offset;
-  unsigned int devices;
-  unsigned int flags;
-  unsigned int reserved[2];
-};
-static_assert(sizeof(ArrayMapInfo) == 96 && offsetof(ArrayMapInfo, handle) == 64);
-static_assert(offsetof(ArrayMapInfo, part) == 24 && offsetof(ArrayMapInfo, operation) == 56);
+static_assert(sizeof(CUarrayMapInfo) == 96 && offsetof(CUarrayMapInfo, memHandle) == 64);
+static_assert(offsetof(CUarrayMapInfo, subresource) == 24 &&
+              offsetof(CUarrayMapInfo, memOperationType) == 56);
 constexpr int kTail = 1;   // CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL
 constexpr int kMap = 1;    // CU_MEM_OPERATION_TYPE_MAP
 constexpr int kUnmap = 2;  // CU_MEM_OPERATION_TYPE_UNMAP
 
-Region region_of(const ArrayMapInfo& info) {
+Region region_of(const CUarrayMapInfo& info) {
   Region region{};
-  region.object = reinterpret_cast<uint64_t>(info.resource);
-  if (info.subresource_type == kTail) {
+  region.object = reinterpret_cast<uint64_t>(info.resource.array);
+  if (info.subresourceType == kTail) {
+    const auto& tail = info.subresource.miptail;
     region.kind = Region::kMipTail;
-    region.layer = info.part.tail.layer;
-    region.from[0] = info.part.tail.offset;
-    region.to[0] = info.part.tail.size > 0 ? region.from[0] + info.part.tail.size : kEverything;
+    region.layer = tail.layer;
+    region.from[0] = tail.offset;
+    region.to[0] = tail.size > 0 ? region.from[0] + tail.size : kEverything;
     region.to[1] = region.to[2] = 1;
     return region;
   }
-  region.level = info.part.sparse.level;
-  region.layer = info.part.sparse.layer;
+  const auto& sparse = info.subresource.sparseLevel;
+  const unsigned from[3] = {sparse.offsetX, sparse.offsetY, sparse.offsetZ};
+  const unsigned extent[3] = {sparse.extentWidth, sparse.extentHeight, sparse.extentDepth};
+  region.level = sparse.level;
+  region.layer = sparse.layer;
   for (int i = 0; i < 3; ++i) {
-    region.from[i] = info.part.sparse.offset[i];
-    const unsigned extent = info.part.sparse.extent[i];
-    region.to[i] = extent > 0 ? region.from[i] + extent : kEverything;
+    region.from[i] = from[i];
+    region.to[i] = extent[i] > 0 ? region.from[i] + extent[i] : kEverything;
   }
   return region;
 }
@@ -145,17 +127,17 @@ void give_back_later(const Gone& gone, CUstream stream, bool per_thread) {
 }
 
 // In the order of the list, as the driver does it: what is bound anew replaces what was there.
-void after_array_map(const ArrayMapInfo* infos, unsigned int count, CUstream stream,
+void after_array_map(const CUarrayMapInfo* infos, unsigned int count, CUstream stream,
                      bool per_thread) {
   for (unsigned int i = 0; i < count; ++i) {
-    if (infos[i].operation != kMap && infos[i].operation != kUnmap) continue;
+    if (infos[i].memOperationType != kMap && infos[i].memOperationType != kUnmap) continue;
     const Region region = region_of(infos[i]);
     Gone gone{};
     while (unbind_one(region, &gone))
       if (gone.handle != 0) give_back_later(gone, stream, per_thread);
-    if (infos[i].operation != kMap) continue;
+    if (infos[i].memOperationType != kMap) continue;
     Locked locked(process.lock);
-    bind(region, infos[i].handle);
+    bind(region, infos[i].memHandle.memHandle);
   }
 }
 
@@ -164,7 +146,7 @@ CUresult map_array(const CUarrayMapInfo* list, unsigned int count, CUstream stre
                    Call call) {
   const CUresult result = call();
   if (result == CUDA_SUCCESS && list != nullptr && process.attached.load() == 1) {
-    after_array_map(reinterpret_cast<const ArrayMapInfo*>(list), count, stream, per_thread);
+    after_array_map(list, count, stream, per_thread);
     settle_unbound();
   }
   return result;

@@ -79,24 +79,6 @@ void retained(const Card& card) {
   check.equal("after the last release", books().charged() - before, 0);
 }
 
-// CUarrayMapInfo, as the driver has it since CUDA 11.1.
-struct ArrayMapInfo {
-  int resource_type;
-  void* resource;
-  int subresource_type;
-  alignas(8) unsigned level;
-  unsigned layer, offset_x, offset_y, offset_z, width, height, depth;
-  int operation;
-  int handle_type;
-  CUmemGenericAllocationHandle handle;
-  unsigned long long offset;
-  unsigned devices;
-  unsigned flags;
-  unsigned reserved[2];
-};
-static_assert(sizeof(ArrayMapInfo) == 96 && offsetof(ArrayMapInfo, handle) == 64);
-static_assert(offsetof(ArrayMapInfo, level) == 24);
-
 // Memory bound to a sparse array lives on when its handle is released.
 template <class Map>
 void sparse_array(const Card& card, const char* entry, Map map) {
@@ -113,24 +95,23 @@ void sparse_array(const Card& card, const char* entry, Map map) {
   CUmemGenericAllocationHandle handle = 0;
   const std::uint64_t before = books().charged();
   if (!check.did(CU(cuMemCreate)(&handle, kGranule, &prop, 0), "cuMemCreate")) return;
-  ArrayMapInfo info{};
-  info.resource = array;
-  info.width = tiles.tileExtent.width;
-  info.height = tiles.tileExtent.height;
-  info.depth = tiles.tileExtent.depth;
-  info.operation = 1;  // map
-  info.handle = handle;
-  info.devices = 1u << card.device;
-  const CUresult mapped = map(reinterpret_cast<CUarrayMapInfo*>(&info));
+  CUarrayMapInfo info{};
+  info.resource.array = array;
+  info.subresource.sparseLevel.extentWidth = tiles.tileExtent.width;
+  info.subresource.sparseLevel.extentHeight = tiles.tileExtent.height;
+  info.subresource.sparseLevel.extentDepth = tiles.tileExtent.depth;
+  info.memOperationType = 1;  // map
+  info.memHandle.memHandle = handle;
+  info.deviceBitMask = 1u << card.device;
+  const CUresult mapped = map(&info);
   (void)CU(cuCtxSynchronize)();
   (void)CU(cuMemRelease)(handle);
   if (check.did(mapped)) {
     check.equal("bound to an array, handle released, charged", books().charged() - before,
                 kGranule);
-    info.operation = 2;  // unmap
-    info.handle = 0;
-    if (check.did(map(reinterpret_cast<CUarrayMapInfo*>(&info))) &&
-        check.did(CU(cuCtxSynchronize)(), "cuCtxSynchronize"))
+    info.memOperationType = 2;  // unmap
+    info.memHandle.memHandle = 0;
+    if (check.did(map(&info)) && check.did(CU(cuCtxSynchronize)(), "cuCtxSynchronize"))
       check.equal("unbound, charged", books().charged() - before, 0);
   }
   (void)CU(cuArrayDestroy)(array);

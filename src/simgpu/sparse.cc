@@ -13,23 +13,6 @@ namespace {
 
 constexpr size_t kTileBytes = 64 << 10;
 
-// CUarrayMapInfo, as the driver has it since CUDA 11.1.
-struct ArrayMapInfo {
-  int resource_type;
-  void* resource;
-  int subresource_type;
-  alignas(8) unsigned level;
-  unsigned layer, offset[3], extent[3];
-  int operation;
-  int handle_type;
-  CUmemGenericAllocationHandle handle;
-  unsigned long long offset_in_handle;
-  unsigned devices;
-  unsigned flags;
-  unsigned reserved[2];
-};
-static_assert(sizeof(ArrayMapInfo) == 96 && offsetof(ArrayMapInfo, handle) == 64);
-static_assert(offsetof(ArrayMapInfo, level) == 24 && offsetof(ArrayMapInfo, operation) == 56);
 constexpr int kMap = 1;
 constexpr int kUnmap = 2;
 
@@ -122,48 +105,49 @@ CUresult run_step(void* arguments) {
   return result;
 }
 
-CUresult read_step(const ArrayMapInfo& info, Step* step) {
-  const Array* array = find_array(static_cast<CUarray>(info.resource));
+CUresult read_step(const CUarrayMapInfo& info, Step* step) {
+  const auto& sparse = info.subresource.sparseLevel;
+  const unsigned offset[3] = {sparse.offsetX, sparse.offsetY, sparse.offsetZ};
+  const unsigned extent[3] = {sparse.extentWidth, sparse.extentHeight, sparse.extentDepth};
+  const Array* array = find_array(info.resource.array);
   if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (!array->deferred || info.subresource_type != 0 || info.level >= array->levels ||
-      (info.operation != kMap && info.operation != kUnmap))
+  if (!array->deferred || info.subresourceType != 0 || sparse.level >= array->levels ||
+      (info.memOperationType != kMap && info.memOperationType != kUnmap))
     return CUDA_ERROR_INVALID_VALUE;
-  *step = {array, nullptr, info.level, info.layer, {}, {1, 1, 1}};
+  *step = {array, nullptr, sparse.level, sparse.layer, {}, {1, 1, 1}};
   size_t count = 1;
   if (is_sparse(array)) {
     const Extent tile = tile_of(array);
     for (int i = 0; i < 3; ++i) {
-      if (info.extent[i] == 0 || info.offset[i] % tile.side[i] != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-      step->first[i] = info.offset[i] / tile.side[i];
-      step->end[i] = (info.offset[i] + info.extent[i] + tile.side[i] - 1) / tile.side[i];
+      if (extent[i] == 0 || offset[i] % tile.side[i] != 0) return CUDA_ERROR_INVALID_VALUE;
+      step->first[i] = offset[i] / tile.side[i];
+      step->end[i] = (offset[i] + extent[i] + tile.side[i] - 1) / tile.side[i];
       count *= step->end[i] - step->first[i];
     }
   }
-  if (info.operation == kUnmap) return CUDA_SUCCESS;
-  VmmHandle* memory = vmm_find(info.handle);
+  if (info.memOperationType == kUnmap) return CUDA_SUCCESS;
+  VmmHandle* memory = vmm_find(info.memHandle.memHandle);
   const size_t bytes = is_sparse(array) ? count * kTileBytes : array->size;
   if (memory == nullptr || memory->group != nullptr || memory->references == 0 ||
-      info.offset_in_handle > memory->bytes || bytes > memory->bytes - info.offset_in_handle)
+      info.offset > memory->bytes || bytes > memory->bytes - info.offset)
     return CUDA_ERROR_INVALID_VALUE;
-  if (info.devices != 1u << memory->prop.location.id) return CUDA_ERROR_INVALID_DEVICE;
+  if (info.deviceBitMask != 1u << memory->prop.location.id) return CUDA_ERROR_INVALID_DEVICE;
   step->memory = memory;
   return CUDA_SUCCESS;
 }
 
 CUresult map_arrays(const CUarrayMapInfo* list, unsigned count, CUstream stream, bool per_thread) {
-  const auto* infos = reinterpret_cast<const ArrayMapInfo*>(list);
-  if (infos == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (list == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
   for (unsigned i = 0; i < count; ++i) {
     const Guard guard;
     Step step{};
-    if (const CUresult wrong = read_step(infos[i], &step); wrong != CUDA_SUCCESS) return wrong;
+    if (const CUresult wrong = read_step(list[i], &step); wrong != CUDA_SUCCESS) return wrong;
   }
   for (unsigned i = 0; i < count; ++i) {
     Step step{};
     {
       const Guard guard;
-      (void)read_step(infos[i], &step);
+      (void)read_step(list[i], &step);
       if (step.memory != nullptr) hold_memory(step.memory);
     }
     const CUresult result = stream_submit(stream, per_thread, run_step, &step, sizeof step);

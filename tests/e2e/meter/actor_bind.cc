@@ -39,36 +39,20 @@ std::string make_array(const Words& w) {
   return answer(r, keep({"array", reinterpret_cast<CUdeviceptr>(array), 0, nullptr, 0}));
 }
 
-// CUarrayMapInfo, as the driver has it since CUDA 11.1.
-struct ArrayMapInfo {
-  int resource_type;
-  void* resource;
-  int subresource_type;
-  alignas(8) unsigned level;
-  unsigned layer, offset[3], extent[3];
-  int operation;
-  int handle_type;
-  CUmemGenericAllocationHandle handle;
-  unsigned long long offset_in_handle;
-  unsigned devices;
-  unsigned flags;
-  unsigned reserved[2];
-};
-static_assert(sizeof(ArrayMapInfo) == 96 && offsetof(ArrayMapInfo, handle) == 64);
-
 // tiles ARRAY X Y WIDTH HEIGHT [HANDLE]: binds so many tiles of 64 × 64 texels, or unbinds them.
 std::string bind_tiles(const Words& w) {
-  ArrayMapInfo info{};
-  info.resource = reinterpret_cast<void*>(piece(id_of(w[1])).value);
-  for (size_t i = 0; i < 2; ++i) {
-    info.offset[i] = static_cast<unsigned>(number(w[2 + i])) * 64;
-    info.extent[i] = static_cast<unsigned>(number(w[4 + i])) * 64;
-  }
-  info.extent[2] = 1;
-  info.operation = w.size() > 6 ? 1 : 2;
-  if (w.size() > 6) info.handle = piece(id_of(w[6])).value;
-  info.devices = 1u << current_device();
-  return answer(CU(cuMemMapArrayAsync)(reinterpret_cast<CUarrayMapInfo*>(&info), 1, stream_here()));
+  CUarrayMapInfo info{};
+  auto& sparse = info.subresource.sparseLevel;
+  info.resource.array = reinterpret_cast<CUarray>(piece(id_of(w[1])).value);
+  sparse.offsetX = static_cast<unsigned>(number(w[2])) * 64;
+  sparse.offsetY = static_cast<unsigned>(number(w[3])) * 64;
+  sparse.extentWidth = static_cast<unsigned>(number(w[4])) * 64;
+  sparse.extentHeight = static_cast<unsigned>(number(w[5])) * 64;
+  sparse.extentDepth = 1;
+  info.memOperationType = w.size() > 6 ? 1 : 2;
+  if (w.size() > 6) info.memHandle.memHandle = piece(id_of(w[6])).value;
+  info.deviceBitMask = 1u << current_device();
+  return answer(CU(cuMemMapArrayAsync)(&info, 1, stream_here()));
 }
 
 std::atomic<bool> held{false};

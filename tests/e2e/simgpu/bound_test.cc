@@ -75,26 +75,7 @@ TEST_F(BoundTest, MulticastChecksWhatItIsGiven) {
   });
 }
 
-// CUarrayMapInfo, as the driver has it since CUDA 11.1.
-struct ArrayMapInfo {
-  int resource_type;
-  void* resource;
-  int subresource_type;
-  alignas(8) unsigned level;
-  unsigned layer, offset[3], extent[3];
-  int operation;
-  int handle_type;
-  CUmemGenericAllocationHandle handle;
-  unsigned long long offset_in_handle;
-  unsigned devices;
-  unsigned flags;
-  unsigned reserved[2];
-};
-static_assert(sizeof(ArrayMapInfo) == 96 && offsetof(ArrayMapInfo, handle) == 64);
-
-CUresult map(ArrayMapInfo info) {
-  return cuMemMapArrayAsync(reinterpret_cast<CUarrayMapInfo*>(&info), 1, nullptr);
-}
+CUresult map(CUarrayMapInfo info) { return cuMemMapArrayAsync(&info, 1, nullptr); }
 
 TEST_F(BoundTest, SparseArraysHoldTheMemoryOfTheirTiles) {
   in_child([] {
@@ -107,25 +88,26 @@ TEST_F(BoundTest, SparseArraysHoldTheMemoryOfTheirTiles) {
     OK(cuArrayGetSparseProperties(&tiles, array));
     CHECK_EQ(64 << 10, tiles.tileExtent.width * tiles.tileExtent.height * 16);
     const CUmemGenericAllocationHandle handle = memory(2 * kMiB);
-    ArrayMapInfo info = {};
-    info.resource = array;
-    info.extent[0] = info.extent[1] = 256;
-    info.extent[2] = 1;
-    info.operation = 1;
-    info.handle = handle;
-    info.devices = 1;
+    CUarrayMapInfo info = {};
+    auto& sparse = info.subresource.sparseLevel;
+    info.resource.array = array;
+    sparse.extentWidth = sparse.extentHeight = 256;
+    sparse.extentDepth = 1;
+    info.memOperationType = 1;
+    info.memHandle.memHandle = handle;
+    info.deviceBitMask = 1;
     OK(map(info));
-    info.extent[0] = 256 + 64 * 32;  // more tiles than the memory has
+    sparse.extentWidth = 256 + 64 * 32;  // more tiles than the memory has
     CHECK_EQ(CUDA_ERROR_INVALID_VALUE, map(info));
     OK(cuMemRelease(handle));
     OK(cuCtxSynchronize());
     CHECK_EQ(2 * kMiB, used_here() - before);
-    info.operation = 2;
-    info.extent[0] = 128;
+    info.memOperationType = 2;
+    sparse.extentWidth = 128;
     OK(map(info));
     OK(cuCtxSynchronize());
     CHECK_EQ(2 * kMiB, used_here() - before);
-    info.offset[0] = 128;
+    sparse.offsetX = 128;
     OK(map(info));
     OK(cuCtxSynchronize());
     CHECK_EQ(0, used_here() - before);
