@@ -107,4 +107,11 @@ std::string real_path(const std::string& path) {
   return realpath(path.c_str(), buffer) != nullptr ? buffer : "";
 }
 
+std::vector<std::string> own_environment() {
+  std::vector<std::string> lines;
+  for (char** line = environ; line != nullptr && *line != nullptr; ++line)
+    lines.emplace_back(*line);
+  return lines;
+}
+
 }  // namespace mete::base

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -35,5 +36,8 @@ std::string parent_path(std::string_view path);
 
 // Absolute, without links; "" when there is no such file.
 std::string real_path(const std::string& path);
+
+// This process's environment, "NAME=VALUE" each.
+std::vector<std::string> own_environment();
 
 }  // namespace mete::base

@@ -12,10 +12,12 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "abi/grant.h"
+#include "base/exit_code.h"
 #include "base/file.h"
 #include "bin/claims_keeper.h"
 #include "bin/machine.h"
@@ -30,6 +32,7 @@
 #include "node/probe.h"
 #include "node/probe_cache.h"
 #include "serve/service.h"
+#include "store/schema.h"
 #include "store/sqlite_store.h"
 
 namespace mete::daemon {
@@ -98,10 +101,7 @@ class Hands final : public seam::Launcher {
     const core::Job* known = engine_->state().find(job);
     return claims_.reserve(job, cards, known == nullptr ? std::nullopt : known->runner);
   }
-  void watch(core::JobId job, std::uint32_t uid, core::ProcessRef runner) override {
-    (void)uid;
-    processes_.watch(job, runner);
-  }
+  void watch(core::JobId job, core::ProcessRef runner) override { processes_.watch(job, runner); }
   void stop(core::JobId job) override {
     // After a restart nobody has watched it yet, and its runner tells its processes from others.
     const core::Job* known = engine_->state().find(job);
@@ -186,6 +186,8 @@ class Daemon {
   serve::Identity identity() const {
     serve::Identity identity;
     identity.version = options_.version;
+    identity.grant_abi = std::to_string(abi::kGrantMajor) + "." + std::to_string(abi::kGrantMinor);
+    identity.store = store::kSchemaVersion;
     identity.mode = options_.system ? "system" : "user";
     identity.socket = options_.socket;
     identity.state_dir = options_.state_dir;
@@ -249,24 +251,33 @@ class Daemon {
     return holds;
   }
 
-  // As measured by whoever ran a job here first; before that, what it is on an H200.
-  std::map<std::string, Bytes> contexts(const node::CardSnapshot& snapshot) const {
+  // As measured by whoever ran a job here first; before that, what it is on an H200. Files are
+  // looked at once a second at most, and for a card only until its cost is known.
+  const std::map<std::string, Bytes>& contexts(const node::CardSnapshot& snapshot) {
     constexpr Bytes kAssumed = Bytes::from_mib(518);
+    constexpr Bytes kWith = Bytes::from_bytes(abi::kReserveBytes + abi::kGranuleBytes);
+    const seam::Nanoseconds now = clock_.monotonic();
+    if (contexts_at_ && now - *contexts_at_ < kLookPeriod) return contexts_;
+    contexts_at_ = now;
+    for (const seam::CardReading& card : snapshot.cards) {
+      if (measured_.contains(card.uuid)) continue;
+      const std::optional<node::ContextCost> cost =
+          measured_cost({card.uuid, card.type, snapshot.driver.version, false});
+      if (cost) measured_.insert(card.uuid);
+      contexts_[card.uuid] = (cost ? cost->first : kAssumed) + kWith;
+    }
+    return contexts_;
+  }
+
+  std::optional<node::ContextCost> measured_cost(const node::ContextKey& key) const {
     std::vector<std::string> folders{options_.state_dir};
     if (Result<std::string> users = launch::state_dir()) folders.push_back(*std::move(users));
-    std::map<std::string, Bytes> costs;
-    for (const seam::CardReading& card : snapshot.cards) {
-      const node::ContextKey key{card.uuid, card.type, snapshot.driver.version, false};
-      std::optional<node::ContextCost> cost;
-      for (const std::string& folder : folders)
-        if (!cost)
-          cost = node::find_cached(
-              base::join_path(folder, simulated_.empty() ? "context-cost" : "context-cost-sim"),
-              key);
-      costs[card.uuid] = (cost ? cost->first : kAssumed) +
-                         Bytes::from_bytes(abi::kReserveBytes + abi::kGranuleBytes);
-    }
-    return costs;
+    const char* name = simulated_.empty() ? "context-cost" : "context-cost-sim";
+    for (const std::string& folder : folders)
+      if (std::optional<node::ContextCost> cost =
+              node::find_cached(base::join_path(folder, name), key))
+        return cost;
+    return std::nullopt;
   }
 
   void look() {
@@ -344,7 +355,7 @@ class Daemon {
 
   void fail(const Error& error) {
     log_line("cannot go on: " + in_one_line(error));
-    exit_code_ = 125;
+    exit_code_ = base::kExitFailed;
     loop_.stop();
   }
 
@@ -364,6 +375,9 @@ class Daemon {
   std::optional<net::HttpServer> server_;
   std::map<pid_t, core::JobId> owners_;
   std::map<std::string, Bytes> capacities_;
+  std::map<std::string, Bytes> contexts_;  // what one costs, by UUID
+  std::set<std::string> measured_;         // those of them that are not assumed
+  std::optional<seam::Nanoseconds> contexts_at_;
   std::optional<std::pair<dev_t, ino_t>> store_file_;
   Fd signals_;
   net::Watch signal_watch_;
@@ -377,7 +391,7 @@ class Daemon {
 int failed(const Error& error, net::ReadyPipe& ready) {
   log_line("cannot start: " + in_one_line(error));
   ready.notify_failed(error);
-  return 125;
+  return base::kExitFailed;
 }
 
 }  // namespace

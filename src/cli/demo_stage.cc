@@ -46,16 +46,14 @@ std::string temporary_parent() {
   return usable ? named : "/tmp";
 }
 
-bool names(const char* line, std::string_view name) {
-  const std::string_view text(line);
-  return text.starts_with(name) && text.substr(name.size()).starts_with("=");
+bool names(std::string_view line, std::string_view name) {
+  return line.starts_with(name) && line.substr(name.size()).starts_with("=");
 }
 
 // On simulated cards nothing that the user has set for real ones holds; on real cards the
 // configuration and the claims of others do.
-bool is_dropped(const char* line, bool simulated) {
-  if (simulated)
-    return std::string_view(line).starts_with("METE_") || names(line, "CUDA_VISIBLE_DEVICES");
+bool is_dropped(std::string_view line, bool simulated) {
+  if (simulated) return line.starts_with("METE_") || names(line, "CUDA_VISIBLE_DEVICES");
   for (const std::string_view name :
        {"METE_STATE_DIR", "METE_SOCKET", "METE_SIM", "METE_GRANT", "METE_JOB_ID"})
     if (names(line, name)) return true;
@@ -160,8 +158,8 @@ Result<void> Stage::prepare() {
   std::string folder = base::join_path(temporary_parent(), "mete-demo.XXXXXX");
   if (mkdtemp(folder.data()) == nullptr) return Error::from_errno("make " + folder, errno);
   folder_ = folder;
-  for (char** line = environ; line != nullptr && *line != nullptr; ++line)
-    if (!is_dropped(*line, !sim_.empty())) environment_.emplace_back(*line);
+  for (std::string& line : base::own_environment())
+    if (!is_dropped(line, !sim_.empty())) environment_.push_back(std::move(line));
   environment_.push_back("METE_STATE_DIR=" + folder_ + "/state");
   environment_.push_back("METE_SOCKET=" + folder_ + "/socket");
   if (sim_.empty()) return {};

@@ -35,13 +35,6 @@ namespace {
 constexpr Bytes kContextFirst = Bytes::from_mib(518);
 constexpr Bytes kContextMore = Bytes::from_mib(524);
 
-std::vector<std::string> own_environment() {
-  std::vector<std::string> lines;
-  for (char** line = environ; line != nullptr && *line != nullptr; ++line)
-    lines.emplace_back(*line);
-  return lines;
-}
-
 std::string library(const JobPlan& plan, const char* name) {
   return driver_library(plan.parts, plan.simulated, name);
 }
@@ -62,7 +55,7 @@ node::ContextCost context_cost(const JobPlan& plan, const MachineCard& card,
   // What was measured on simulated cards is not to be believed of real ones that share a UUID by
   // chance.
   request.cache = base::join_path(state, plan.simulated ? "context-cost-sim" : "context-cost");
-  request.environment = own_environment();
+  request.environment = base::own_environment();
   const Result<node::ContextCost> cost = node::context_cost(request, seam::system_clock());
   if (cost) return *cost;
   output.say("what a context costs could not be measured (" + cost.error().message +
@@ -211,14 +204,14 @@ std::uint16_t free_port() {
 std::vector<launch::Program> programs_of(const JobPlan& plan, const launch::GrantFile* grant) {
   launch::JobEnvironment job = job_environment_of(plan, grant);
   if (plan.procs == 1)
-    return {{plan.command, launch::job_environment(own_environment(), job), plan.folder}};
+    return {{plan.command, launch::job_environment(base::own_environment(), job), plan.folder}};
   std::vector<launch::Program> programs;
   const std::size_t cards = std::max<std::size_t>(1, plan.cards.size());
   const std::string port = std::to_string(free_port());
   for (std::uint32_t rank = 0; rank < plan.procs; ++rank) {
     job.rank = {rank, plan.procs, static_cast<std::uint32_t>(rank / cards), port};
     programs.push_back(
-        {plan.command, launch::job_environment(own_environment(), job), plan.folder});
+        {plan.command, launch::job_environment(base::own_environment(), job), plan.folder});
   }
   return programs;
 }

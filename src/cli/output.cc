@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "cli/json.h"
+#include "seam/clock.h"
 
 namespace mete::cli {
 
@@ -31,26 +32,6 @@ void write_line(std::FILE* file, std::string text) {
 }
 
 }  // namespace
-
-int exit_code_of(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kInvalid:
-    case ErrorCode::kUnsupported:
-      return kExitUsage;
-    case ErrorCode::kInfeasible:
-      return kExitInfeasible;
-    case ErrorCode::kBusy:
-    case ErrorCode::kExhausted:
-      return kExitNoRoom;
-    case ErrorCode::kDenied:
-      return kExitDenied;
-    case ErrorCode::kNotFound:
-    case ErrorCode::kIo:
-    case ErrorCode::kCorrupt:
-      return kExitFailed;
-  }
-  return kExitFailed;
-}
 
 void Output::data(std::string_view text) const { write_line(stdout, std::string(text)); }
 
@@ -84,17 +65,6 @@ Result<Format> parse_format(std::string_view text) {
       .with_hint("write -o json or -o text");
 }
 
-std::string timestamp() {
-  timespec now{};
-  (void)clock_gettime(CLOCK_REALTIME, &now);
-  tm utc{};
-  (void)gmtime_r(&now.tv_sec, &utc);
-  char day[32];
-  const std::size_t length = strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &utc);
-  char whole[48];
-  const int printed = std::snprintf(whole, sizeof whole, "%.*s.%03ldZ", static_cast<int>(length),
-                                    day, now.tv_nsec / 1'000'000);
-  return std::string(whole, static_cast<std::size_t>(printed));
-}
+std::string timestamp() { return to_string(seam::system_clock().wall()); }
 
 }  // namespace mete::cli

@@ -6,22 +6,22 @@
 #include <string>
 #include <string_view>
 
+#include "base/exit_code.h"
 #include "base/result.h"
 
 namespace mete::cli {
 
-inline constexpr int kExitOk = 0;
-inline constexpr int kExitUsage = 64;
-inline constexpr int kExitBadFile = 65;
-inline constexpr int kExitInfeasible = 69;
-inline constexpr int kExitNoRoom = 75;
-inline constexpr int kExitDenied = 77;
-inline constexpr int kExitFailed = 125;
-inline constexpr int kExitCannotRun = 126;
-inline constexpr int kExitNotFound = 127;
-
-// invalid and unsupported 64, infeasible 69, busy and exhausted 75, denied 77, everything else 125.
-int exit_code_of(ErrorCode code);
+using base::exit_code_of;
+using base::kExitBadFile;
+using base::kExitCannotRun;
+using base::kExitDenied;
+using base::kExitFailed;
+using base::kExitInfeasible;
+using base::kExitNoRoom;
+using base::kExitNotFound;
+using base::kExitOk;
+using base::kExitTimeout;
+using base::kExitUsage;
 
 enum class Format { kText, kJson };
 

@@ -12,7 +12,6 @@
 #include <optional>
 #include <string>
 
-#include "abi/process.h"
 #include "base/fd.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -22,6 +21,7 @@
 #include "cli/verbs.h"
 #include "cli/wait_line.h"
 #include "config/config.h"
+#include "node/proc.h"
 #include "seam/clock.h"
 #include "wire/job.h"
 
@@ -31,8 +31,6 @@ namespace {
 
 using core::JobState;
 
-constexpr int kExitTimeout = 124;
-constexpr int kExitBadFile = 65;
 constexpr net::Milliseconds kReportPatience{5'000};
 constexpr net::Milliseconds kFirstAnswer{20'000};
 constexpr int kTickMs = 1'000;
@@ -47,10 +45,8 @@ constexpr int kFirstTickMs = 50;
 std::string job_path(core::JobId id) { return "/v1/jobs/" + to_string(id); }
 
 std::uint64_t start_ticks(pid_t pid) {
-  abi::ProcessStat stat;
-  return abi::read_stat(static_cast<std::uint32_t>(pid), &stat) == abi::StatResult::kRead
-             ? stat.start
-             : 0;
+  const Result<node::ProcessStat> stat = node::read_stat(pid);
+  return stat ? stat->start_ticks : 0;
 }
 
 // The signals that end a wait, as a descriptor while we have no program to give them to.

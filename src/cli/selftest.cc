@@ -81,19 +81,12 @@ struct Plan {
   std::vector<std::string> only;
 };
 
-std::vector<std::string> own_environment() {
-  std::vector<std::string> lines;
-  for (char** line = environ; line != nullptr && *line != nullptr; ++line)
-    lines.emplace_back(*line);
-  return lines;
-}
-
 // Empty when the driver does not answer: `mete cap` then says why, in its own words.
 std::vector<SeenCard> read_cards(const Plan& plan) {
   const std::string nvml = plan.simulated ? base::join_path(plan.parts.simgpu, "libnvidia-ml.so.1")
                                           : "libnvidia-ml.so.1";
   const Result<node::ChildAnswer> answer = node::run_child(
-      {plan.parts.selftest, {"--cards", nvml}, own_environment()}, seam::system_clock());
+      {plan.parts.selftest, {"--cards", nvml}, base::own_environment()}, seam::system_clock());
   std::vector<SeenCard> cards;
   if (!answer || answer->exit_code != 0) return cards;
   for (const std::string_view line : base::split(answer->output, '\n')) {

@@ -199,7 +199,7 @@ void Engine::act() {
     } else if (is_ours_to_end(*job)) {
       if (stopping_.insert(id).second) launcher_.stop(id);
     } else if (job->runner) {
-      launcher_.watch(id, job->spec.uid, *job->runner);
+      launcher_.watch(id, *job->runner);
     }
   }
 }

@@ -81,9 +81,7 @@ Result<void> start_private(const std::string& path, const DaemonPlaces& places,
   if (!log) return log.error();
   SpawnDaemon what;
   what.arguments = {start.program, "--state-dir", places.state_dir};
-  std::vector<std::string> current;
-  for (char** entry = environ; *entry != nullptr; ++entry) current.emplace_back(*entry);
-  what.environment = daemon_environment(current);
+  what.environment = daemon_environment(base::own_environment());
   std::erase_if(what.environment,
                 [](const std::string& entry) { return entry.starts_with("METE_SOCKET="); });
   what.environment.push_back("METE_SOCKET=" + path);

@@ -4,7 +4,6 @@
 // (bin/daemon.cc). Tests: a fake that records what was asked.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "core/job/job.h"
@@ -19,7 +18,7 @@ struct Launcher {
   virtual bool reserve(core::JobId job, const std::vector<core::GrantedCard>& cards) = 0;
   // From now on the runner's end arrives as engine::RunnerGone, at once if it is gone already.
   // Again for the same job: the newer runner.
-  virtual void watch(core::JobId job, std::uint32_t uid, core::ProcessRef runner) = 0;
+  virtual void watch(core::JobId job, core::ProcessRef runner) = 0;
   // Ends every process of a job whose runner is gone: TERM, then KILL after a grace. The last one's
   // end arrives as engine::JobGone. Asking again does no harm.
   virtual void stop(core::JobId job) = 0;

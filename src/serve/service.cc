@@ -7,51 +7,45 @@
 #include <array>
 #include <utility>
 
+#include "base/exit_code.h"
 #include "base/text.h"
 
 namespace mete::serve {
 
 namespace {
 
-// HTTP's number and the exit code of the command line, for each kind of error.
-struct Codes {
-  int status;
-  int exit;
-};
-Codes codes_of(ErrorCode code) {
+int status_of(ErrorCode code) {
   switch (code) {
     case ErrorCode::kInvalid:
-      return {400, 64};
+      return 400;
     case ErrorCode::kNotFound:
-      return {404, 125};
+      return 404;
     case ErrorCode::kDenied:
-      return {403, 77};
+      return 403;
     case ErrorCode::kBusy:
-      return {409, 75};
+      return 409;
     case ErrorCode::kExhausted:
-      return {503, 75};
+      return 503;
     case ErrorCode::kInfeasible:
-      return {422, 69};
+      return 422;
     case ErrorCode::kUnsupported:
-      return {501, 64};
+      return 501;
     case ErrorCode::kIo:
     case ErrorCode::kCorrupt:
-      return {500, 125};
+      return 500;
   }
-  return {500, 125};
+  return 500;
 }
 
 net::Response respond(int status, std::string body) {
   net::Response response;
   response.status = status;
   response.body = std::move(body);
-  response.headers.emplace_back("mete-api", std::to_string(kApiVersion));
   return response;
 }
 
 net::Response refuse(const Error& error) {
-  const Codes codes = codes_of(error.code);
-  return respond(codes.status, wire::encode_error(error, codes.exit));
+  return respond(status_of(error.code), wire::encode_error(error, base::exit_code_of(error.code)));
 }
 
 // Of what a client sent: not our data that is damaged, but its words.
@@ -192,7 +186,9 @@ void Service::route(const net::Request& request, net::Responder responder) {
   const std::string& method = request.method;
   if (first == "version" && parts.size() == 3 && method == "GET") {
     responder.reply(respond(200, "{\"api\":" + std::to_string(kApiVersion) + ",\"version\":\"" +
-                                     identity_.version + "\",\"grant_abi\":\"1.0\",\"store\":1}"));
+                                     identity_.version + "\",\"grant_abi\":\"" +
+                                     identity_.grant_abi +
+                                     "\",\"store\":" + std::to_string(identity_.store) + "}"));
   } else if (first == "jobs" && parts.size() == 3 && method == "POST") {
     post_job(request, std::move(responder));
   } else if (first == "jobs" && parts.size() == 3 && method == "GET") {

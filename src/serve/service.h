@@ -43,7 +43,9 @@ struct Machine {
 
 struct Identity {
   std::string version;
-  std::string mode;  // "user", "system"
+  std::string grant_abi;  // "1.0"
+  int store = 0;          // version of its schema
+  std::string mode;       // "user", "system"
   std::string socket;
   std::string state_dir;
   std::uint32_t uid = 0;

@@ -17,7 +17,7 @@ bool FakeLauncher::reserve(core::JobId job, const std::vector<core::GrantedCard>
   return true;
 }
 
-void FakeLauncher::watch(core::JobId job, std::uint32_t /*uid*/, core::ProcessRef runner) {
+void FakeLauncher::watch(core::JobId job, core::ProcessRef runner) {
   if (before_act) before_act();
   call("watch", job);
   watched_[job] = runner;

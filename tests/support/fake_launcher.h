@@ -15,7 +15,7 @@ namespace mete::tests {
 class FakeLauncher final : public seam::Launcher {
  public:
   bool reserve(core::JobId job, const std::vector<core::GrantedCard>& cards) override;
-  void watch(core::JobId job, std::uint32_t uid, core::ProcessRef runner) override;
+  void watch(core::JobId job, core::ProcessRef runner) override;
   void stop(core::JobId job) override;
   void forget(core::JobId job) override;
 

@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import signal
+import sqlite3
 import subprocess
 import unittest
 
@@ -144,6 +145,18 @@ class OneCard(DaemonTest):
         result = self.run_("-q", "--gpu", "8G", "--", METE, "run", "--gpu", "1G", "--", "true")
         self.assertEqual(result.returncode, 64)
         self.assertIn("already inside a mete job", result.stderr)
+
+    def test_the_daemon_says_its_versions(self):
+        self.run_("-q", "--cpu-only", "--", "true")  # starts it
+        status, said = self.api("/v1/version")
+        ours = json.loads(self.mete("version", "-o", "json").stdout)
+        self.assertEqual((status, said["api"], said["version"]), (200, 1, ours["version"]))
+        self.assertEqual(said["grant_abi"], ours["grant_abi"])
+        database = sqlite3.connect(f"file:{self.folder}/sim/meted.db?mode=ro", uri=True)
+        self.addCleanup(database.close)
+        self.assertEqual(said["store"], database.execute("PRAGMA user_version").fetchone()[0])
+        status, refused = self.api("/v2/version")
+        self.assertEqual((status, refused["error"]["code"]), (501, "unsupported"))
 
     def test_json(self):
         result = self.run_("-o", "json", "--gpu", "8G", "--", "true")
