@@ -152,11 +152,12 @@ class OneCard(DaemonTest):
         ours = json.loads(self.mete("version", "-o", "json").stdout)
         self.assertEqual((status, said["api"], said["version"]), (200, 1, ours["version"]))
         self.assertEqual(said["grant_abi"], ours["grant_abi"])
+        status, refused = self.api("/v2/version")
+        self.assertEqual((status, refused["error"]["code"]), (501, "unsupported"))
+        self.mete("daemon", "stop")  # while it runs, the database is its own
         database = sqlite3.connect(f"file:{self.folder}/sim/meted.db?mode=ro", uri=True)
         self.addCleanup(database.close)
         self.assertEqual(said["store"], database.execute("PRAGMA user_version").fetchone()[0])
-        status, refused = self.api("/v2/version")
-        self.assertEqual((status, refused["error"]["code"]), (501, "unsupported"))
 
     def test_json(self):
         result = self.run_("-o", "json", "--gpu", "8G", "--", "true")
