@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs between our programs and in the log: bytes in, values out. Text that does not say what it
-// should is an Error (invalid, corrupt), never a guess; unknown fields are ignored. The JOB
-// document is in docs/formats/ps.schema.json.
+// Jobs between our programs: bytes in, values out. Text that does not say what it should is an
+// Error (invalid, corrupt), never a guess; unknown fields are ignored. The JOB document is in
+// docs/formats/ps.schema.json.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "core/job/event.h"
 #include "core/job/job.h"
-#include "core/job/state.h"
 #include "core/place/place.h"
+#include "wire/event.h"
+#include "wire/state.h"
 
 namespace mete::wire {
 
@@ -29,8 +29,10 @@ Result<RunRequest> decode_run_request(std::string_view json);
 // A job as its user sees it.
 struct JobView {
   core::Job job;
-  std::optional<core::Wait> wait;          // while pending
-  std::vector<std::optional<Bytes>> used;  // for each granted card, as last read
+  std::optional<core::Wait> wait = {};          // while pending
+  std::vector<std::optional<Bytes>> used = {};  // for each granted card, as last read
+  std::optional<core::Forecast> forecast = {};  // while pending: as it looks now
+  std::optional<WallTime> idle_since = {};      // while it runs: it does nothing on its cards
 };
 // {"schema":"mete.ps/1","at":T,"jobs":[JOB]}
 std::string encode_ps(const std::vector<JobView>& jobs, WallTime at);
@@ -70,14 +72,11 @@ struct EndReport {
 std::string encode(const EndReport& report);
 Result<EndReport> decode_end(std::string_view json);
 
-// The log: the data of an event, by its type.
-std::string encode(const core::Happened& what);
-Result<core::Happened> decode_event(std::string_view type, std::string_view json);
-// The job an event is about; empty: none.
-std::string job_of(const core::Happened& what);
-
-std::string encode(const core::State::Parts& parts);
-Result<core::State::Parts> decode_parts(std::string_view json);
+// Parts of the above, for those who keep them elsewhere: a keeper's plan and its record.
+std::string encode(const core::JobSpec& spec);
+Result<core::JobSpec> decode_spec(std::string_view json);
+std::string encode(const core::Exit& exit);
+Result<core::Exit> decode_exit(std::string_view json);
 
 // {"error":{"code":"infeasible","message":…,"evidence":…,"hint":…,"exit":69}}
 std::string encode_error(const Error& error, int exit_code);

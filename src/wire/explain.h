@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a job waits, card by card, and what would start it now: {"schema":"mete.explain/1",...}, see
+// docs/formats/explain.schema.json. Of a job that does not wait: its state and one sentence.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "core/job/job.h"
+
+namespace mete::wire {
+
+struct ExplainDocument {
+  WallTime at;
+  core::JobId id;
+  core::JobState state = core::JobState::kPending;
+  std::optional<std::uint64_t> waiting_s;
+  std::optional<core::Reason> reason;
+  // 1: the first of `in_line`.
+  std::optional<std::uint64_t> place;
+  std::optional<std::uint64_t> in_line;
+  std::optional<core::Forecast> forecast;
+
+  struct Holder {
+    core::JobId id;
+    std::string user;
+    Bytes bytes;
+    std::optional<WallTime> ends_at;
+    std::string by;  // how that is known: "limit" (--time), "estimate"; "": it is not
+    std::optional<WallTime> idle_since;
+    bool operator==(const Holder&) const = default;
+  };
+  struct Reserved {
+    std::string user;
+    WallTime until;
+    Bytes bytes;
+    bool operator==(const Reserved&) const = default;
+  };
+  struct Card {
+    std::uint32_t index = 0;
+    std::string uuid;
+    std::string name;
+    std::string state = "ok";  // ok, drained, lost
+    std::optional<Bytes> needs;
+    std::optional<Bytes> free;
+    std::vector<Holder> holders;
+    std::vector<Reserved> reserved;
+    std::string text;  // why not here
+    bool operator==(const Card&) const = default;
+  };
+  std::vector<Card> cards;
+
+  // One thing that would start the job now, the smallest of its kind.
+  struct Change {
+    std::string
+        kind;  // gpu, type, devices, cards, time, priority, job-ends, job-parked, quota, ...
+    std::string text;
+    std::string argument;            // "--gpu 12G"; "": there is none
+    std::optional<core::JobId> job;  // that would have to end
+    bool operator==(const Change&) const = default;
+  };
+  std::vector<Change> changes;
+  std::string text;  // all of it in a sentence or two
+};
+std::string encode(const ExplainDocument& document);
+Result<ExplainDocument> decode_explain(std::string_view json);
+
+}  // namespace mete::wire

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The snapshot of the log: everything the daemon has decided, as text and back.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "core/job/state.h"
+
+namespace mete::wire {
+
+std::string encode(const core::State::Parts& parts);
+// corrupt: it contradicts itself.
+Result<core::State::Parts> decode_parts(std::string_view json);
+
+}  // namespace mete::wire

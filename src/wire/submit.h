@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// POST /v1/jobs, as `mete submit` says it and as the daemon answers. A request says what shall run
+// and how; it never says whose it is: uid, user, gid and groups are the socket's business, and the
+// names of contents (Detached::environment, ::script) are the daemon's, which hashes what is here.
+// Words that are no UTF-8 (arguments, paths, environment, script) arrive byte for byte.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "core/job/job.h"
+#include "wire/job.h"
+
+namespace mete::wire {
+
+struct SubmitRequest {
+  core::JobSpec spec;                    // `detached` is there
+  std::vector<std::string> environment;  // "NAME=VALUE", no NUL in it
+  std::string script;                    // what the command's first word shall be; "": a program
+  bool wait = true;
+};
+std::string encode(const SubmitRequest& request);
+Result<SubmitRequest> decode_submit_request(std::string_view json);
+
+// Either kind, read once: with "detached" in the job it is a submit.
+using JobRequest = std::variant<RunRequest, SubmitRequest>;
+Result<JobRequest> decode_job_request(std::string_view json);
+
+// {"schema":"mete.submit/1","at":T,"id":"12","elements":100}, see docs/formats/submit.schema.json.
+struct SubmitReply {
+  core::JobId id;
+  std::size_t elements = 0;  // of the array; 0: it is none
+  bool operator==(const SubmitReply&) const = default;
+};
+std::string encode(const SubmitReply& reply, WallTime at);
+Result<SubmitReply> decode_submit_reply(std::string_view json);
+
+}  // namespace mete::wire
