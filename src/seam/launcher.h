@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes of jobs, as the engine sees them: who is watched, who is to be ended. What becomes
+// The processes of jobs, as the engine sees them: who is started, watched, to be ended. What becomes
 // of it arrives later, as inputs of the engine. Nothing here blocks. Real: meted's Hands
 // (bin/daemon.cc). Tests: a fake that records what was asked.
 #pragma once
@@ -16,11 +16,17 @@ struct Launcher {
   // Tells the other daemons of this machine that these bytes are ours, before we act on it. False:
   // one of them was first. forget() takes it back.
   virtual bool reserve(core::JobId job, const std::vector<core::GrantedCard>& cards) = 0;
-  // From now on the runner's end arrives as engine::RunnerGone, at once if it is gone already.
+  // Starts the keeper of a detached job (again, after a restart: finds it). The keeper takes the
+  // exclusive claim of (job, attempt) before anything runs, so asking twice starts nothing twice.
+  // What becomes of it arrives as core::Started, core::Ended (also for what ended while nobody
+  // looked), core::RunnerGone (gone without a word) or core::NotLaunched (nothing ran).
+  virtual void start(const core::Job& job) = 0;
+  // From now on the runner's end arrives as core::RunnerGone, at once if it is gone already.
   // Again for the same job: the newer runner.
   virtual void watch(core::JobId job, core::ProcessRef runner) = 0;
-  // Ends every process of a job whose runner is gone: TERM, then KILL after a grace. The last one's
-  // end arrives as engine::JobGone. Asking again does no harm.
+  // Ends every process of a job: TERM, then KILL after a grace. With a keeper that lives its end
+  // arrives as core::Ended, otherwise the last process's as core::JobGone. Asking again does no
+  // harm.
   virtual void stop(core::JobId job) = 0;
   // The job has ended: forget it.
   virtual void forget(core::JobId job) = 0;

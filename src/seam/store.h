@@ -43,6 +43,13 @@ struct Store {
   virtual void append(StoredEvent event) = 0;
   // Of the last event appended or an earlier one; 0: of none.
   virtual void put_snapshot(Snapshot snapshot) = 0;
+  // Contents that events speak of by their hash (base::content_hash): environments, scripts. Put
+  // again: nothing. Kept like an event: by the next commit.
+  virtual void put_blob(std::string hash, std::string data) = 0;
+  // not_found: no such content.
+  virtual Result<std::string> load_blob(const std::string& hash) = 0;
+  // With the next snapshot all others are let go of.
+  virtual void keep_blobs(std::vector<std::string> hashes) = 0;
   // One sync for everything since the last one. exhausted: the disk is full, nothing of it is kept
   // and all of it stays queued for the next try; io, corrupt: do not go on, whether it was kept is
   // not known. A snapshot that finds no room where the events alone do is dropped, without an

@@ -8,12 +8,15 @@
 #include <vector>
 
 #include "core/job/job.h"
+#include "core/order/quota.h"
+#include "core/order/reservation.h"
 
 namespace mete::core {
 
+// Of an array: all its jobs at once.
 struct JobSubmitted {
   JobId id;
-  JobSpec spec;
+  SharedSpec spec;
   std::optional<ProcessRef> runner;
   bool operator==(const JobSubmitted&) const = default;
 };
@@ -27,12 +30,14 @@ struct JobStarted {
   JobId id;
   ProcessRef program;
   std::uint64_t ago_ms = 0;  // before this was recorded
+  std::optional<ProcessRef> runner = {};  // its keeper
   bool operator==(const JobStarted&) const = default;
 };
 // It is being ended: by its user, or because nobody is left who would wait for it.
 struct JobStopping {
   JobId id;
   Outcome why = Outcome::kCancelled;
+  bool requeue = false;  // and then it waits again (mete requeue)
   bool operator==(const JobStopping&) const = default;
 };
 // Its last process is gone, and its grant is free.
@@ -42,6 +47,40 @@ struct JobEnded {
   std::optional<Exit> exit;
   bool operator==(const JobEnded&) const = default;
 };
+// Its attempt has ended, its grant is free, and it waits again: for --retries, --requeue or mete
+// requeue. Of an ended job: it waits once more.
+struct JobRequeued {
+  JobId id;
+  Outcome outcome = Outcome::kLost;  // of the attempt
+  std::optional<Exit> exit;
+  std::optional<GpuRequest> gpu;       // asked for from now on
+  std::optional<WallTime> not_before;  // so that what fails at once does not fail a thousand times
+  bool operator==(const JobRequeued&) const = default;
+};
+// Nothing was launched under its grant, which is free: it waits again, in the same attempt.
+struct JobUngranted {
+  JobId id;
+  bool operator==(const JobUngranted&) const = default;
+};
+struct JobHeld {
+  JobId id;
+  bool operator==(const JobHeld&) const = default;
+};
+struct JobReleased {
+  JobId id;
+  bool operator==(const JobReleased&) const = default;
+};
+struct JobPriority {
+  JobId id;
+  std::int32_t priority = 0;
+  bool operator==(const JobPriority&) const = default;
+};
+// Somebody was told when it would start.
+struct JobForecast {
+  JobId id;
+  Forecast forecast;
+  bool operator==(const JobForecast&) const = default;
+};
 struct CardLost {
   std::string uuid;
   bool operator==(const CardLost&) const = default;
@@ -50,9 +89,39 @@ struct CardBack {
   std::string uuid;
   bool operator==(const CardBack&) const = default;
 };
+struct CardDrained {
+  std::string uuid;
+  std::string by;
+  bool operator==(const CardDrained&) const = default;
+};
+struct CardUndrained {
+  std::string uuid;
+  bool operator==(const CardUndrained&) const = default;
+};
+struct QuotaSet {
+  std::string user;  // "": everybody who has none of their own
+  Quota quota;
+  bool operator==(const QuotaSet&) const = default;
+};
+struct Reserved {
+  Reservation reservation;
+  bool operator==(const Reserved&) const = default;
+};
+// Taken back, or its time is over.
+struct Unreserved {
+  std::uint64_t id = 0;
+  bool operator==(const Unreserved&) const = default;
+};
+// The machine was started: nothing of what ran before runs now.
+struct Booted {
+  std::string boot_id;
+  bool operator==(const Booted&) const = default;
+};
 
-using Happened =
-    std::variant<JobSubmitted, JobGranted, JobStarted, JobStopping, JobEnded, CardLost, CardBack>;
+using Happened = std::variant<JobSubmitted, JobGranted, JobStarted, JobStopping, JobEnded,
+                              JobRequeued, JobUngranted, JobHeld, JobReleased, JobPriority,
+                              JobForecast, CardLost, CardBack, CardDrained, CardUndrained, QuotaSet,
+                              Reserved, Unreserved, Booted>;
 
 struct Event {
   std::uint64_t seq = 0;  // without gaps, from 1

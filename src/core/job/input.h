@@ -5,26 +5,38 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <variant>
 
 #include "core/job/job.h"
+#include "core/order/quota.h"
 
 namespace mete::core {
 
-// `mete run`: the job is its caller's child, once it may start.
+// Who asks, as the socket says.
+struct Caller {
+  std::uint32_t uid = 0;
+  bool admin = false;  // root, or of the group that may
+  std::string user;
+};
+
+// `mete run` (with its runner): the job is its caller's child, once it may start. `mete submit`
+// (spec.detached): it is a keeper's. With an array: all of it.
 struct Submit {
   JobSpec spec;
   std::optional<ProcessRef> runner;
-  bool wait = true;  // false: refused (exhausted) unless it can start at once
+  bool wait = true;   // false: refused (exhausted) unless it can start at once
+  bool admin = true;  // others may not ask for a priority above 0
 };
-// The runner has started the program.
+// The runner or keeper has started the program.
 struct Started {
   JobId id;
   std::uint32_t by_uid = 0;
   ProcessRef program;
   std::uint64_t ago_ms = 0;
+  std::optional<ProcessRef> runner = {};  // a keeper
 };
-// The runner says that every process of the job is gone.
+// The runner says, or the keeper has left word, that every process of the job is gone.
 struct Ended {
   JobId id;
   std::uint32_t by_uid = 0;
@@ -34,20 +46,71 @@ struct Ended {
   std::uint64_t ago_ms = 0;
 };
 struct Cancel {
+  JobId id;  // of an array: all of it
+  Caller by;
+};
+struct Hold {
   JobId id;
-  std::uint32_t by_uid = 0;
+  Caller by;
+};
+struct Release {
+  JobId id;
+  Caller by;
+};
+// Runs again: now if it has ended, after it was ended if it runs.
+struct Requeue {
+  JobId id;
+  Caller by;
+};
+struct SetPriority {
+  JobId id;
+  Caller by;
+  std::int32_t priority = 0;  // above 0: an admin's to give
+};
+struct Drain {
+  std::string card;  // index, UUID or the beginning of one
+  Caller by;
+  bool drain = true;  // false: undrain
+};
+struct SetQuota {
+  std::string user;  // "": everybody's default
+  Quota quota;
+  Caller by;
+};
+struct Reserve {
+  std::string user;
+  Request request;
+  WallTime from;
+  WallTime until;
+  Caller by;
+};
+struct Unreserve {
+  std::uint64_t id = 0;
+  Caller by;
 };
 // The runner itself is gone, with or without its program.
 struct RunnerGone {
   JobId id;
 };
+// The keeper could not be started, or its job was never begun under this grant.
+struct NotLaunched {
+  JobId id;
+  std::string why;  // "": try again
+};
 // The last process of a job that nobody waited for is gone.
 struct JobGone {
   JobId id;
 };
-// The cards or what others hold there have changed.
+// Somebody asked when the job would start, and was told so.
+struct Foretold {
+  JobId id;
+  Forecast forecast;
+};
+// The cards or what others hold there have changed, or time has passed.
 struct Look {};
 
-using Input = std::variant<Submit, Started, Ended, Cancel, RunnerGone, JobGone, Look>;
+using Input =
+    std::variant<Submit, Started, Ended, Cancel, Hold, Release, Requeue, SetPriority, Drain,
+                 SetQuota, Reserve, Unreserve, RunnerGone, NotLaunched, JobGone, Foretold, Look>;
 
 }  // namespace mete::core

@@ -18,6 +18,7 @@ constexpr std::array<std::string_view, 12> kOutcomes = {
 constexpr std::array<std::string_view, 9> kReasons = {"resources",   "priority",   "quota",
                                                       "reservation", "dependency", "held",
                                                       "begin",       "drained",    "retry"};
+constexpr std::array<std::string_view, 3> kWhens = {"ok", "any", "fail"};
 
 template <class Enum, std::size_t kCount>
 std::optional<Enum> by_name(const std::array<std::string_view, kCount>& names,
@@ -31,17 +32,26 @@ constexpr unsigned bit(JobState state) { return 1u << static_cast<unsigned>(stat
 
 }  // namespace
 
-std::string to_string(JobId id) { return std::to_string(id.number); }
+std::string to_string(JobId id) {
+  std::string text = std::to_string(id.number);
+  if (id.element) text += "_" + std::to_string(*id.element);
+  return text;
+}
 
 std::string to_string(const ProcessRef& process) {
   return std::to_string(process.pid) + "." + std::to_string(process.start_ticks);
 }
 
 Result<JobId> parse_job_id(std::string_view text) {
-  const Result<std::uint64_t> number = base::parse_uint(text);
-  if (!number || *number == 0)
-    return Error::invalid(base::quote(text) + " is no job").with_hint("mete ps lists the jobs");
-  return JobId{*number};
+  const std::size_t bar = text.find('_');
+  const Result<std::uint64_t> number = base::parse_uint(text.substr(0, bar));
+  const Error none =
+      Error::invalid(base::quote(text) + " is no job").with_hint("mete ps lists the jobs");
+  if (!number || *number == 0) return none;
+  if (bar == std::string_view::npos) return JobId{*number};
+  const Result<std::uint64_t> element = base::parse_uint(text.substr(bar + 1));
+  if (!element || *element > kMaxElement) return none;
+  return JobId{*number, static_cast<std::uint32_t>(*element)};
 }
 
 std::string_view to_string(JobState state) { return kStates[static_cast<std::size_t>(state)]; }
@@ -67,6 +77,15 @@ bool may_follow(JobState before, JobState after) {
 std::string_view to_string(Outcome outcome) { return kOutcomes[static_cast<std::size_t>(outcome)]; }
 std::optional<Outcome> parse_outcome(std::string_view text) {
   return by_name<Outcome>(kOutcomes, text);
+}
+
+std::string_view to_string(When when) { return kWhens[static_cast<std::size_t>(when)]; }
+std::optional<When> parse_when(std::string_view text) { return by_name<When>(kWhens, text); }
+
+Request request_of(const Job& job) {
+  Request request = job.spec->request;
+  if (job.gpu) request.gpu = job.gpu;
+  return request;
 }
 
 std::string_view to_string(Reason reason) { return kReasons[static_cast<std::size_t>(reason)]; }

@@ -5,6 +5,8 @@
 
 #include <compare>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,16 +15,19 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "core/job/array.h"
 #include "core/request/resolve.h"
 
 namespace mete::core {
 
+// Of an array the number names the whole of it, and number and element one of its jobs.
 struct JobId {
   std::uint64_t number = 0;
+  std::optional<std::uint32_t> element = {};
   // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 of a comparison for a pointer
   constexpr auto operator<=>(const JobId&) const = default;
 };
-std::string to_string(JobId id);  // "12"
+std::string to_string(JobId id);  // "12", "12_3"
 Result<JobId> parse_job_id(std::string_view text);
 
 // The closed list; which may follow which is may_follow().
@@ -81,6 +86,42 @@ struct ProcessRef {
 // of the job it tells its processes from those of all others, also once the runner is gone.
 std::string to_string(const ProcessRef& process);
 
+// What must have become of another job before this one may start.
+enum class When { kOk, kAny, kFail };
+std::string_view to_string(When when);  // "ok", "any", "fail"
+std::optional<When> parse_when(std::string_view text);
+struct After {
+  JobId id;  // an array's number: all of its jobs
+  When when = When::kOk;
+  bool operator==(const After&) const = default;
+};
+
+// One of the limits of setrlimit(2), by its number.
+struct ResourceLimit {
+  std::int32_t resource = 0;
+  std::uint64_t soft = 0;
+  std::uint64_t hard = 0;
+  bool operator==(const ResourceLimit&) const = default;
+};
+
+// What a job needs that runs without its submitter: what a `mete run` simply has. Contents (blobs)
+// are in the store, under their hash.
+struct Detached {
+  std::string environment;  // blob: "NAME=VALUE" lines, each ended by NUL
+  std::string script;       // blob of the script that is the command's first word; "": a program
+  std::uint32_t gid = 0;
+  std::vector<std::uint32_t> groups;
+  std::uint32_t umask = 0;
+  std::vector<ResourceLimit> limits;
+  std::string log;  // an absolute path, %-patterns not yet filled in; "": in the state folder
+  std::string err;  // the same; "": into the log
+  bool tty = false;
+  bool visible_by_index = false;
+  bool operator==(const Detached&) const = default;
+};
+
+inline constexpr std::int32_t kMaxPriority = 1000;  // and the least is -1000
+
 struct JobSpec {
   std::string name;  // the program's, unless --name
   std::uint32_t uid = 0;
@@ -89,7 +130,34 @@ struct JobSpec {
   std::vector<std::string> command;
   std::string folder;
   std::optional<std::uint64_t> time_s;  // --time
+  std::int32_t priority = 0;
+  std::vector<After> after;
+  std::optional<Array> array;
+  std::uint32_t retries = 0;                   // --retries: after a failure
+  std::optional<std::uint32_t> retry_gpu_pct;  // --retry-gpu x1.5: 150; after gpu-oom, with more
+  bool requeue = false;                        // start again what a reboot or a lost keeper ended
+  bool held = false;                           // --hold
+  std::optional<WallTime> begin;
+  std::optional<WallTime> deadline;
+  std::map<std::string, std::string> labels;
+  std::optional<Detached> detached;  // absent: `mete run`, whose runner is the job's parent
   bool operator==(const JobSpec&) const = default;
+};
+
+// A spec is never changed, and all jobs of an array have the same: shared, compared by value.
+class SharedSpec {
+ public:
+  SharedSpec() : SharedSpec(JobSpec{}) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): a spec is one, shared or not
+  SharedSpec(JobSpec spec) : spec_(std::make_shared<const JobSpec>(std::move(spec))) {}
+  const JobSpec& operator*() const { return *spec_; }
+  const JobSpec* operator->() const { return spec_.get(); }
+  bool operator==(const SharedSpec& other) const {
+    return spec_ == other.spec_ || *spec_ == *other.spec_;
+  }
+
+ private:
+  std::shared_ptr<const JobSpec> spec_;
 };
 
 // What a job holds on one card, from `starting` until its last process is gone.
@@ -110,23 +178,58 @@ struct Exit {
   bool gpu_oom = false;      // its cap refused it memory, and it failed
   bool ram_oom = false;      // the kernel ended a process at the limit of --ram, and it failed
   std::vector<Bytes> peaks;  // for each granted card
+  std::optional<std::uint64_t> ran_ms;  // by a clock that nobody sets
+  std::optional<Bytes> log_bytes;       // what its logs take on the disk
+  std::string note;  // one line for its user: why it could not start, what it did beside its cap
   bool operator==(const Exit&) const = default;
 };
 
+// One of the lives of a job that is over while the job is not.
+struct Attempt {
+  std::uint32_t number = 1;
+  std::optional<WallTime> started;
+  WallTime ended;
+  Outcome outcome = Outcome::kLost;
+  std::optional<Exit> exit;
+  bool operator==(const Attempt&) const = default;
+};
+inline constexpr std::size_t kAttemptsKept = 16;  // the last ones
+
+// When a pending job is believed to start: at about `at`, by `by` with a probability of 80 %.
+struct Forecast {
+  WallTime made;
+  WallTime at;
+  WallTime by;
+  bool operator==(const Forecast&) const = default;
+};
+inline constexpr unsigned kForecastPct = 80;
+
 struct Job {
   JobId id;
-  JobSpec spec;
+  SharedSpec spec;
   JobState state = JobState::kPending;
   std::uint32_t attempt = 1;
+  std::int32_t priority = 0;  // as it is now; the spec has what was asked for
+  bool held = false;
   WallTime submitted;
-  std::optional<WallTime> started;
+  std::optional<WallTime> started;  // this attempt
   std::optional<WallTime> ended;
+  std::optional<WallTime> not_before;  // a retry that waits a little
+  std::uint32_t failures = 0;          // attempts that count against --retries
+  std::vector<After> unmet;            // of spec.after, what has not come yet
   std::optional<Outcome> outcome;
   std::optional<Exit> exit;
+  std::optional<GpuRequest> gpu;      // what is asked for instead, after --retry-gpu
   std::vector<GrantedCard> grant;     // what it holds, or held; empty without a GPU
-  std::optional<ProcessRef> runner;   // the `mete run` that is its parent
+  std::optional<ProcessRef> runner;   // its parent: a `mete run` or a keeper
   std::optional<ProcessRef> program;  // once it runs
+  std::vector<Attempt> attempts;      // those before this one
+  std::optional<Forecast> forecast;   // the first that anybody was told
+  bool requeue = false;               // while it is being ended: then it waits again
   bool operator==(const Job&) const = default;
 };
+
+// What it asks for in this attempt.
+Request request_of(const Job& job);
 
 }  // namespace mete::core

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything the daemon has decided so far, and what it decides next: jobs, who holds what, whose
-// turn it is. decide() and grants() are pure; apply() changes the state and is the same
+// turn it is. decide(), due() and grants() are pure; apply() changes the state and is the same
 // function for what was just decided and for the log of the time before.
 //
-// The machine (cards, what others hold there) is handed in: it is seen, not decided.
+// The machine (cards, what others hold there) and the time are handed in: they are seen, not
+// decided. decide.cc has the decisions, apply.cc what becomes of them, state.cc the rest.
 #pragma once
 
 #include <cstdint>
@@ -18,85 +19,201 @@
 #include "core/job/event.h"
 #include "core/job/input.h"
 #include "core/job/job.h"
+#include "core/order/estimate.h"
+#include "core/order/fair_share.h"
+#include "core/order/pass.h"
+#include "core/order/pending.h"
 #include "core/place/place.h"
 
 namespace mete::core {
 
-inline constexpr std::size_t kMaxUnfinished = 10'000;  // jobs that wait or run
-inline constexpr std::size_t kEndedKept = 1'000;       // of those that have ended
+inline constexpr std::size_t kMaxUnfinished = 200'000;  // jobs that wait or run
+inline constexpr std::size_t kMaxReservations = 1'000;
+inline constexpr std::size_t kMaxAfter = 100;
+
+// What is decided upon.
+struct Moment {
+  const Pool& machine;
+  Policy policy = Policy::kBestFit;
+  WallTime now;
+};
+
+// How the forecasts have done, and what corrects them: the time until `by` is multiplied by
+// factor/1000, which grows with each that did not hold and shrinks with each that did, so that 80
+// of 100 hold.
+struct ForecastScore {
+  std::uint64_t given = 0;
+  std::uint64_t held = 0;
+  std::uint32_t factor_milli = 1000;
+  bool operator==(const ForecastScore&) const = default;
+};
+
+// The line at a moment, walked once, for questions about those who wait. Refers to the state, which
+// must not change meanwhile.
+struct Sight {
+  PassInput input;
+  PassResult result;
+  std::map<KindId, Wait> known;  // equal jobs wait for the same
+};
 
 class State {
  public:
+  explicit State(Rules rules = {}) : rules_(rules), fair_(rules.half_life_s) {}
+
   // What follows from an input, to be applied in order. An error changes nothing: not_found (no
-  // such job, or another user's), denied, infeasible (can never fit), exhausted (no room now and
-  // it will not wait; or too many jobs), busy (not in a state for that).
-  Result<std::vector<Happened>> decide(const Input& input, const Pool& machine,
-                                       Policy policy) const;
+  // such job, or another user's), denied, infeasible (can never be), exhausted (no room now and
+  // it will not wait; or too many jobs), busy (not in a state for that), invalid.
+  Result<std::vector<Happened>> decide(const Input& input, const Moment& moment) const;
+
+  // What follows from time and from what was applied before: deadlines, dependencies that can no
+  // longer be met, reservations that are over. Asked again after it was applied, until there is
+  // nothing more.
+  std::vector<Happened> due(const Moment& moment) const;
+  // When time alone changes something next; nullopt: never.
+  std::optional<WallTime> next_change(WallTime now) const;
 
   // Everybody in line who may start now, with their cards, in line order. Any number of them from
   // the front may be applied.
-  std::vector<JobGranted> grants(const Pool& machine, Policy policy) const;
+  std::vector<JobGranted> grants(const Moment& moment) const;
 
   // METE_ASSERTs what can never be: a gap in the numbers, a step that no state allows, a grant for
   // a job that has one.
   void apply(const Event& event);
 
-  // Why each pending job waits, in line order.
-  struct Waiting {
-    JobId id;
-    Wait why;
-  };
-  std::vector<Waiting> waiting(const Pool& machine, Policy policy) const;
+  PassInput pass_input(const Moment& moment) const;
+  Sight look(const Moment& moment) const;
+  // Why a pending job waits.
+  Wait wait_of(const Job& job, const Moment& moment, Sight& sight) const;
 
-  // The machine with our own grants on it.
+  // The machine with our own grants on it, and drained cards marked.
   Pool with_grants(Pool machine) const;
 
   const std::map<JobId, Job>& jobs() const { return jobs_; }
   const Job* find(JobId id) const;
+  // The job, or all jobs of an array; empty: no such.
+  std::vector<const Job*> find_all(JobId id) const;
   // The unfinished job of a runner, which has one at most; nullptr: none.
   const Job* find_by_runner(const ProcessRef& runner) const;
+  const std::set<JobId>& active() const { return active_; }
+  std::size_t unfinished() const { return jobs_.size() - ended_.size(); }
   std::uint64_t last_seq() const { return last_seq_; }
   const std::set<std::string>& lost_cards() const { return lost_; }
+  const std::map<std::string, std::string>& drained() const { return drained_; }
+  const std::map<std::string, Quota>& quotas() const { return quotas_; }
+  const std::vector<Reservation>& reservations() const { return reservations_; }
+  const FairShare& fair_share() const { return fair_; }
+  const Estimates& estimates() const { return estimates_; }
+  const ForecastScore& score() const { return score_; }
+  const std::string& boot_id() const { return boot_id_; }
+  const Rules& rules() const { return rules_; }
+  const Pending& pending() const { return pending_; }
+  Held held_by(const std::string& user) const;
+  Bytes disk_of(const std::string& user) const;
+  std::size_t unfinished_of(const std::string& user) const;
+  // Contents that unfinished and remembered jobs speak of.
+  std::vector<std::string> blobs() const;
+  // When a job that holds a grant will have ended: by its limit (true), or as learned.
+  std::pair<std::optional<WallTime>, bool> ends_of(const Job& job, WallTime now) const;
 
   // For snapshots: the state is these values, and no others.
   struct Parts {
+    struct ArrayPart {
+      std::uint64_t number = 0;
+      std::uint64_t failed = 0;
+      bool operator==(const ArrayPart&) const = default;
+    };
     std::uint64_t last_seq = 0;
     std::uint64_t last_job = 0;
-    std::vector<Job> jobs;
+    std::uint64_t last_reservation = 0;
+    std::string boot_id;
+    std::vector<Job> jobs;  // ended ones in the order in which they ended
     std::vector<std::string> lost;
+    std::map<std::string, std::string> drained;  // UUID → by whom
+    std::map<std::string, Quota> quotas;
+    std::vector<Reservation> reservations;
+    std::vector<ArrayPart> arrays;
+    std::vector<FairShare::Entry> usage;
+    std::vector<Estimates::Entry> estimates;
+    ForecastScore score;
+    bool operator==(const Parts&) const = default;
   };
   Parts parts() const;
-  static State from_parts(Parts parts);
-  bool operator==(const State&) const = default;
+  static State from_parts(Parts parts, Rules rules = {});
+  bool operator==(const State& other) const { return parts() == other.parts(); }
 
  private:
-  // The line, walked once: who may start, for whom cards are held, and what is left for those who
-  // come after all of them.
-  struct Line {
-    std::vector<JobGranted> start;
-    std::optional<JobId> held_for;
-    Pool left;
+  struct ArrayState {
+    std::uint64_t open = 0;  // jobs of it that have not ended
+    std::uint64_t failed = 0;
   };
-  Line walk(const Pool& machine, Policy policy) const;
+  struct UserState {
+    std::size_t unfinished = 0;
+    Bytes disk;
+  };
+  using Decided = Result<std::vector<Happened>>;
 
-  Result<std::vector<Happened>> decide_submit(const Submit& submit, const Pool& machine,
-                                              Policy policy) const;
-  Result<std::vector<Happened>> decide_started(const Started& started) const;
-  Result<std::vector<Happened>> decide_ended(const Ended& ended) const;
-  Result<std::vector<Happened>> decide_cancel(const Cancel& cancel) const;
+  Decided decide_submit(const Submit& submit, const Moment& moment) const;
+  Result<void> check_submit(const Submit& submit, const Moment& moment) const;
+  Result<void> check_after(const JobSpec& spec, bool admin) const;
+  Result<void> check_quota(const JobSpec& spec, const Moment& moment) const;
+  Decided decide_started(const Started& started) const;
+  Decided decide_ended(const Ended& ended, WallTime now) const;
+  Decided decide_cancel(const Cancel& cancel) const;
+  Decided decide_hold(const Hold& hold) const;
+  Decided decide_release(const Release& release) const;
+  Decided decide_requeue(const Requeue& requeue) const;
+  Decided decide_priority(const SetPriority& priority) const;
+  Decided decide_drain(const Drain& drain, const Pool& machine) const;
+  Decided decide_quota(const SetQuota& quota) const;
+  Decided decide_reserve(const Reserve& reserve, const Moment& moment) const;
+  Decided decide_unreserve(const Unreserve& unreserve) const;
   std::vector<Happened> decide_runner_gone(JobId id) const;
+  std::vector<Happened> decide_job_gone(JobId id, WallTime now) const;
+  std::vector<Happened> decide_not_launched(const NotLaunched& failed) const;
   std::vector<Happened> decide_look(const Pool& machine) const;
   Result<const Job*> of_user(JobId id, std::uint32_t uid) const;
+  Result<std::vector<const Job*>> of_caller(JobId id, const Caller& by) const;
+  // The end of an attempt, or of the job.
+  Happened after_attempt(const Job& job, Outcome outcome, std::optional<Exit> exit,
+                         WallTime now) const;
+
+  void submitted(const JobSubmitted& submitted, WallTime at);
+  void ended(const JobEnded& ended, WallTime at);
+  void requeued(const JobRequeued& requeued, WallTime at);
+  void granted(const JobGranted& granted, WallTime at);
+  void prioritised(const JobPriority& priority);
   Job& step(JobId id, JobState to);
+  Job& at(JobId id);
+  // In and out of the indexes, by what the job is now.
+  void enter(const Job& job);
+  void leave(const Job& job);
+  void charge(const Job& job, const std::optional<Exit>& exit, WallTime at);
+  void tell_dependents(const Job& job);
+  void tell_dependents_of(JobId target, bool failed);
   void forget_old();
 
+  Rules rules_;
   std::map<JobId, Job> jobs_;
-  std::set<JobId> pending_;   // in line order
+  Pending pending_;           // those that only wait for their turn
   std::set<JobId> active_;    // hold a grant
   std::vector<JobId> ended_;  // oldest first
+  std::map<JobId, std::set<JobId>> dependents_;
+  std::set<JobId> doomed_;                             // a dependency can never be met
+  std::set<std::pair<std::int64_t, JobId>> start_by_;  // pending ones with a deadline
+  std::set<std::pair<std::int64_t, JobId>> end_by_;    // active ones
+  std::map<std::uint64_t, ArrayState> arrays_;
+  std::map<std::string, UserState> users_;
   std::set<std::string> lost_;
+  std::map<std::string, std::string> drained_;
+  std::map<std::string, Quota> quotas_;
+  std::vector<Reservation> reservations_;
+  FairShare fair_;
+  Estimates estimates_;
+  ForecastScore score_;
+  std::string boot_id_;
   std::uint64_t last_seq_ = 0;
   std::uint64_t last_job_ = 0;
+  std::uint64_t last_reservation_ = 0;
 };
 
 // What somebody hears who would not wait.

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long jobs like this one have run: learned from their ends, by user and name. Bounded: the
+// last 32 durations of the 2,000 kinds of jobs that ended last.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/job/job.h"
+
+namespace mete::core {
+
+class Estimates {
+ public:
+  static constexpr std::size_t kDurations = 32;
+  static constexpr std::size_t kKinds = 2'000;
+
+  void learn(const JobSpec& spec, std::uint64_t ran_ms);
+
+  // Of a job that has run for so long: the time in seconds, from its start, by which `pct` percent
+  // of those that ran longer than that had ended. nullopt: fewer than `least` such are known.
+  std::optional<std::uint64_t> ends_by(const JobSpec& spec, std::uint64_t elapsed_s, unsigned pct,
+                                       std::size_t least = 5) const;
+
+  struct Entry {
+    std::string key;
+    std::vector<std::uint32_t> durations_s;  // oldest first
+    bool operator==(const Entry&) const = default;
+  };
+  std::vector<Entry> entries() const;  // the one that learned last is last
+  void set(std::vector<Entry> entries);
+  bool operator==(const Estimates& other) const { return entries() == other.entries(); }
+
+ private:
+  struct Kind {
+    std::uint64_t turn = 0;
+    std::vector<std::uint32_t> durations_s;
+  };
+  std::map<std::string, Kind> kinds_;
+  std::map<std::uint64_t, std::string> by_turn_;
+  std::uint64_t turn_ = 0;
+};
+
+}  // namespace mete::core

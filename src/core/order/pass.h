@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// One walk along the line: who may start now, for whom room is held, what is left. A pure function
+// of what it is given, so that `explain` and the forecasts ask the same code about changed
+// questions.
+//
+// The order: whoever has waited for longer than Rules::starve_after_s goes first (of each user the
+// oldest job only, so that nobody gets in front of everybody with a thousand of them). Then by
+// priority; within one, the user who had the least of the cards lately (fair_share.h, with what
+// runs now and what was given in this walk counted); then by number.
+//
+// The first job that must wait for room has its cards held (place/hold.h). Whoever comes later may
+// have what is left, and what is held only if it will have ended by the time the first one could
+// start: by its --time, else by what was learned of jobs of its name. A job over its user's quota
+// or its array's limit is passed over, and holds nothing.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/job/event.h"
+#include "core/order/estimate.h"
+#include "core/order/pending.h"
+#include "core/order/quota.h"
+#include "core/order/reservation.h"
+#include "core/place/place.h"
+
+namespace mete::core {
+
+// What can be set about the line.
+struct Rules {
+  std::uint64_t half_life_s = 7 * 86'400;  // of what a user had of the cards
+  std::uint64_t starve_after_s = 86'400;
+  std::optional<std::uint32_t> cpus;  // for jobs of mete submit; nullopt: not counted
+  std::uint64_t retry_pause_s = 10;   // before the first retry; doubles with each
+  std::size_t ended_kept = 10'000;
+  bool operator==(const Rules&) const = default;
+};
+
+// A job that holds a grant.
+struct Running {
+  JobId id;
+  std::string user;
+  Held held;
+  std::uint32_t cpus = 0;
+  std::uint64_t array = 0;       // whose limit it counts against; otherwise 0
+  std::optional<WallTime> ends;  // at the latest by its --time, else as learned
+  bool by_limit = false;         // the former
+};
+
+struct PassInput {
+  Pool pool;  // the machine with all grants on it
+  Policy policy = Policy::kBestFit;
+  WallTime now;
+  const Rules* rules = nullptr;
+  const Pending* pending = nullptr;
+  const Estimates* estimates = nullptr;
+  std::vector<Running> running;
+  std::map<std::string, std::uint64_t> usage;  // by user, in MiB seconds, what runs included
+  std::map<std::string, Quota> quotas;         // "": of everybody else
+  std::vector<Reservation> reservations;
+
+  Quota quota_of(const std::string& user) const;
+};
+
+struct PassResult {
+  std::vector<JobGranted> start;
+  std::optional<JobId> held_for;
+  std::optional<WallTime> held_until;  // by when that one can start, if that is known
+  Pool left;                           // for those after all of them
+  std::uint32_t cpus_left = 0;         // the same; without a limit: as many as there are numbers
+};
+
+PassResult walk(const PassInput& input);
+
+// Everybody in line who could start if there were room, in order: whoever waits for a time is left
+// out.
+std::vector<JobId> in_order(const PassInput& input);
+
+// Why one kind of job cannot start after such a walk; nullopt: it can.
+struct Blocked {
+  enum class By { kQuota, kArray, kCpus, kRoom };
+  By by = By::kRoom;
+  std::string text;  // of a quota
+};
+std::optional<Blocked> blocked(const PassInput& input, const PassResult& result, const Kind& kind);
+
+// The pool as this kind of job may see it: with what is reserved for others.
+Pool seen_by(const PassInput& input, const Pool& pool, const Kind& kind);
+// When it will have ended if it starts now, with the grace after its limit; nullopt: not known.
+std::optional<WallTime> ends_if_started(const PassInput& input, const Kind& kind);
+// When the request could be placed as those who run end; nullopt: not known.
+std::optional<WallTime> room_at(const PassInput& input, const Pool& pool, const Kind& kind,
+                                const std::vector<Running>& running);
+
+Held held_of(const std::vector<GrantedCard>& cards);
+// Takes the grant of a job off.
+void remove_grant(Pool& pool, JobId id);
+
+}  // namespace mete::core

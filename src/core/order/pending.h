@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The jobs that only wait for their turn, arranged for walking: by priority and user, then by
+// number. Jobs that placement cannot tell apart share a kind, so that one answer serves thousands
+// of them. A hundred thousand jobs are about 10 MB.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/job/job.h"
+
+namespace mete::core {
+
+using KindId = std::uint32_t;
+
+// All that decides whether a job can start, apart from its place in line.
+struct Kind {
+  Request request;
+  std::string user;
+  std::optional<std::uint64_t> time_s;
+  std::string name;  // without --time: how long it runs is learned by name; otherwise ""
+  std::uint64_t array = 0;  // with a limit of its own; otherwise 0
+  std::uint32_t at_once = 0;
+  bool detached = false;
+  auto operator<=>(const Kind&) const = default;
+};
+Kind kind_of(const Job& job);
+
+// The CPUs that are counted for a job: detached ones without a card have one unless they say
+// otherwise; whoever sits in front of a `mete run` is not counted.
+std::uint32_t cpus_of(const Request& request, bool detached);
+
+class Pending {
+ public:
+  struct Queue {
+    std::int32_t priority = 0;
+    std::string user;
+    // Highest priority first.
+    bool operator<(const Queue& other) const {
+      return priority != other.priority ? priority > other.priority : user < other.user;
+    }
+  };
+  struct Entry {
+    KindId kind = 0;
+    std::int64_t not_before_ms = 0;  // --begin, or a retry; 0: now
+    std::int64_t submitted_ms = 0;
+  };
+  using Jobs = std::map<JobId, Entry>;
+
+  void insert(const Job& job);
+  // With the priority that it was inserted with.
+  void erase(const Job& job);
+
+  const std::map<Queue, Jobs>& queues() const { return queues_; }
+  const Kind& kind(KindId id) const { return kinds_[id].kind; }
+  std::size_t kind_ids() const { return kinds_.size(); }  // all are smaller
+  std::size_t kinds() const { return by_value_.size(); }  // that somebody is of
+  std::size_t size() const { return size_; }
+  // The next moment after `now` at which a job that waits for a time may start.
+  std::optional<WallTime> next_begin(WallTime now) const;
+
+ private:
+  struct Counted {
+    Kind kind;
+    std::size_t jobs = 0;
+  };
+  std::map<Queue, Jobs> queues_;
+  std::vector<Counted> kinds_;
+  std::vector<KindId> unused_;
+  std::map<Kind, KindId> by_value_;
+  std::map<std::int64_t, std::size_t> begins_;  // moments, and how many wait for each
+  std::size_t size_ = 0;
+};
+
+}  // namespace mete::core
