@@ -16,11 +16,13 @@ namespace {
 
 constexpr std::size_t kReadBytes = 16 << 10;
 
-std::string head_of(std::string_view method, std::string_view target, std::size_t body_bytes) {
+std::string head_of(std::string_view method, std::string_view target, std::size_t body_bytes,
+                    std::string_view accept) {
   std::string head(method);
   head += ' ';
   head += target;
   head += " HTTP/1.1\r\nHost: mete\r\n";
+  if (!accept.empty()) head.append("Accept: ").append(accept).append("\r\n");
   if (body_bytes > 0 || method == "POST" || method == "PUT")
     head +=
         "Content-Type: application/json\r\nContent-Length: " + std::to_string(body_bytes) + "\r\n";
@@ -72,7 +74,7 @@ Result<void> HttpClient::send(std::string_view method, std::string_view target,
   const Deadline deadline = Deadline::in(wait.timeout);
   if (stale())
     if (Result<void> r = reconnect(connect_timeout_); !r) return r;
-  const std::string bytes = head_of(method, target, body.size()).append(body);
+  const std::string bytes = head_of(method, target, body.size(), accept_).append(body);
   std::string_view left = bytes;
   parser_.emplace(method == "HEAD");
   whole_.clear();

@@ -52,6 +52,10 @@ class HttpClient {
   Result<Reply> receive_head(const Wait& wait = {});
   Result<std::optional<std::string>> next_chunk(const Wait& wait = {});
 
+  // What of several kinds of answer is wanted, from the next request on: "text/event-stream". "":
+  // whatever the daemon gives by itself.
+  void accept(std::string type) { accept_ = std::move(type); }
+
   // Waits no longer for the answer, which hangs up; the next send() connects anew.
   void abandon();
 
@@ -74,6 +78,7 @@ class HttpClient {
   Error broken(Error error);
 
   std::string path_;
+  std::string accept_;
   Fd socket_;
   Peer peer_;  // pid 0: never connected
   Milliseconds connect_timeout_{0};

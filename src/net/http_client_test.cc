@@ -59,6 +59,18 @@ TEST(HttpClient, KeepsOneConnectionForManyRequests) {
   EXPECT_EQ(client->peer().uid, getuid());
 }
 
+TEST(HttpClient, SaysWhichKindOfAnswerItWants) {
+  TestServer server([](const Request& request, Responder responder) {
+    const std::string* accept = request.header("accept");
+    responder.reply({200, accept == nullptr ? "none" : *accept});
+  });
+  Result<HttpClient> client = HttpClient::connect(server.path(), kLong);
+  ASSERT_TRUE(client);
+  EXPECT_EQ(client->request("GET", "/")->body, "none");
+  client->accept("text/event-stream");
+  EXPECT_EQ(client->request("GET", "/")->body, "text/event-stream");
+}
+
 TEST(HttpClient, ConnectsAnewWhenTheDaemonHadClosed) {
   HttpServer::Limits limits;
   limits.idle = Milliseconds(10);
