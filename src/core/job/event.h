@@ -29,7 +29,7 @@ struct JobGranted {
 struct JobStarted {
   JobId id;
   ProcessRef program;
-  std::uint64_t ago_ms = 0;  // before this was recorded
+  std::uint64_t ago_ms = 0;               // before this was recorded
   std::optional<ProcessRef> runner = {};  // its keeper
   bool operator==(const JobStarted&) const = default;
 };
@@ -118,10 +118,10 @@ struct Booted {
   bool operator==(const Booted&) const = default;
 };
 
-using Happened = std::variant<JobSubmitted, JobGranted, JobStarted, JobStopping, JobEnded,
-                              JobRequeued, JobUngranted, JobHeld, JobReleased, JobPriority,
-                              JobForecast, CardLost, CardBack, CardDrained, CardUndrained, QuotaSet,
-                              Reserved, Unreserved, Booted>;
+using Happened =
+    std::variant<JobSubmitted, JobGranted, JobStarted, JobStopping, JobEnded, JobRequeued,
+                 JobUngranted, JobHeld, JobReleased, JobPriority, JobForecast, CardLost, CardBack,
+                 CardDrained, CardUndrained, QuotaSet, Reserved, Unreserved, Booted>;
 
 struct Event {
   std::uint64_t seq = 0;  // without gaps, from 1

@@ -1,30 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// See state.h. The line is first come, first served: the first job that must wait has the cards it
-// waits for held for it (place/hold.h), and whoever comes later may use the rest.
+// See state.h: questions about the state, and its parts.
 #include "core/job/state.h"
 
 #include <algorithm>
 
 #include "base/assert.h"
-#include "core/place/hold.h"
+#include "base/text.h"
 
 namespace mete::core {
 
 namespace {
 
-std::vector<Happened> one(Happened what) {
-  std::vector<Happened> list;
-  list.push_back(std::move(what));
-  return list;
-}
-
-Holder holder_of(const Job& job) { return {job.id, job.spec.user, "", {}, false}; }
+Holder holder_of(const Job& job) { return {job.id, job.spec->user, "", {}, false}; }
 
 // A later job that would fit, were it not for the first in line.
 Wait behind(const Job& first, const Wait& why) {
   Wait wait;
   wait.reason = Reason::kPriority;
-  wait.text = "its turn, behind job " + to_string(first.id) + " of " + first.spec.user +
+  wait.text = "its turn, behind job " + to_string(first.id) + " of " + first.spec->user +
               ", which waits for " + why.text;
   wait.holders = why.holders;
   return wait;
@@ -33,9 +26,12 @@ Wait behind(const Job& first, const Wait& why) {
 // One that could start this moment: another daemon was quicker, or the disk is full.
 Wait its_turn() { return {Reason::kResources, "its turn, which is next", {}}; }
 
-struct ByValue {
-  bool operator()(const Request* a, const Request* b) const { return *a < *b; }
-};
+std::string what_of(const After& after) {
+  const std::string id = "job " + to_string(after.id);
+  if (after.when == When::kOk) return id + " to end well";
+  if (after.when == When::kFail) return id + " to fail";
+  return id + " to end";
+}
 
 }  // namespace
 
@@ -45,28 +41,31 @@ Error no_room_now(const Wait& wait) {
       .with_hint("leave --no-wait out to wait in line");
 }
 
-Outcome outcome_of(const Exit& exit) {
-  if (exit.not_started) return Outcome::kLaunchFailed;
-  if (exit.timed_out) return Outcome::kTimeout;
-  if (exit.code == 0) return Outcome::kOk;
-  if (exit.ram_oom) return Outcome::kRamOom;
-  if (exit.gpu_oom) return Outcome::kGpuOom;
-  return exit.signal ? Outcome::kSignal : Outcome::kFailed;
-}
-
 const Job* State::find(JobId id) const {
   const auto found = jobs_.find(id);
   return found == jobs_.end() ? nullptr : &found->second;
 }
 
+std::vector<const Job*> State::find_all(JobId id) const {
+  std::vector<const Job*> list;
+  if (id.element) {
+    if (const Job* job = find(id); job != nullptr) list.push_back(job);
+    return list;
+  }
+  for (auto at = jobs_.lower_bound(id); at != jobs_.end() && at->first.number == id.number; ++at)
+    list.push_back(&at->second);
+  return list;
+}
+
 const Job* State::find_by_runner(const ProcessRef& runner) const {
-  for (const std::set<JobId>* list : {&pending_, &active_})
-    for (const JobId id : *list)
-      if (const Job& job = jobs_.at(id); job.runner == runner) return &job;
-  return nullptr;
+  const auto found = runners_.find({runner.pid, runner.start_ticks});
+  return found == runners_.end() ? nullptr : &jobs_.at(found->second);
 }
 
 Pool State::with_grants(Pool machine) const {
+  if (!drained_.empty())
+    for (PoolCard& card : machine.cards)
+      card.drained = card.drained || drained_.contains(card.card.uuid);
   for (const JobId id : active_) {
     const Job& job = jobs_.at(id);
     add_grant(machine, holder_of(job), job.grant);
@@ -74,273 +73,218 @@ Pool State::with_grants(Pool machine) const {
   return machine;
 }
 
-// ---- deciding ----------------------------------------------------------------------------------
-
-Result<std::vector<Happened>> State::decide(const Input& input, const Pool& machine,
-                                            Policy policy) const {
-  if (const auto* submit = std::get_if<Submit>(&input))
-    return decide_submit(*submit, machine, policy);
-  if (const auto* started = std::get_if<Started>(&input)) return decide_started(*started);
-  if (const auto* ended = std::get_if<Ended>(&input)) return decide_ended(*ended);
-  if (const auto* cancel = std::get_if<Cancel>(&input)) return decide_cancel(*cancel);
-  if (const auto* gone = std::get_if<RunnerGone>(&input)) return decide_runner_gone(gone->id);
-  if (const auto* gone = std::get_if<JobGone>(&input)) {
-    const Job* job = find(gone->id);
-    if (job == nullptr || job->state != JobState::kStopping) return std::vector<Happened>{};
-    return one(JobEnded{job->id, *job->outcome, {}});
-  }
-  return decide_look(machine);
-}
-
-Result<std::vector<Happened>> State::decide_submit(const Submit& submit, const Pool& machine,
-                                                   Policy policy) const {
-  if (pending_.size() + active_.size() >= kMaxUnfinished)
-    return Error::exhausted("there are " + std::to_string(kMaxUnfinished) + " unfinished jobs")
-        .with_hint("try again when some have ended; mete ps lists them");
-  const Decision alone = place(with_grants(machine), submit.spec.request, policy);
-  if (const auto* never = std::get_if<Error>(&alone)) return *never;
-  if (!submit.wait) {
-    // It starts at once only if nobody before it has a better right.
-    const Line line = walk(machine, policy);
-    const Decision last = place(line.left, submit.spec.request, policy);
-    if (!std::holds_alternative<Placement>(last)) {
-      const auto* wait = std::get_if<Wait>(&alone);
-      if (wait == nullptr) wait = std::get_if<Wait>(&last);
-      METE_ASSERT(wait != nullptr);  // those ahead take room; they do not make it impossible
-      return no_room_now(*wait);
-    }
-  }
-  return one(JobSubmitted{JobId{last_job_ + 1}, submit.spec, submit.runner});
-}
-
-Result<const Job*> State::of_user(JobId id, std::uint32_t uid) const {
-  const Job* job = find(id);
-  // Another user's job does not exist for somebody who is not root.
-  if (job == nullptr || (uid != 0 && uid != job->spec.uid))
-    return Error::not_found("there is no job " + to_string(id))
-        .with_hint("mete ps lists your jobs");
-  return job;
-}
-
-Result<std::vector<Happened>> State::decide_started(const Started& started) const {
-  const Result<const Job*> job = of_user(started.id, started.by_uid);
-  if (!job) return job.error();
-  if ((*job)->state == JobState::kStarting)
-    return one(JobStarted{started.id, started.program, started.ago_ms});
-  if ((*job)->state == JobState::kRunning && (*job)->program == started.program)
-    return std::vector<Happened>{};
-  return Error::busy("job " + to_string(started.id) + " is not waiting for its program")
-      .with_evidence("it is " + std::string(to_string((*job)->state)));
-}
-
-Result<std::vector<Happened>> State::decide_ended(const Ended& ended) const {
-  const Result<const Job*> job = of_user(ended.id, ended.by_uid);
-  if (!job) return job.error();
-  switch ((*job)->state) {
-    case JobState::kEnded:
-      return std::vector<Happened>{};
-    case JobState::kPending:
-      return Error::busy("job " + to_string(ended.id) + " has not started");
-    case JobState::kStopping:
-      return one(JobEnded{ended.id, *(*job)->outcome, ended.exit});
-    default:
-      break;
-  }
-  std::vector<Happened> happened;
-  if ((*job)->state == JobState::kStarting && ended.program)
-    happened.emplace_back(JobStarted{ended.id, *ended.program, ended.ago_ms});
-  happened.emplace_back(JobEnded{ended.id, outcome_of(ended.exit), ended.exit});
-  return happened;
-}
-
-Result<std::vector<Happened>> State::decide_cancel(const Cancel& cancel) const {
-  const Result<const Job*> job = of_user(cancel.id, cancel.by_uid);
-  if (!job) return job.error();
-  switch ((*job)->state) {
-    case JobState::kEnded:
-    case JobState::kStopping:
-      return std::vector<Happened>{};
-    case JobState::kPending:
-      return one(JobEnded{cancel.id, Outcome::kCancelled, {}});
-    default:
-      return one(JobStopping{cancel.id, Outcome::kCancelled});
-  }
-}
-
-std::vector<Happened> State::decide_runner_gone(JobId id) const {
-  const Job* job = find(id);
-  if (job == nullptr) return {};
-  switch (job->state) {
-    case JobState::kEnded:
-    case JobState::kStopping:
-      return {};
-    case JobState::kPending:
-      return one(JobEnded{id, Outcome::kCancelled, {}});
-    default:
-      // Nobody is left to wait for it, and nobody would learn how it ended.
-      return one(JobStopping{id, Outcome::kLost});
-  }
-}
-
-std::vector<Happened> State::decide_look(const Pool& machine) const {
-  std::vector<Happened> happened;
-  for (const PoolCard& card : machine.cards) {
-    const bool known = lost_.contains(card.card.uuid);
-    if (card.lost && !known) happened.emplace_back(CardLost{card.card.uuid});
-    if (!card.lost && known) happened.emplace_back(CardBack{card.card.uuid});
-  }
-  return happened;
-}
-
-// Within a walk there is only ever less room: what did not fit once does not fit again, and equal
-// requests share that answer.
-State::Line State::walk(const Pool& machine, Policy policy) const {
-  Line line;
-  line.left = with_grants(machine);
-  std::set<const Request*, ByValue> refused;
-  for (const JobId id : pending_) {
+Held State::held_by(const std::string& user) const {
+  Held sum;
+  for (const JobId id : active_) {
     const Job& job = jobs_.at(id);
-    const Request& request = job.spec.request;
-    if (refused.contains(&request)) continue;
-    if (const std::optional<Placement> placement = place_now(line.left, request, policy)) {
-      line.start.push_back({id, placement->cards});
-      add_grant(line.left, holder_of(job), placement->cards);
-      continue;
-    }
-    refused.insert(&request);
-    if (line.held_for) continue;
-    // Nothing is held for a job whose cards are lost or gone; then the next one has that right.
-    Pool held = hold_for(line.left, request, policy);
-    if (held == line.left) continue;
-    line.left = std::move(held);
-    line.held_for = id;
+    if (job.spec->user != user) continue;
+    const Held held = held_of(job.grant);
+    sum.cards += held.cards;
+    sum.bytes = Bytes::from_bytes(sum.bytes.count() + held.bytes.count());
+    sum.running += held.running;
   }
-  return line;
+  return sum;
 }
 
-std::vector<JobGranted> State::grants(const Pool& machine, Policy policy) const {
-  if (pending_.empty()) return {};
-  return walk(machine, policy).start;
+Bytes State::disk_of(const std::string& user) const {
+  const auto found = users_.find(user);
+  return found == users_.end() ? Bytes() : found->second.disk;
 }
 
-std::vector<State::Waiting> State::waiting(const Pool& machine, Policy policy) const {
-  std::vector<Waiting> list;
-  if (pending_.empty()) return list;
-  const Line line = walk(machine, policy);
-  const Pool open = with_grants(machine);
-  const auto first = [&]() -> Wait {
-    if (!line.held_for) return its_turn();
-    const Job& job = jobs_.at(*line.held_for);
-    const Decision decision = place(open, job.spec.request, policy);
-    const auto* wait = std::get_if<Wait>(&decision);
-    return behind(job, wait == nullptr ? its_turn() : *wait);
-  }();
-  std::map<const Request*, Wait, ByValue> known;  // equal requests wait for the same
-  auto starts = line.start.begin();
-  for (const JobId id : pending_) {
-    const Request& request = jobs_.at(id).spec.request;
-    auto found = known.find(&request);
-    if (found == known.end()) {
-      const Decision decision = place(open, request, policy);
-      Wait why = first;  // it would fit, were it not for those ahead
-      if (const auto* wait = std::get_if<Wait>(&decision)) {
-        why = *wait;
-      } else if (const auto* never = std::get_if<Error>(&decision)) {
-        // It could be once: cards have gone since.
-        why = {};
-        why.text = never->message + (never->evidence.empty() ? "" : ": " + never->evidence);
-      }
-      found = known.emplace(&request, std::move(why)).first;
-    }
-    const bool may_start = starts != line.start.end() && starts->id == id;
-    if (may_start) ++starts;
-    list.push_back({id, may_start ? its_turn() : found->second});
+std::size_t State::unfinished_of(const std::string& user) const {
+  const auto found = users_.find(user);
+  return found == users_.end() ? 0 : found->second.unfinished;
+}
+
+std::vector<std::string> State::blobs() const {
+  std::set<std::string> hashes;
+  for (const auto& [id, job] : jobs_) {
+    if (!job.spec->detached) continue;
+    hashes.insert(job.spec->detached->environment);
+    if (!job.spec->detached->script.empty()) hashes.insert(job.spec->detached->script);
   }
-  return list;
+  return {hashes.begin(), hashes.end()};
 }
 
-// ---- applying ----------------------------------------------------------------------------------
-
-Job& State::step(JobId id, JobState to) {
-  const auto found = jobs_.find(id);
-  METE_ASSERT(found != jobs_.end());
-  METE_ASSERT(may_follow(found->second.state, to));
-  found->second.state = to;
-  return found->second;
+std::pair<std::optional<WallTime>, bool> State::ends_of(const Job& job, WallTime now) const {
+  // Before it has started its time counts from now.
+  const WallTime started = job.started.value_or(now);
+  const std::int64_t elapsed = std::max<std::int64_t>(0, now.ms - started.ms) / 1000;
+  const auto in = [&](std::uint64_t seconds) {
+    return std::max(now, WallTime{started.ms + static_cast<std::int64_t>(seconds) * 1000});
+  };
+  if (job.spec->time_s) return {in(*job.spec->time_s + 15), true};
+  if (const auto learned = estimates_.ends_by(*job.spec, static_cast<std::uint64_t>(elapsed), 95))
+    return {in(*learned), false};
+  return {std::nullopt, false};
 }
 
-void State::apply(const Event& event) {
-  METE_ASSERT(event.seq == last_seq_ + 1);
-  last_seq_ = event.seq;
-  if (const auto* submitted = std::get_if<JobSubmitted>(&event.what)) {
-    METE_ASSERT(submitted->id.number == last_job_ + 1);
-    last_job_ = submitted->id.number;
-    Job job;
-    job.id = submitted->id;
-    job.spec = submitted->spec;
-    job.runner = submitted->runner;
-    job.submitted = event.at;
-    jobs_.emplace(job.id, std::move(job));
-    pending_.insert(submitted->id);
-  } else if (const auto* granted = std::get_if<JobGranted>(&event.what)) {
-    step(granted->id, JobState::kStarting).grant = granted->cards;
-    pending_.erase(granted->id);
-    active_.insert(granted->id);
-  } else if (const auto* started = std::get_if<JobStarted>(&event.what)) {
-    Job& job = step(started->id, JobState::kRunning);
-    job.program = started->program;
-    job.started = WallTime{event.at.ms - static_cast<std::int64_t>(started->ago_ms)};
-  } else if (const auto* stopping = std::get_if<JobStopping>(&event.what)) {
-    step(stopping->id, JobState::kStopping).outcome = stopping->why;
-  } else if (const auto* ended = std::get_if<JobEnded>(&event.what)) {
-    Job& job = step(ended->id, JobState::kEnded);
-    job.outcome = ended->outcome;
-    job.exit = ended->exit;
-    job.ended = event.at;
-    pending_.erase(ended->id);
-    active_.erase(ended->id);
-    ended_.push_back(ended->id);
-    forget_old();
-  } else if (const auto* lost = std::get_if<CardLost>(&event.what)) {
-    lost_.insert(lost->uuid);
-  } else if (const auto* back = std::get_if<CardBack>(&event.what)) {
-    lost_.erase(back->uuid);
+// ---- the line ----------------------------------------------------------------------------------
+
+PassInput State::pass_input(const Moment& moment) const {
+  PassInput input;
+  input.pool = with_grants(moment.machine);
+  input.policy = moment.policy;
+  input.now = moment.now;
+  input.rules = &rules_;
+  input.pending = &pending_;
+  input.estimates = &estimates_;
+  input.quotas = quotas_;
+  input.reservations = reservations_;
+  for (const auto& [queue, jobs] : pending_.queues())
+    if (!input.usage.contains(queue.user))
+      input.usage[queue.user] = fair_.usage(queue.user, moment.now);
+  for (const JobId id : active_) {
+    const Job& job = jobs_.at(id);
+    const JobSpec& spec = *job.spec;
+    const auto [ends, by_limit] = ends_of(job, moment.now);
+    Running running{id,
+                    spec.user,
+                    held_of(job.grant),
+                    cpus_of(spec.request, spec.detached.has_value()),
+                    spec.array && spec.array->at_once ? id.number : 0,
+                    ends,
+                    by_limit};
+    const auto user = input.usage.find(spec.user);
+    if (user != input.usage.end() && job.started && moment.now > *job.started)
+      user->second += mib_per_second(running.held.bytes, std::max(1u, running.cpus)) *
+                      static_cast<std::uint64_t>((moment.now.ms - job.started->ms) / 1000);
+    input.running.push_back(std::move(running));
   }
+  return input;
 }
 
-void State::forget_old() {
-  // In batches: the list is a vector.
-  if (ended_.size() < 2 * kEndedKept) return;
-  const auto keep = static_cast<std::ptrdiff_t>(ended_.size() - kEndedKept);
-  for (auto id = ended_.begin(); id != ended_.begin() + keep; ++id) jobs_.erase(*id);
-  ended_.erase(ended_.begin(), ended_.begin() + keep);
+Sight State::look(const Moment& moment) const {
+  Sight sight{pass_input(moment), {}, {}};
+  sight.result = walk(sight.input);
+  return sight;
 }
+
+std::vector<JobGranted> State::grants(const Moment& moment) const {
+  if (pending_.size() == 0) return {};
+  return walk(pass_input(moment)).start;
+}
+
+Wait State::wait_of(const Job& job, const Moment& moment, Sight& sight) const {
+  if (job.held)
+    return {Reason::kHeld, "somebody to release it: mete release " + to_string(job.id), {}};
+  if (!job.unmet.empty()) {
+    std::string text = what_of(job.unmet.front());
+    if (job.unmet.size() > 1) text += ", and " + std::to_string(job.unmet.size() - 1) + " more";
+    return {Reason::kDependency, text, {}};
+  }
+  if (job.spec->begin && *job.spec->begin > moment.now)
+    return {Reason::kBegin, "its time, " + to_string(*job.spec->begin), {}};
+  if (job.not_before && *job.not_before > moment.now)
+    return {Reason::kRetry, "its next attempt, at " + to_string(*job.not_before), {}};
+  for (const JobGranted& granted : sight.result.start)
+    if (granted.id == job.id) return its_turn();
+  const auto queue = pending_.queues().find({job.priority, job.spec->user});
+  METE_ASSERT(queue != pending_.queues().end());
+  const KindId number = queue->second.at(job.id).kind;
+  auto known = sight.known.find(number);
+  if (known == sight.known.end())
+    known = sight.known.emplace(number, wait_of_kind(pending_.kind(number), moment, sight)).first;
+  // The first in line is not behind itself.
+  if (sight.result.held_for == job.id && known->second.reason == Reason::kPriority)
+    return its_turn();
+  return known->second;
+}
+
+Wait State::wait_of_kind(const Kind& kind, const Moment& moment, Sight& sight) const {
+  const PassInput& input = sight.input;
+  const std::optional<Blocked> by = blocked(input, sight.result, kind);
+  if (by && by->by == Blocked::By::kQuota)
+    return {Reason::kQuota, "the quota of " + kind.user + ": " + by->text, {}};
+  if (by && by->by == Blocked::By::kArray)
+    return {Reason::kQuota,
+            by->text + ", and at most " + std::to_string(kind.at_once) + " may at a time",
+            {}};
+  const Pool seen = seen_by(input, input.pool, kind);
+  Decision decision = place(seen, kind.request, moment.policy);
+  if (const auto* never = std::get_if<Error>(&decision)) {
+    // It could be once: cards have gone since.
+    return {Reason::kResources,
+            never->message + (never->evidence.empty() ? "" : ": " + never->evidence),
+            {}};
+  }
+  if (auto* wait = std::get_if<Wait>(&decision)) {
+    if (!input.reservations.empty() && place_now(input.pool, kind.request, moment.policy))
+      wait->reason = Reason::kReservation;
+    return std::move(*wait);
+  }
+  if (by && by->by == Blocked::By::kCpus)
+    return {Reason::kResources,
+            std::to_string(cpus_of(kind.request, kind.detached)) + " of the " +
+                std::to_string(rules_.cpus.value_or(0)) + " CPUs for jobs",
+            {}};
+  if (!sight.result.held_for) return its_turn();
+  const Job& first = jobs_.at(*sight.result.held_for);
+  const Decision of_first = place(input.pool, request_of(first), moment.policy);
+  const auto* wait = std::get_if<Wait>(&of_first);
+  return behind(first, wait == nullptr ? its_turn() : *wait);
+}
+
+// ---- parts -------------------------------------------------------------------------------------
 
 State::Parts State::parts() const {
-  Parts parts{last_seq_, last_job_, {}, {lost_.begin(), lost_.end()}};
+  Parts parts;
+  parts.last_seq = last_seq_;
+  parts.last_job = last_job_;
+  parts.last_reservation = last_reservation_;
+  parts.boot_id = boot_id_;
   // Ended ones in the order in which they ended, so that the oldest are forgotten first again.
+  parts.jobs.reserve(jobs_.size());
   for (const JobId id : ended_) parts.jobs.push_back(jobs_.at(id));
-  for (const JobId id : active_) parts.jobs.push_back(jobs_.at(id));
-  for (const JobId id : pending_) parts.jobs.push_back(jobs_.at(id));
+  for (const auto& [id, job] : jobs_)
+    if (job.state != JobState::kEnded) parts.jobs.push_back(job);
+  parts.lost.assign(lost_.begin(), lost_.end());
+  parts.drained = drained_;
+  parts.quotas = quotas_;
+  parts.reservations = reservations_;
+  for (const auto& [number, array] : arrays_) parts.arrays.push_back({number, array.failed});
+  parts.usage = fair_.entries();
+  parts.estimates = estimates_.entries();
+  parts.score = score_;
   return parts;
 }
 
-State State::from_parts(Parts parts) {
-  State state;
+State State::from_parts(Parts parts, Rules rules) {
+  State state(rules);
   state.last_seq_ = parts.last_seq;
   state.last_job_ = parts.last_job;
+  state.last_reservation_ = parts.last_reservation;
+  state.boot_id_ = std::move(parts.boot_id);
   state.lost_.insert(parts.lost.begin(), parts.lost.end());
+  state.drained_ = std::move(parts.drained);
+  state.quotas_ = std::move(parts.quotas);
+  state.reservations_ = std::move(parts.reservations);
+  for (const Parts::ArrayPart& array : parts.arrays)
+    state.arrays_[array.number].failed = array.failed;
+  state.fair_.set(parts.usage);
+  state.estimates_.set(std::move(parts.estimates));
+  state.score_ = parts.score;
   for (Job& job : parts.jobs) {
-    if (job.state == JobState::kEnded)
-      state.ended_.push_back(job.id);
-    else if (job.state == JobState::kPending)
-      state.pending_.insert(job.id);
-    else
-      state.active_.insert(job.id);
     const JobId id = job.id;
-    state.jobs_.emplace(id, std::move(job));
+    if (id.element && job.state != JobState::kEnded) ++state.arrays_[id.number].open;
+    state.enter(state.jobs_.emplace(id, std::move(job)).first->second);
   }
+  // Those whose array has lost one already are doomed again.
+  for (const auto& [target, dependents] : state.dependents_)
+    for (const JobId id : dependents)
+      for (const After& after : state.jobs_.at(id).unmet)
+        if (after.id == target && state.in_vain(after)) state.doomed_.insert(id);
   return state;
+}
+
+// A dependency that has not been met although its job or array is over, or cannot be any more.
+bool State::in_vain(const After& after) const {
+  const std::vector<const Job*> targets = find_all(after.id);
+  const auto array = arrays_.find(after.id.number);
+  if (!after.id.element && array != arrays_.end())
+    return array->second.open == 0 || (after.when == When::kOk && array->second.failed > 0);
+  return std::all_of(targets.begin(), targets.end(),
+                     [](const Job* job) { return job->state == JobState::kEnded; });
 }
 
 }  // namespace mete::core

@@ -177,11 +177,26 @@ class State {
   Happened after_attempt(const Job& job, Outcome outcome, std::optional<Exit> exit,
                          WallTime now) const;
 
-  void submitted(const JobSubmitted& submitted, WallTime at);
-  void ended(const JobEnded& ended, WallTime at);
-  void requeued(const JobRequeued& requeued, WallTime at);
-  void granted(const JobGranted& granted, WallTime at);
-  void prioritised(const JobPriority& priority);
+  void on(const JobSubmitted& submitted, WallTime at);
+  void on(const JobGranted& granted, WallTime at);
+  void on(const JobStarted& started, WallTime at);
+  void on(const JobStopping& stopping, WallTime at);
+  void on(const JobEnded& ended, WallTime at);
+  void on(const JobRequeued& requeued, WallTime at);
+  void on(const JobUngranted& ungranted, WallTime at);
+  void on(const JobHeld& held, WallTime at);
+  void on(const JobReleased& released, WallTime at);
+  void on(const JobPriority& priority, WallTime at);
+  void on(const JobForecast& told, WallTime at);
+  void on(const CardLost& card, WallTime at);
+  void on(const CardBack& card, WallTime at);
+  void on(const CardDrained& card, WallTime at);
+  void on(const CardUndrained& card, WallTime at);
+  void on(const QuotaSet& set, WallTime at);
+  void on(const Reserved& reserved, WallTime at);
+  void on(const Unreserved& unreserved, WallTime at);
+  void on(const Booted& booted, WallTime at);
+  void set_held(JobId id, bool held);
   Job& step(JobId id, JobState to);
   Job& at(JobId id);
   // In and out of the indexes, by what the job is now.
@@ -191,12 +206,15 @@ class State {
   void tell_dependents(const Job& job);
   void tell_dependents_of(JobId target, bool failed);
   void forget_old();
+  bool in_vain(const After& after) const;
+  Wait wait_of_kind(const Kind& kind, const Moment& moment, Sight& sight) const;
 
   Rules rules_;
   std::map<JobId, Job> jobs_;
   Pending pending_;           // those that only wait for their turn
   std::set<JobId> active_;    // hold a grant
   std::vector<JobId> ended_;  // oldest first
+  std::map<std::pair<std::int32_t, std::uint64_t>, JobId> runners_;  // of `mete run`s, unfinished
   std::map<JobId, std::set<JobId>> dependents_;
   std::set<JobId> doomed_;                             // a dependency can never be met
   std::set<std::pair<std::int64_t, JobId>> start_by_;  // pending ones with a deadline

@@ -20,8 +20,8 @@ void Estimates::learn(const JobSpec& spec, std::uint64_t ran_ms) {
   by_turn_[kind.turn] = key;
   if (kind.durations_s.size() == kDurations) kind.durations_s.erase(kind.durations_s.begin());
   // Rounded up: a job is never believed to have been over sooner than it was.
-  kind.durations_s.push_back(static_cast<std::uint32_t>(std::min<std::uint64_t>(
-      (ran_ms + 999) / 1000, std::numeric_limits<std::uint32_t>::max())));
+  kind.durations_s.push_back(static_cast<std::uint32_t>(
+      std::min<std::uint64_t>((ran_ms + 999) / 1000, std::numeric_limits<std::uint32_t>::max())));
   if (kinds_.size() <= kKinds) return;
   kinds_.erase(by_turn_.begin()->second);
   by_turn_.erase(by_turn_.begin());

@@ -315,8 +315,7 @@ std::vector<JobId> in_order(const PassInput& input) {
   return list;
 }
 
-std::optional<Blocked> blocked(const PassInput& input, const PassResult& result,
-                               const Kind& kind) {
+std::optional<Blocked> blocked(const PassInput& input, const PassResult& result, const Kind& kind) {
   std::map<std::string, Held> held;
   Held mine;
   std::uint32_t of_array = 0;

@@ -22,7 +22,7 @@ struct Kind {
   Request request;
   std::string user;
   std::optional<std::uint64_t> time_s;
-  std::string name;  // without --time: how long it runs is learned by name; otherwise ""
+  std::string name;         // without --time: how long it runs is learned by name; otherwise ""
   std::uint64_t array = 0;  // with a limit of its own; otherwise 0
   std::uint32_t at_once = 0;
   bool detached = false;

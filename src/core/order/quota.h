@@ -12,8 +12,8 @@
 namespace mete::core {
 
 struct Quota {
-  std::optional<std::uint32_t> cards;    // on so many cards, whole or shared (a card counts per job)
-  std::optional<Bytes> bytes;            // of GPU memory, granted
+  std::optional<std::uint32_t> cards;  // on so many cards, whole or shared (a card counts per job)
+  std::optional<Bytes> bytes;          // of GPU memory, granted
   std::optional<std::uint32_t> running;  // jobs that hold a grant
   std::optional<std::uint32_t> jobs;     // unfinished jobs; more are refused at submit
   std::optional<Bytes> disk;             // of logs that mete keeps for ended and running jobs

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cards that are somebody's for a time to come: `mete reserve --gpu 2 --from 18:00 --for 4h --user
-// carol`. Which cards is decided when it is made, and stays. A job of somebody else that could still
-// run when the time begins sees that memory as taken (keep_reserved); jobs that run there already
-// are not ended.
+// carol`. Which cards is decided when it is made, and stays. A job of somebody else that could
+// still run when the time begins sees that memory as taken (keep_reserved); jobs that run there
+// already are not ended.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Reservation {
 
 // The pool as a job of `user` may see it that starts now and ends by `until` (nullopt: nobody
 // knows): what is reserved for others within that time is claimed by them.
-void keep_reserved(Pool& pool, const std::vector<Reservation>& reservations, const std::string& user,
-                   WallTime now, std::optional<WallTime> until);
+void keep_reserved(Pool& pool, const std::vector<Reservation>& reservations,
+                   const std::string& user, WallTime now, std::optional<WallTime> until);
 
 }  // namespace mete::core

@@ -48,6 +48,12 @@ bool goes_without(const Pool& pool, const Request& request, const Error& error) 
 
 }  // namespace
 
+Result<void> can_ever(const Pool& pool, const Request& request) {
+  const Result<Needs> needs = needs_of(pool, request);
+  if (!needs && !goes_without(pool, request, needs.error())) return needs.error();
+  return {};
+}
+
 Decision place(const Pool& pool, const Request& request, Policy policy) {
   Result<Needs> needs = needs_of(pool, request);
   if (!needs) {

@@ -114,6 +114,9 @@ Decision place(const Pool& pool, const Request& request, Policy policy);
 // error.
 std::optional<Placement> place_now(const Pool& pool, const Request& request, Policy policy);
 
+// Whether there could ever be room, however long one waits: place()'s error if not.
+Result<void> can_ever(const Pool& pool, const Request& request);
+
 // What each process of --procs has of the share on one card, of as many cards as were granted: cut
 // to 2 MiB, so that the parts never add up to more than the share. procs is a multiple of cards.
 Bytes part_of(Bytes share, std::uint32_t procs, std::size_t cards);

@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: Apache-2.0
+// See state.h: what follows from an input. Nothing here changes anything.
+#include <algorithm>
+#include <limits>
+
+#include "base/assert.h"
+#include "base/text.h"
+#include "core/job/state.h"
+
+namespace mete::core {
+
+namespace {
+
+std::vector<Happened> one(Happened what) {
+  std::vector<Happened> list;
+  list.push_back(std::move(what));
+  return list;
+}
+
+Error no_such_job(JobId id) {
+  return Error::not_found("there is no job " + to_string(id)).with_hint("mete ps lists your jobs");
+}
+
+Error ended_already(const Job& job) {
+  return Error::invalid("job " + to_string(job.id) + " has ended")
+      .with_evidence("outcome " + std::string(to_string(*job.outcome)) + ", at " +
+                     to_string(*job.ended))
+      .with_hint("mete requeue " + to_string(job.id) + " runs it again");
+}
+
+Result<void> only_admins(const Caller& by, const std::string& what) {
+  if (by.admin) return {};
+  return Error::denied(what + " is for administrators")
+      .with_hint("root may, and members of the group that the daemon's configuration names");
+}
+
+// Failures that another attempt may not meet.
+bool counts_as_failure(Outcome outcome) {
+  return outcome == Outcome::kFailed || outcome == Outcome::kSignal ||
+         outcome == Outcome::kGpuOom || outcome == Outcome::kRamOom;
+}
+
+// Attempts with more memory each, when --retries does not say how many.
+constexpr std::uint32_t kGrowths = 3;
+
+std::optional<GpuRequest> grown(const GpuRequest& gpu, std::uint32_t pct) {
+  GpuRequest more = gpu;
+  if (auto* fraction = std::get_if<Fraction>(&more.memory)) {
+    if (fraction->milli >= 1000) return std::nullopt;
+    fraction->milli = std::min<std::uint32_t>(1000, (fraction->milli * pct + 99) / 100);
+    return more;
+  }
+  if (auto* size = std::get_if<Size>(&more.memory)) {
+    const unsigned __int128 bytes = static_cast<unsigned __int128>(size->bytes.count()) * pct / 100;
+    if (bytes > std::numeric_limits<std::uint64_t>::max()) return std::nullopt;
+    size->bytes = Bytes::from_bytes(static_cast<std::uint64_t>(bytes)).round_down(kGranule);
+    return more;
+  }
+  return std::nullopt;  // a whole card is all there is
+}
+
+}  // namespace
+
+Outcome outcome_of(const Exit& exit) {
+  if (exit.not_started) return Outcome::kLaunchFailed;
+  if (exit.timed_out) return Outcome::kTimeout;
+  if (exit.code == 0) return Outcome::kOk;
+  if (exit.ram_oom) return Outcome::kRamOom;
+  if (exit.gpu_oom) return Outcome::kGpuOom;
+  return exit.signal ? Outcome::kSignal : Outcome::kFailed;
+}
+
+State::Decided State::decide(const Input& input, const Moment& moment) const {
+  if (const auto* in = std::get_if<Submit>(&input)) return decide_submit(*in, moment);
+  if (const auto* in = std::get_if<Started>(&input)) return decide_started(*in);
+  if (const auto* in = std::get_if<Ended>(&input)) return decide_ended(*in, moment.now);
+  if (const auto* in = std::get_if<Cancel>(&input)) return decide_cancel(*in);
+  if (const auto* in = std::get_if<Hold>(&input)) return decide_hold(*in);
+  if (const auto* in = std::get_if<Release>(&input)) return decide_release(*in);
+  if (const auto* in = std::get_if<Requeue>(&input)) return decide_requeue(*in);
+  if (const auto* in = std::get_if<SetPriority>(&input)) return decide_priority(*in);
+  if (const auto* in = std::get_if<Drain>(&input)) return decide_drain(*in, moment.machine);
+  if (const auto* in = std::get_if<SetQuota>(&input)) return decide_quota(*in);
+  if (const auto* in = std::get_if<Reserve>(&input)) return decide_reserve(*in, moment);
+  if (const auto* in = std::get_if<Unreserve>(&input)) return decide_unreserve(*in);
+  if (const auto* in = std::get_if<RunnerGone>(&input)) return decide_runner_gone(in->id);
+  if (const auto* in = std::get_if<NotLaunched>(&input)) return decide_not_launched(*in);
+  if (const auto* in = std::get_if<JobGone>(&input)) return decide_job_gone(in->id, moment.now);
+  if (const auto* in = std::get_if<Foretold>(&input)) {
+    const Job* job = find(in->id);
+    if (job == nullptr || job->state != JobState::kPending || job->forecast)
+      return std::vector<Happened>{};
+    return one(JobForecast{in->id, in->forecast});
+  }
+  return decide_look(moment.machine);
+}
+
+// ---- submitting --------------------------------------------------------------------------------
+
+Result<void> State::check_after(const JobSpec& spec, bool admin) const {
+  if (spec.after.size() > kMaxAfter)
+    return Error::invalid("a job can wait for at most " + std::to_string(kMaxAfter) + " others");
+  for (const After& after : spec.after) {
+    const std::vector<const Job*> targets = find_all(after.id);
+    if (targets.empty() || (!admin && targets.front()->spec->uid != spec.uid))
+      return Error::not_found("--after " + to_string(after.id) + ": there is no such job")
+          .with_hint("mete ps -a lists your jobs");
+    const auto failed = [](const Job* job) { return job->outcome != Outcome::kOk; };
+    const auto is_ended = [](const Job* job) { return job->state == JobState::kEnded; };
+    const bool all_ended = std::all_of(targets.begin(), targets.end(), is_ended);
+    const bool one_failed = std::any_of(targets.begin(), targets.end(), [&](const Job* job) {
+      return is_ended(job) && failed(job);
+    });
+    if ((after.when == When::kOk && one_failed) ||
+        (after.when == When::kFail && all_ended && !one_failed))
+      return Error::infeasible("--after " + to_string(after.id) + ":" +
+                               std::string(to_string(after.when)) + " can never be")
+          .with_evidence("job " + to_string(after.id) +
+                         (one_failed ? " has failed" : " has ended well"));
+  }
+  return {};
+}
+
+Result<void> State::check_quota(const JobSpec& spec, const Moment& moment) const {
+  if (quotas_.empty()) return {};
+  PassInput input;
+  input.quotas = quotas_;
+  const Quota quota = input.quota_of(spec.user);
+  const std::size_t more = spec.array ? elements_of(*spec.array).size() : 1;
+  const std::string hint = "mete quota shows what " + spec.user + " may have";
+  if (quota.jobs && unfinished_of(spec.user) + more > *quota.jobs)
+    return Error::exhausted(spec.user + " may have " + std::to_string(*quota.jobs) +
+                            " unfinished jobs")
+        .with_evidence("there are " + std::to_string(unfinished_of(spec.user)) +
+                       (more > 1 ? ", and these are " + std::to_string(more) + " more" : ""))
+        .with_hint(hint);
+  if (quota.disk && spec.detached && disk_of(spec.user) >= *quota.disk)
+    return Error::exhausted("the logs of " + spec.user + " may take " + to_string(*quota.disk))
+        .with_evidence("they take " + to_string(disk_of(spec.user)))
+        .with_hint(hint);
+  const std::optional<Placement> alone = place_now(moment.machine, spec.request, moment.policy);
+  if (!alone) return {};
+  if (const auto why = never_within(quota, held_of(alone->cards)))
+    return Error::infeasible("this is more than " + spec.user + " may have at all")
+        .with_evidence(*why)
+        .with_hint(hint);
+  return {};
+}
+
+Result<void> State::check_submit(const Submit& submit, const Moment& moment) const {
+  const JobSpec& spec = submit.spec;
+  const std::size_t more = spec.array ? elements_of(*spec.array).size() : 1;
+  if (unfinished() + more > kMaxUnfinished)
+    return Error::exhausted("there are " + std::to_string(unfinished()) + " unfinished jobs")
+        .with_evidence("there can be " + std::to_string(kMaxUnfinished))
+        .with_hint("try again when some have ended; mete ps lists them");
+  if (spec.priority > kMaxPriority || spec.priority < -kMaxPriority)
+    return Error::invalid("a priority is between -" + std::to_string(kMaxPriority) + " and " +
+                          std::to_string(kMaxPriority));
+  if (spec.priority > 0 && !submit.admin)
+    return Error::denied("a priority above 0 is an administrator's to give")
+        .with_hint("leave --priority out, or ask for less than 0");
+  if (spec.deadline && *spec.deadline <= moment.now)
+    return Error::invalid("the deadline " + to_string(*spec.deadline) + " is over");
+  const std::int64_t begins = std::max(moment.now.ms, spec.begin ? spec.begin->ms : 0);
+  const std::int64_t takes = static_cast<std::int64_t>(spec.time_s.value_or(0)) * 1000;
+  if (spec.deadline && begins + takes > spec.deadline->ms)
+    return Error::infeasible("it cannot be over by its deadline")
+        .with_evidence("it may begin at " + to_string(WallTime{begins}) + " and run for " +
+                       base::duration_in_words(takes / 1000))
+        .with_hint("give it less --time, or a later --deadline");
+  if (Result<void> r = check_after(spec, submit.admin); !r) return r;
+  if (Result<void> r = can_ever(moment.machine, spec.request); !r) return r;
+  return check_quota(spec, moment);
+}
+
+State::Decided State::decide_submit(const Submit& submit, const Moment& moment) const {
+  if (Result<void> r = check_submit(submit, moment); !r) return std::move(r).error();
+  const JobId id{last_job_ + 1};
+  if (!submit.wait) {
+    // It starts at once only if nobody before it has a better right.
+    Job last;
+    last.id = id;
+    last.spec = submit.spec;
+    last.submitted = moment.now;
+    const Kind kind = kind_of(last);
+    Sight sight = look(moment);
+    const bool gated = submit.spec.held || !submit.spec.after.empty() ||
+                       (submit.spec.begin && *submit.spec.begin > moment.now);
+    if (gated || blocked(sight.input, sight.result, kind)) {
+      const Decision alone = place(seen_by(sight.input, with_grants(moment.machine), kind),
+                                   kind.request, moment.policy);
+      const Decision after =
+          place(seen_by(sight.input, sight.result.left, kind), kind.request, moment.policy);
+      const auto* wait = std::get_if<Wait>(&alone);
+      if (wait == nullptr) wait = std::get_if<Wait>(&after);
+      return no_room_now(wait != nullptr ? *wait : Wait{Reason::kPriority, "its turn", {}});
+    }
+  }
+  return one(JobSubmitted{id, submit.spec, submit.runner});
+}
+
+// ---- what runners and keepers tell -------------------------------------------------------------
+
+Result<const Job*> State::of_user(JobId id, std::uint32_t uid) const {
+  const Job* job = find(id);
+  // Another user's job does not exist for somebody who is not root.
+  if (job == nullptr || (uid != 0 && uid != job->spec->uid)) return no_such_job(id);
+  return job;
+}
+
+State::Decided State::decide_started(const Started& started) const {
+  const Result<const Job*> job = of_user(started.id, started.by_uid);
+  if (!job) return job.error();
+  if ((*job)->state == JobState::kStarting)
+    return one(JobStarted{started.id, started.program, started.ago_ms, started.runner});
+  if ((*job)->program == started.program) return std::vector<Happened>{};
+  return Error::busy("job " + to_string(started.id) + " is not waiting for its program")
+      .with_evidence("it is " + std::string(to_string((*job)->state)));
+}
+
+Happened State::after_attempt(const Job& job, Outcome outcome, std::optional<Exit> exit,
+                              WallTime now) const {
+  const JobSpec& spec = *job.spec;
+  JobRequeued again{job.id, outcome, exit, job.gpu, std::nullopt};
+  if (job.state == JobState::kStopping && job.requeue) return again;
+  const bool failed = job.state != JobState::kStopping && counts_as_failure(outcome);
+  const std::uint32_t failures = job.failures + 1;
+  if (failed && outcome == Outcome::kGpuOom && spec.retry_gpu_pct &&
+      failures <= std::max(spec.retries, spec.retries == 0 ? kGrowths : 0)) {
+    const Request now_asked = request_of(job);
+    if (now_asked.gpu)
+      if (std::optional<GpuRequest> more = grown(*now_asked.gpu, *spec.retry_gpu_pct)) {
+        again.gpu = more;
+        return again;
+      }
+  }
+  if (failed && failures <= spec.retries) {
+    const std::uint64_t pause =
+        std::min<std::uint64_t>(rules_.retry_pause_s << std::min(failures - 1, 10u), 600);
+    again.not_before = WallTime{now.ms + static_cast<std::int64_t>(pause * 1000)};
+    return again;
+  }
+  if (outcome == Outcome::kLost && spec.requeue && spec.detached) return again;
+  return JobEnded{job.id, outcome, std::move(exit)};
+}
+
+State::Decided State::decide_ended(const Ended& ended, WallTime now) const {
+  const Result<const Job*> job = of_user(ended.id, ended.by_uid);
+  if (!job) return job.error();
+  switch ((*job)->state) {
+    case JobState::kEnded:
+      return std::vector<Happened>{};
+    case JobState::kPending:
+      return Error::busy("job " + to_string(ended.id) + " has not started");
+    case JobState::kStopping:
+      return one(after_attempt(**job, *(*job)->outcome, ended.exit, now));
+    default:
+      break;
+  }
+  std::vector<Happened> happened;
+  if ((*job)->state == JobState::kStarting && ended.program)
+    happened.emplace_back(JobStarted{ended.id, *ended.program, ended.ago_ms, (*job)->runner});
+  happened.push_back(after_attempt(**job, outcome_of(ended.exit), ended.exit, now));
+  return happened;
+}
+
+std::vector<Happened> State::decide_runner_gone(JobId id) const {
+  const Job* job = find(id);
+  if (job == nullptr) return {};
+  switch (job->state) {
+    case JobState::kEnded:
+    case JobState::kStopping:
+      return {};
+    case JobState::kPending:
+      // Of a keeper that was let go of: its job waits for another one.
+      if (job->spec->detached) return {};
+      return one(JobEnded{id, Outcome::kCancelled, {}});
+    default:
+      // Nobody is left to wait for it, and nobody would learn how it ended.
+      return one(JobStopping{id, Outcome::kLost});
+  }
+}
+
+std::vector<Happened> State::decide_job_gone(JobId id, WallTime now) const {
+  const Job* job = find(id);
+  if (job == nullptr || job->state != JobState::kStopping) return {};
+  return one(after_attempt(*job, *job->outcome, {}, now));
+}
+
+std::vector<Happened> State::decide_not_launched(const NotLaunched& failed) const {
+  const Job* job = find(failed.id);
+  if (job == nullptr || !job->spec->detached) return {};
+  if (job->state == JobState::kStopping) return one(JobEnded{failed.id, *job->outcome, {}});
+  if (job->state != JobState::kStarting) return {};
+  if (failed.why.empty()) return one(JobUngranted{failed.id});
+  Exit exit;
+  exit.not_started = true;
+  exit.note = failed.why;
+  return one(JobEnded{failed.id, Outcome::kLaunchFailed, std::move(exit)});
+}
+
+std::vector<Happened> State::decide_look(const Pool& machine) const {
+  std::vector<Happened> happened;
+  for (const PoolCard& card : machine.cards) {
+    const bool known = lost_.contains(card.card.uuid);
+    if (card.lost && !known) happened.emplace_back(CardLost{card.card.uuid});
+    if (!card.lost && known) happened.emplace_back(CardBack{card.card.uuid});
+  }
+  return happened;
+}
+
+// ---- what people ask for -----------------------------------------------------------------------
+
+Result<std::vector<const Job*>> State::of_caller(JobId id, const Caller& by) const {
+  std::vector<const Job*> jobs = find_all(id);
+  if (jobs.empty() || (!by.admin && by.uid != jobs.front()->spec->uid)) return no_such_job(id);
+  return jobs;
+}
+
+State::Decided State::decide_cancel(const Cancel& cancel) const {
+  const Result<std::vector<const Job*>> jobs = of_caller(cancel.id, cancel.by);
+  if (!jobs) return jobs.error();
+  std::vector<Happened> happened;
+  bool unfinished = false;
+  for (const Job* job : *jobs) {
+    if (job->state == JobState::kEnded) continue;
+    unfinished = true;
+    if (job->state == JobState::kPending)
+      happened.emplace_back(JobEnded{job->id, Outcome::kCancelled, {}});
+    else if (job->state != JobState::kStopping || job->requeue)
+      happened.emplace_back(JobStopping{job->id, Outcome::kCancelled, false});
+  }
+  if (!unfinished) return ended_already(*jobs->back());
+  return happened;
+}
+
+State::Decided State::decide_hold(const Hold& hold) const {
+  const Result<std::vector<const Job*>> jobs = of_caller(hold.id, hold.by);
+  if (!jobs) return jobs.error();
+  std::vector<Happened> happened;
+  bool waits = false;
+  for (const Job* job : *jobs) {
+    if (job->state != JobState::kPending) continue;
+    waits = true;
+    if (!job->held) happened.emplace_back(JobHeld{job->id});
+  }
+  if (waits) return happened;
+  if (jobs->back()->state == JobState::kEnded) return ended_already(*jobs->back());
+  return Error::invalid("job " + to_string(hold.id) + " runs already")
+      .with_hint("mete requeue " + to_string(hold.id) + " puts it back in line");
+}
+
+State::Decided State::decide_release(const Release& release) const {
+  const Result<std::vector<const Job*>> jobs = of_caller(release.id, release.by);
+  if (!jobs) return jobs.error();
+  std::vector<Happened> happened;
+  for (const Job* job : *jobs)
+    if (job->state == JobState::kPending && job->held) happened.emplace_back(JobReleased{job->id});
+  if (happened.empty() && jobs->back()->state == JobState::kEnded)
+    return ended_already(*jobs->back());
+  if (happened.empty()) return Error::invalid("job " + to_string(release.id) + " is not held");
+  return happened;
+}
+
+State::Decided State::decide_requeue(const Requeue& requeue) const {
+  const Result<std::vector<const Job*>> jobs = of_caller(requeue.id, requeue.by);
+  if (!jobs) return jobs.error();
+  std::vector<Happened> happened;
+  for (const Job* job : *jobs) {
+    if (!job->spec->detached)
+      return Error::invalid("job " + to_string(job->id) + " is somebody's mete run")
+          .with_hint("only jobs of mete submit can run again");
+    if (job->state == JobState::kEnded)
+      happened.emplace_back(JobRequeued{job->id, *job->outcome, job->exit, job->gpu, {}});
+    else if (job->state != JobState::kPending && job->state != JobState::kStopping)
+      happened.emplace_back(JobStopping{job->id, Outcome::kCancelled, true});
+  }
+  if (happened.empty())
+    return Error::invalid("job " + to_string(requeue.id) + " waits already")
+        .with_hint("mete explain " + to_string(requeue.id) + " says for what");
+  return happened;
+}
+
+State::Decided State::decide_priority(const SetPriority& priority) const {
+  if (priority.priority > kMaxPriority || priority.priority < -kMaxPriority)
+    return Error::invalid("a priority is between -" + std::to_string(kMaxPriority) + " and " +
+                          std::to_string(kMaxPriority));
+  const Result<std::vector<const Job*>> jobs = of_caller(priority.id, priority.by);
+  if (!jobs) return jobs.error();
+  if (priority.priority > 0 && !priority.by.admin)
+    return Error::denied("a priority above 0 is an administrator's to give")
+        .with_hint("0 or less is yours to set");
+  std::vector<Happened> happened;
+  bool unfinished = false;
+  for (const Job* job : *jobs) {
+    if (job->state == JobState::kEnded) continue;
+    unfinished = true;
+    if (job->priority != priority.priority)
+      happened.emplace_back(JobPriority{job->id, priority.priority});
+  }
+  if (!unfinished) return ended_already(*jobs->back());
+  return happened;
+}
+
+State::Decided State::decide_drain(const Drain& drain, const Pool& machine) const {
+  if (Result<void> r = only_admins(drain.by, drain.drain ? "mete drain" : "mete undrain"); !r)
+    return std::move(r).error();
+  std::vector<const PoolCard*> matches;
+  for (const PoolCard& card : machine.cards) {
+    const bool whole =
+        std::to_string(card.card.index) == drain.card || card.card.uuid == drain.card;
+    const bool begins = drain.card.size() >= 6 && card.card.uuid.starts_with(drain.card);
+    if (whole || begins) matches.push_back(&card);
+  }
+  if (matches.size() != 1)
+    return Error::not_found(matches.empty()
+                                ? "there is no card " + base::quote(drain.card)
+                                : base::quote(drain.card) + " is the beginning of several cards")
+        .with_hint("mete cards lists them");
+  const std::string& uuid = matches.front()->card.uuid;
+  if (drained_.contains(uuid) == drain.drain) return std::vector<Happened>{};
+  if (drain.drain) return one(CardDrained{uuid, drain.by.user});
+  return one(CardUndrained{uuid});
+}
+
+State::Decided State::decide_quota(const SetQuota& quota) const {
+  if (Result<void> r = only_admins(quota.by, "a quota"); !r) return std::move(r).error();
+  const auto known = quotas_.find(quota.user);
+  if ((known == quotas_.end() ? Quota{} : known->second) == quota.quota)
+    return std::vector<Happened>{};
+  return one(QuotaSet{quota.user, quota.quota});
+}
+
+State::Decided State::decide_reserve(const Reserve& reserve, const Moment& moment) const {
+  if (Result<void> r = only_admins(reserve.by, "a reservation"); !r) return std::move(r).error();
+  if (reserve.until <= reserve.from || reserve.until <= moment.now)
+    return Error::invalid("the reservation is over before it begins")
+        .with_evidence("from " + to_string(reserve.from) + " until " + to_string(reserve.until));
+  if (reservations_.size() >= kMaxReservations)
+    return Error::exhausted("there are " + std::to_string(kMaxReservations) + " reservations");
+  if (Result<void> r = can_ever(moment.machine, reserve.request); !r) return std::move(r).error();
+  // On cards that nobody else has reserved for that time; those of running jobs last.
+  Pool pool = moment.machine;
+  for (PoolCard& card : pool.cards) {
+    card.claimed.clear();
+    card.foreign.clear();
+    card.stale = false;
+  }
+  std::vector<Reservation> overlapping;
+  for (const Reservation& other : reservations_)
+    if (other.from < reserve.until && reserve.from < other.until) overlapping.push_back(other);
+  keep_reserved(pool, overlapping, "", reserve.from, reserve.until);
+  Pool with_jobs = pool;
+  for (const JobId id : active_) {
+    const Job& job = jobs_.at(id);
+    add_grant(with_jobs, {id, job.spec->user, "", {}, false}, job.grant);
+  }
+  std::optional<Placement> placement = place_now(with_jobs, reserve.request, moment.policy);
+  if (!placement) placement = place_now(pool, reserve.request, moment.policy);
+  if (!placement)
+    return Error::exhausted("that much is not free of other reservations then")
+        .with_hint("mete reserve lists them");
+  if (placement->cards.empty())
+    return Error::invalid("a reservation is of cards").with_hint("say --gpu 2, --gpu 40% or 16G");
+  return one(Reserved{{last_reservation_ + 1, reserve.user, reserve.from, reserve.until,
+                       placement->cards, reserve.by.user}});
+}
+
+State::Decided State::decide_unreserve(const Unreserve& unreserve) const {
+  for (const Reservation& known : reservations_)
+    if (known.id == unreserve.id && (unreserve.by.admin || unreserve.by.user == known.user))
+      return one(Unreserved{known.id});
+  return Error::not_found("there is no reservation " + std::to_string(unreserve.id))
+      .with_hint("mete reserve lists them");
+}
+
+// ---- what follows by itself --------------------------------------------------------------------
+
+std::vector<Happened> State::due(const Moment& moment) const {
+  std::vector<Happened> happened;
+  for (const JobId id : doomed_) happened.emplace_back(JobEnded{id, Outcome::kDependency, {}});
+  for (const auto& [ms, id] : start_by_) {
+    if (ms >= moment.now.ms) break;
+    if (!doomed_.contains(id)) happened.emplace_back(JobEnded{id, Outcome::kDeadline, {}});
+  }
+  for (const auto& [ms, id] : end_by_) {
+    if (ms > moment.now.ms) break;
+    if (jobs_.at(id).state != JobState::kStopping)
+      happened.emplace_back(JobStopping{id, Outcome::kDeadline});
+  }
+  for (const Reservation& reservation : reservations_)
+    if (reservation.until <= moment.now) happened.emplace_back(Unreserved{reservation.id});
+  return happened;
+}
+
+std::optional<WallTime> State::next_change(WallTime now) const {
+  std::optional<WallTime> next = pending_.next_begin(now);
+  const auto consider = [&](std::int64_t ms) {
+    const WallTime time{std::max(ms, now.ms + 1)};
+    if (!next || time < *next) next = time;
+  };
+  if (!start_by_.empty()) consider(start_by_.begin()->first + 1);
+  for (const auto& [ms, id] : end_by_) {
+    if (jobs_.at(id).state == JobState::kStopping) continue;
+    consider(ms);
+    break;
+  }
+  for (const Reservation& reservation : reservations_) {
+    if (reservation.from > now) consider(reservation.from.ms);
+    consider(reservation.until.ms);
+  }
+  return next;
+}
+
+}  // namespace mete::core
