@@ -2,6 +2,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "wire/job.h"
@@ -32,7 +33,7 @@ core::Pool coarse(core::Pool machine) {
 core::JobId id_of(const core::Input& input) {
   return std::visit(
       [](const auto& in) {
-        if constexpr (requires { in.id; })
+        if constexpr (requires { requires std::is_same_v<decltype(in.id), core::JobId>; })
           return in.id;
         else
           return core::JobId{};
@@ -43,7 +44,11 @@ core::JobId id_of(const core::Input& input) {
 }  // namespace
 
 Engine::Engine(seam::Clock& clock, seam::Store& store, seam::Launcher& launcher, Options options)
-    : clock_(clock), store_(store), launcher_(launcher), options_(options) {}
+    : clock_(clock),
+      store_(store),
+      launcher_(launcher),
+      options_(std::move(options)),
+      state_(options_.rules) {}
 
 Result<void> Engine::recover() {
   Result<std::optional<seam::Snapshot>> snapshot = store_.load_snapshot();
@@ -54,7 +59,7 @@ Result<void> Engine::recover() {
     if (parts->last_seq != (*snapshot)->seq)
       return Error::corrupt("the recorded state is of event " + std::to_string(parts->last_seq) +
                             ", not " + std::to_string((*snapshot)->seq));
-    state_ = core::State::from_parts(*std::move(parts));
+    state_ = core::State::from_parts(*std::move(parts), options_.rules);
   }
   for (;;) {
     Result<std::vector<seam::StoredEvent>> events =
@@ -70,15 +75,35 @@ Result<void> Engine::recover() {
     }
     if (events->size() < kReplayBatch) break;
   }
+  now_ = clock_.wall();
+  for (std::string& hash : state_.blobs()) blobs_.insert(std::move(hash));
+  if (Result<void> r = boot(); !r) return r;
   for (const auto& [id, job] : state_.jobs()) {
     if (job.state == core::JobState::kEnded) continue;
-    touched_.insert(id);
+    if (job.state != core::JobState::kPending || !job.spec->detached) touched_.insert(id);
     // What we have promised stays promised, whatever others did while we were away.
     if (job.state != core::JobState::kPending) (void)launcher_.reserve(id, job.grant);
   }
   ++version_;
   grants_due_ = true;
   act();
+  return {};
+}
+
+// Of a machine that was started anew since: no runner of before lives, and their numbers are
+// others' now. What the keepers have left is the launcher's to find.
+Result<void> Engine::boot() {
+  if (options_.boot_id.empty() || options_.boot_id == state_.boot_id()) return {};
+  const bool again = !state_.boot_id().empty();
+  record(core::Booted{options_.boot_id});
+  std::vector<core::JobId> gone;
+  for (const auto& [id, job] : state_.jobs())
+    if (again && job.state != core::JobState::kEnded && !job.spec->detached) gone.push_back(id);
+  for (const core::JobId id : gone) record(core::JobEnded{id, core::Outcome::kLost, {}});
+  touched_.clear();
+  // On a full disk it is recorded later, and decided again after another crash.
+  const Result<bool> kept = commit();
+  if (!kept) return kept.error();
   return {};
 }
 
@@ -94,6 +119,10 @@ void Engine::record(core::Happened what) {
   state_.apply(event);
   const std::string job = wire::job_of(event.what);
   if (!job.empty()) touched_.insert(*core::parse_job_id(job));
+  if (std::holds_alternative<core::JobEnded>(event.what) ||
+      std::holds_alternative<core::JobRequeued>(event.what) ||
+      std::holds_alternative<core::JobUngranted>(event.what))
+    over_.insert(*core::parse_job_id(job));
   store_.append({event.seq, event.at.ms, std::string(core::type_of(event.what)), job,
                  wire::encode(event.what)});
   uncommitted_ = true;
@@ -107,7 +136,7 @@ void Engine::take(const Asked& asked, std::vector<Answer>& answers) {
   const auto* again = std::get_if<core::Submit>(&asked.input);
   if (again != nullptr && again->runner) {
     if (const core::Job* job = state_.find_by_runner(*again->runner);
-        job != nullptr && job->spec.uid == again->spec.uid) {
+        job != nullptr && job->spec->uid == again->spec.uid) {
       unsaid_.push_back({asked.ticket, job->id});
       return;
     }
@@ -117,17 +146,17 @@ void Engine::take(const Asked& asked, std::vector<Answer>& answers) {
                                          .with_hint("make room there; running jobs go on")});
     return;
   }
-  Result<std::vector<core::Happened>> happened =
-      state_.decide(asked.input, machine_, options_.policy);
+  Result<std::vector<core::Happened>> happened = state_.decide(asked.input, moment());
   if (!happened) {
     if (asked.ticket != 0) answers.push_back({asked.ticket, std::move(happened).error()});
     return;
   }
   core::JobId id = id_of(asked.input);
-  for (core::Happened& what : *happened) {
+  if (!happened->empty()) put_blobs(asked);
+  for (const core::Happened& what : *happened)
     if (const auto* submitted = std::get_if<core::JobSubmitted>(&what)) id = submitted->id;
-    record(std::move(what));
-  }
+  Answer answer{asked.ticket, id, {}};
+  record_all(*std::move(happened), answer.changed);
   if (std::holds_alternative<core::RunnerGone>(asked.input)) {
     const core::Job* job = state_.find(id);
     if (job != nullptr && job->state == core::JobState::kStopping) {
@@ -135,17 +164,54 @@ void Engine::take(const Asked& asked, std::vector<Answer>& answers) {
       touched_.insert(id);
     }
   }
-  Result<core::JobId> result = id;
   const auto* submit = std::get_if<core::Submit>(&asked.input);
-  if (submit != nullptr && !submit->wait) result = start_now_or_never(id);
-  if (asked.ticket != 0) unsaid_.push_back({asked.ticket, std::move(result)});
+  if (submit != nullptr && !submit->wait) answer.result = start_now_or_never(id);
+  if (asked.ticket != 0) unsaid_.push_back(std::move(answer));
+}
+
+void Engine::record_all(std::vector<core::Happened> happened, std::vector<core::JobId>& changed) {
+  for (core::Happened& what : happened) {
+    if (const std::string job = wire::job_of(what); !job.empty())
+      changed.push_back(*core::parse_job_id(job));
+    record(std::move(what));
+  }
+}
+
+void Engine::put_blobs(const Asked& asked) {
+  for (const auto& [hash, data] : asked.blobs)
+    if (blobs_.insert(hash).second) store_.put_blob(hash, data);
+}
+
+// What follows from time, and from that again.
+void Engine::what_is_due() {
+  for (;;) {
+    std::vector<core::Happened> due = state_.due(moment());
+    if (due.empty()) return;
+    std::vector<core::JobId> changed;
+    record_all(std::move(due), changed);
+  }
+}
+
+void Engine::put_snapshot() {
+  std::vector<std::string> blobs = state_.blobs();
+  blobs_ = {blobs.begin(), blobs.end()};
+  store_.keep_blobs(std::move(blobs));
+  store_.put_snapshot({state_.last_seq(), wire::encode(state_.parts())});
+  since_snapshot_ = 0;
 }
 
 // It was decided that there is room, but only the other daemons' consent makes it so.
 Result<core::JobId> Engine::start_now_or_never(core::JobId id) {
   grant_what_fits();
-  if (state_.find(id)->state != core::JobState::kPending) return id;
-  record(core::JobEnded{id, core::Outcome::kCancelled, {}});
+  // Of an array all of it, or none.
+  bool waits = false;
+  for (const core::Job* job : state_.find_all(id))
+    waits = waits || job->state == core::JobState::kPending;
+  if (!waits) return id;
+  for (const core::Job* job : state_.find_all(id))
+    record(job->state == core::JobState::kPending
+               ? core::Happened(core::JobEnded{job->id, core::Outcome::kCancelled, {}})
+               : core::Happened(core::JobStopping{job->id, core::Outcome::kCancelled}));
   return core::no_room_now(
       {core::Reason::kResources, "memory that another daemon has just taken", {}});
 }
@@ -153,10 +219,12 @@ Result<core::JobId> Engine::start_now_or_never(core::JobId id) {
 void Engine::grant_what_fits() {
   if (full_) return;  // the room that is left is for the ends of what runs
   bool refused = false;
-  for (core::JobGranted& granted : state_.grants(machine_, options_.policy)) {
+  again_ = false;
+  for (core::JobGranted& granted : state_.grants(moment())) {
     // Another daemon promised the same bytes a moment ago, which a later look may show. Or never,
     // if it has given them back by then: so the next turn asks again, whatever it sees.
-    refused = !launcher_.reserve(granted.id, granted.cards);
+    again_ = over_.contains(granted.id);  // its last attempt is to be put away first
+    refused = again_ || !launcher_.reserve(granted.id, granted.cards);
     if (refused) break;
     record(std::move(granted));
   }
@@ -166,10 +234,8 @@ void Engine::grant_what_fits() {
 Result<bool> Engine::commit() {
   if (!uncommitted_) return true;
   // A snapshot costs as much as there are jobs.
-  if (since_snapshot_ >= std::max<std::uint64_t>(options_.snapshot_every, state_.jobs().size())) {
-    store_.put_snapshot({state_.last_seq(), wire::encode(state_.parts())});
-    since_snapshot_ = 0;
-  }
+  if (since_snapshot_ >= std::max<std::uint64_t>(options_.snapshot_every, state_.jobs().size()))
+    put_snapshot();
   Result<void> done = store_.commit();
   if (!done && done.error().code == ErrorCode::kExhausted) {
     full_ = true;
@@ -183,58 +249,80 @@ Result<bool> Engine::commit() {
   return true;
 }
 
-// Those whose runner lives are ended by it.
+// Those whose runner lives are ended by it; a keeper waits to be told.
 bool Engine::is_ours_to_end(const core::Job& job) const {
   return job.state == core::JobState::kStopping &&
-         (!job.runner || job.outcome == core::Outcome::kLost || orphans_.contains(job.id));
+         (job.spec->detached || !job.runner || job.outcome == core::Outcome::kLost ||
+          orphans_.contains(job.id));
 }
 
-void Engine::act() {
-  for (const core::JobId id : std::exchange(touched_, {})) {
-    const core::Job* job = state_.find(id);
-    if (job == nullptr || job->state == core::JobState::kEnded) {
-      launcher_.forget(id);
-      orphans_.erase(id);
-      stopping_.erase(id);
-    } else if (is_ours_to_end(*job)) {
-      if (stopping_.insert(id).second) launcher_.stop(id);
-    } else if (job->runner) {
-      launcher_.watch(id, *job->runner);
-    }
+void Engine::act_on(const core::Job& job) {
+  const core::JobId id = job.id;
+  // After a restart this finds the keeper, also of one that was being ended: to be told.
+  if (job.spec->detached && job.state != core::JobState::kPending && launched_.insert(id).second)
+    launcher_.start(job);
+  if (is_ours_to_end(job)) {
+    if (stopping_.insert(id).second) launcher_.stop(id);
+  } else if (job.runner && !job.spec->detached) {
+    launcher_.watch(id, *job.runner);
   }
 }
 
-void Engine::refresh_waits() {
-  waits_version_ = version_;
-  waits_.clear();
-  for (core::State::Waiting& waiting : state_.waiting(machine_, options_.policy))
-    waits_.emplace(waiting.id, std::move(waiting.why));
+void Engine::act() {
+  for (const core::JobId id : std::exchange(over_, {})) {
+    launcher_.forget(id);
+    launched_.erase(id);
+    orphans_.erase(id);
+    stopping_.erase(id);
+  }
+  for (const core::JobId id : std::exchange(touched_, {}))
+    if (const core::Job* job = state_.find(id);
+        job != nullptr && job->state != core::JobState::kEnded)
+      act_on(*job);
+}
+
+core::Sight& Engine::sight() {
+  if (!sight_ || sight_version_ != version_) {
+    sight_.emplace(state_.look(moment()));
+    waits_.clear();
+    sight_version_ = version_;
+  }
+  return *sight_;
 }
 
 Result<std::vector<Answer>> Engine::turn(std::vector<Asked> inputs) {
   std::vector<Answer> answers;
+  now_ = clock_.wall();
   if (full_ && !uncommitted_ && store_.restore_ballast()) full_ = false;
   for (const Asked& asked : inputs) take(asked, answers);
   if (std::exchange(machine_changed_, false)) ++version_;
+  what_is_due();
+  if (begins_ && now_ >= *begins_) {
+    grants_due_ = true;
+    ++version_;
+  }
   if (grants_due_) grant_what_fits();
   const Result<bool> kept = commit();
   if (!kept) return kept.error();
   if (*kept) {
     act();
-    if (version_ != waits_version_) refresh_waits();
+    begins_ = state_.next_change(now_);
     for (Answer& answer : std::exchange(unsaid_, {})) answers.push_back(std::move(answer));
   }
   return answers;
 }
 
-const core::Wait* Engine::wait_of(core::JobId id) const {
+const core::Wait* Engine::wait_of(core::JobId id) {
+  const core::Job* job = state_.find(id);
+  if (job == nullptr || job->state != core::JobState::kPending) return nullptr;
+  core::Sight& line = sight();
   const auto found = waits_.find(id);
-  return found == waits_.end() ? nullptr : &found->second;
+  if (found != waits_.end()) return &found->second;
+  return &waits_.emplace(id, state_.wait_of(*job, moment(), line)).first->second;
 }
 
 Result<void> Engine::save() {
-  store_.put_snapshot({state_.last_seq(), wire::encode(state_.parts())});
-  since_snapshot_ = 0;
+  put_snapshot();
   return store_.commit();
 }
 

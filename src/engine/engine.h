@@ -26,16 +26,21 @@ namespace mete::engine {
 struct Asked {
   std::uint64_t ticket = 0;
   core::Input input;
+  // Contents that the input speaks of by hash: kept with what it decides, or not at all.
+  std::vector<std::pair<std::string, std::string>> blobs = {};
 };
 struct Answer {
   std::uint64_t ticket = 0;
   // The job it is about (a new one after Submit), as it stands after the turn.
   Result<core::JobId> result;
+  std::vector<core::JobId> changed = {};  // jobs, by this input
 };
 
 struct Options {
   core::Policy policy = core::Policy::kBestFit;
   std::uint64_t snapshot_every = 1000;  // events
+  core::Rules rules = {};
+  std::string boot_id;  // of the machine, as it runs now; "": not known
 };
 
 class Engine {
@@ -59,8 +64,15 @@ class Engine {
   const core::Pool& machine() const { return machine_; }
   core::Pool pool() const { return state_.with_grants(machine_); }
   core::Policy policy() const { return options_.policy; }
-  // Why a pending job waits; nullptr for others. As of the last turn.
-  const core::Wait* wait_of(core::JobId id) const;
+  core::Moment moment() const { return {machine_, options_.policy, now_}; }
+  // Why a pending job waits; nullptr for others. As of the last turn; found when it is asked for.
+  const core::Wait* wait_of(core::JobId id);
+  // The line as of the last turn.
+  core::Sight& sight();
+  // The next turn should not wait for an input.
+  bool again() const { return again_; }
+  // When a turn is due although nothing has arrived; nullopt: never.
+  std::optional<WallTime> next_change() const { return state_.next_change(now_); }
   // Grows whenever a job, a grant or a wait may have changed.
   std::uint64_t version() const { return version_; }
   bool disk_full() const { return full_; }
@@ -74,12 +86,17 @@ class Engine {
  private:
   void record(core::Happened what);
   void take(const Asked& asked, std::vector<Answer>& answers);
+  void record_all(std::vector<core::Happened> happened, std::vector<core::JobId>& changed);
+  void what_is_due();
+  void put_blobs(const Asked& asked);
+  void put_snapshot();
+  Result<void> boot();
   Result<core::JobId> start_now_or_never(core::JobId id);
   void grant_what_fits();
   Result<bool> commit();  // false: the disk is full
   bool is_ours_to_end(const core::Job& job) const;
   void act();
-  void refresh_waits();
+  void act_on(const core::Job& job);
 
   seam::Clock& clock_;
   seam::Store& store_;
@@ -87,15 +104,22 @@ class Engine {
   Options options_;
   core::State state_;
   core::Pool machine_;
+  WallTime now_;  // of the last turn
   std::map<core::JobId, core::Wait> waits_;
+  std::optional<core::Sight> sight_;
+  std::set<std::string> blobs_;     // that are in the store
   std::vector<Answer> unsaid_;      // decided, not yet on disk
   std::set<core::JobId> touched_;   // since the last act()
+  std::set<core::JobId> over_;      // their attempt has ended, the same
   std::set<core::JobId> orphans_;   // being ended, and their runner is gone
-  std::set<core::JobId> stopping_;  // the launcher was told
+  std::set<core::JobId> launched_;  // the launcher was told, of detached ones
+  std::set<core::JobId> stopping_;  // the same
+  std::optional<WallTime> begins_;  // when time alone changes something, as of the last turn
   std::uint64_t since_snapshot_ = 0;
   std::uint64_t version_ = 0;
-  std::uint64_t waits_version_ = 0;
+  std::uint64_t sight_version_ = 0;
   bool grants_due_ = false;       // somebody may fit now
+  bool again_ = false;            // and the next turn should come at once
   bool machine_changed_ = false;  // so much that those who wait should hear of it
   bool uncommitted_ = false;
   bool full_ = false;
