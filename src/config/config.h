@@ -35,10 +35,21 @@ struct Config {
   // [daemon]
   Setting<std::uint64_t> idle_s{600};  // a private daemon ends after so long idle; 0: never
   Setting<core::Policy> policy{core::Policy::kBestFit};
+  Setting<std::string> admin_group{""};  // its members may what root may; "": none
   // [cards]
   Setting<Bytes> reserve{Bytes()};  // kept free on each card
   // Numbers, UUIDs or beginnings of UUIDs, as in --devices; nullopt: all cards.
   Setting<std::optional<std::vector<std::string>>> devices{std::nullopt};
+  // [queue]
+  Setting<std::uint64_t> half_life_s{7 * 86'400};  // of what a user had of the cards
+  Setting<std::uint64_t> starve_after_s{86'400};   // then a job goes before everybody
+  Setting<std::uint64_t> grace_s{30};              // between TERM and KILL of a cancelled job
+  Setting<std::uint64_t> retry_pause_s{10};        // before the first of --retries
+  Setting<std::optional<std::uint64_t>> cpus{std::nullopt};  // nullopt: as many as there are
+  // [history]
+  Setting<std::uint64_t> history_jobs{10'000};  // ended ones that are remembered
+  // [logs]
+  Setting<Bytes> log_max{Bytes::from_mib(256)};  // then a log goes on in a new file
   bool operator==(const Config&) const = default;
 };
 

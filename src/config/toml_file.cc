@@ -29,11 +29,74 @@ Error wrong(std::string wanted, std::string hint) {
   return Error::invalid("must be " + std::move(wanted)).with_hint(std::move(hint));
 }
 
-Result<void> set_idle(const toml::node& node, const Origin& origin, Config& config) {
+// A whole number between two others; `example` is a line that is right.
+Result<std::uint64_t> number(const toml::node& node, std::int64_t least, std::int64_t most,
+                             const char* what, const char* example) {
   const toml::value<std::int64_t>* value = node.as_integer();
-  if (value == nullptr || value->get() < 0 || value->get() > kMaxIdle)
-    return wrong("a number of seconds from 0 to " + std::to_string(kMaxIdle), "idle_s = 600");
-  config.idle_s = {static_cast<std::uint64_t>(value->get()), origin};
+  if (value == nullptr || value->get() < least || value->get() > most)
+    return wrong(std::string("a number of ") + what + " from " + std::to_string(least) + " to " +
+                     std::to_string(most),
+                 example);
+  return static_cast<std::uint64_t>(value->get());
+}
+
+Result<void> set_seconds(const toml::node& node, const Origin& origin, std::int64_t least,
+                         const char* example, Setting<std::uint64_t>& setting) {
+  const Result<std::uint64_t> value = number(node, least, kMaxIdle, "seconds", example);
+  if (!value) return value.error();
+  setting = {*value, origin};
+  return {};
+}
+
+Result<void> set_idle(const toml::node& node, const Origin& origin, Config& config) {
+  return set_seconds(node, origin, 0, "idle_s = 600", config.idle_s);
+}
+
+Result<void> set_half_life(const toml::node& node, const Origin& origin, Config& config) {
+  return set_seconds(node, origin, 3600, "half_life_s = 604800", config.half_life_s);
+}
+
+Result<void> set_starve_after(const toml::node& node, const Origin& origin, Config& config) {
+  return set_seconds(node, origin, 1, "starve_after_s = 86400", config.starve_after_s);
+}
+
+Result<void> set_grace(const toml::node& node, const Origin& origin, Config& config) {
+  return set_seconds(node, origin, 0, "grace_s = 30", config.grace_s);
+}
+
+Result<void> set_retry_pause(const toml::node& node, const Origin& origin, Config& config) {
+  return set_seconds(node, origin, 0, "retry_pause_s = 10", config.retry_pause_s);
+}
+
+Result<void> set_cpus(const toml::node& node, const Origin& origin, Config& config) {
+  const Result<std::uint64_t> value = number(node, 0, 65'536, "CPUs", "cpus = 16");
+  if (!value) return value.error();
+  config.cpus = {*value, origin};
+  return {};
+}
+
+Result<void> set_history_jobs(const toml::node& node, const Origin& origin, Config& config) {
+  const Result<std::uint64_t> value = number(node, 100, 100'000, "jobs", "jobs = 10000");
+  if (!value) return value.error();
+  config.history_jobs = {*value, origin};
+  return {};
+}
+
+Result<void> set_log_max(const toml::node& node, const Origin& origin, Config& config) {
+  const toml::value<std::string>* value = node.as_string();
+  const Result<Bytes> bytes = base::parse_bytes(value == nullptr ? "" : value->get());
+  if (!bytes || *bytes < Bytes::from_bytes(64 << 10))
+    return wrong("an amount with its unit, in quotes, of at least 64K", "max = \"256M\"");
+  config.log_max = {*bytes, origin};
+  return {};
+}
+
+Result<void> set_admin_group(const toml::node& node, const Origin& origin, Config& config) {
+  const toml::value<std::string>* value = node.as_string();
+  if (value == nullptr || value->get().size() > 255 ||
+      value->get().find_first_of("\"\\:,\n") != std::string::npos)
+    return wrong("the name of a group, in quotes", "admin_group = \"gpu-admins\"");
+  config.admin_group = {value->get(), origin};
   return {};
 }
 
@@ -91,11 +154,19 @@ struct Key {
   std::string_view name;
   Set set;
 };
-constexpr std::array<Key, 4> kKeys{{
+constexpr std::array<Key, 12> kKeys{{
     {"daemon", "idle_s", set_idle},
     {"daemon", "policy", set_policy},
+    {"daemon", "admin_group", set_admin_group},
     {"cards", "reserve", set_reserve},
     {"cards", "devices", set_devices},
+    {"queue", "half_life_s", set_half_life},
+    {"queue", "starve_after_s", set_starve_after},
+    {"queue", "grace_s", set_grace},
+    {"queue", "retry_pause_s", set_retry_pause},
+    {"queue", "cpus", set_cpus},
+    {"history", "jobs", set_history_jobs},
+    {"logs", "max", set_log_max},
 }};
 
 class Reader {
@@ -162,9 +233,9 @@ class Reader {
       sections.push_back(candidate.section);
     }
     if (!known) {
-      const std::string_view near = nearest_key(key.str());
-      std::string hint = near.empty() ? "mete config show has the keys"
-                                      : "did you mean " + std::string(near) + "?";
+      const std::string near = nearest_key(key.str());
+      std::string hint =
+          near.empty() ? "mete config show has the keys" : "did you mean " + near + "?";
       if (const std::string_view section = base::nearest(key.str(), sections); !section.empty())
         hint = "did you mean [" + std::string(section) + "]?";
       complain(key.source(), "there is no key " + base::quote(key.str()), std::move(hint));
@@ -188,21 +259,19 @@ class Reader {
         complain(node.source(), whole + " " + set.error().message, set.error().hint);
       return;
     }
-    const std::string_view near = nearest_key(key.str());
-    complain(
-        key.source(), "there is no key " + base::quote(whole),
-        near.empty() ? "mete config show has the keys" : "did you mean " + std::string(near) + "?");
+    const std::string near = nearest_key(key.str());
+    complain(key.source(), "there is no key " + base::quote(whole),
+             near.empty() ? "mete config show has the keys" : "did you mean " + near + "?");
   }
 
   // "daemon.idle_s" for "idel_s", in whichever section it belongs.
-  static std::string_view nearest_key(std::string_view name) {
-    static constexpr std::array<std::string_view, kKeys.size()> kWhole{
-        "daemon.idle_s", "daemon.policy", "cards.reserve", "cards.devices"};
+  static std::string nearest_key(std::string_view name) {
     std::vector<std::string_view> names;
     for (const Key& key : kKeys) names.push_back(key.name);
     const std::string_view near = base::nearest(name, names);
-    for (std::size_t i = 0; i < kKeys.size(); ++i)
-      if (!near.empty() && kKeys[i].name == near) return kWhole[i];
+    for (const Key& key : kKeys)
+      if (!near.empty() && key.name == near)
+        return std::string(key.section) + "." + std::string(key.name);
     return "";
   }
 
