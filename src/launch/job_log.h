@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file that a job's output goes to. Bounded: what would make it longer than its limit goes to a
+// new file, and one old one is kept (FILE.1). A file that somebody removes or moves away is made
+// again; where the disk is full, bytes are dropped and counted, so that the job never waits for
+// room, and a line says how many were lost once there is some again.
+//
+// Opened with the rights of whoever runs, so as the job's user: links are followed as far as that
+// one may.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace mete::launch {
+
+struct LogPlace {
+  std::string path;
+  Bytes limit;         // of one file; zero: none
+  mode_t mode = 0600;  // of a file that is made
+};
+
+class JobLog {
+ public:
+  // What is in the file stays, and more is added at its end. A regular file or /dev/null; anything
+  // else (a FIFO would wait for its reader, a device might do anything) is invalid and untouched.
+  static Result<JobLog> open(const LogPlace& place);
+
+  // Never fails and never waits for room.
+  void write(std::string_view bytes);
+  // A line of our own: "mete: ...", never in the middle of another line.
+  void say(std::string_view text);
+
+  // What could not be written, all in all.
+  std::uint64_t lost() const { return lost_; }
+  // What it takes on the disk now, with the old one.
+  Bytes size() const;
+  // Where it is, links resolved.
+  const std::string& path() const { return place_.path; }
+
+ private:
+  struct Opened {
+    Fd file;
+    bool null = false;  // /dev/null
+  };
+  JobLog(LogPlace place, Opened opened);
+  static Result<Opened> open_file(const LogPlace& place);
+
+  // Makes room: a new file where the old one is full, moved away or removed. False: there is none.
+  bool has_place_for(std::size_t more);
+  void open_again();
+  std::size_t append(std::string_view bytes);
+  void drop(std::size_t count, int error);
+
+  LogPlace place_;
+  Fd file_;
+  bool null_ = false;
+  bool line_begins_ = true;
+  std::uint64_t lost_ = 0;
+  std::uint64_t unsaid_ = 0;  // of these, what no line in the file tells of yet
+  int lost_by_ = 0;           // errno
+};
+
+}  // namespace mete::launch
