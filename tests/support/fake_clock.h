@@ -9,12 +9,15 @@ namespace mete::tests {
 class FakeClock final : public seam::Clock {
  public:
   seam::Nanoseconds monotonic() override { return since_start_; }
-  WallTime wall() override { return {kStartMs + since_start_ / seam::Milliseconds(1)}; }
+  WallTime wall() override { return {kStartMs + (since_start_ + set_by_) / seam::Milliseconds(1)}; }
   void advance(seam::Milliseconds by) { since_start_ += by; }
+  // Somebody sets the clock on the wall, forward or back. Monotonic time does not care.
+  void set_wall(seam::Milliseconds by) { set_by_ += by; }
 
  private:
   static constexpr std::int64_t kStartMs = 1'800'000'000'000;
   seam::Nanoseconds since_start_{0};
+  seam::Nanoseconds set_by_{0};
 };
 
 }  // namespace mete::tests

@@ -2,6 +2,7 @@
 // See mem_store.h.
 #include "tests/support/mem_store.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -14,26 +15,49 @@ Result<std::optional<seam::Snapshot>> MemStore::load_snapshot() { return snapsho
 Result<std::vector<seam::StoredEvent>> MemStore::load_events(std::uint64_t after_seq,
                                                              std::size_t limit) {
   std::vector<seam::StoredEvent> found;
-  for (std::size_t i = after_seq; i < events_.size() && found.size() < limit; ++i)
-    found.push_back(events_[i]);  // event n is at n-1
+  const std::size_t first = after_seq > gone_ ? after_seq - gone_ : 0;
+  for (std::size_t i = first; i < events_.size() && found.size() < limit; ++i)
+    found.push_back(events_[i]);
   return found;
 }
 
 void MemStore::append(seam::StoredEvent event) {
-  METE_ASSERT(event.seq == events_.size() + queued_.size() + 1);
+  METE_ASSERT(event.seq == last_committed() + queued_.size() + 1);
   queued_.push_back(std::move(event));
 }
 
 void MemStore::put_snapshot(seam::Snapshot snapshot) {
-  METE_ASSERT(snapshot.seq <= events_.size() + queued_.size());
+  METE_ASSERT(snapshot.seq <= last_committed() + queued_.size());
   queued_snapshot_ = std::move(snapshot);
 }
 
+void MemStore::put_blob(std::string hash, std::string data) {
+  queued_blobs_.emplace(std::move(hash), std::move(data));
+}
+
+Result<std::string> MemStore::load_blob(const std::string& hash) {
+  const auto found = blobs_.find(hash);
+  if (found == blobs_.end()) return Error::not_found("there is no content " + hash);
+  return found->second;
+}
+
+void MemStore::keep_blobs(std::vector<std::string> hashes) {
+  kept_blobs_.emplace(hashes.begin(), hashes.end());
+}
+
 Result<void> MemStore::commit() {
-  if (queued_.empty() && !queued_snapshot_) return {};
+  if (queued_.empty() && !queued_snapshot_ && queued_blobs_.empty()) return {};
   std::move(queued_.begin(), queued_.end(), std::back_inserter(events_));
   queued_.clear();
-  if (queued_snapshot_) snapshot_ = std::exchange(queued_snapshot_, std::nullopt);
+  blobs_.merge(queued_blobs_);
+  queued_blobs_.clear();
+  if (queued_snapshot_) {
+    snapshot_ = std::exchange(queued_snapshot_, std::nullopt);
+    if (kept_blobs_)
+      std::erase_if(blobs_,
+                    [this](const auto& blob) { return !kept_blobs_->contains(blob.first); });
+    kept_blobs_.reset();
+  }
   ++commits_;
   return {};
 }
@@ -41,6 +65,16 @@ Result<void> MemStore::commit() {
 void MemStore::forget_uncommitted() {
   queued_.clear();
   queued_snapshot_.reset();
+  queued_blobs_.clear();
+  kept_blobs_.reset();
+}
+
+void MemStore::let_go(std::size_t kept) {
+  if (!snapshot_ || snapshot_->seq <= gone_) return;
+  const std::size_t covered = snapshot_->seq - gone_;
+  const std::size_t old = std::min(covered, events_.size() - std::min(kept, events_.size()));
+  events_.erase(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(old));
+  gone_ += old;
 }
 
 void FaultyStore::fail_commit(std::size_t nth, Error error, Left left) {

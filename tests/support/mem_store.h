@@ -4,7 +4,10 @@
 // seam/store.h (src/store/contract_test.cc runs it on them and on the real one).
 #pragma once
 
+#include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "seam/store.h"
@@ -18,24 +21,36 @@ class MemStore : public seam::Store {
                                                      std::size_t limit) override;
   void append(seam::StoredEvent event) override;
   void put_snapshot(seam::Snapshot snapshot) override;
+  void put_blob(std::string hash, std::string data) override;
+  Result<std::string> load_blob(const std::string& hash) override;
+  void keep_blobs(std::vector<std::string> hashes) override;
   Result<void> commit() override;
 
   // The process died: what was not committed is gone, what was is still there.
   void forget_uncommitted();
 
+  // Events that the snapshot covers are let go of, but for the last so many.
+  void let_go(std::size_t kept);
+
+  // Those that were not let go of.
   const std::vector<seam::StoredEvent>& committed() const { return events_; }
+  std::uint64_t last_committed() const { return gone_ + events_.size(); }
+  const std::map<std::string, std::string>& blobs() const { return blobs_; }
   const std::optional<seam::Snapshot>& snapshot() const { return snapshot_; }
   std::size_t queued() const { return queued_.size(); }
   // Of those that had anything to keep.
   std::size_t commits() const { return commits_; }
 
  private:
+  std::uint64_t gone_ = 0;  // so many events came before those that are kept
   std::vector<seam::StoredEvent> events_, queued_;
   std::optional<seam::Snapshot> snapshot_, queued_snapshot_;
+  std::map<std::string, std::string> blobs_, queued_blobs_;
+  std::optional<std::set<std::string>> kept_blobs_;  // with the next snapshot
   std::size_t commits_ = 0;
 };
 
-class FaultyStore final : public MemStore {
+class FaultyStore : public MemStore {
  public:
   // What a failed commit has left on the disk. After an I/O error both can be; exhausted: nothing.
   enum class Left { kNothing, kAll };
