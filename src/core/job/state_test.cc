@@ -1,94 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/job/state.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
+#include "core/test/state_world.h"
 
 namespace mete::core {
 namespace {
 
-constexpr std::uint32_t kAlice = 1000;
-constexpr std::uint32_t kBob = 1001;
-constexpr std::uint32_t kRoot = 0;
-
-Pool cards(std::vector<std::uint64_t> gib) {
-  Pool pool;
-  for (std::uint32_t i = 0; i < gib.size(); ++i) {
-    PoolCard card;
-    card.card = {i, "GPU-" + std::to_string(i), "H200", Bytes::from_gib(gib[i])};
-    pool.cards.push_back(card);
-  }
-  return pool;
+// The jobs of these tests are `mete run`s: with a runner, and ended when it goes.
+JobSpec run_of(const std::string& gpu, const std::string& user = "alice") {
+  JobSpec spec = spec_of(gpu, user);
+  spec.detached.reset();
+  return spec;
 }
 
-// A daemon without a disk and without processes: inputs are decided and applied at once.
-class StateTest : public testing::Test {
+class StateTest : public StateWorld {
  protected:
-  Result<JobId> try_submit(const std::string& gpu, std::uint32_t uid = kAlice, bool wait = true) {
-    Submit submit;
-    submit.spec = {"train", uid, uid == kAlice ? "alice" : "bob", {}, {"train"}, "/", {}};
-    submit.spec.request.gpu = *parse_gpu(gpu);
-    submit.runner = ProcessRef{static_cast<std::int32_t>(++runners_), 7};
-    submit.wait = wait;
-    if (const Result<void> done = take(submit); !done) return done.error();
-    return state_.jobs().rbegin()->first;
+  Result<JobId> try_submit(const std::string& gpu, const std::string& user = "alice",
+                           bool wait = true) {
+    return StateWorld::try_submit(run_of(gpu, user), wait);
   }
-  JobId submit(const std::string& gpu, std::uint32_t uid = kAlice) {
-    const Result<JobId> id = try_submit(gpu, uid);
-    EXPECT_TRUE(id.ok()) << id.error().message;
-    return *id;
+  JobId submit(const std::string& gpu, const std::string& user = "alice") {
+    return StateWorld::submit(run_of(gpu, user));
   }
-  // A job that runs: nobody is in its way.
-  JobId run(const std::string& gpu, std::uint32_t uid = kAlice) {
-    const JobId id = submit(gpu, uid);
-    grant();
-    started(id, uid);
-    EXPECT_EQ(job(id).state, JobState::kRunning);
-    return id;
+  JobId run(const std::string& gpu, const std::string& user = "alice") {
+    return StateWorld::run(run_of(gpu, user));
   }
-  Result<void> take(const Input& input) {
-    Result<std::vector<Happened>> happened = state_.decide(input, machine_, policy_);
-    if (!happened) return happened.error();
-    happened_ = happened->size();
-    for (Happened& what : *happened) apply(std::move(what));
-    return {};
-  }
-  void apply(Happened what) { state_.apply({state_.last_seq() + 1, {1000}, std::move(what)}); }
-  std::vector<JobId> grant() {
-    std::vector<JobId> ids;
-    for (JobGranted& granted : state_.grants(machine_, policy_)) {
-      ids.push_back(granted.id);
-      apply(std::move(granted));
-    }
-    return ids;
-  }
-  void started(JobId id, std::uint32_t uid = kAlice) {
-    EXPECT_TRUE(take(Started{id, uid, {static_cast<std::int32_t>(id.number + 5000), 1}}).ok());
-  }
-  void ended(JobId id, std::uint32_t uid = kAlice) {
-    EXPECT_TRUE(take(Ended{id, uid, exit_with(0)}).ok());
-  }
-  static Exit exit_with(int code) {
-    Exit exit;
-    exit.code = code;
-    return exit;
-  }
-  const Job& job(JobId id) { return *state_.find(id); }
-  std::string why(JobId id) {
-    for (const State::Waiting& waiting : state_.waiting(machine_, policy_))
-      if (waiting.id == id) return waiting.why.text;
-    return "";
-  }
-
-  State state_;
-  Pool machine_ = cards({80});
-  Policy policy_ = Policy::kBestFit;
-  std::size_t happened_ = 0;
-  int runners_ = 0;
 };
-
-using Ids = std::vector<JobId>;
 
 // ---- submitting --------------------------------------------------------------------------------
 
@@ -117,7 +54,7 @@ TEST_F(StateTest, ThereIsAMostOfUnfinishedJobs) {
   const Result<void> one_more = take(submit);
   ASSERT_FALSE(one_more.ok());
   EXPECT_EQ(one_more.error().code, ErrorCode::kExhausted);
-  EXPECT_TRUE(take(Cancel{JobId{1}, 0}).ok());
+  EXPECT_TRUE(cancel(JobId{1}, "root").ok());
   EXPECT_TRUE(take(submit).ok()) << "one has ended";
 }
 
@@ -135,7 +72,7 @@ TEST_F(StateTest, FirstComeFirstServed) {
 }
 
 TEST_F(StateTest, ASmallJobPassesOnlyOnWhatIsNotHeldForTheFirst) {
-  machine_ = cards({80, 40});
+  machine_ = pool_of({80, 40});
   run("60G");
   const JobId large = submit("70G");   // card 0, once it is free
   const JobId small = submit("10G");   // fits on card 0 now, and would keep `large` waiting
@@ -147,13 +84,13 @@ TEST_F(StateTest, ASmallJobPassesOnlyOnWhatIsNotHeldForTheFirst) {
   const JobId late = submit("20G");
   EXPECT_EQ(grant(), Ids{late});
   EXPECT_EQ(job(late).grant.front().index, 1u);
-  EXPECT_EQ(try_submit("20G", kAlice, false).error().code, ErrorCode::kExhausted);
+  EXPECT_EQ(try_submit("20G", "alice", false).error().code, ErrorCode::kExhausted);
 }
 
 TEST_F(StateTest, ALaterJobIsToldWhomItIsBehind) {
-  run("60G", kBob);
-  const JobId large = submit("70G", kBob);
-  const JobId small = submit("10G");
+  run("60G", "bob");
+  const JobId large = submit("70G", "bob");
+  const JobId small = submit("10G", "bob");
   EXPECT_EQ(grant(), Ids{});
   EXPECT_NE(why(large).find("70 GiB on one card"), std::string::npos) << why(large);
   EXPECT_NE(why(small).find("behind job 2 of bob, which waits for 70 GiB"), std::string::npos)
@@ -161,7 +98,7 @@ TEST_F(StateTest, ALaterJobIsToldWhomItIsBehind) {
 }
 
 TEST_F(StateTest, NothingIsHeldForACardThatIsLostAndTheNextInLineHasThatRight) {
-  machine_ = cards({80, 40});
+  machine_ = pool_of({80, 40});
   run("60G");
   run("30G");  // card 1
   machine_.cards[1].lost = true;
@@ -206,17 +143,22 @@ TEST_F(StateTest, WaitsAreExplainedForEveryPendingJob) {
   submit("1");
   submit("60G");
   submit("10G");
-  const auto waiting = state_.waiting(machine_, policy_);
-  ASSERT_EQ(waiting.size(), 3u);
-  for (const State::Waiting& each : waiting) EXPECT_FALSE(each.why.text.empty());
+  grant();
+  std::size_t waiting = 0;
+  for (const auto& [id, each] : state_.jobs()) {
+    if (each.state != JobState::kPending) continue;
+    ++waiting;
+    EXPECT_FALSE(why(id).empty());
+  }
+  EXPECT_EQ(waiting, 3u);
 }
 
 TEST_F(StateTest, OneWhoseCardsHaveGoneIsToldSo) {
   const JobId id = submit("70G");
-  machine_ = cards({40});
+  machine_ = pool_of({40});
   EXPECT_EQ(grant(), Ids{});
   EXPECT_FALSE(why(id).empty());
-  machine_ = cards({80});
+  machine_ = pool_of({80});
   EXPECT_EQ(grant(), Ids{id}) << "it was not thrown out";
 }
 
@@ -224,7 +166,7 @@ TEST_F(StateTest, OneWhoseCardsHaveGoneIsToldSo) {
 
 TEST_F(StateTest, WhoDoesNotWaitIsRefusedWithTheReason) {
   run("60G");
-  const Result<JobId> id = try_submit("40G", kAlice, false);
+  const Result<JobId> id = try_submit("40G", "alice", false);
   ASSERT_FALSE(id.ok());
   EXPECT_EQ(id.error().code, ErrorCode::kExhausted);
   EXPECT_NE(id.error().evidence.find("alice's job 1"), std::string::npos) << id.error().evidence;
@@ -232,15 +174,15 @@ TEST_F(StateTest, WhoDoesNotWaitIsRefusedWithTheReason) {
 
 TEST_F(StateTest, WhoDoesNotWaitStartsWhereThereIsRoom) {
   run("60G");
-  ASSERT_TRUE(try_submit("20G", kAlice, false).ok());
+  ASSERT_TRUE(try_submit("20G", "alice", false).ok());
   EXPECT_EQ(grant(), Ids{JobId{2}});
 }
 
 TEST_F(StateTest, WhoDoesNotWaitDoesNotOvertakeThoseAboutToStart) {
   submit("30G");
   submit("30G");
-  EXPECT_EQ(try_submit("30G", kAlice, false).error().code, ErrorCode::kExhausted);
-  EXPECT_TRUE(try_submit("20G", kAlice, false).ok());
+  EXPECT_EQ(try_submit("30G", "alice", false).error().code, ErrorCode::kExhausted);
+  EXPECT_TRUE(try_submit("20G", "alice", false).ok());
   EXPECT_EQ(grant().size(), 3u);
 }
 
@@ -249,10 +191,11 @@ TEST_F(StateTest, WhoDoesNotWaitDoesNotOvertakeThoseAboutToStart) {
 TEST_F(StateTest, AnotherUsersJobDoesNotExist) {
   const JobId id = run("10G");
   for (const Input& input :
-       {Input(Started{id, kBob, {1, 1}}), Input(Ended{id, kBob, {}}), Input(Cancel{id, kBob})}) {
+       {Input(Started{id, uid_of("bob"), {1, 1}}), Input(Ended{id, uid_of("bob"), {}}),
+        Input(Cancel{id, caller("bob")})}) {
     const Result<void> done = take(input);
     ASSERT_FALSE(done.ok());
-    const Result<void> none = take(Cancel{JobId{99}, kBob});
+    const Result<void> none = cancel(JobId{99}, "bob");
     EXPECT_EQ(done.error().code, none.error().code);
     EXPECT_EQ(done.error().message, "there is no job 1");
   }
@@ -261,7 +204,7 @@ TEST_F(StateTest, AnotherUsersJobDoesNotExist) {
 
 TEST_F(StateTest, RootMayEndAnybodysJob) {
   const JobId id = run("10G");
-  EXPECT_TRUE(take(Cancel{id, kRoot}).ok());
+  EXPECT_TRUE(cancel(id, "root").ok());
   EXPECT_EQ(job(id).state, JobState::kStopping);
 }
 
@@ -273,15 +216,15 @@ TEST_F(StateTest, StartedAgainChangesNothing) {
   started(id);
   EXPECT_EQ(happened_, 0u);
   EXPECT_EQ(job(id), before);
-  EXPECT_EQ(take(Started{id, kAlice, {4, 4}}).error().code, ErrorCode::kBusy)
+  EXPECT_EQ(take(Started{id, uid_of("alice"), {4, 4}}).error().code, ErrorCode::kBusy)
       << "another program is not the same news";
 }
 
 TEST_F(StateTest, APendingJobCannotHaveStartedOrEnded) {
   run("80G");
   const JobId id = submit("80G");
-  EXPECT_EQ(take(Started{id, kAlice, {4, 4}}).error().code, ErrorCode::kBusy);
-  EXPECT_EQ(take(Ended{id, kAlice, {}}).error().code, ErrorCode::kBusy);
+  EXPECT_EQ(take(Started{id, uid_of("alice"), {4, 4}}).error().code, ErrorCode::kBusy);
+  EXPECT_EQ(take(Ended{id, uid_of("alice"), {}}).error().code, ErrorCode::kBusy);
   EXPECT_EQ(job(id).state, JobState::kPending);
 }
 
@@ -290,7 +233,7 @@ TEST_F(StateTest, EndedAgainChangesNothing) {
   ended(id);
   const Job before = job(id);
   EXPECT_EQ(before.outcome, Outcome::kOk);
-  EXPECT_TRUE(take(Ended{id, kAlice, exit_with(3)}).ok());
+  EXPECT_TRUE(take(Ended{id, uid_of("alice"), exit_with(3)}).ok());
   EXPECT_EQ(happened_, 0u);
   EXPECT_EQ(job(id), before);
 }
@@ -298,28 +241,35 @@ TEST_F(StateTest, EndedAgainChangesNothing) {
 TEST_F(StateTest, TheGrantIsHeldUntilTheEnd) {
   const JobId id = run("80G");
   const JobId next = submit("80G");
-  EXPECT_TRUE(take(Cancel{id, kAlice}).ok());
+  EXPECT_TRUE(cancel(id).ok());
   EXPECT_EQ(grant(), Ids{}) << "its processes are still there";
-  EXPECT_TRUE(take(Ended{id, kAlice, exit_with(0)}).ok());
+  EXPECT_TRUE(take(Ended{id, uid_of("alice"), exit_with(0)}).ok());
   EXPECT_EQ(job(id).outcome, Outcome::kCancelled) << "whatever its program made of it";
   EXPECT_EQ(grant(), Ids{next});
 }
 
 TEST_F(StateTest, CancelAgainChangesNothing) {
   const JobId id = run("10G");
-  EXPECT_TRUE(take(Cancel{id, kAlice}).ok());
-  EXPECT_TRUE(take(Cancel{id, kAlice}).ok());
+  EXPECT_TRUE(cancel(id).ok());
+  EXPECT_TRUE(cancel(id).ok());
   EXPECT_EQ(happened_, 0u);
   EXPECT_EQ(job(id).state, JobState::kStopping);
+}
+
+TEST_F(StateTest, CancelOfAnEndedJobSaysThatItHasEnded) {
+  const JobId id = run("10G");
   ended(id);
-  EXPECT_TRUE(take(Cancel{id, kAlice}).ok());
-  EXPECT_EQ(happened_, 0u);
+  const Result<void> done = cancel(id);
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(done.error().message, "job 1 has ended");
+  EXPECT_NE(done.error().evidence.find("outcome ok"), std::string::npos) << done.error().evidence;
 }
 
 TEST_F(StateTest, APendingJobEndsByCancelAtOnce) {
   run("80G");
   const JobId id = submit("80G");
-  EXPECT_TRUE(take(Cancel{id, kAlice}).ok());
+  EXPECT_TRUE(cancel(id).ok());
   EXPECT_EQ(job(id).state, JobState::kEnded);
   EXPECT_EQ(job(id).outcome, Outcome::kCancelled);
   ended(JobId{1});
@@ -359,7 +309,7 @@ TEST_F(StateTest, ARunningJobWithoutItsRunnerIsStopped) {
 
 TEST_F(StateTest, ACancelledJobStaysCancelledWhenItsRunnerGoes) {
   const JobId id = run("80G");
-  EXPECT_TRUE(take(Cancel{id, kAlice}).ok());
+  EXPECT_TRUE(cancel(id).ok());
   EXPECT_TRUE(take(RunnerGone{id}).ok());
   EXPECT_EQ(job(id).state, JobState::kStopping);
   EXPECT_TRUE(take(JobGone{id}).ok());
@@ -418,20 +368,23 @@ TEST(Outcomes, AreNamedByWhatTheParentSaw) {
 
 // ---- memory ------------------------------------------------------------------------------------
 
-TEST_F(StateTest, AThousandEndedJobsAreKeptTheOldestGoFirst) {
+TEST_F(StateTest, SoManyEndedJobsAreKeptTheOldestGoFirst) {
+  Rules rules;
+  rules.ended_kept = 1000;
+  state_ = State(rules);
   JobSpec spec;
   spec.request.gpu = no_gpu();
-  const std::uint64_t count = 3 * kEndedKept;
+  const std::uint64_t count = 3 * rules.ended_kept;
   const JobId long_one{1};
   apply(JobSubmitted{long_one, spec, {}});
   for (std::uint64_t i = 2; i <= count; ++i) {
     apply(JobSubmitted{JobId{i}, spec, {}});
     apply(JobEnded{JobId{i}, Outcome::kOk, {}});
-    ASSERT_LT(state_.jobs().size(), 2 * kEndedKept + 1);
+    ASSERT_LE(state_.jobs().size(), rules.ended_kept + rules.ended_kept / 10 + 1);
   }
   EXPECT_NE(state_.find(long_one), nullptr) << "what has not ended is never forgotten";
   EXPECT_EQ(state_.find(JobId{2}), nullptr);
-  for (std::uint64_t i = count - kEndedKept + 1; i <= count; ++i)
+  for (std::uint64_t i = count - rules.ended_kept + 1; i <= count; ++i)
     ASSERT_NE(state_.find(JobId{i}), nullptr) << i;
   apply(JobEnded{long_one, Outcome::kOk, {}});
   EXPECT_EQ(submit("0").number, count + 1) << "a forgotten job's number is not used again";
@@ -442,10 +395,10 @@ TEST_F(StateTest, PartsAreAllThereIs) {
   ended(JobId{1});
   run("20G");
   submit("80G");
-  machine_.cards.push_back(cards({80, 40}).cards[1]);
+  machine_.cards.push_back(pool_of({80, 40}).cards[1]);
   machine_.cards[1].lost = true;
   EXPECT_TRUE(take(Look{}).ok());
-  EXPECT_TRUE(take(Cancel{JobId{2}, kAlice}).ok());
+  EXPECT_TRUE(cancel(JobId{2}).ok());
   EXPECT_EQ(State::from_parts(state_.parts()), state_);
 }
 
