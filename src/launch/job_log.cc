@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "seam/clock.h"
 
 namespace mete::launch {
 
@@ -77,7 +78,10 @@ Result<JobLog> JobLog::open(const LogPlace& place) {
 }
 
 JobLog::JobLog(LogPlace place, Opened opened)
-    : place_(std::move(place)), file_(std::move(opened.file)), null_(opened.null) {}
+    : place_(std::move(place)),
+      times_(place_.path),
+      file_(std::move(opened.file)),
+      null_(opened.null) {}
 
 void JobLog::write(std::string_view bytes) {
   if (null_ || bytes.empty()) return;
@@ -129,9 +133,13 @@ bool JobLog::has_place_for(std::size_t more) {
     return true;
   }
   const auto size = static_cast<std::uint64_t>(opened.st_size);
-  if (place_.limit.count() == 0 || size == 0 || size + more <= place_.limit.count()) return true;
+  if (place_.limit.count() == 0 || size == 0 || size + more <= place_.limit.count()) {
+    times_.mark(seam::system_clock().wall(), size);
+    return true;
+  }
   // In a folder that is not ours there is no way to make room that would not destroy what is there.
   if (rename(place_.path.c_str(), old_one(place_.path).c_str()) != 0) return false;
+  times_.rotated(old_one(place_.path));
   open_again();
   return true;
 }
@@ -142,6 +150,10 @@ void JobLog::open_again() {
   if (!opened || opened->null) return;
   file_ = std::move(opened->file);
   line_begins_ = true;
+  struct stat info {};
+  const bool known = fstat(file_.get(), &info) == 0;
+  times_.mark_new_file(seam::system_clock().wall(),
+                       known ? static_cast<std::uint64_t>(info.st_size) : 0);
 }
 
 Bytes JobLog::size() const {

@@ -2,7 +2,8 @@
 // The file that a job's output goes to. Bounded: what would make it longer than its limit goes to a
 // new file, and one old one is kept (FILE.1). A file that somebody removes or moves away is made
 // again; where the disk is full, bytes are dropped and counted, so that the job never waits for
-// room, and a line says how many were lost once there is some again.
+// room, and a line says how many were lost once there is some again. When what was written is in a
+// small file beside it (log_times.h).
 //
 // Opened with the rights of whoever runs, so as the job's user: links are followed as far as that
 // one may.
@@ -17,6 +18,7 @@
 #include "base/bytes.h"
 #include "base/fd.h"
 #include "base/result.h"
+#include "launch/log_times.h"
 
 namespace mete::launch {
 
@@ -59,6 +61,7 @@ class JobLog {
   void drop(std::size_t count, int error);
 
   LogPlace place_;
+  LogTimes times_;
   Fd file_;
   bool null_ = false;
   bool line_begins_ = true;

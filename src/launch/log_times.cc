@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// See log_times.h.
+#include "launch/log_times.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/text.h"
+
+namespace mete::launch {
+
+namespace {
+
+constexpr std::int64_t kLeastMs = 1'000;
+constexpr std::int64_t kParts = 3'600;  // of its age: how long one mark holds
+constexpr std::size_t kMaxBytes = 16 << 20;
+
+struct Mark {
+  std::uint64_t ms = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t holds_ms = 0;
+};
+
+// "1763186400000 4096 1000": what follows this offset was written then or later, and what comes
+// before the next mark no more than a second later.
+std::optional<Mark> parse_mark(std::string_view line) {
+  const std::vector<std::string_view> words = base::split(line, ' ');
+  if (words.size() != 3) return std::nullopt;
+  const Result<std::uint64_t> ms = base::parse_uint(words[0]);
+  const Result<std::uint64_t> offset = base::parse_uint(words[1]);
+  const Result<std::uint64_t> holds = base::parse_uint(words[2]);
+  constexpr std::uint64_t kMost = 1ull << 60;
+  if (!ms || !offset || !holds || *ms > kMost || *holds > kMost) return std::nullopt;
+  return Mark{*ms, *offset, *holds};
+}
+
+}  // namespace
+
+std::string times_path(std::string_view log) {
+  const std::size_t slash = log.rfind('/');
+  const std::size_t name = slash == std::string_view::npos ? 0 : slash + 1;
+  return std::string(log.substr(0, name)) + "." + std::string(log.substr(name)) + ".times";
+}
+
+void LogTimes::mark(WallTime now, std::uint64_t offset) {
+  // A clock that was set back is marked at once.
+  if (marked_ && now >= *marked_ && now.ms - marked_->ms < holds_ms_) return;
+  if (!began_ || now < *began_) began_ = now;
+  marked_ = now;
+  holds_ms_ = std::max(kLeastMs, (now.ms - began_->ms) / kParts);
+  // O_NOFOLLOW: in a folder that others may write to, a name is not the way to somebody's file.
+  const Result<Fd> file =
+      base::open_fd(path_, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
+  const std::string line = std::to_string(now.ms) + " " + std::to_string(offset) + " " +
+                           std::to_string(holds_ms_) + "\n";
+  if (!file || write(file->get(), line.data(), line.size()) < 0) return;  // then it is not known
+}
+
+void LogTimes::mark_new_file(WallTime now, std::uint64_t offset) {
+  if (offset == 0) (void)unlink(path_.c_str());
+  began_.reset();
+  marked_.reset();
+  mark(now, offset);
+}
+
+void LogTimes::rotated(std::string_view old_log) {
+  (void)std::rename(path_.c_str(), times_path(old_log).c_str());
+}
+
+Result<std::uint64_t> offset_since(std::string_view log, WallTime since) {
+  const Result<std::string> text = base::read_all(times_path(log), kMaxBytes);
+  if (!text) return text.error();
+  const std::uint64_t wanted = since.ms < 0 ? 0 : static_cast<std::uint64_t>(since.ms);
+  bool known = false;
+  for (const std::string_view line : base::split(*text, '\n')) {
+    const std::optional<Mark> mark = parse_mark(line);
+    if (mark && mark->ms + mark->holds_ms > wanted) return mark->offset;
+    known = known || mark;
+  }
+  if (!known) return Error::not_found("there are no times in " + times_path(log));
+  return std::numeric_limits<std::uint64_t>::max();
+}
+
+}  // namespace mete::launch
