@@ -35,7 +35,7 @@ std::optional<Array::Range> range(std::string_view text) {
   if (colon == std::string_view::npos) return range;
   const std::optional<std::uint32_t> step = element(text.substr(colon + 1));
   if (!step || *step == 0) return std::nullopt;
-  range.step = *step;
+  if (range.last > range.first) range.step = *step;  // of one element it says nothing
   return range;
 }
 

@@ -37,5 +37,28 @@ TEST(JobIds, AreNumbersFromOne) {
     EXPECT_FALSE(parse_job_id(text)) << text;
 }
 
+TEST(JobIds, OfArraysNameTheElementToo) {
+  EXPECT_EQ(*parse_job_id("12_3"), (JobId{12, 3}));
+  EXPECT_EQ(*parse_job_id("12_0"), (JobId{12, 0})) << "an element may be 0";
+  EXPECT_EQ(*parse_job_id("12_9999999"), (JobId{12, kMaxElement}));
+  for (const char* text : {"12_", "_3", "12_x", "12_3_4", "12_-1", "12_10000000", "0_1", "12 _3",
+                           "12_4294967299", "12_99999999999999999999"})
+    EXPECT_FALSE(parse_job_id(text)) << text;
+  for (const JobId id : {JobId{1}, JobId{12, 0}, JobId{12, 3}, JobId{UINT64_MAX, kMaxElement}})
+    EXPECT_EQ(*parse_job_id(to_string(id)), id);
+}
+
+TEST(JobIds, AnArrayComesBeforeItsElementsAndTheseBeforeTheNext) {
+  EXPECT_LT(JobId{12}, (JobId{12, 0}));
+  EXPECT_LT((JobId{12, 2}), (JobId{12, 10}));
+  EXPECT_LT((JobId{12, 10}), JobId{13});
+}
+
+TEST(Dependencies, AreNamedAsWritten) {
+  for (const When when : {When::kOk, When::kAny, When::kFail})
+    EXPECT_EQ(parse_when(to_string(when)), when);
+  EXPECT_EQ(parse_when("failed"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace mete::core
