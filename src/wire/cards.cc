@@ -58,11 +58,6 @@ Json card_json(const CardView& card) {
   return json;
 }
 
-std::optional<Bytes> bytes_if(Fields& fields, std::string_view key) {
-  const std::optional<std::uint64_t> number = fields.number_if(key);
-  return number ? std::optional(Bytes::from_bytes(*number)) : std::nullopt;
-}
-
 std::optional<double> real_if(Fields& fields, std::string_view key) {
   const Json& value = fields.child(key);
   if (value.is_number()) return value.get<double>();
@@ -79,12 +74,12 @@ Result<CardView> card_from(const Json& json) {
   card.type = fields.text("type");
   card.state = fields.text("state");
   card.unusable = fields.text_if("unusable").value_or("");
-  card.total = bytes_if(fields, "total_bytes");
-  card.capacity = bytes_if(fields, "capacity_bytes");
-  card.granted = bytes_if(fields, "granted_bytes").value_or(Bytes());
-  card.used = bytes_if(fields, "used_bytes");
-  card.foreign = bytes_if(fields, "foreign_bytes");
-  card.grantable = bytes_if(fields, "grantable_bytes").value_or(Bytes());
+  card.total = fields.bytes_if("total_bytes");
+  card.capacity = fields.bytes_if("capacity_bytes");
+  card.granted = fields.bytes_if("granted_bytes").value_or(Bytes());
+  card.used = fields.bytes_if("used_bytes");
+  card.foreign = fields.bytes_if("foreign_bytes");
+  card.grantable = fields.bytes_if("grantable_bytes").value_or(Bytes());
   card.utilisation_pct = fields.number_if<unsigned>("utilisation_pct");
   card.temperature_c = fields.number_if<int>("temperature_c");
   card.power_w = real_if(fields, "power_w");
@@ -98,7 +93,7 @@ Result<CardView> card_from(const Json& json) {
   for (const Json& element : fields.list("jobs")) {
     Fields job(element, "the job");
     card.jobs.push_back({job.text("id"), job.text("user"), Bytes::from_bytes(job.number("bytes")),
-                         job.flag("whole"), bytes_if(job, "used_bytes")});
+                         job.flag("whole"), job.bytes_if("used_bytes")});
     if (!job.ok()) fields.fail(job.error());
   }
   for (const Json& element : fields.list("foreign")) {
@@ -106,7 +101,7 @@ Result<CardView> card_from(const Json& json) {
     CardView::Foreign foreign;
     foreign.pid = other.number_if<std::int32_t>("pid");
     foreign.user = other.text("user");
-    foreign.used = bytes_if(other, "used_bytes");
+    foreign.used = other.bytes_if("used_bytes");
     if (!other.ok()) fields.fail(other.error());
     card.foreign_list.push_back(foreign);
   }

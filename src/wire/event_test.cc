@@ -2,6 +2,8 @@
 // The log outlives the program that wrote it. Every file of tests/data/events is a line that some
 // version has written; this one must read all of them, and write what it says it writes. A change
 // of the format adds a file and leaves the old one.
+#include "wire/event.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -9,8 +11,9 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <set>
 
-#include "wire/job.h"
+#include "wire/test/full.h"
 
 namespace mete::wire {
 namespace {
@@ -18,7 +21,7 @@ namespace {
 using core::Happened;
 using core::JobId;
 
-core::JobSpec spec() {
+core::JobSpec old_spec() {
   core::JobSpec spec;
   spec.name = "train";
   spec.uid = 1000;
@@ -51,17 +54,26 @@ core::Exit exit_of(std::optional<int> code, std::optional<int> signal) {
   return exit;
 }
 
-core::Exit full_exit() {
+core::Exit old_exit() {
   core::Exit exit = exit_of(1, std::nullopt);
   exit.not_started = exit.timed_out = exit.gpu_oom = true;
   exit.peaks = {Bytes::from_gib(8), Bytes::from_bytes(UINT64_MAX)};
   return exit;
 }
 
+core::JobSpec script_spec() {
+  core::JobSpec spec = plain_spec();
+  spec.detached.emplace();
+  spec.detached->environment = std::string(64, 'a');
+  spec.detached->script = std::string(64, 'b');
+  spec.detached->umask = 022;
+  return spec;
+}
+
 // File (its name begins with the type) and meaning.
 const std::map<std::string, Happened>& golden() {
   static const std::map<std::string, Happened> all = {
-      {"job.submitted-full.json", core::JobSubmitted{{12}, spec(), core::ProcessRef{412, 99}}},
+      {"job.submitted-full.json", core::JobSubmitted{{12}, old_spec(), core::ProcessRef{412, 99}}},
       {"job.submitted-plain.json", core::JobSubmitted{{1}, plain_spec(), {}}},
       {"job.granted-cards.json",
        core::JobGranted{{12},
@@ -75,8 +87,34 @@ const std::map<std::string, Happened>& golden() {
       {"job.ended-ok.json", core::JobEnded{{12}, core::Outcome::kOk, exit_of(0, std::nullopt)}},
       {"job.ended-signal.json",
        core::JobEnded{{12}, core::Outcome::kSignal, exit_of(std::nullopt, 9)}},
-      {"job.ended-full.json", core::JobEnded{{12}, core::Outcome::kLaunchFailed, full_exit()}},
+      {"job.ended-full.json", core::JobEnded{{12}, core::Outcome::kLaunchFailed, old_exit()}},
       {"job.ended-cancelled.json", core::JobEnded{{12}, core::Outcome::kCancelled, {}}},
+      {"job.submitted-array.json", core::JobSubmitted{{13}, full_detached_spec(), {}}},
+      {"job.submitted-script.json", core::JobSubmitted{{14}, script_spec(), {}}},
+      {"job.granted-element.json", core::JobGranted{{13, 0}, {}}},
+      {"job.started-keeper.json",
+       core::JobStarted{{13, 3}, {413, 98765}, 0, core::ProcessRef{412, 98760}}},
+      {"job.stopping-requeue.json", core::JobStopping{{12}, core::Outcome::kCancelled, true}},
+      {"job.ended-more.json", core::JobEnded{{12}, core::Outcome::kRamOom, full_exit()}},
+      {"job.requeued-plain.json", core::JobRequeued{{12}, core::Outcome::kLost, {}, {}, {}}},
+      {"job.requeued-full.json", core::JobRequeued{{13, 3},
+                                                   core::Outcome::kGpuOom,
+                                                   exit_of(1, std::nullopt),
+                                                   *core::parse_gpu("12G"),
+                                                   WallTime{1'800'000'000'123}}},
+      {"job.ungranted-one.json", core::JobUngranted{{13, 3}}},
+      {"job.held-one.json", core::JobHeld{{12}}},
+      {"job.released-one.json", core::JobReleased{{12}}},
+      {"job.priority-one.json", core::JobPriority{{12}, -5}},
+      {"job.forecast-one.json",
+       core::JobForecast{{12}, {{1'800'000'000'123}, {1'800'000'060'000}, {1'800'000'120'000}}}},
+      {"card.drained-one.json", core::CardDrained{"GPU-0", "root"}},
+      {"card.undrained-one.json", core::CardUndrained{"GPU-0"}},
+      {"card.reserved-one.json", core::Reserved{full_reservation()}},
+      {"card.unreserved-one.json", core::Unreserved{3}},
+      {"quota.set-full.json", core::QuotaSet{"alice", full_quota()}},
+      {"quota.set-none.json", core::QuotaSet{"", {}}},
+      {"machine.booted-one.json", core::Booted{"0c1f5b9e-7a3d-4c55-9f0e-2f6d1a8b7c33"}},
       {"card.lost-one.json", core::CardLost{"GPU-0"}},
       {"card.back-one.json", core::CardBack{"GPU-0"}},
   };
@@ -122,7 +160,9 @@ TEST(Events, EveryKindIsPinned) {
 
 TEST(Events, SayWhichJobTheyAreAbout) {
   EXPECT_EQ(job_of(core::JobStopping{{12}, core::Outcome::kLost}), "12");
+  EXPECT_EQ(job_of(core::JobHeld{{12, 3}}), "12_3");
   EXPECT_EQ(job_of(core::CardLost{"GPU-0"}), "");
+  EXPECT_EQ(job_of(core::Unreserved{12}), "") << "that is no job's number";
 }
 
 TEST(Events, UnknownFieldsAreIgnoredAndUnknownTypesAreNot) {
@@ -146,10 +186,90 @@ TEST(Events, WrongKindsAreRefused) {
       {"job.stopping", R"({"id":"12","why":"boredom"})"},
       {"job.ended", R"({"id":"12"})"},
       {"job.ended", R"({"id":"12","outcome":"ok","exit":[]})"},
+      {"job.submitted",
+       R"({"id":"1","spec":{"name":"a","command":[],"uid":1,"user":"u","request":{},"detached":{}}})"},
+      {"job.requeued", R"({"id":"12","outcome":"lost","gpu":"much"})"},
+      {"job.requeued", R"({"id":"12","outcome":"lost","not_before":"later"})"},
+      {"job.held", R"({})"},
+      {"job.held", R"({"id":"12_x"})"},
+      {"job.priority", R"({"id":"12"})"},
+      {"job.forecast", R"({"id":"12","forecast":{}})"},
+      {"card.drained", R"({"card":"GPU-0"})"},
+      {"card.reserved", R"({"reservation":{"id":"0"}})"},
+      {"card.unreserved", R"({"reservation":3})"},
+      {"card.unreserved", R"({"reservation":"0"})"},
+      {"quota.set", R"({"user":"alice"})"},
+      {"quota.set", R"({"user":"alice","quota":{"cards":-1}})"},
+      {"machine.booted", R"({})"},
       {"card.lost", R"({"card":0})"},
       {"card.back", R"([])"},
       {"card.back", ""}};
   for (const auto& [type, text] : cases) EXPECT_FALSE(decode_event(type, text).ok()) << text;
+}
+
+TEST(Events, TheAttemptIsForReadersAndNotForReplay) {
+  const Happened what = core::JobStopping{{12}, core::Outcome::kCancelled};
+  const std::string text = encode(what, 3);
+  EXPECT_EQ(text, R"({"id":"12","attempt":3,"why":"cancelled"})");
+  EXPECT_EQ(*decode_event("job.stopping", text), what);
+}
+
+// ---- for readers -------------------------------------------------------------------------------
+
+TEST(EventDocument, IsMadeFromTheLog) {
+  const std::string data = encode(core::JobStopping{{12, 3}, core::Outcome::kCancelled}, 2);
+  const Result<EventDocument> document = document_of({81, {0}, "job.stopping", "12_3", data});
+  ASSERT_TRUE(document.ok()) << document.error().message;
+  EXPECT_EQ(encode(*document),
+            R"({"schema":"mete.event/1","seq":81,"at":"1970-01-01T00:00:00.000Z",)"
+            R"("type":"job.stopping","job":"12_3","attempt":2,"data":{"why":"cancelled"}})");
+  EXPECT_EQ(encode(*document_of({82, {0}, "card.lost", "", R"({"card":"GPU-0"})"})),
+            R"({"schema":"mete.event/1","seq":82,"at":"1970-01-01T00:00:00.000Z",)"
+            R"("type":"card.lost","data":{"card":"GPU-0"}})");
+}
+
+TEST(EventDocument, DoesNotTellWhatIsTheDaemons) {
+  const std::string data = encode(core::JobSubmitted{{13}, full_detached_spec(), {}});
+  const Result<EventDocument> document = document_of({1, {0}, "job.submitted", "13", data});
+  ASSERT_TRUE(document.ok()) << document.error().message;
+  for (const char* secret : {"aaaa", "bbbb", "groups", "4294967293", "umask", "[0,1,"})
+    EXPECT_EQ(document->data.find(secret), std::string::npos) << secret;
+  EXPECT_NE(document->data.find("\"tty\":true"), std::string::npos);
+  EXPECT_NE(document->data.find("caf\xef\xbf\xbd "), std::string::npos) << "for people to read";
+  EXPECT_EQ(document->data.find("hex"), std::string::npos);
+}
+
+TEST(EventDocument, OfAnythingInTheLogIsValid) {
+  for (const auto& [name, what] : golden()) {
+    const std::string data = encode(what, 1);
+    const Result<EventDocument> document =
+        document_of({1, {0}, core::type_of(what), job_of(what), data});
+    ASSERT_TRUE(document.ok()) << name;
+    const Result<EventDocument> again = decode_event_document(encode(*document));
+    ASSERT_TRUE(again.ok()) << name << ": " << again.error().message;
+    EXPECT_EQ(*again, *document) << name;
+  }
+  EXPECT_FALSE(document_of({1, {0}, "card.lost", "", "[]"}).ok());
+  EXPECT_FALSE(document_of({1, {0}, "card.lost", "", "torn"}).ok());
+}
+
+TEST(EventsDocument, ReadsBack) {
+  EventsDocument document{{1'800'000'000'123}, {}, 83};
+  document.events = {{81, {5}, "job.held", "12", 1, R"({"a":[1,"b"]})"},
+                     {82, {6}, "x", "", {}, "{}"}};
+  const std::string text = encode(document);
+  const Result<EventsDocument> again = decode_events(text);
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_EQ(again->at, document.at);
+  EXPECT_EQ(again->events, document.events);
+  EXPECT_EQ(again->next, 83u);
+  for (const auto& [what, with] : std::vector<std::pair<std::string, std::string>>{
+           {"\"seq\":81", "\"seq\":-1"},
+           {"\"data\":{}", "\"data\":7"},
+           {"\"next\":83", "\"next\":null"},
+           {"\"type\":\"x\"", "\"type\":7"},
+           {"\"attempt\":1", "\"attempt\":4294967296"}})
+    EXPECT_FALSE(decode_events(replaced(text, what, with)).ok()) << with;
 }
 
 }  // namespace

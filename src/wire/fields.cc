@@ -13,6 +13,22 @@ constexpr int kMaxDepth = 32;
 // An object is searched from its start, so a megabyte of keys would take minutes.
 constexpr std::size_t kMaxKeys = 256;
 const Json kNull;
+const std::vector<Json> kNone;
+
+std::optional<std::string> from_hex(std::string_view hex) {
+  const auto digit = [](char c) {
+    const bool letter = c >= 'a' && c <= 'f';
+    return (c >= '0' && c <= '9') ? c - '0' : letter ? c - 'a' + 10 : -1;
+  };
+  if (hex.size() % 2 != 0) return std::nullopt;
+  std::string text;
+  for (std::size_t i = 0; i < hex.size(); i += 2) {
+    const int high = digit(hex[i]), low = digit(hex[i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    text += static_cast<char>(high * 16 + low);
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -34,6 +50,13 @@ Result<Json> parse_json(std::string_view text) {
 
 std::string write_json(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::optional<std::string> exact_text(const Json& json) {
+  if (json.is_string()) return json.get<std::string>();
+  if (!json.is_object() || json.size() != 1 || !json.contains("hex")) return std::nullopt;
+  const Json& hex = json.at("hex");
+  return hex.is_string() ? from_hex(hex.get_ref<const std::string&>()) : std::nullopt;
 }
 
 Fields::Fields(const Json& object, std::string_view what)
@@ -81,12 +104,11 @@ bool Fields::flag(std::string_view key) {
   return false;
 }
 
-std::vector<Json> Fields::list(std::string_view key) {
+const std::vector<Json>& Fields::list(std::string_view key) {
   const Json& value = child(key);
-  if (value.is_null()) return {};
-  if (value.is_array()) return {value.begin(), value.end()};
-  fail(key, "a list");
-  return {};
+  if (value.is_array()) return value.get_ref<const Json::array_t&>();
+  if (!value.is_null()) fail(key, "a list");
+  return kNone;
 }
 
 std::vector<std::string> Fields::texts(std::string_view key) {
@@ -99,6 +121,62 @@ std::vector<std::string> Fields::texts(std::string_view key) {
   }
   return values;
 }
+
+std::optional<std::string> Fields::exact_if(std::string_view key) {
+  const Json& value = child(key);
+  if (value.is_null()) return std::nullopt;
+  std::optional<std::string> text = exact_text(value);
+  if (!text) fail(key, "text");
+  return text;
+}
+
+std::string Fields::exact(std::string_view key) {
+  std::optional<std::string> value = exact_if(key);
+  if (!value) fail(key, "text");
+  return value.value_or("");
+}
+
+std::vector<std::string> Fields::exacts(std::string_view key) {
+  std::vector<std::string> values;
+  for (const Json& element : list(key)) {
+    if (std::optional<std::string> text = exact_text(element))
+      values.push_back(*std::move(text));
+    else
+      fail(key, "a list of texts");
+  }
+  return values;
+}
+
+std::map<std::string, std::string> Fields::text_map(std::string_view key) {
+  std::map<std::string, std::string> values;
+  const Json& object = child(key);
+  if (!object.is_null() && !object.is_object()) fail(key, "an object of texts");
+  if (!object.is_object()) return values;
+  for (const auto& [name, value] : object.items()) {
+    if (!value.is_string()) fail(key, "an object of texts");
+    values[name] = value.is_string() ? value.get<std::string>() : "";
+  }
+  return values;
+}
+
+std::map<std::string, std::uint64_t> Fields::counts(std::string_view key) {
+  std::map<std::string, std::uint64_t> values;
+  const Json& object = child(key);
+  if (!object.is_null() && !object.is_object()) fail(key, "an object of numbers");
+  if (!object.is_object()) return values;
+  for (const auto& [name, value] : object.items()) {
+    if (!value.is_number_unsigned()) fail(key, "an object of numbers");
+    values[name] = value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
+  }
+  return values;
+}
+
+std::optional<Bytes> Fields::bytes_if(std::string_view key) {
+  const std::optional<std::uint64_t> number = number_if(key);
+  return number ? std::optional(Bytes::from_bytes(*number)) : std::nullopt;
+}
+
+Bytes Fields::bytes(std::string_view key) { return Bytes::from_bytes(number(key)); }
 
 std::optional<WallTime> Fields::time_if(std::string_view key) {
   const std::optional<std::string> value = text_if(key);

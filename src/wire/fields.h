@@ -6,6 +6,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -26,6 +27,8 @@ using Json = nlohmann::ordered_json;
 Result<Json> parse_json(std::string_view text);
 // Text that is not UTF-8 is written with U+FFFD in place of what is wrong.
 std::string write_json(const Json& json);
+// The text that JsonText::exact() wrote; nullopt: it did not write that.
+std::optional<std::string> exact_text(const Json& json);
 
 class Fields {
  public:
@@ -42,15 +45,30 @@ class Fields {
   std::optional<Int> number_if(std::string_view key);
   bool flag(std::string_view key);  // absent: false
   std::vector<std::string> texts(std::string_view key);
+  // Text that JsonText::exact() wrote.
+  std::string exact(std::string_view key);
+  std::optional<std::string> exact_if(std::string_view key);
+  std::vector<std::string> exacts(std::string_view key);
+  std::map<std::string, std::string> text_map(std::string_view key);
+  std::map<std::string, std::uint64_t> counts(std::string_view key);
+  std::optional<Bytes> bytes_if(std::string_view key);
+  Bytes bytes(std::string_view key);
   WallTime time(std::string_view key);
   std::optional<WallTime> time_if(std::string_view key);
   // An object or a list; null when absent. Wrong kinds are remembered by whoever reads them.
   const Json& child(std::string_view key) const;
-  // The elements of a list; absent: none.
-  std::vector<Json> list(std::string_view key);
+  // The elements of a list, which live as long as the object; absent: none.
+  const std::vector<Json>& list(std::string_view key);
 
   void fail(std::string_view key, std::string_view wanted);
   void fail(const Error& error);
+  // What was read of a part of this object, if it could be.
+  template <class Value>
+  Value take(Result<Value> part) {
+    if (part) return *std::move(part);
+    fail(part.error());
+    return Value{};
+  }
   bool ok() const { return !error_.has_value(); }
   const Error& error() const { return *error_; }
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
+#include "wire/test/full.h"
 
 namespace mete::wire {
 namespace {
@@ -12,61 +12,6 @@ using core::Exit;
 using core::Job;
 using core::JobId;
 using core::JobSpec;
-using core::JobState;
-
-const char* const kOddText = "a \"b\"\\\n\t\x01 \xc3\xa9 \xf0\x9f\x9a\x80";
-const Bytes kMost = Bytes::from_bytes(std::numeric_limits<std::uint64_t>::max());
-
-// Every field has a value that is not its default.
-JobSpec full_spec() {
-  JobSpec spec;
-  spec.name = kOddText;
-  spec.uid = 4294967294;
-  spec.user = "alice";
-  spec.request.gpu = *core::parse_gpu("2x40%");
-  spec.request.devices = {"3", "GPU-0"};
-  spec.request.gpu_type = "H200";
-  spec.request.procs = 4;
-  spec.request.or_cpu = true;
-  spec.request.cpus = 8;
-  spec.request.ram = kMost;
-  spec.command = {"python", "", kOddText};
-  spec.folder = "/home/alice/\xc3\xa9";
-  spec.time_s = 3600;
-  return spec;
-}
-
-Exit full_exit() {
-  Exit exit;
-  exit.code = -1;
-  exit.signal = 9;
-  exit.not_started = exit.timed_out = exit.gpu_oom = true;
-  exit.peaks = {Bytes::from_gib(3), Bytes(), kMost};
-  return exit;
-}
-
-Job full_job() {
-  Job job;
-  job.id = JobId{12};
-  job.spec = full_spec();
-  job.state = JobState::kStopping;
-  job.attempt = 3;
-  job.submitted = {1'800'000'000'123};
-  job.started = WallTime{1'800'000'001'000};
-  job.ended = WallTime{1'800'000'002'999};
-  job.outcome = core::Outcome::kGpuOom;
-  job.exit = full_exit();
-  job.grant = {{3, "GPU-3", Bytes::from_gib(8), false}, {0, "GPU-0", kMost, true}};
-  job.runner = core::ProcessRef{412, 99};
-  job.program = core::ProcessRef{2147483647, UINT64_MAX};
-  return job;
-}
-
-std::string replaced(std::string text, const std::string& what, const std::string& with) {
-  const std::size_t at = text.find(what);
-  EXPECT_NE(at, std::string::npos) << what << " in " << text;
-  return at == std::string::npos ? text : text.replace(at, what.size(), with);
-}
 
 // ---- requests and answers ----------------------------------------------------------------------
 
@@ -100,7 +45,7 @@ TEST(RunRequest, EveryWrongKindIsRefused) {
   for (const auto& [what, with] : std::vector<std::pair<std::string, std::string>>{
            {"\"name\":\"", "\"name\":5,\"x\":\""},
            {"\"command\":[", "\"command\":[1,"},
-           {"\"cwd\":\"", "\"cwd\":{},\"x\":\""},
+           {"\"cwd\":", "\"cwd\":{},\"x\":"},
            {"\"gpu\":\"2x40%\"", "\"gpu\":\"a lot\""},
            {"\"gpu\":\"2x40%\"", "\"gpu\":2"},
            {"\"procs\":4", "\"procs\":0"},
@@ -111,11 +56,26 @@ TEST(RunRequest, EveryWrongKindIsRefused) {
            {"\"time_s\":3600", "\"time_s\":\"1h\""},
            {"\"no_wait\":true", "\"no_wait\":\"yes\""},
            {"\"runner_start_ticks\":1", "\"runner_start_ticks\":-1"},
+           {"\"priority\":-1000", "\"priority\":-1001"},
+           {"\"priority\":-1000", "\"priority\":1001"},
+           {"\"when\":\"any\"", "\"when\":\"maybe\""},
+           {"\"id\":\"9_0\"", "\"id\":\"9_\""},
+           {"\"after\":[", "\"after\":[7,"},
+           {"\"array\":\"0-9:3", "\"array\":\"9-0"},
+           {"\"retries\":5", "\"retries\":1001"},
+           {"\"retry_gpu_pct\":150", "\"retry_gpu_pct\":100"},
+           {"\"begin\":\"", "\"begin\":\"tomorrow "},
+           {"\"labels\":{", "\"labels\":{\"a\":1,"},
+           {"\"labels\":{", "\"labels\":[],\"x\":{"},
            {"\"request\":{", "\"request\":[],\"x\":{"}}) {
     const Result<RunRequest> request = decode_run_request(replaced(good, what, with));
     ASSERT_FALSE(request.ok()) << with;
     EXPECT_EQ(request.error().code, ErrorCode::kInvalid) << with;
   }
+}
+
+TEST(RunRequest, ARunIsNotDetached) {
+  EXPECT_FALSE(decode_run_request(encode(RunRequest{full_detached_spec(), 1, true})).ok());
 }
 
 TEST(RunRequest, AJobHasACommand) {
@@ -127,17 +87,23 @@ TEST(RunRequest, AJobHasACommand) {
   EXPECT_FALSE(decode_run_request("").ok());
 }
 
-TEST(RunRequest, WhatIsNotUtf8IsReplacedNotRefused) {
+TEST(RunRequest, WhatIsNotUtf8ArrivesByteForByte) {
   RunRequest request{full_spec(), 1, true};
   request.spec.command = {"cat", "caf\xe9"};
-  const Result<RunRequest> again = decode_run_request(encode(request));
+  const std::string text = encode(request);
+  EXPECT_NE(text.find(R"({"hex":"636166e9"})"), std::string::npos) << text;
+  const Result<RunRequest> again = decode_run_request(text);
   ASSERT_TRUE(again.ok());
-  EXPECT_EQ(again->spec.command[1], "caf\xef\xbf\xbd");
+  EXPECT_EQ(again->spec.command[1], "caf\xe9");
+  for (const char* wrong : {R"({"hex":"636166e"})", R"({"hex":"636166E9"})", R"({"hex":5})",
+                            R"({"hex":"","more":1})", R"({"hax":""})", "null"})
+    EXPECT_FALSE(decode_run_request(replaced(text, R"({"hex":"636166e9"})", wrong)).ok()) << wrong;
 }
 
 TEST(RunReply, ReadsBack) {
   RunReply reply;
-  reply.view = {full_job(), core::Wait{core::Reason::kPriority, kOddText, {{3}, {9}}}, {}};
+  reply.view.job = full_job();
+  reply.view.wait = core::Wait{core::Reason::kPriority, kOddText, {{3}, {9}}};
   reply.tag = "18446744073709551615";
   reply.cards = {{"NVIDIA H200", "H200", Bytes::from_gib(141), Bytes::from_gib(140)}};
   reply.driver = "580.159.04";
@@ -161,32 +127,40 @@ TEST(RunReply, ReadsBack) {
 }
 
 TEST(Ps, ShowsWhatAUserMaySee) {
-  const JobView view{full_job(),
-                     core::Wait{core::Reason::kDrained, "8 GiB", {JobId{7}}},
-                     {Bytes::from_gib(5), std::nullopt}};
-  const Result<std::vector<JobView>> again = decode_ps(encode_ps({view}, {0}));
+  const JobView view = full_view();
+  const std::string text = encode_ps({view}, {0});
+  const Result<std::vector<JobView>> again = decode_ps(text);
   ASSERT_TRUE(again.ok()) << again.error().message;
   ASSERT_EQ(again->size(), 1u);
   const Job& job = again->front().job;
   EXPECT_EQ(job.id, view.job.id);
-  EXPECT_EQ(job.spec.name, view.job.spec.name);
-  EXPECT_EQ(job.spec.uid, view.job.spec.uid);
-  EXPECT_EQ(job.spec.command, view.job.spec.command);
-  EXPECT_EQ(job.spec.request.gpu, view.job.spec.request.gpu);
+  EXPECT_EQ(job.spec->name, view.job.spec->name);
+  EXPECT_EQ(job.spec->uid, view.job.spec->uid);
+  EXPECT_EQ(job.spec->labels, view.job.spec->labels);
+  EXPECT_EQ(job.spec->command[2], view.job.spec->command[2]);
+  EXPECT_EQ(job.spec->command[3], "caf\xef\xbf\xbd \xef\xbf\xbd/\xef\xbf\xbd\xef\xbf\xbd");
+  EXPECT_EQ(job.spec->request.gpu, view.job.gpu) << "what is asked for in this attempt";
   EXPECT_EQ(job.state, view.job.state);
   EXPECT_EQ(job.outcome, view.job.outcome);
   EXPECT_EQ(job.attempt, view.job.attempt);
+  EXPECT_EQ(job.priority, view.job.priority);
   EXPECT_EQ(job.submitted, view.job.submitted);
   EXPECT_EQ(job.started, view.job.started);
   EXPECT_EQ(job.ended, view.job.ended);
   EXPECT_EQ(job.exit->code, view.job.exit->code);
   EXPECT_EQ(job.exit->signal, view.job.exit->signal);
+  EXPECT_EQ(job.exit->note, view.job.exit->note);
   EXPECT_EQ(job.grant, view.job.grant);
   std::vector<Bytes> peaks = view.job.exit->peaks;  // as many as there are cards
   peaks.resize(job.grant.size());
   EXPECT_EQ(job.exit->peaks, peaks);
   EXPECT_EQ(again->front().used, view.used);
   EXPECT_EQ(again->front().wait, view.wait);
+  EXPECT_EQ(again->front().forecast, view.forecast);
+  EXPECT_EQ(again->front().idle_since, view.idle_since);
+  EXPECT_EQ(encode_ps(*again, {0}), text);
+  for (const char* secret : {"aaaa", "bbbb", "4294967293", "runner"})
+    EXPECT_EQ(text.find(secret), std::string::npos) << secret;
 }
 
 TEST(Ps, AnEmptyListIsAList) {
@@ -195,7 +169,7 @@ TEST(Ps, AnEmptyListIsAList) {
 }
 
 TEST(Ps, ANewerDaemonsWordsAreNoErrorWhereWeCanDoWithout) {
-  const std::string text = encode_ps({{full_job(), core::Wait{}, {}}}, {0});
+  const std::string text = encode_ps({{full_job(), core::Wait{}}}, {0});
   const Result<std::vector<JobView>> views =
       decode_ps(replaced(replaced(text, "\"gpu-oom\"", "\"abducted\""), "\"reason\":\"resources\"",
                          "\"reason\":\"moon\""));
@@ -225,6 +199,20 @@ TEST(Reports, ReadBack) {
     EXPECT_FALSE(decode_end(text).ok()) << text;
 }
 
+TEST(Reports, PartsReadBackByThemselves) {
+  const Result<Exit> exit = decode_exit(encode(full_exit()));
+  ASSERT_TRUE(exit.ok()) << exit.error().message;
+  EXPECT_EQ(*exit, full_exit());
+  Exit odd;
+  odd.note = kOddBytes;
+  EXPECT_EQ(decode_exit(encode(odd))->note, kOddBytes);
+  EXPECT_FALSE(decode_exit("{\"ran_ms\":-1}").ok());
+  const Result<JobSpec> spec = decode_spec(encode(full_detached_spec()));
+  ASSERT_TRUE(spec.ok()) << spec.error().message;
+  EXPECT_EQ(*spec, full_detached_spec());
+  EXPECT_FALSE(decode_spec("{}").ok());
+}
+
 TEST(Errors, ReadBack) {
   const Error error =
       Error::infeasible("no card has that").with_evidence("44 GiB").with_hint("--gpu 44G");
@@ -232,48 +220,6 @@ TEST(Errors, ReadBack) {
   EXPECT_EQ(decode_error("nonsense").code, ErrorCode::kCorrupt);
   EXPECT_EQ(decode_error("{}").code, ErrorCode::kCorrupt);
   EXPECT_EQ(decode_error(R"({"error":{"code":"new","message":"m"}})").message, "m");
-}
-
-// ---- the state ---------------------------------------------------------------------------------
-
-core::State::Parts full_parts() {
-  core::State::Parts parts;
-  parts.last_seq = 99;
-  parts.last_job = 12;
-  Job plain;
-  plain.id = JobId{3};
-  plain.spec.name = "plain";
-  parts.jobs = {full_job(), plain};
-  parts.lost = {"GPU-0", "GPU-3"};
-  return parts;
-}
-
-TEST(Parts, ReadBack) {
-  const core::State::Parts parts = full_parts();
-  const Result<core::State::Parts> again = decode_parts(encode(parts));
-  ASSERT_TRUE(again.ok()) << again.error().message;
-  EXPECT_EQ(again->last_seq, parts.last_seq);
-  EXPECT_EQ(again->last_job, parts.last_job);
-  EXPECT_EQ(again->jobs, parts.jobs);
-  EXPECT_EQ(again->lost, parts.lost);
-}
-
-TEST(Parts, AJobWithoutAUserNameKeepsItsOwner) {
-  core::State::Parts parts = full_parts();
-  parts.jobs[0].spec.user = "";
-  EXPECT_EQ(decode_parts(encode(parts))->jobs[0].spec.uid, 4294967294u);
-}
-
-TEST(Parts, WhatCannotBeIsCorrupt) {
-  core::State::Parts twice = full_parts();
-  twice.jobs.push_back(twice.jobs.front());
-  EXPECT_EQ(decode_parts(encode(twice)).error().code, ErrorCode::kCorrupt);
-  core::State::Parts ahead = full_parts();
-  ahead.last_job = 11;
-  EXPECT_EQ(decode_parts(encode(ahead)).error().code, ErrorCode::kCorrupt);
-  core::State::Parts why = full_parts();
-  why.jobs[0].outcome.reset();
-  EXPECT_FALSE(decode_parts(encode(why)).ok()) << "it is being ended, and nobody knows why";
 }
 
 }  // namespace

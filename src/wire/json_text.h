@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON written straight into text, in the order of the calls: for documents of ten thousand jobs,
+// which a tree of values would take longer to build than to print. Commas are its business; that
+// keys and values alternate and what is opened is closed is the caller's. Internal to wire/.
+#pragma once
+
+#include <charconv>
+#include <concepts>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/time.h"
+
+namespace mete::wire {
+
+// With its quotes. What is not UTF-8 becomes U+FFFD.
+void append_json_string(std::string& out, std::string_view text);
+bool is_utf8(std::string_view text);
+// "2026-11-15T05:50:43.123Z", as base::to_string has it.
+void append_time(std::string& out, WallTime time);
+
+class JsonText {
+ public:
+  void open() { begin('{'); }
+  void close() { end('}'); }
+  void open_list() { begin('['); }
+  void close_list() { end(']'); }
+  // Our own words: not escaped.
+  JsonText& key(std::string_view name) {
+    separate();
+    ((out_ += '"') += name) += "\":";
+    first_ = true;
+    return *this;
+  }
+
+  // Text, a number, true or false, Bytes, a moment, or a list or map of texts.
+  template <class Value>
+  void value(const Value& value) {
+    if constexpr (std::is_same_v<Value, bool>) {
+      raw(value ? "true" : "false");
+    } else if constexpr (std::is_integral_v<Value>) {
+      separate();
+      char digits[24];
+      out_.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+    } else if constexpr (std::is_same_v<Value, Bytes>) {
+      this->value(value.count());
+    } else if constexpr (std::is_same_v<Value, WallTime>) {
+      separate();
+      out_ += '"';
+      append_time(out_, value);
+      out_ += '"';
+    } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
+      open_list();
+      for (const std::string& text : value) this->value(text);
+      close_list();
+    } else if constexpr (std::is_convertible_v<const Value&, std::string_view>) {
+      separate();
+      append_json_string(out_, value);
+    } else {
+      open();
+      for (const auto& [name, of_name] : value) {
+        separate();
+        append_json_string(out_, name);
+        out_ += ':';
+        first_ = true;
+        this->value(of_name);
+      }
+      close();
+    }
+  }
+  template <class Value>
+  void put(std::string_view name, const Value& value) {
+    key(name).value(value);
+  }
+  template <class Value>
+  void put_if(std::string_view name, const std::optional<Value>& value) {
+    if (value) put(name, *value);
+  }
+  void put_if(std::string_view name, std::string_view text) {
+    if (!text.empty()) put(name, text);
+  }
+  void flag_if(std::string_view name, bool flag) {
+    if (flag) put(name, true);
+  }
+  // Text that is read back byte for byte: what is not UTF-8 is {"hex":"636166e9"}.
+  void exact(std::string_view text);
+  // A value that is JSON already.
+  void raw(std::string_view json) {
+    separate();
+    out_ += json;
+  }
+
+  // Begins the next of several values, each on a line of its own.
+  void line() {
+    out_ += '\n';
+    first_ = true;
+  }
+
+  std::string& out() { return out_; }
+  std::string take() { return std::move(out_); }
+
+ private:
+  void separate() {
+    if (!first_) out_ += ',';
+    first_ = false;
+  }
+  void begin(char bracket) {
+    separate();
+    out_ += bracket;
+    first_ = true;
+  }
+  void end(char bracket) {
+    out_ += bracket;
+    first_ = false;
+  }
+
+  std::string out_;
+  bool first_ = true;  // nothing is there yet to put a comma after
+};
+
+}  // namespace mete::wire

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// See ps_lines.h, and docs/formats/ps-lines.md for the columns.
+#include "wire/ps_lines.h"
+
+#include <array>
+#include <charconv>
+#include <concepts>
+
+#include "base/text.h"
+#include "core/request/gpu.h"
+#include "wire/values.h"
+
+namespace mete::wire {
+
+namespace {
+
+using core::Job;
+using core::JobSpec;
+
+constexpr std::string_view kFirst = "mete.ps-lines/1";
+
+// In this order. What is the same for all jobs of an array is at the end, side by side.
+enum Column : std::size_t {
+  kId,
+  kState,
+  kOutcome,
+  kExitCode,
+  kSignal,
+  kReason,
+  kAttempt,
+  kPriority,
+  kCards,  // "0:8589934592:1073741824,2w:…:": index ("w": whole), bytes, used
+  kSubmitted,
+  kStarted,
+  kEnded,
+  kIdleSince,
+  kForecastAt,
+  kForecastBy,
+  kWait,
+  kName,
+  kUser,
+  kUid,
+  kRequest,
+  kCommand,
+  kColumns
+};
+
+// ---- writing -----------------------------------------------------------------------------------
+
+void append_escaped(std::string& out, std::string_view text) {
+  std::size_t copied = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char* escaped = nullptr;
+    switch (text[at]) {
+      case '\\':
+        escaped = "\\\\";
+        break;
+      case '\t':
+        escaped = "\\t";
+        break;
+      case '\n':
+        escaped = "\\n";
+        break;
+      case '\r':
+        escaped = "\\r";
+        break;
+      default:
+        continue;
+    }
+    out.append(text, copied, at - copied).append(escaped);
+    copied = at + 1;
+  }
+  out.append(text, copied);
+}
+
+template <std::integral Number>
+void append_number(std::string& out, Number number) {
+  char digits[24];
+  out.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+}
+
+template <std::integral Number>
+void append_if(std::string& out, const std::optional<Number>& number) {
+  if (number) append_number(out, *number);
+}
+
+void append_if(std::string& out, const std::optional<WallTime>& time) {
+  if (time) append_number(out, time->ms);
+}
+
+void append_cards(std::string& out, const JobView& view) {
+  for (std::size_t i = 0; i < view.job.grant.size(); ++i) {
+    const core::GrantedCard& card = view.job.grant[i];
+    if (i != 0) out += ',';
+    append_number(out, card.index);
+    if (card.whole) out += 'w';
+    append_number(out += ':', card.bytes.count());
+    out += ':';
+    if (i < view.used.size() && view.used[i]) append_number(out, view.used[i]->count());
+  }
+}
+
+void append_wait(std::string& out, const JobView& view) {
+  if (view.wait) append_escaped(out, view.wait->text);
+}
+
+void append_command(std::string& out, const JobSpec& spec) {
+  for (std::size_t i = 0; i < spec.command.size(); ++i) {
+    if (i != 0) out += ' ';
+    append_escaped(out, spec.command[i]);
+  }
+}
+
+// The columns from kName on.
+void append_spec(std::string& out, const Job& job) {
+  const JobSpec& spec = *job.spec;
+  append_escaped(out, spec.name);
+  append_escaped(out += '\t', spec.user);
+  append_number(out += '\t', spec.uid);
+  out += '\t';
+  if (const auto& gpu = job.gpu ? job.gpu : spec.request.gpu) out += to_string(*gpu);
+  append_command(out += '\t', spec);
+}
+
+void append_job(std::string& out, const JobView& view) {
+  const Job& job = view.job;
+  append_id(out, job.id);
+  (out += '\t') += to_string(job.state);
+  out += '\t';
+  if (job.outcome) out += to_string(*job.outcome);
+  append_if(out += '\t', job.exit ? job.exit->code : std::nullopt);
+  append_if(out += '\t', job.exit ? job.exit->signal : std::nullopt);
+  out += '\t';
+  if (view.wait) out += to_string(view.wait->reason);
+  append_number(out += '\t', job.attempt);
+  append_number(out += '\t', job.priority);
+  append_cards(out += '\t', view);
+  append_number(out += '\t', job.submitted.ms);
+  append_if(out += '\t', job.started);
+  append_if(out += '\t', job.ended);
+  append_if(out += '\t', view.idle_since);
+  append_if(out += '\t', view.forecast ? std::optional(view.forecast->at) : std::nullopt);
+  append_if(out += '\t', view.forecast ? std::optional(view.forecast->by) : std::nullopt);
+  append_wait(out += '\t', view);
+  append_spec(out += '\t', job);
+  out += '\n';
+}
+
+// ---- reading -----------------------------------------------------------------------------------
+
+// One line; the first thing that is wrong is remembered.
+class Row {
+ public:
+  // false: it has too few columns. A newer daemon's may have more.
+  bool split(std::string_view line) {
+    for (std::string_view& column : columns_) {
+      if (line.data() == nullptr) return false;
+      const std::size_t end = line.find('\t');
+      column = line.substr(0, end);
+      line = end == std::string_view::npos ? std::string_view() : line.substr(end + 1);
+    }
+    return true;
+  }
+  std::string_view operator[](Column column) const { return columns_[column]; }
+  // From the column to the end of the one before `end`, tabs included.
+  std::string_view range(Column first, Column last) const {
+    const char* begin = columns_[first].data();
+    return {begin, static_cast<std::size_t>(columns_[last].data() + columns_[last].size() - begin)};
+  }
+
+  template <std::integral Number>
+  Number number(std::string_view text) {
+    Number value = 0;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+    ok_ = ok_ && code == std::errc() && end == text.data() + text.size();
+    return ok_ ? value : Number{0};
+  }
+  template <std::integral Number>
+  std::optional<Number> number_if(Column column) {
+    const std::string_view text = columns_[column];
+    return text.empty() ? std::nullopt : std::optional(number<Number>(text));
+  }
+  std::optional<WallTime> time_if(Column column) {
+    const std::optional<std::int64_t> ms = number_if<std::int64_t>(column);
+    return ms ? std::optional(WallTime{*ms}) : std::nullopt;
+  }
+  std::string text(Column column) {
+    std::string text;
+    const std::string_view escaped = columns_[column];
+    for (std::size_t i = 0; i < escaped.size(); ++i) {
+      if (escaped[i] != '\\') {
+        text += escaped[i];
+        continue;
+      }
+      const char letter = ++i < escaped.size() ? escaped[i] : '?';
+      const bool known = letter == '\\' || letter == 't' || letter == 'n' || letter == 'r';
+      ok_ = ok_ && known;
+      text += letter == 't' ? '\t' : letter == 'n' ? '\n' : letter == 'r' ? '\r' : letter;
+    }
+    return text;
+  }
+  void fail() { ok_ = false; }
+  bool ok() const { return ok_; }
+
+ private:
+  std::array<std::string_view, kColumns> columns_;
+  bool ok_ = true;
+};
+
+void read_cards(Row& row, JobView& view) {
+  if (row[kCards].empty()) return;
+  for (const std::string_view text : base::split(row[kCards], ',')) {
+    const std::vector<std::string_view> parts = base::split(text, ':');
+    if (parts.size() != 3) return row.fail();
+    core::GrantedCard card;
+    card.whole = parts[0].ends_with('w');
+    card.index = row.number<std::uint32_t>(parts[0].substr(0, parts[0].size() - card.whole));
+    card.bytes = Bytes::from_bytes(row.number<std::uint64_t>(parts[1]));
+    view.job.grant.push_back(std::move(card));
+    view.used.push_back(
+        parts[2].empty() ? std::nullopt
+                         : std::optional(Bytes::from_bytes(row.number<std::uint64_t>(parts[2]))));
+  }
+}
+
+JobSpec spec_of(Row& row) {
+  JobSpec spec;
+  spec.name = row.text(kName);
+  spec.user = row.text(kUser);
+  spec.uid = row.number<std::uint32_t>(row[kUid]);
+  if (!row[kRequest].empty())
+    if (const Result<core::GpuRequest> gpu = core::parse_gpu(row[kRequest]))
+      spec.request.gpu = *gpu;
+  spec.command = {row.text(kCommand)};
+  return spec;
+}
+
+void read_end(Row& row, Job& job) {
+  job.outcome = core::parse_outcome(row[kOutcome]);
+  core::Exit exit;
+  exit.code = row.number_if<int>(kExitCode);
+  exit.signal = row.number_if<int>(kSignal);
+  if (exit.code || exit.signal) job.exit = std::move(exit);
+}
+
+void read_wait(Row& row, JobView& view) {
+  if (!row[kReason].empty()) {
+    view.wait.emplace();
+    view.wait->reason = reason_of(row[kReason]).value_or(view.wait->reason);
+    view.wait->text = row.text(kWait);
+  }
+  if (const std::optional<WallTime> at = row.time_if(kForecastAt))
+    view.forecast = core::Forecast{{}, *at, row.time_if(kForecastBy).value_or(*at)};
+}
+
+}  // namespace
+
+std::string encode_ps_lines(const std::vector<JobView>& jobs, WallTime at) {
+  std::string out(kFirst);
+  append_number(out += '\t', at.ms);
+  out += '\n';
+  for (const JobView& view : jobs) append_job(out, view);
+  return out;
+}
+
+Result<std::vector<JobView>> decode_ps_lines(std::string_view text) {
+  const Error wrong = Error::corrupt("the list of jobs is not in lines that we understand");
+  const std::size_t first = text.find('\n');
+  if (first == std::string_view::npos || !text.starts_with(kFirst) || text[kFirst.size()] != '\t')
+    return wrong;
+  text.remove_prefix(first + 1);
+  std::vector<JobView> views;
+  std::string_view last_spec;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    Row row;
+    if (end == std::string_view::npos || !row.split(text.substr(0, end))) return wrong;
+    text.remove_prefix(end + 1);
+    JobView view;
+    Job& job = view.job;
+    const Result<core::JobId> id = core::parse_job_id(row[kId]);
+    const std::optional<core::JobState> state = core::parse_job_state(row[kState]);
+    if (!id || !state) return wrong;
+    job.id = *id;
+    job.state = *state;
+    read_end(row, job);
+    job.attempt = row.number<std::uint32_t>(row[kAttempt]);
+    job.priority = row.number<std::int32_t>(row[kPriority]);
+    read_cards(row, view);
+    job.submitted = WallTime{row.number<std::int64_t>(row[kSubmitted])};
+    job.started = row.time_if(kStarted);
+    job.ended = row.time_if(kEnded);
+    view.idle_since = row.time_if(kIdleSince);
+    read_wait(row, view);
+    // Jobs of an array follow each other, and share theirs.
+    const std::string_view spec = row.range(kName, kCommand);
+    job.spec = !views.empty() && spec == last_spec ? views.back().job.spec : spec_of(row);
+    last_spec = spec;
+    if (!row.ok()) return wrong;
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+}  // namespace mete::wire

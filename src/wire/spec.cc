@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a job was asked to be (values.h: put_spec, spec_from), in requests, plans and the log. Words
+// that go to the program as they are (arguments, paths) are exact.
+#include "wire/values.h"
+
+namespace mete::wire {
+
+namespace {
+
+using core::Detached;
+using core::JobSpec;
+using core::ResourceLimit;
+
+constexpr std::uint32_t kMaxRetries = 1'000;
+constexpr std::uint32_t kMaxRetryPct = 10'000;
+
+void put_exact(JsonText& out, std::string_view key, const std::string& text) {
+  if (!text.empty()) out.key(key).exact(text);
+}
+
+void put_detached(JsonText& out, const Detached& detached, Owner owner) {
+  out.key("detached").open();
+  if (owner == Owner::kSaid) {
+    out.put_if("environment", std::string_view(detached.environment));
+    out.put_if("script", std::string_view(detached.script));
+    out.put("gid", detached.gid);
+    out.key("groups").open_list();
+    for (const std::uint32_t group : detached.groups) out.value(group);
+    out.close_list();
+  }
+  out.put("umask", detached.umask);
+  out.key("limits").open_list();
+  for (const ResourceLimit& limit : detached.limits) {
+    out.open_list();
+    out.value(limit.resource);
+    out.value(limit.soft);
+    out.value(limit.hard);
+    out.close_list();
+  }
+  out.close_list();
+  put_exact(out, "log", detached.log);
+  put_exact(out, "err", detached.err);
+  out.flag_if("tty", detached.tty);
+  out.flag_if("visible_by_index", detached.visible_by_index);
+  out.close();
+}
+
+ResourceLimit limit_from(const Json& json, Fields& fields) {
+  const auto number = [&](std::size_t at) {
+    if (json.is_array() && json.size() == 3 && json[at].is_number_unsigned())
+      return json[at].get<std::uint64_t>();
+    fields.fail("limits", "a list of [resource, soft, hard]");
+    return std::uint64_t{0};
+  };
+  if (number(0) > 31) fields.fail("limits", "of resources that there are");
+  return {static_cast<std::int32_t>(number(0) & 31), number(1), number(2)};
+}
+
+Detached detached_from(const Json& json, Owner owner, Fields& spec) {
+  Fields fields(json, "the detached job");
+  Detached detached;
+  if (owner == Owner::kSaid) {
+    detached.environment = fields.text_if("environment").value_or("");
+    detached.script = fields.text_if("script").value_or("");
+    detached.gid = fields.number<std::uint32_t>("gid");
+    for (const Json& group : fields.list("groups")) {
+      const bool fits = group.is_number_unsigned() && group.get<std::uint64_t>() <= UINT32_MAX;
+      if (fits) detached.groups.push_back(group.get<std::uint32_t>());
+      if (!fits) fields.fail("groups", "a list of numbers");
+    }
+  }
+  detached.umask = fields.number<std::uint32_t>("umask");
+  if (detached.umask > 0777) fields.fail("umask", "at most 511 (0777)");
+  for (const Json& limit : fields.list("limits"))
+    detached.limits.push_back(limit_from(limit, fields));
+  detached.log = fields.exact_if("log").value_or("");
+  detached.err = fields.exact_if("err").value_or("");
+  detached.tty = fields.flag("tty");
+  detached.visible_by_index = fields.flag("visible_by_index");
+  if (!fields.ok()) spec.fail(fields.error());
+  return detached;
+}
+
+// When and how often.
+void put_terms(JsonText& out, const JobSpec& spec) {
+  out.put_if("time_s", spec.time_s);
+  if (spec.priority != 0) out.put("priority", spec.priority);
+  if (!spec.after.empty()) put_after(out, "after", spec.after);
+  if (spec.array) out.put("array", to_string(*spec.array));
+  if (spec.retries != 0) out.put("retries", spec.retries);
+  out.put_if("retry_gpu_pct", spec.retry_gpu_pct);
+  out.flag_if("requeue", spec.requeue);
+  out.flag_if("held", spec.held);
+  out.put_if("begin", spec.begin);
+  out.put_if("deadline", spec.deadline);
+}
+
+void read_terms(Fields& fields, JobSpec& spec) {
+  spec.time_s = fields.number_if("time_s");
+  spec.priority = fields.number_if<std::int32_t>("priority").value_or(0);
+  if (spec.priority > core::kMaxPriority || spec.priority < -core::kMaxPriority)
+    fields.fail("priority", "between -1000 and 1000");
+  spec.after = after_from(fields, "after");
+  if (const auto text = fields.text_if("array")) spec.array = fields.take(core::parse_array(*text));
+  spec.retries = fields.number_if<std::uint32_t>("retries").value_or(0);
+  if (spec.retries > kMaxRetries) fields.fail("retries", "at most 1000");
+  spec.retry_gpu_pct = fields.number_if<std::uint32_t>("retry_gpu_pct");
+  if (spec.retry_gpu_pct && (*spec.retry_gpu_pct <= 100 || *spec.retry_gpu_pct > kMaxRetryPct))
+    fields.fail("retry_gpu_pct", "more than 100 and at most 10000");
+  spec.requeue = fields.flag("requeue");
+  spec.held = fields.flag("held");
+  spec.begin = fields.time_if("begin");
+  spec.deadline = fields.time_if("deadline");
+}
+
+}  // namespace
+
+void put_spec(JsonText& out, const JobSpec& spec, Owner owner) {
+  out.open();
+  out.key("name").exact(spec.name);
+  out.key("command").open_list();
+  for (const std::string& word : spec.command) out.exact(word);
+  out.close_list();
+  out.key("cwd").exact(spec.folder);
+  if (owner == Owner::kSaid) {
+    out.put("uid", spec.uid);
+    out.key("user").exact(spec.user);
+  }
+  out.key("request").open();
+  put_request(out, spec.request);
+  out.close();
+  put_terms(out, spec);
+  if (!spec.labels.empty()) out.put("labels", spec.labels);
+  if (spec.detached) put_detached(out, *spec.detached, owner);
+  out.close();
+}
+
+Result<JobSpec> spec_from(const Json& json, Owner owner) {
+  Fields fields(json, "the job");
+  JobSpec spec;
+  spec.name = fields.exact("name");
+  spec.command = fields.exacts("command");
+  spec.folder = fields.exact_if("cwd").value_or("");
+  if (owner == Owner::kSaid) {
+    spec.uid = fields.number<std::uint32_t>("uid");
+    spec.user = fields.exact("user");
+  }
+  spec.request = fields.take(request_from(fields.child("request")));
+  read_terms(fields, spec);
+  spec.labels = fields.text_map("labels");
+  if (fields.has("detached"))
+    spec.detached = detached_from(fields.child("detached"), owner, fields);
+  if (!fields.ok()) return fields.error();
+  return spec;
+}
+
+}  // namespace mete::wire

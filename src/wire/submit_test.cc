@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wire/submit.h"
+
+#include <gtest/gtest.h>
+
+#include "wire/test/full.h"
+
+namespace mete::wire {
+namespace {
+
+SubmitRequest full_request() {
+  return {full_detached_spec(),
+          {"HOME=/home/alice", std::string("NAME=") + kOddBytes, "EMPTY=", "A=b=c"},
+          "#!/bin/sh\n# \xe9\necho\n",
+          false};
+}
+
+TEST(SubmitRequest, ReadsBack) {
+  const SubmitRequest request = full_request();
+  const Result<SubmitRequest> again = decode_submit_request(encode(request));
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  core::JobSpec spec = request.spec;
+  spec.uid = 0;
+  spec.user = "";
+  spec.detached->gid = 0;
+  spec.detached->groups.clear();
+  spec.detached->environment = spec.detached->script = "";
+  EXPECT_EQ(again->spec, spec);
+  EXPECT_EQ(again->environment, request.environment);
+  EXPECT_EQ(again->script, request.script);
+  EXPECT_FALSE(again->wait);
+}
+
+TEST(SubmitRequest, CannotSayWhoseItIs) {
+  const std::string text = replaced(
+      encode(full_request()), "\"detached\":{",
+      R"("uid":0,"user":"root","detached":{"gid":0,"groups":[0],"environment":"x","script":"y",)");
+  const Result<SubmitRequest> request = decode_submit_request(text);
+  ASSERT_TRUE(request.ok()) << request.error().message;
+  EXPECT_EQ(request->spec.user, "");
+  EXPECT_TRUE(request->spec.detached->groups.empty());
+  EXPECT_EQ(request->spec.detached->environment, "");
+  EXPECT_EQ(request->spec.detached->script, "");
+}
+
+TEST(SubmitRequest, EveryWrongKindIsRefused) {
+  const std::string good = encode(full_request());
+  for (const auto& [what, with] : std::vector<std::pair<std::string, std::string>>{
+           {"\"umask\":511", "\"umask\":512"},
+           {"\"umask\":511", "\"umask\":-1"},
+           {"\"limits\":[[0,", "\"limits\":[[32,"},
+           {"\"limits\":[[0,", "\"limits\":[[0,0,"},
+           {"\"limits\":[[0,", "\"limits\":[[-1,"},
+           {"\"limits\":[", "\"limits\":[7,"},
+           {"\"tty\":true", "\"tty\":\"yes\""},
+           {"\"detached\":{", "\"detached\":[],\"x\":{"},
+           {"\"detached\":{", "\"detached\":null,\"x\":{"},
+           {"\"HOME=/home/alice\"", "\"HOME\""},
+           {"\"HOME=/home/alice\"", "\"=C:\""},
+           {"\"HOME=/home/alice\"", "\"A=\\u0000\""},
+           {"\"HOME=/home/alice\"", "7"},
+           {"\"environment\":[", "\"environment\":{},\"x\":["},
+           {"\"python\"", "\"py\\u0000thon\""},
+           {"\"/dev/null\"", "\"/dev/\\u0000null\""},
+           {"\"script\":", "\"script\":7,\"x\":"}}) {
+    const Result<SubmitRequest> request = decode_submit_request(replaced(good, what, with));
+    ASSERT_FALSE(request.ok()) << with;
+    EXPECT_EQ(request.error().code, ErrorCode::kInvalid) << with;
+  }
+  SubmitRequest nothing = full_request();
+  nothing.spec.command.clear();
+  EXPECT_FALSE(decode_submit_request(encode(nothing)).ok());
+  for (const char* text : {"", "{}", "[]", R"({"job":{}})"})
+    EXPECT_FALSE(decode_submit_request(text).ok()) << text;
+}
+
+TEST(JobRequest, IsASubmitWhereItIsDetached) {
+  const Result<JobRequest> submit = decode_job_request(encode(full_request()));
+  ASSERT_TRUE(submit.ok()) << submit.error().message;
+  ASSERT_TRUE(std::holds_alternative<SubmitRequest>(*submit));
+  EXPECT_EQ(std::get<SubmitRequest>(*submit).environment.size(), 4u);
+  const Result<JobRequest> run = decode_job_request(encode(RunRequest{full_spec(), 77, true}));
+  ASSERT_TRUE(run.ok()) << run.error().message;
+  ASSERT_TRUE(std::holds_alternative<RunRequest>(*run));
+  EXPECT_EQ(std::get<RunRequest>(*run).runner_start_ticks, 77u);
+  for (const char* text : {"", "{}", "[]", R"({"job":7})", R"({"job":{"detached":1}})"})
+    EXPECT_FALSE(decode_job_request(text).ok()) << text;
+}
+
+TEST(SubmitReply, ReadsBack) {
+  for (const SubmitReply reply : {SubmitReply{{12}, 0}, SubmitReply{{UINT64_MAX}, 50'000}}) {
+    const Result<SubmitReply> again = decode_submit_reply(encode(reply, {0}));
+    ASSERT_TRUE(again.ok()) << again.error().message;
+    EXPECT_EQ(*again, reply);
+  }
+  EXPECT_EQ(encode(SubmitReply{{12}, 0}, {0}),
+            R"({"schema":"mete.submit/1","at":"1970-01-01T00:00:00.000Z","id":"12"})");
+  EXPECT_FALSE(decode_submit_reply("{}").ok());
+  EXPECT_FALSE(decode_submit_reply(R"({"id":"12","elements":-1})").ok());
+}
+
+}  // namespace
+}  // namespace mete::wire

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// See full.h.
+#include "wire/test/full.h"
+
+#include <gtest/gtest.h>
+
+namespace mete::wire {
+
+using core::JobId;
+
+core::JobSpec full_spec() {
+  core::JobSpec spec;
+  spec.name = kOddText;
+  spec.uid = 4294967294;
+  spec.user = "alice";
+  spec.request.gpu = *core::parse_gpu("2x40%");
+  spec.request.devices = {"3", "GPU-0"};
+  spec.request.gpu_type = "H200";
+  spec.request.procs = 4;
+  spec.request.or_cpu = true;
+  spec.request.cpus = 8;
+  spec.request.ram = kMost;
+  spec.command = {"python", "", kOddText, kOddBytes};
+  spec.folder = std::string("/home/alice/") + kOddBytes;
+  spec.time_s = 3600;
+  spec.priority = -1000;
+  spec.after = {{JobId{7}, core::When::kAny}, {JobId{9, 0}, core::When::kFail}, {JobId{8}, {}}};
+  spec.array = *core::parse_array("0-9:3,12%2");
+  spec.retries = 5;
+  spec.retry_gpu_pct = 150;
+  spec.requeue = true;
+  spec.held = true;
+  spec.begin = WallTime{1'800'000'000'500};
+  spec.deadline = WallTime{1'900'000'000'500};
+  spec.labels = {{"sweep", kOddText}, {"\xc3\xa9", ""}};
+  return spec;
+}
+
+core::Detached full_detached() {
+  core::Detached detached;
+  detached.environment = std::string(64, 'a');
+  detached.script = std::string(64, 'b');
+  detached.gid = 4294967293;
+  detached.groups = {4, 4294967292};
+  detached.umask = 0777;
+  detached.limits = {{0, 1, UINT64_MAX}, {31, 0, 5}};
+  detached.log = std::string("/home/alice/%j-") + kOddBytes;
+  detached.err = "/dev/null";
+  detached.tty = true;
+  detached.visible_by_index = true;
+  return detached;
+}
+
+core::JobSpec full_detached_spec() {
+  core::JobSpec spec = full_spec();
+  spec.detached = full_detached();
+  return spec;
+}
+
+core::Exit full_exit() {
+  core::Exit exit;
+  exit.code = -1;
+  exit.signal = 9;
+  exit.not_started = exit.timed_out = exit.gpu_oom = exit.ram_oom = true;
+  exit.peaks = {Bytes::from_gib(3), Bytes(), kMost};
+  exit.ran_ms = 4'294'967'295'000;
+  exit.log_bytes = kMost;
+  exit.note = kOddText;
+  return exit;
+}
+
+core::Job full_job() {
+  core::Job job;
+  job.id = JobId{12, 3};
+  job.spec = full_detached_spec();
+  job.state = core::JobState::kStopping;
+  job.attempt = 3;
+  job.priority = 7;
+  job.held = true;
+  job.submitted = {1'800'000'000'123};
+  job.started = WallTime{1'800'000'001'000};
+  job.ended = WallTime{1'800'000'002'999};
+  job.not_before = WallTime{1'800'000'004'000};
+  job.failures = 2;
+  job.unmet = {{JobId{9, 0}, core::When::kFail}};
+  job.outcome = core::Outcome::kGpuOom;
+  job.exit = full_exit();
+  job.gpu = *core::parse_gpu("2x12G");
+  job.grant = {{3, "GPU-3", Bytes::from_gib(8), false}, {0, "GPU-0", kMost, true}};
+  job.runner = core::ProcessRef{412, 99};
+  job.program = core::ProcessRef{2147483647, UINT64_MAX};
+  core::Attempt plain;
+  plain.ended = {1'800'000'000'200};
+  core::Attempt full{2, WallTime{1'800'000'000'300}, {1'800'000'000'400}, core::Outcome::kOk, {}};
+  full.exit = full_exit();
+  job.attempts = {plain, full};
+  job.forecast = core::Forecast{{1}, {2}, {3}};
+  job.requeue = true;
+  return job;
+}
+
+core::Job plain_job() {
+  core::JobSpec spec;
+  spec.name = "plain";
+  core::Job job;
+  job.id = JobId{3};
+  job.spec = spec;
+  return job;
+}
+
+core::Quota full_quota() { return {1, Bytes::from_gib(2), 3, 4, kMost}; }
+
+core::Reservation full_reservation() {
+  return {UINT64_MAX,
+          "carol",
+          {1'800'000'000'000},
+          {1'800'000'000'001},
+          {{0, "GPU-0", Bytes::from_gib(140), true}},
+          "root"};
+}
+
+JobView full_view() {
+  JobView view;
+  view.job = full_job();
+  view.wait = core::Wait{core::Reason::kDrained, kOddText, {JobId{7}, JobId{8, 1}}};
+  view.used = {Bytes::from_gib(5), std::nullopt};
+  view.forecast = core::Forecast{{}, {1'800'000'005'000}, {1'800'000'006'000}};
+  view.idle_since = WallTime{1'800'000'007'000};
+  return view;
+}
+
+std::string replaced(std::string text, const std::string& what, const std::string& with) {
+  const std::size_t at = text.find(what);
+  EXPECT_NE(at, std::string::npos) << what << " in " << text;
+  return at == std::string::npos ? text : text.replace(at, what.size(), with);
+}
+
+}  // namespace mete::wire

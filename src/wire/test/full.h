@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// For the tests of wire: values of which every field is something else than its default, so that
+// one that is not written or not read shows.
+#pragma once
+
+#include <string>
+
+#include "core/job/job.h"
+#include "core/order/quota.h"
+#include "core/order/reservation.h"
+#include "wire/job.h"
+
+namespace mete::wire {
+
+inline constexpr const char* kOddText = "a \"b\"\\\n\t\r\x01 \xc3\xa9 \xf0\x9f\x9a\x80";
+// Not UTF-8, as file names may be.
+inline constexpr const char* kOddBytes = "caf\xe9 \xff/\xf0\x9f";
+inline constexpr Bytes kMost = Bytes::from_bytes(UINT64_MAX);
+
+core::JobSpec full_spec();  // of a run: without `detached`
+core::Detached full_detached();
+core::JobSpec full_detached_spec();
+core::Exit full_exit();
+core::Job full_job();
+core::Quota full_quota();
+core::Reservation full_reservation();
+JobView full_view();
+
+// Nothing but what every job has.
+core::Job plain_job();
+
+// With the first `what` replaced, which must be there.
+std::string replaced(std::string text, const std::string& what, const std::string& with);
+
+}  // namespace mete::wire
