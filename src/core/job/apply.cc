@@ -100,17 +100,13 @@ void State::on(const JobSubmitted& submitted, WallTime at) {
   job.priority = spec.priority;
   job.held = spec.held;
   // What has ended well by now is met; what can never be was refused.
-  for (const After& after : spec.after) {
-    const std::vector<const Job*> targets = find_all(after.id);
-    if (std::any_of(targets.begin(), targets.end(),
-                    [](const Job* target) { return target->state != JobState::kEnded; }))
-      job.unmet.push_back(after);
-  }
+  for (const After& after : spec.after)
+    if (ends_among(after.id).open > 0) job.unmet.push_back(after);
   if (!spec.array) {
     enter(jobs_.emplace(job.id, job).first->second);
     return;
   }
-  ArrayState& array = arrays_[job.id.number];
+  Ends& array = arrays_[job.id.number];
   for (const std::uint32_t element : elements_of(*spec.array)) {
     job.id.element = element;
     enter(jobs_.emplace(job.id, job).first->second);
@@ -168,7 +164,7 @@ void State::on(const JobRequeued& requeued, WallTime at) {
   if (!was_ended) charge(job, requeued.exit, at);
   leave(job);
   if (was_ended && job.id.element) {
-    ArrayState& array = arrays_[job.id.number];
+    Ends& array = arrays_[job.id.number];
     ++array.open;
     if (failed(job) && array.failed > 0) --array.failed;
   }
@@ -195,9 +191,11 @@ void State::on(const JobRequeued& requeued, WallTime at) {
 void State::on(const JobPriority& priority, WallTime) {
   Job& job = at(priority.id);
   METE_ASSERT(job.state != JobState::kEnded);
+  const bool doomed = doomed_.contains(job.id);
   leave(job);
   job.priority = priority.priority;
   enter(job);
+  if (doomed) doomed_.insert(job.id);
 }
 
 // ---- dependencies ------------------------------------------------------------------------------
@@ -208,7 +206,7 @@ void State::tell_dependents(const Job& job) {
     return;
   }
   tell_dependents_of(job.id, failed(job));
-  ArrayState& array = arrays_[job.id.number];
+  Ends& array = arrays_[job.id.number];
   METE_ASSERT(array.open > 0);
   --array.open;
   if (failed(job)) ++array.failed;

@@ -105,14 +105,10 @@ Result<void> State::check_after(const JobSpec& spec, bool admin) const {
     if (targets.empty() || (!admin && targets.front()->spec->uid != spec.uid))
       return Error::not_found("--after " + to_string(after.id) + ": there is no such job")
           .with_hint("mete ps -a lists your jobs");
-    const auto failed = [](const Job* job) { return job->outcome != Outcome::kOk; };
-    const auto is_ended = [](const Job* job) { return job->state == JobState::kEnded; };
-    const bool all_ended = std::all_of(targets.begin(), targets.end(), is_ended);
-    const bool one_failed = std::any_of(targets.begin(), targets.end(), [&](const Job* job) {
-      return is_ended(job) && failed(job);
-    });
+    const Ends ends = ends_among(after.id);
+    const bool one_failed = ends.failed > 0;
     if ((after.when == When::kOk && one_failed) ||
-        (after.when == When::kFail && all_ended && !one_failed))
+        (after.when == When::kFail && ends.open == 0 && !one_failed))
       return Error::infeasible("--after " + to_string(after.id) + ":" +
                                std::string(to_string(after.when)) + " can never be")
           .with_evidence("job " + to_string(after.id) +

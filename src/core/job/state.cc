@@ -13,6 +13,15 @@ namespace {
 
 Holder holder_of(const Job& job) { return {job.id, job.spec->user, "", {}, false}; }
 
+// What a job that runs has cost its user so far, in MiB seconds.
+std::uint64_t running_cost(const Job& job, WallTime now) {
+  if (!job.started || now <= *job.started) return 0;
+  const JobSpec& spec = *job.spec;
+  const std::uint32_t cpus = std::max(1u, cpus_of(spec.request, spec.detached.has_value()));
+  return mib_per_second(held_of(job.grant).bytes, cpus) *
+         static_cast<std::uint64_t>((now.ms - job.started->ms) / 1000);
+}
+
 // A later job that would fit, were it not for the first in line.
 Wait behind(const Job& first, const Wait& why) {
   Wait wait;
@@ -86,6 +95,38 @@ Held State::held_by(const std::string& user) const {
   return sum;
 }
 
+std::uint64_t State::usage_of(const std::string& user, WallTime now) const {
+  std::uint64_t usage = fair_.usage(user, now);
+  for (const JobId id : active_) {
+    const Job& job = jobs_.at(id);
+    if (job.spec->user == user) usage += running_cost(job, now);
+  }
+  return usage;
+}
+
+std::vector<const Job*> State::freed_by_cancel(std::span<const JobId> ids) const {
+  // The jobs themselves, and arrays of which nothing else is left.
+  std::set<JobId> over(ids.begin(), ids.end());
+  std::map<std::uint64_t, std::uint64_t> elements;
+  for (const JobId id : ids)
+    if (id.element && ++elements[id.number] == arrays_.at(id.number).open)
+      over.insert(JobId{id.number});
+  std::vector<const Job*> freed;
+  for (const JobId target : over) {
+    const auto found = dependents_.find(target);
+    if (found == dependents_.end()) continue;
+    for (const JobId id : found->second) {
+      const Job& job = jobs_.at(id);
+      const auto met = [&over](const After& after) {
+        return over.contains(after.id) && after.when != When::kOk;
+      };
+      if (job.held || !std::all_of(job.unmet.begin(), job.unmet.end(), met)) continue;
+      if (std::find(freed.begin(), freed.end(), &job) == freed.end()) freed.push_back(&job);
+    }
+  }
+  return freed;
+}
+
 Bytes State::disk_of(const std::string& user) const {
   const auto found = users_.find(user);
   return found == users_.end() ? Bytes() : found->second.disk;
@@ -146,9 +187,7 @@ PassInput State::pass_input(const Moment& moment) const {
                     ends,
                     by_limit};
     const auto user = input.usage.find(spec.user);
-    if (user != input.usage.end() && job.started && moment.now > *job.started)
-      user->second += mib_per_second(running.held.bytes, std::max(1u, running.cpus)) *
-                      static_cast<std::uint64_t>((moment.now.ms - job.started->ms) / 1000);
+    if (user != input.usage.end()) user->second += running_cost(job, moment.now);
     input.running.push_back(std::move(running));
   }
   return input;
@@ -277,14 +316,21 @@ State State::from_parts(Parts parts, Rules rules) {
   return state;
 }
 
+State::Ends State::ends_among(JobId id) const {
+  if (!id.element)
+    if (const auto array = arrays_.find(id.number); array != arrays_.end()) return array->second;
+  Ends ends;
+  for (const Job* job : find_all(id)) {
+    if (job->state != JobState::kEnded) ++ends.open;
+    if (job->state == JobState::kEnded && job->outcome != Outcome::kOk) ++ends.failed;
+  }
+  return ends;
+}
+
 // A dependency that has not been met although its job or array is over, or cannot be any more.
 bool State::in_vain(const After& after) const {
-  const std::vector<const Job*> targets = find_all(after.id);
-  const auto array = arrays_.find(after.id.number);
-  if (!after.id.element && array != arrays_.end())
-    return array->second.open == 0 || (after.when == When::kOk && array->second.failed > 0);
-  return std::all_of(targets.begin(), targets.end(),
-                     [](const Job* job) { return job->state == JobState::kEnded; });
+  const Ends ends = ends_among(after.id);
+  return ends.open == 0 || (after.when == When::kOk && ends.failed > 0);
 }
 
 }  // namespace mete::core

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -108,6 +109,10 @@ class State {
   const Rules& rules() const { return rules_; }
   const Pending& pending() const { return pending_; }
   Held held_by(const std::string& user) const;
+  // What a user had of the cards lately, with what runs now.
+  std::uint64_t usage_of(const std::string& user, WallTime now) const;
+  // Who would come into the line if all of these were cancelled.
+  std::vector<const Job*> freed_by_cancel(std::span<const JobId> ids) const;
   Bytes disk_of(const std::string& user) const;
   std::size_t unfinished_of(const std::string& user) const;
   // Contents that unfinished and remembered jobs speak of.
@@ -142,8 +147,9 @@ class State {
   bool operator==(const State& other) const { return parts() == other.parts(); }
 
  private:
-  struct ArrayState {
-    std::uint64_t open = 0;  // jobs of it that have not ended
+  // How it stands with a job, or with all jobs of an array: forgotten ones count too.
+  struct Ends {
+    std::uint64_t open = 0;  // have not ended
     std::uint64_t failed = 0;
   };
   struct UserState {
@@ -206,6 +212,7 @@ class State {
   void tell_dependents(const Job& job);
   void tell_dependents_of(JobId target, bool failed);
   void forget_old();
+  Ends ends_among(JobId id) const;
   bool in_vain(const After& after) const;
   Wait wait_of_kind(const Kind& kind, const Moment& moment, Sight& sight) const;
 
@@ -219,7 +226,7 @@ class State {
   std::set<JobId> doomed_;                             // a dependency can never be met
   std::set<std::pair<std::int64_t, JobId>> start_by_;  // pending ones with a deadline
   std::set<std::pair<std::int64_t, JobId>> end_by_;    // active ones
-  std::map<std::uint64_t, ArrayState> arrays_;
+  std::map<std::uint64_t, Ends> arrays_;
   std::map<std::string, UserState> users_;
   std::set<std::string> lost_;
   std::map<std::string, std::string> drained_;
