@@ -41,6 +41,22 @@ std::optional<std::uint64_t> Estimates::ends_by(const JobSpec& spec, std::uint64
   return longer[std::max<std::size_t>(rank, 1) - 1];
 }
 
+std::span<const std::uint32_t> Estimates::durations(const JobSpec& spec) const {
+  const auto found = kinds_.find(key_of(spec));
+  if (found == kinds_.end()) return {};
+  return found->second.durations_s;
+}
+
+std::vector<std::uint32_t> Estimates::of_all(std::size_t most) const {
+  std::vector<std::uint32_t> all;
+  for (auto turn = by_turn_.rbegin(); turn != by_turn_.rend() && all.size() < most; ++turn) {
+    const std::vector<std::uint32_t>& kind = kinds_.at(turn->second).durations_s;
+    const std::size_t count = std::min(kind.size(), most - all.size());
+    all.insert(all.end(), kind.end() - static_cast<std::ptrdiff_t>(count), kind.end());
+  }
+  return all;
+}
+
 std::vector<Estimates::Entry> Estimates::entries() const {
   std::vector<Entry> list;
   for (const auto& [turn, key] : by_turn_) list.push_back({key, kinds_.at(key).durations_s});

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,11 @@ class Estimates {
   // of those that ran longer than that had ended. nullopt: fewer than `least` such are known.
   std::optional<std::uint64_t> ends_by(const JobSpec& spec, std::uint64_t elapsed_s, unsigned pct,
                                        std::size_t least = 5) const;
+
+  // The last durations of such jobs, in seconds, oldest first; empty: none is known.
+  std::span<const std::uint32_t> durations(const JobSpec& spec) const;
+  // Those of all jobs, at most so many: of the kinds that ended last.
+  std::vector<std::uint32_t> of_all(std::size_t most) const;
 
   struct Entry {
     std::string key;

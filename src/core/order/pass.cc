@@ -149,6 +149,17 @@ class Walk {
     return std::move(result_);
   }
 
+  std::optional<std::size_t> first_to_start(JobId id, std::span<const Kind> kinds) {
+    Order order(input_);
+    while (const std::optional<Order::Next> next = order.next()) {
+      if (next->id == id) return first_of(kinds);
+      if (refused_[next->entry->kind]) continue;
+      if (const std::optional<std::uint64_t> mib = consider(next->id, next->entry->kind))
+        order.took(*mib);
+    }
+    return std::nullopt;
+  }
+
  private:
   static void add(Held& held, const Held& more) {
     held.cards += more.cards;
@@ -161,27 +172,40 @@ class Walk {
     ++refusals_;
   }
 
+  struct Answer {
+    std::optional<Placement> placement;  // it may start there
+    bool no_room = false;                // or of CPUs too few; otherwise it is over a limit
+  };
+  Answer answer(const Kind& kind) {
+    if (kind.array != 0 && in_array_[kind.array] >= kind.at_once) return {};
+    if (cpus_needed(input_, kind) > result_.cpus_left) return {std::nullopt, true};
+    std::optional<Placement> placement = place_for(kind);
+    if (!placement) return {std::nullopt, true};
+    if (over(input_.quota_of(kind.user), held_[kind.user], held_of(placement->cards))) return {};
+    return {std::move(placement), false};
+  }
+
   // What it costs for each second, if it may start.
   std::optional<std::uint64_t> consider(JobId id, KindId number) {
     const Kind& kind = input_.pending->kind(number);
-    if (kind.array != 0 && in_array_[kind.array] >= kind.at_once) {
-      refuse(number);
-      return std::nullopt;
-    }
     const std::uint32_t cpus = cpus_needed(input_, kind);
-    const bool has_cpus = cpus <= result_.cpus_left;
-    std::optional<Placement> placement;
-    if (has_cpus) placement = place_for(kind);
-    if (placement) {
-      Held more = held_of(placement->cards);
-      if (!over(input_.quota_of(kind.user), held_[kind.user], more)) {
-        start(id, kind, *std::move(placement), more, cpus);
-        return mib_per_second(more.bytes, std::max(1u, cpus));
-      }
-    } else if (!result_.held_for) {
-      hold(id, kind, cpus);
+    Answer answered = answer(kind);
+    if (answered.placement) {
+      const Held more = held_of(answered.placement->cards);
+      start(id, kind, *std::move(answered.placement), more, cpus);
+      return mib_per_second(more.bytes, std::max(1u, cpus));
     }
+    if (answered.no_room && !result_.held_for) hold(id, kind, cpus);
     refuse(number);
+    return std::nullopt;
+  }
+
+  std::optional<std::size_t> first_of(std::span<const Kind> kinds) {
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      const std::optional<KindId> known = input_.pending->find(kinds[i]);
+      if (known && refused_[*known]) continue;
+      if (answer(kinds[i]).placement) return i;
+    }
     return std::nullopt;
   }
 
@@ -307,6 +331,11 @@ std::optional<WallTime> room_at(const PassInput& input, const Pool& pool, const 
 }
 
 PassResult walk(const PassInput& input) { return Walk(input).go(); }
+
+std::optional<std::size_t> first_to_start(const PassInput& input, JobId id,
+                                          std::span<const Kind> kinds) {
+  return Walk(input).first_to_start(id, kinds);
+}
 
 std::vector<JobId> in_order(const PassInput& input) {
   Order order(input);

@@ -16,6 +16,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,12 @@ struct PassResult {
 };
 
 PassResult walk(const PassInput& input);
+
+// Of the kinds that a job in line could be of instead, the first as which it would start, in its
+// place; nullopt: none of them, or it does not stand in line. One walk for all of them: nobody
+// before it is touched by what it asks for.
+std::optional<std::size_t> first_to_start(const PassInput& input, JobId id,
+                                          std::span<const Kind> kinds);
 
 // Everybody in line who could start if there were room, in order: whoever waits for a time is left
 // out.

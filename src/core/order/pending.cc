@@ -76,6 +76,12 @@ void Pending::erase(const Job& job) {
   --size_;
 }
 
+std::optional<KindId> Pending::find(const Kind& kind) const {
+  const auto found = by_value_.find(kind);
+  if (found == by_value_.end()) return std::nullopt;
+  return found->second;
+}
+
 std::optional<WallTime> Pending::next_begin(WallTime now) const {
   const auto next = begins_.upper_bound(now.ms);
   if (next == begins_.end()) return std::nullopt;

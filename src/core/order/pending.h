@@ -57,6 +57,7 @@ class Pending {
 
   const std::map<Queue, Jobs>& queues() const { return queues_; }
   const Kind& kind(KindId id) const { return kinds_[id].kind; }
+  std::optional<KindId> find(const Kind& kind) const;     // nullopt: nobody is of it
   std::size_t kind_ids() const { return kinds_.size(); }  // all are smaller
   std::size_t kinds() const { return by_value_.size(); }  // that somebody is of
   std::size_t size() const { return size_; }

@@ -3,11 +3,16 @@
 
 namespace mete::core {
 
+bool in_the_way(const Reservation& reservation, const std::string& user, WallTime now,
+                std::optional<WallTime> until) {
+  if (reservation.user == user || reservation.until <= now) return false;
+  return reservation.from <= now || !until || *until > reservation.from;
+}
+
 void keep_reserved(Pool& pool, const std::vector<Reservation>& reservations,
                    const std::string& user, WallTime now, std::optional<WallTime> until) {
   for (const Reservation& reservation : reservations) {
-    if (reservation.user == user || reservation.until <= now) continue;
-    if (reservation.from > now && until && *until <= reservation.from) continue;
+    if (!in_the_way(reservation, user, now, until)) continue;
     for (const GrantedCard& reserved : reservation.cards)
       for (PoolCard& card : pool.cards)
         if (card.card.uuid == reserved.uuid)

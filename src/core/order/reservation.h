@@ -25,6 +25,11 @@ struct Reservation {
   bool operator==(const Reservation&) const = default;
 };
 
+// Whether it is in the way of a job of `user` that starts now and ends by `until` (nullopt: nobody
+// knows).
+bool in_the_way(const Reservation& reservation, const std::string& user, WallTime now,
+                std::optional<WallTime> until);
+
 // The pool as a job of `user` may see it that starts now and ends by `until` (nullopt: nobody
 // knows): what is reserved for others within that time is claimed by them.
 void keep_reserved(Pool& pool, const std::vector<Reservation>& reservations,

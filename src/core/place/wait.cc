@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "base/text.h"
-#include "core/place/room.h"
 
 namespace mete::core {
 
@@ -63,35 +62,6 @@ std::string who_is_on(const PoolCard& card) {
   if (!card.kept.is_zero())
     parts.push_back(to_string(card.kept) + " is kept for a job ahead in line");
   return base::join(parts, ", ");
-}
-
-std::string why_not(const PoolCard& card, const Need& need, const Room& room) {
-  const auto because = [&card](const std::string& what) {
-    const std::string who = who_is_on(card);
-    return who.empty() ? what : what + ", " + who;
-  };
-  switch (room.what) {
-    case InTheWay::kLost:
-      return "lost";
-    case InTheWay::kDrained:
-      return "drained";
-    case InTheWay::kStale:
-      return "not read lately, so what others hold is not known";
-    case InTheWay::kHeldWhole:
-      for (const Holder* holder : by_size(card))
-        if (holder->whole) return "held whole by " + name_of(*holder);
-      break;
-    case InTheWay::kOneProcess:
-      return because("one process at a time may use it");
-    case InTheWay::kNotAlone:
-    case InTheWay::kForeign:
-      return because("not free");
-    case InTheWay::kTooFull:
-      return because(to_string(room.free) + " free of the " + to_string(need.bytes) + " needed");
-    case InTheWay::kNothing:
-      break;
-  }
-  return "";
 }
 
 // "8 GiB on one card", "40% of each of 2 cards, 1 has room now", "card 3 for itself".
@@ -192,6 +162,35 @@ Reason reason_of(const Pool& pool, const Needs& needs, std::size_t possible) {
 }
 
 }  // namespace
+
+std::string why_not(const PoolCard& card, const Need& need, const Room& room) {
+  const auto because = [&card](const std::string& what) {
+    const std::string who = who_is_on(card);
+    return who.empty() ? what : what + ", " + who;
+  };
+  switch (room.what) {
+    case InTheWay::kLost:
+      return "lost";
+    case InTheWay::kDrained:
+      return "drained";
+    case InTheWay::kStale:
+      return "not read lately, so what others hold is not known";
+    case InTheWay::kHeldWhole:
+      for (const Holder* holder : by_size(card))
+        if (holder->whole) return "held whole by " + name_of(*holder);
+      break;
+    case InTheWay::kOneProcess:
+      return because("one process at a time may use it");
+    case InTheWay::kNotAlone:
+    case InTheWay::kForeign:
+      return because("not free");
+    case InTheWay::kTooFull:
+      return because(to_string(room.free) + " free of the " + to_string(need.bytes) + " needed");
+    case InTheWay::kNothing:
+      break;
+  }
+  return "";
+}
 
 Wait wait_for(const Pool& pool, const Needs& needs) {
   std::vector<std::string> whys;

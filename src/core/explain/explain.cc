@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// See explain.h.
+#include "core/explain/explain.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "core/explain/forecast.h"
+#include "core/place/need.h"
+#include "core/place/room.h"
+#include "core/place/wait.h"
+
+namespace mete::core {
+
+namespace {
+
+using OnCard = Explanation::OnCard;
+
+// The machine as this job finds it when its turn comes: with what is reserved for others, and what
+// is kept for the first in line, if that is another one.
+Pool found_by(const Sight& sight, const Job& job, const Kind& kind) {
+  Pool pool = sight.input.pool;
+  const PassResult& result = sight.result;
+  if (result.held_for && *result.held_for != job.id)
+    for (std::size_t i = 0; i < pool.cards.size(); ++i)
+      pool.cards[i].kept = result.left.cards[i].kept;
+  return seen_by(sight.input, pool, kind);
+}
+
+// Why a card is none of those that the request could have.
+std::string not_asked_for(const PoolCard& card, const Request& request) {
+  if (!card.unusable.empty()) return card.unusable;
+  if (!request.devices.empty()) return "not one of those named by --devices";
+  if (request.gpu_type && base::to_lower(*request.gpu_type) != base::to_lower(card.card.type))
+    return "not of type " + base::quote(*request.gpu_type);
+  return "too small";
+}
+
+std::vector<Explanation::CardHolder> holders_of(const PoolCard& card, const PassInput& input) {
+  std::vector<Explanation::CardHolder> list;
+  for (const Holder& holder : card.holders) {
+    Explanation::CardHolder& one = list.emplace_back();
+    one = {holder.job, holder.user, holder.bytes, holder.whole, {}, false};
+    for (const Running& running : input.running)
+      if (running.id == holder.job) {
+        one.ends = running.ends;
+        one.by_limit = running.by_limit;
+      }
+  }
+  // The one with the most first.
+  std::stable_sort(list.begin(), list.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  return list;
+}
+
+std::vector<Explanation::CardReserved> reserved_on(const PoolCard& card, const PassInput& input,
+                                                   const Kind& kind) {
+  std::vector<Explanation::CardReserved> list;
+  const std::optional<WallTime> ends = ends_if_started(input, kind);
+  for (const Reservation& reservation : input.reservations) {
+    if (!in_the_way(reservation, kind.user, input.now, ends)) continue;
+    for (const GrantedCard& reserved : reservation.cards)
+      if (reserved.uuid == card.card.uuid)
+        list.push_back({reservation.user, reservation.from, reservation.until, reserved.bytes});
+  }
+  return list;
+}
+
+std::vector<OnCard> cards_for(const Sight& sight, const Job& job) {
+  const Kind kind = kind_of(job);
+  const Pool pool = found_by(sight, job, kind);
+  const Result<Needs> needs = needs_of(pool, kind.request);
+  std::vector<OnCard> list;
+  for (std::size_t at = 0; at < pool.cards.size(); ++at) {
+    const PoolCard& card = pool.cards[at];
+    OnCard& on = list.emplace_back();
+    on.index = card.card.index;
+    on.uuid = card.card.uuid;
+    on.type = card.card.type;
+    if (card.drained) on.state = Explanation::CardState::kDrained;
+    if (card.lost) on.state = Explanation::CardState::kLost;
+    on.holders = holders_of(card, sight.input);
+    on.reserved = reserved_on(card, sight.input, kind);
+    const Need* need = nullptr;
+    if (needs)
+      for (const Need& each : needs->cards)
+        if (each.at == at) need = &each;
+    if (need == nullptr) {
+      on.text = not_asked_for(card, kind.request);
+      continue;
+    }
+    const Room room = room_on(card, *need);
+    on.needs = need->whole ? card.card.capacity : need->bytes;
+    if (!card.lost && !card.stale) on.free = room.free;
+    on.text = why_not(card, *need, room);
+  }
+  return list;
+}
+
+std::string about(const Job& job) {
+  switch (job.state) {
+    case JobState::kPending:
+      break;
+    case JobState::kEnded:
+      return "it has ended at " + to_string(*job.ended) + ": " +
+             std::string(to_string(*job.outcome));
+    case JobState::kStarting:
+      return "it has its grant and is being started";
+    case JobState::kStopping:
+      return "it is being ended";
+    default:
+      if (job.started) return "it has started at " + to_string(*job.started);
+  }
+  return "";
+}
+
+}  // namespace
+
+Explanation explain(const State& state, const Moment& moment, Sight& sight, const Job& job) {
+  Explanation why;
+  why.id = job.id;
+  why.state = job.state;
+  why.text = about(job);
+  if (job.state != JobState::kPending) return why;
+  why.waiting_s =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(0, moment.now.ms - job.submitted.ms)) /
+      1000;
+  why.wait = state.wait_of(job, moment, sight);
+  why.text = "waits for " + why.wait->text;
+  const std::vector<JobId> order = in_order(sight.input);
+  const auto place = std::find(order.begin(), order.end(), job.id);
+  if (place != order.end()) {
+    why.place = static_cast<std::uint64_t>(place - order.begin()) + 1;
+    why.in_line = order.size();
+  }
+  why.forecast = forecast(state, moment, sight, job.id);
+  // A job without a card is not explained by cards.
+  if (request_of(job).gpu != no_gpu()) why.cards = cards_for(sight, job);
+  why.changes = changes(state, moment, sight, job);
+  return why;
+}
+
+}  // namespace mete::core

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/explain/explain.h"
+
+#include <gtest/gtest.h>
+
+#include "core/test/state_world.h"
+
+namespace mete::core {
+namespace {
+
+class ExplainTest : public StateWorld {
+ protected:
+  Explanation why_waits(JobId id) {
+    Sight sight = state_.look(moment());
+    return explain(state_, moment(), sight, job(id));
+  }
+  // One of a kind; an empty one where there is none.
+  Change change(JobId id, Change::Kind kind) {
+    for (Change& each : why_waits(id).changes)
+      if (each.kind == kind) return each;
+    return {kind, "", ""};
+  }
+  static JobSpec timed(const std::string& gpu, std::uint64_t seconds,
+                       const std::string& user = "alice") {
+    JobSpec spec = spec_of(gpu, user);
+    spec.time_s = seconds;
+    return spec;
+  }
+};
+
+TEST_F(ExplainTest, SaysWhoHoldsWhatUntilWhenOnEachCard) {
+  machine_ = pool_of({80, 80});
+  const JobId large = run(timed("60G", 600));
+  const JobId whole = run("1", "bob");
+  const JobId waits = submit("32G", "carol");
+  const Explanation why = why_waits(waits);
+  EXPECT_EQ(why.wait->reason, Reason::kResources);
+  ASSERT_EQ(why.cards.size(), 2u);
+  EXPECT_EQ(why.cards[0].needs, Bytes::from_gib(32));
+  EXPECT_EQ(why.cards[0].free, Bytes::from_gib(20));
+  EXPECT_EQ(why.cards[0].holders,
+            (std::vector<Explanation::CardHolder>{
+                {large, "alice", Bytes::from_gib(60), false, WallTime{now_.ms + 615'000}, true}}));
+  EXPECT_EQ(why.cards[1].holders.front().id, whole);
+  EXPECT_TRUE(why.cards[1].holders.front().whole);
+  EXPECT_EQ(why.cards[1].text, "held whole by bob's job 2");
+}
+
+TEST_F(ExplainTest, SaysItsPlaceAndOfHowMany) {
+  run("80G");
+  submit("10G");
+  const JobId second = submit("10G");
+  EXPECT_EQ(why_waits(second).place, 2u);
+  EXPECT_EQ(why_waits(second).in_line, 2u);
+}
+
+TEST_F(ExplainTest, AHeldJobHasNoPlace) {
+  JobSpec spec = spec_of("10G");
+  spec.held = true;
+  const JobId id = submit(spec);
+  EXPECT_EQ(why_waits(id).place, std::nullopt);
+  EXPECT_EQ(change(id, Change::Kind::kRelease).text, "its hold ended: mete release 1");
+}
+
+TEST_F(ExplainTest, TheLargestShareThatWouldStartItIsNamed) {
+  run("60G");
+  const JobId waits = submit("32G");
+  EXPECT_EQ(change(waits, Change::Kind::kGpu).argument, "--gpu 20G");
+}
+
+TEST_F(ExplainTest, TheSmallestJobWhoseEndIsEnoughIsNamed) {
+  run("30G", "alice");
+  const JobId small = run("20G", "bob");
+  run("5G", "carol");
+  const JobId waits = submit("40G");
+  EXPECT_EQ(change(waits, Change::Kind::kJobEnds).jobs, Ids{small});
+}
+
+TEST_F(ExplainTest, SeveralJobsAreNamedWhereOneIsNotEnough) {
+  const JobId first = run("30G", "alice");
+  const JobId second = run("30G", "bob");
+  run("5G", "carol");
+  const JobId waits = submit("70G");
+  EXPECT_EQ(change(waits, Change::Kind::kJobEnds).jobs, (Ids{first, second}));
+}
+
+TEST_F(ExplainTest, ARunningJobIsExplainedInASentence) {
+  const JobId id = run("10G");
+  const Explanation why = why_waits(id);
+  EXPECT_EQ(why.state, JobState::kRunning);
+  EXPECT_FALSE(why.wait);
+  EXPECT_FALSE(why.text.empty());
+}
+
+TEST_F(ExplainTest, AForecastFollowsFromTheLimitOfTheJobInTheWay) {
+  run(timed("80G", 600));
+  const JobId waits = submit("10G", "bob");
+  const std::optional<Forecast> told = why_waits(waits).forecast;
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->at, (WallTime{now_.ms + 600'000}));
+}
+
+TEST_F(ExplainTest, NothingIsForetoldWhereNothingIsKnown) {
+  run("80G");
+  EXPECT_EQ(why_waits(submit("10G", "bob")).forecast, std::nullopt);
+}
+
+}  // namespace
+}  // namespace mete::core

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// See question.h.
+#include "core/explain/question.h"
+
+#include <algorithm>
+
+namespace mete::core {
+
+Question::Question(const State& state, const Sight& sight, const Job& job)
+    : state_(state), sight_(sight), job_(job), kind_(kind_of(job)) {}
+
+bool Question::starts(const PassInput& input) const {
+  return first_to_start(input, job_.id, std::span(&kind_, 1)).has_value();
+}
+
+std::optional<std::size_t> Question::first_as(std::span<const Kind> kinds) const {
+  return first_to_start(sight_.input, job_.id, kinds);
+}
+
+bool Question::in_line() const {
+  Job job = job_;
+  job.held = false;
+  JobSpec spec = *job.spec;
+  spec.begin.reset();
+  job.spec = spec;
+  Pending line = state_.pending();
+  if (!job_.held) line.erase(job_);
+  line.insert(job);
+  PassInput input = sight_.input;
+  input.pending = &line;
+  // Its user may have no other job in line.
+  input.usage.try_emplace(kind_.user, state_.usage_of(kind_.user, input.now));
+  return starts(input);
+}
+
+bool Question::with_priority(std::int32_t priority) {
+  if (!line_) {
+    line_ = state_.pending();
+    line_->erase(job_);
+  }
+  Job job = job_;
+  job.priority = priority;
+  line_->insert(job);
+  PassInput input = sight_.input;
+  input.pending = &*line_;
+  const bool does = starts(input);
+  line_->erase(job);
+  return does;
+}
+
+bool Question::without_jobs(std::span<const JobId> ids) const {
+  PassInput input = sight_.input;
+  for (const JobId id : ids) {
+    remove_grant(input.pool, id);
+    std::erase_if(input.running, [id](const Running& running) { return running.id == id; });
+  }
+  // Those that have waited for such an end come into the line.
+  const std::vector<const Job*> freed = state_.freed_by_cancel(ids);
+  if (freed.empty()) return starts(input);
+  Pending line = state_.pending();
+  for (const Job* waiting : freed) {
+    Job job = *waiting;
+    job.unmet.clear();
+    line.insert(job);
+    input.usage.try_emplace(job.spec->user, state_.usage_of(job.spec->user, input.now));
+  }
+  input.pending = &line;
+  return starts(input);
+}
+
+bool Question::with_quota(const Quota& quota) const {
+  PassInput input = sight_.input;
+  input.quotas[kind_.user] = quota;
+  return starts(input);
+}
+
+bool Question::without_reservation(std::uint64_t id) const {
+  PassInput input = sight_.input;
+  std::erase_if(input.reservations,
+                [id](const Reservation& reservation) { return reservation.id == id; });
+  return starts(input);
+}
+
+bool Question::undrained(const std::string& uuid) const {
+  PassInput input = sight_.input;
+  for (PoolCard& card : input.pool.cards)
+    if (card.card.uuid == uuid) card.drained = false;
+  return starts(input);
+}
+
+}  // namespace mete::core

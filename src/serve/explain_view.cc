@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// See explain_view.h.
+#include "serve/explain_view.h"
+
+namespace mete::serve {
+
+namespace {
+
+using Document = wire::ExplainDocument;
+
+std::string name_of(const core::Explanation::OnCard& on, const std::vector<wire::CardView>& cards) {
+  for (const wire::CardView& card : cards)
+    if (card.uuid == on.uuid) return card.name;
+  return on.type;
+}
+
+Document::Card card_of(const core::Explanation::OnCard& on, std::string name) {
+  using State = core::Explanation::CardState;
+  Document::Card card;
+  card.index = on.index;
+  card.uuid = on.uuid;
+  card.name = std::move(name);
+  card.state = on.state == State::kLost ? "lost" : on.state == State::kDrained ? "drained" : "ok";
+  card.needs = on.needs;
+  card.free = on.free;
+  for (const core::Explanation::CardHolder& holder : on.holders)
+    card.holders.push_back({holder.id,
+                            holder.user,
+                            holder.bytes,
+                            holder.ends,
+                            !holder.ends      ? ""
+                            : holder.by_limit ? "limit"
+                                              : "estimate",
+                            {}});
+  for (const core::Explanation::CardReserved& reserved : on.reserved)
+    card.reserved.push_back({reserved.user, reserved.until, reserved.bytes});
+  card.text = on.text;
+  return card;
+}
+
+}  // namespace
+
+Document view_of(const core::Explanation& why, WallTime now,
+                 const std::vector<wire::CardView>& cards) {
+  Document document;
+  document.at = now;
+  document.id = why.id;
+  document.state = why.state;
+  document.waiting_s = why.waiting_s;
+  if (why.wait) document.reason = why.wait->reason;
+  document.place = why.place;
+  document.in_line = why.in_line;
+  document.forecast = why.forecast;
+  for (const core::Explanation::OnCard& on : why.cards)
+    document.cards.push_back(card_of(on, name_of(on, cards)));
+  for (const core::Change& change : why.changes) {
+    Document::Change& out = document.changes.emplace_back();
+    out.kind = to_string(change.kind);
+    out.text = change.text;
+    out.argument = change.argument;
+    if (!change.jobs.empty()) out.job = change.jobs.front();
+  }
+  document.text = why.text;
+  return document;
+}
+
+}  // namespace mete::serve
