@@ -101,6 +101,13 @@ void ClaimsKeeper::release(core::JobId job) {
   if (was_trying) ask_later(ClaimBook::kAskAgainMs, false);
 }
 
+void ClaimsKeeper::runs(core::JobId job, core::ProcessRef runner) {
+  const auto found = promised_.find(job);
+  if (found == promised_.end() || found->second.runner == runner) return;
+  found->second.runner = runner;
+  if (!found->second.cards.empty()) hold_all();
+}
+
 void ClaimsKeeper::keep_only(const std::function<bool(core::JobId)>& wanted) {
   std::vector<core::JobId> old;
   for (const auto& [job, promise] : promised_)

@@ -29,6 +29,8 @@ class ClaimsKeeper {
   // True: the bytes are ours, as far as every other daemon is concerned.
   bool reserve(core::JobId job, const std::vector<core::GrantedCard>& cards,
                std::optional<core::ProcessRef> runner);
+  // Whose life our promise hangs on from now on, should we die: a keeper's.
+  void runs(core::JobId job, core::ProcessRef runner);
   void release(core::JobId job);
   // Releases all but these.
   void keep_only(const std::function<bool(core::JobId)>& wanted);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bin/machine.h"
 
+#include <algorithm>
+
 namespace mete::daemon {
 
 namespace {
@@ -62,6 +64,24 @@ wire::CardView view(const seam::CardReading& card, const node::CardUse& use,
   return view;
 }
 
+// The processes of jobs; one that is on several cards is listed once.
+void add_processes(const seam::CardReading& card, MachineSeen& seen) {
+  if (!card.processes) return;
+  for (const seam::ProcessReading& process : *card.processes) {
+    const auto owner = seen.owners.find(process.pid);
+    if (owner == seen.owners.end()) continue;
+    auto& list = seen.machine.processes[owner->second];
+    const auto known = std::find_if(list.begin(), list.end(),
+                                    [&](const auto& each) { return each.pid == process.pid; });
+    if (known == list.end())
+      list.push_back({process.pid, process.used});
+    else if (known->used && process.used)
+      *known->used += *process.used;
+    else
+      known->used.reset();
+  }
+}
+
 }  // namespace
 
 MachineSeen look_at(const MachineInputs& inputs,
@@ -87,6 +107,7 @@ MachineSeen look_at(const MachineInputs& inputs,
     seen.machine.pool.cards.push_back(pool_card(card, use, inputs));
     seen.machine.cards.push_back(view(card, use, seen.machine.pool.cards.back(), inputs));
     for (const auto& [job, bytes] : use.jobs) seen.machine.used[job][card.uuid] = bytes;
+    add_processes(card, seen);
   }
   return seen;
 }

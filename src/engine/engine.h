@@ -80,6 +80,12 @@ class Engine {
   // ballast: nobody may be told of the state then, since a crash would undo it.
   bool settled() const { return !uncommitted_; }
 
+  // What is on disk of the log after this number, as seam::Store::load_events.
+  Result<std::vector<seam::StoredEvent>> events(std::uint64_t after, std::size_t limit) {
+    return store_.load_events(after, limit);
+  }
+  Result<std::string> blob(const std::string& hash) { return store_.load_blob(hash); }
+
   // Records a snapshot now, so that the next start is quick.
   Result<void> save();
 

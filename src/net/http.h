@@ -19,6 +19,7 @@ struct Peer {
   uid_t uid = static_cast<uid_t>(-1);
   gid_t gid = static_cast<gid_t>(-1);
   pid_t pid = 0;
+  std::vector<gid_t> groups = {};  // supplementary ones
 };
 
 using Fields = std::vector<std::pair<std::string, std::string>>;

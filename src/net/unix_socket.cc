@@ -99,7 +99,15 @@ Result<Peer> peer_of(int socket) {
   socklen_t size = sizeof credentials;
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0)
     return Error::from_errno("ask who is at the other end", errno);
-  return Peer{credentials.uid, credentials.gid, credentials.pid};
+  Peer peer{credentials.uid, credentials.gid, credentials.pid, {}};
+  // As many as there are: asked twice, first with too little room.
+  size = 0;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, nullptr, &size) != 0 && errno == ERANGE) {
+    peer.groups.resize(size / sizeof(gid_t));
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, peer.groups.data(), &size) != 0)
+      peer.groups.clear();
+  }
+  return peer;
 }
 
 }  // namespace mete::net

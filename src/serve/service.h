@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The door of meted: HTTP requests become inputs of the engine, its answers become responses. All
 // requests that arrive while the loop is at other things are one turn, with one sync. Who asks is
-// what the socket says (uid), never what the request says.
-//
-//   GET    /v1/version            POST /v1/jobs               POST /v1/jobs/ID/started
-//   GET    /v1/jobs[?all=1]       GET  /v1/jobs/ID[?tag=T]    POST /v1/jobs/ID/ended
-//   GET    /v1/cards              DELETE /v1/jobs/ID          GET /v1/daemon  POST /v1/daemon/stop
-//
-// GET /v1/jobs/ID?tag=T waits until the job is no longer what it was at tag T.
+// what the socket says (uid, groups), never what the request says. docs/formats/api.md has every
+// path; service.cc the turns, jobs.cc what is about jobs, queue.cc the rest of the queue.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +19,9 @@
 #include "net/loop.h"
 #include "wire/cards.h"
 #include "wire/job.h"
+#include "wire/queue.h"
+#include "wire/show.h"
+#include "wire/submit.h"
 
 namespace mete::serve {
 
@@ -35,6 +33,8 @@ struct Machine {
   std::vector<wire::CardView> cards;  // what was read; grants are added here
   // What each job holds, by card UUID.
   std::map<core::JobId, std::map<std::string, Bytes>> used;
+  // The processes that do.
+  std::map<core::JobId, std::vector<wire::ShowDocument::Process>> processes;
   std::optional<seam::Nanoseconds> read_at;  // CLOCK_MONOTONIC
   std::string trouble;
   std::optional<Error> unread;  // why no card was ever read
@@ -49,9 +49,12 @@ struct Identity {
   std::string socket;
   std::string state_dir;
   std::uint32_t uid = 0;
+  std::optional<std::uint32_t> admin_gid;  // a group whose members may what root may
   std::optional<std::uint64_t> idle_end_s;
   std::string readings;   // path, for runners
   std::string simulated;  // METE_SIM
+  // Where the logs of a detached job are: of its output, and of its errors ("": in the same).
+  std::function<std::pair<std::string, std::string>(const core::Job&)> logs_of;
 };
 
 class Service {
@@ -63,6 +66,7 @@ class Service {
   // Inputs that are nobody's request: a runner's end, a job's end.
   void tell(core::Input input);
   void see(Machine machine);
+  const Machine& machine() const { return machine_; }
 
   // The engine failed for good (its store did): meted ends.
   std::function<void(const Error&)> on_fatal = [](const Error&) {};
@@ -74,34 +78,80 @@ class Service {
   bool idle() const;
 
  private:
-  using Answered = std::function<void(Result<core::JobId>)>;
-  // Somebody waits until a job changes.
+  using Answered = std::function<void(engine::Answer)>;
+  // Somebody waits until a job changes (`tag`), or until all jobs of this number have ended.
   struct Waiter {
     std::uint64_t number = 0;
     core::JobId job;
-    std::string tag;
+    std::optional<std::string> tag;
+    net::Responder responder;
+  };
+  // Somebody reads the log as it grows; as a stream, or until there is something to answer.
+  struct Reader {
+    std::uint64_t number = 0;
+    std::uint64_t after = 0;
+    std::size_t limit = 0;
+    net::Peer peer;
+    bool stream = false;
     net::Responder responder;
   };
 
-  void ask(core::Input input, Answered answered);
+  // ---- turns (service.cc)
+  void ask(core::Input input, Answered answered,
+           std::vector<std::pair<std::string, std::string>> blobs = {});
   void schedule_turn();
   void turn();
+  void wake_for_time();
   void answer_waiters();
-
   void route(const net::Request& request, net::Responder responder);
-  void post_job(const net::Request& request, net::Responder responder);
-  void get_job(core::JobId id, const net::Request& request, net::Responder responder);
-  void post_about_job(core::JobId id, std::string_view what, const net::Request& request,
-                      net::Responder responder);
-  void list_jobs(const net::Request& request, net::Responder responder);
-  void reply_with_job(core::JobId id, int status, const net::Responder& responder);
-
-  Error explained(Error error) const;
+  bool route_daemon(const net::Request& request, const std::vector<std::string_view>& parts,
+                    net::Responder& responder);
+  bool is_admin(const net::Peer& peer) const;
+  core::Caller caller(const net::Peer& peer) const;
   bool may_see(const core::Job& job, const net::Peer& peer) const;
-  wire::JobView view_of(const core::Job& job) const;
-  wire::RunReply reply_for(const core::Job& job) const;
+  Error explained(Error error) const;
   wire::CardsDocument cards() const;
   wire::DaemonView daemon() const;
+
+  // ---- jobs (jobs.cc)
+  void route_jobs(const net::Request& request, const std::vector<std::string_view>& parts,
+                  net::Responder responder);
+  void post_job(const net::Request& request, net::Responder responder);
+  void post_run(wire::RunRequest wanted, const net::Request& request, net::Responder responder);
+  void post_submit(wire::SubmitRequest wanted, const net::Request& request,
+                   net::Responder responder);
+  void get_job(core::JobId id, const net::Request& request, net::Responder responder);
+  void report_on_job(core::JobId id, std::string_view what, const net::Request& request,
+                     net::Responder responder);
+  bool change_job(core::JobId id, std::string_view what, const net::Request& request,
+                  net::Responder& responder);
+  void list_jobs(const net::Request& request, net::Responder responder);
+  void show_job(core::JobId id, const net::Request& request, net::Responder responder);
+  void explain_job(core::JobId id, const net::Request& request, net::Responder responder);
+  void wait_for_job(core::JobId id, const net::Request& request, net::Responder responder);
+  void add_waiter(core::JobId id, std::optional<std::string> tag, net::Responder responder);
+  void reply_with_job(core::JobId id, int status, const net::Responder& responder);
+  void reply_with_ended(core::JobId id, const net::Responder& responder);
+  Answered changes_to(net::Responder responder);
+  std::string tag_of(const core::Job& job);
+  wire::JobView view_of(const core::Job& job, bool with_wait = true);
+  wire::RunReply reply_for(const core::Job& job);
+  wire::ShowDocument show_of(const core::Job& job);
+
+  // ---- the queue (queue.cc)
+  bool route_queue(const net::Request& request, const std::vector<std::string_view>& parts,
+                   net::Responder& responder);
+  void get_events(const net::Request& request, net::Responder responder);
+  // False: there is nothing yet, and it goes on waiting.
+  bool feed(Reader& reader);
+  void feed_readers();
+  void post_drain(const std::string& card, bool drain, const net::Request& request,
+                  net::Responder responder);
+  void post_quota(const net::Request& request, net::Responder responder);
+  void post_reservation(const net::Request& request, net::Responder responder);
+  wire::QuotaDocument quotas(const net::Peer& peer) const;
+  wire::ReservationsDocument reservations() const;
+  wire::StatsDocument stats() const;
 
   net::Loop& loop_;
   seam::Clock& clock_;
@@ -112,11 +162,15 @@ class Service {
   std::vector<engine::Asked> asked_;
   std::map<std::uint64_t, Answered> unanswered_;
   std::list<Waiter> waiters_;
+  std::list<Reader> readers_;
   // Requests that came before the cards were first read: nobody can be answered by then.
   std::vector<std::pair<net::Request, net::Responder>> early_;
+  net::Timer alarm_;  // the next moment at which time alone changes something
+  std::optional<WallTime> alarm_at_;
   bool seen_ = false;
   std::uint64_t last_ticket_ = 0;
   std::uint64_t answered_version_ = 0;
+  std::uint64_t fed_seq_ = 0;
   bool turn_scheduled_ = false;
 };
 

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What to ask for next time, from what a job was seen to need. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/job/job.h"
+#include "core/place/place.h"
+#include "wire/show.h"
+
+namespace mete::serve {
+
+// Nothing for a job that has not ended, had no card, or asked for about what it needed.
+std::optional<wire::ShowDocument::Advice> advice_for(const core::Job& job, const core::Pool& pool);
+
+// Of one that ran out of GPU memory: what it asked for, its cap and its peak.
+std::optional<std::string> oom_note(const core::Job& job);
+
+}  // namespace mete::serve

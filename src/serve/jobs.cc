@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+// See service.h: requests about jobs.
+#include <algorithm>
+#include <utility>
+
+#include "base/content_hash.h"
+#include "base/text.h"
+#include "core/explain/explain.h"
+#include "serve/advice.h"
+#include "serve/explain_view.h"
+#include "serve/reply.h"
+#include "serve/service.h"
+#include "serve/submitter.h"
+#include "wire/ps_lines.h"
+
+namespace mete::serve {
+
+namespace {
+
+using core::JobState;
+
+// Whether somebody wants lines rather than a document.
+bool wants_lines(const net::Request& request) {
+  const std::string* accept = request.header("accept");
+  return accept != nullptr && accept->find(wire::kPsLinesType) != std::string::npos;
+}
+
+std::string blob_of(const std::vector<std::string>& lines) {
+  std::string blob;
+  for (const std::string& line : lines) blob.append(line).push_back('\0');
+  return blob;
+}
+
+}  // namespace
+
+// Changes with everything that a runner's answer says. A thousand runners wait while the queue
+// moves: their answers are written only when this has changed.
+std::string Service::tag_of(const core::Job& job) {
+  std::string tag = std::to_string(static_cast<int>(job.state)) + "-" + std::to_string(job.attempt);
+  const core::Wait* wait = engine_.wait_of(job.id);
+  if (wait == nullptr) return tag;
+  std::uint64_t hash = 0xcbf29ce484222325ull;
+  for (const char c : wait->text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  return tag + "-" + std::to_string(hash);
+}
+
+void Service::route_jobs(const net::Request& request, const std::vector<std::string_view>& parts,
+                         net::Responder responder) {
+  const std::string& method = request.method;
+  if (parts.size() == 3 && method == "POST") return post_job(request, std::move(responder));
+  if (parts.size() == 3 && method == "GET") return list_jobs(request, std::move(responder));
+  if (parts.size() != 4 && parts.size() != 5) return responder.reply(refuse(no_such_path(request)));
+  const Result<core::JobId> id = core::parse_job_id(parts[3]);
+  if (!id) return responder.reply(refuse(id.error()));
+  const std::string_view what = parts.size() == 5 ? parts[4] : "";
+  if (what.empty() && method == "GET") return get_job(*id, request, std::move(responder));
+  if (what == "show" && method == "GET") return show_job(*id, request, std::move(responder));
+  if (what == "explain" && method == "GET") return explain_job(*id, request, std::move(responder));
+  if (what == "wait" && method == "GET") return wait_for_job(*id, request, std::move(responder));
+  if ((what == "started" || what == "ended") && method == "POST")
+    return report_on_job(*id, what, request, std::move(responder));
+  if (!change_job(*id, what, request, responder)) responder.reply(refuse(no_such_path(request)));
+}
+
+// ---- new jobs ----------------------------------------------------------------------------------
+
+void Service::post_job(const net::Request& request, net::Responder responder) {
+  Result<wire::JobRequest> wanted = wire::decode_job_request(request.body);
+  if (!wanted) return responder.reply(refuse_words(wanted.error()));
+  if (request.peer.pid <= 0)
+    return responder.reply(refuse(Error::unsupported("the daemon cannot see the process that asks")
+                                      .with_evidence("it is in another pid namespace: a container")
+                                      .with_hint("use mete cap there, or a daemon inside of it")));
+  if (auto* run = std::get_if<wire::RunRequest>(&*wanted))
+    post_run(std::move(*run), request, std::move(responder));
+  else
+    post_submit(std::get<wire::SubmitRequest>(*std::move(wanted)), request, std::move(responder));
+}
+
+void Service::post_run(wire::RunRequest wanted, const net::Request& request,
+                       net::Responder responder) {
+  core::Submit submit;
+  submit.spec = std::move(wanted.spec);
+  submit.spec.uid = request.peer.uid;
+  submit.spec.user = name_of_user(request.peer.uid);
+  submit.runner = core::ProcessRef{request.peer.pid, wanted.runner_start_ticks};
+  submit.wait = wanted.wait;
+  submit.admin = is_admin(request.peer);
+  ask(std::move(submit), [this, responder](engine::Answer done) {
+    net::Responder answer = responder;
+    if (!done.result)
+      answer.reply(refuse(explained(done.result.error())));
+    else
+      reply_with_job(*done.result, 201, answer);
+  });
+}
+
+void Service::post_submit(wire::SubmitRequest wanted, const net::Request& request,
+                          net::Responder responder) {
+  core::Submit submit;
+  submit.spec = std::move(wanted.spec);
+  submit.spec.uid = request.peer.uid;
+  submit.spec.user = name_of_user(request.peer.uid);
+  submit.wait = wanted.wait;
+  submit.admin = is_admin(request.peer);
+  core::Detached& detached = *submit.spec.detached;
+  if (Result<void> r = take_identity(request.peer, detached); !r)
+    return responder.reply(refuse(r.error()));
+  std::vector<std::pair<std::string, std::string>> blobs;
+  blobs.emplace_back("", blob_of(wanted.environment));
+  blobs.back().first = detached.environment = base::content_hash(blobs.back().second);
+  if (!wanted.script.empty()) {
+    detached.script = base::content_hash(wanted.script);
+    blobs.emplace_back(detached.script, std::move(wanted.script));
+  }
+  const std::size_t elements = submit.spec.array ? core::elements_of(*submit.spec.array).size() : 0;
+  ask(
+      std::move(submit),
+      [this, responder, elements](engine::Answer done) {
+        net::Responder answer = responder;
+        if (!done.result)
+          answer.reply(refuse(explained(done.result.error())));
+        else
+          answer.reply(
+              respond(201, wire::encode(wire::SubmitReply{*done.result, elements}, clock_.wall())));
+      },
+      std::move(blobs));
+}
+
+// ---- a job and its runner ----------------------------------------------------------------------
+
+void Service::reply_with_job(core::JobId id, int status, const net::Responder& responder) {
+  net::Responder answer = responder;
+  const core::Job* job = engine_.state().find(id);
+  if (job == nullptr)
+    answer.reply(refuse(Error::not_found("there is no job " + to_string(id))));
+  else
+    answer.reply(respond(status, wire::encode(reply_for(*job))));
+}
+
+void Service::get_job(core::JobId id, const net::Request& request, net::Responder responder) {
+  const core::Job* job = engine_.state().find(id);
+  const std::string* tag = request.parameter("tag");
+  // A runner asks for its own job only: one whose daemon has lost its state must not take another
+  // run's job, which has the same number now, for its own.
+  const bool not_its_own =
+      tag != nullptr && job != nullptr && job->runner && job->runner->pid != request.peer.pid;
+  if (job == nullptr || not_its_own || !may_see(*job, request.peer))
+    return responder.reply(refuse(no_such_job(id)));
+  if (tag == nullptr && !engine_.settled()) return responder.reply(refuse(not_on_disk()));
+  if (tag == nullptr || (engine_.settled() && *tag != tag_of(*job)))
+    return reply_with_job(id, 200, responder);
+  add_waiter(id, *tag, std::move(responder));
+}
+
+void Service::add_waiter(core::JobId id, std::optional<std::string> tag, net::Responder responder) {
+  const std::uint64_t number = ++last_ticket_;
+  responder.on_gone([this, number] {
+    waiters_.remove_if([number](const Waiter& waiter) { return waiter.number == number; });
+  });
+  waiters_.push_back({number, id, std::move(tag), std::move(responder)});
+}
+
+void Service::report_on_job(core::JobId id, std::string_view what, const net::Request& request,
+                            net::Responder responder) {
+  const auto answered = [this, responder](engine::Answer done) {
+    net::Responder answer = responder;
+    if (!done.result)
+      answer.reply(refuse(done.result.error()));
+    else
+      reply_with_job(*done.result, 200, answer);
+  };
+  const std::uint32_t uid = request.peer.uid;
+  // What anybody else says of a job would give away bytes that are in use.
+  const core::Job* job = engine_.state().find(id);
+  const bool seen = job != nullptr && may_see(*job, request.peer);
+  if (seen && (job->spec->detached || (job->runner && job->runner->pid != request.peer.pid)))
+    return responder.reply(
+        refuse(Error::denied("only its own parent reports on job " + to_string(id))
+                   .with_evidence("process " + std::to_string(request.peer.pid) + " asks, not " +
+                                  (job->runner ? "process " + std::to_string(job->runner->pid)
+                                               : std::string("its keeper")))));
+  if (what == "started") {
+    const Result<wire::StartReport> start = wire::decode_start(request.body);
+    if (!start) return responder.reply(refuse_words(start.error()));
+    return ask(core::Started{id, uid, start->program, start->ago_ms}, answered);
+  }
+  const Result<wire::EndReport> end = wire::decode_end(request.body);
+  if (!end) return responder.reply(refuse_words(end.error()));
+  core::Ended ended{id, uid, end->exit};
+  if (end->start) {
+    ended.program = end->start->program;
+    ended.ago_ms = end->start->ago_ms;
+  }
+  ask(std::move(ended), answered);
+}
+
+// ---- what people do with jobs ------------------------------------------------------------------
+
+Service::Answered Service::changes_to(net::Responder responder) {
+  return [this, responder](engine::Answer done) {
+    net::Responder answer = responder;
+    if (!done.result)
+      answer.reply(refuse(done.result.error()));
+    else
+      answer.reply(respond(200, wire::encode(wire::ChangedDocument{clock_.wall(), done.changed})));
+  };
+}
+
+bool Service::change_job(core::JobId id, std::string_view what, const net::Request& request,
+                         net::Responder& responder) {
+  const core::Caller by = caller(request.peer);
+  if (what.empty() && request.method == "DELETE") {
+    ask(core::Cancel{id, by}, changes_to(responder));
+    return true;
+  }
+  if (request.method != "POST") return false;
+  if (what == "hold") {
+    ask(core::Hold{id, by}, changes_to(responder));
+  } else if (what == "release") {
+    ask(core::Release{id, by}, changes_to(responder));
+  } else if (what == "requeue") {
+    ask(core::Requeue{id, by}, changes_to(responder));
+  } else if (what == "priority") {
+    const Result<std::int32_t> priority = wire::decode_priority(request.body);
+    if (!priority)
+      responder.reply(refuse_words(priority.error()));
+    else
+      ask(core::SetPriority{id, by, *priority}, changes_to(responder));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void Service::list_jobs(const net::Request& request, net::Responder responder) {
+  if (!engine_.settled()) return responder.reply(refuse(not_on_disk()));
+  const bool all = request.parameter("all") != nullptr;
+  const std::string* user = request.parameter("user");
+  std::vector<wire::JobView> views;
+  const auto add = [&](const core::Job& job) {
+    if ((all || job.state != JobState::kEnded) && may_see(job, request.peer) &&
+        (user == nullptr || job.spec->user == *user))
+      views.push_back(view_of(job));
+  };
+  if (const std::string* id = request.parameter("id")) {
+    const Result<core::JobId> number = core::parse_job_id(*id);
+    if (!number) return responder.reply(refuse(number.error()));
+    for (const core::Job* job : engine_.state().find_all(*number)) add(*job);
+  } else {
+    for (const auto& [number, job] : engine_.state().jobs()) add(job);
+  }
+  net::Response response;
+  if (wants_lines(request)) {
+    response.content_type = wire::kPsLinesType;
+    response.body = wire::encode_ps_lines(views, clock_.wall());
+  } else {
+    response.body = wire::encode_ps(views, clock_.wall());
+  }
+  responder.reply(response);
+}
+
+void Service::wait_for_job(core::JobId id, const net::Request& request, net::Responder responder) {
+  const std::vector<const core::Job*> jobs = engine_.state().find_all(id);
+  if (jobs.empty() || !may_see(*jobs.front(), request.peer))
+    return responder.reply(refuse(no_such_job(id)));
+  const bool over = std::all_of(jobs.begin(), jobs.end(), [](const core::Job* job) {
+    return job->state == JobState::kEnded;
+  });
+  if (over && engine_.settled())
+    reply_with_ended(id, responder);
+  else
+    add_waiter(id, std::nullopt, std::move(responder));
+}
+
+void Service::reply_with_ended(core::JobId id, const net::Responder& responder) {
+  net::Responder answer = responder;
+  wire::WaitDocument document{clock_.wall(), {}};
+  for (const core::Job* job : engine_.state().find_all(id)) document.jobs.push_back(view_of(*job));
+  if (document.jobs.empty())
+    answer.reply(refuse(no_such_job(id)));
+  else
+    answer.reply(respond(200, wire::encode(document)));
+}
+
+void Service::show_job(core::JobId id, const net::Request& request, net::Responder responder) {
+  const std::vector<const core::Job*> jobs = engine_.state().find_all(id);
+  if (jobs.empty() || !may_see(*jobs.front(), request.peer))
+    return responder.reply(refuse(no_such_job(id)));
+  if (!engine_.settled()) return responder.reply(refuse(not_on_disk()));
+  wire::ShowDocument document = show_of(*jobs.front());
+  if (jobs.front()->id != id) {
+    // An array: what its jobs have in common, and how they stand.
+    document.view.job.id = id;
+    for (const core::Job* job : jobs) ++document.elements[std::string(to_string(job->state))];
+  }
+  responder.reply(respond(200, wire::encode(document)));
+}
+
+void Service::explain_job(core::JobId id, const net::Request& request, net::Responder responder) {
+  const std::vector<const core::Job*> jobs = engine_.state().find_all(id);
+  if (jobs.empty() || !may_see(*jobs.front(), request.peer))
+    return responder.reply(refuse(no_such_job(id)));
+  if (!engine_.settled()) return responder.reply(refuse(not_on_disk()));
+  // Of an array the first that waits.
+  const auto waits = std::find_if(jobs.begin(), jobs.end(), [](const core::Job* job) {
+    return job->state == JobState::kPending;
+  });
+  const core::Job& job = waits == jobs.end() ? *jobs.front() : **waits;
+  const core::Explanation why =
+      core::explain(engine_.state(), engine_.moment(), engine_.sight(), job);
+  if (why.forecast && !job.forecast) tell(core::Foretold{job.id, *why.forecast});
+  responder.reply(respond(200, wire::encode(serve::view_of(why, clock_.wall(), machine_.cards))));
+}
+
+// ---- views -------------------------------------------------------------------------------------
+
+wire::JobView Service::view_of(const core::Job& job, bool with_wait) {
+  wire::JobView view;
+  view.job = job;
+  if (job.state == JobState::kPending && with_wait) {
+    if (const core::Wait* wait = engine_.wait_of(job.id); wait != nullptr) view.wait = *wait;
+    view.forecast = job.forecast;
+  }
+  const auto used = machine_.used.find(job.id);
+  for (const core::GrantedCard& card : job.grant) {
+    std::optional<Bytes> bytes;
+    if (used != machine_.used.end() && job.state != JobState::kEnded)
+      if (const auto found = used->second.find(card.uuid); found != used->second.end())
+        bytes = found->second;
+    view.used.push_back(bytes);
+  }
+  return view;
+}
+
+wire::RunReply Service::reply_for(const core::Job& job) {
+  wire::RunReply reply;
+  reply.view = view_of(job);
+  reply.view.used.clear();  // changes all the time, and a runner does not ask for it
+  for (const core::GrantedCard& granted : job.grant)
+    for (const wire::CardView& card : machine_.cards)
+      if (card.uuid == granted.uuid)
+        reply.cards.push_back(
+            {card.name, card.type, card.total.value_or(Bytes()), card.capacity.value_or(Bytes())});
+  reply.driver = machine_.driver;
+  reply.readings = identity_.readings;
+  reply.simulated = identity_.simulated;
+  reply.tag = tag_of(job);
+  return reply;
+}
+
+wire::ShowDocument Service::show_of(const core::Job& job) {
+  wire::ShowDocument document;
+  document.at = clock_.wall();
+  document.view = view_of(job);
+  if (job.spec->detached) {
+    if (identity_.logs_of) std::tie(document.log, document.err) = identity_.logs_of(job);
+    if (const Result<std::string> blob = engine_.blob(job.spec->detached->environment))
+      document.environment = wire::environment_names(*blob);
+  }
+  if (const auto found = machine_.processes.find(job.id);
+      found != machine_.processes.end() && job.state != JobState::kEnded)
+    document.processes = found->second;
+  document.advice = advice_for(job, machine_.pool);
+  if (job.exit && !job.exit->note.empty()) document.notes.push_back(job.exit->note);
+  if (const std::optional<std::string> note = oom_note(job)) document.notes.push_back(*note);
+  return document;
+}
+
+}  // namespace mete::serve

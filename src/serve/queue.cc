@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// See service.h: events, drained cards, quotas, reservations, statistics.
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "serve/reply.h"
+#include "serve/service.h"
+#include "serve/submitter.h"
+#include "wire/event.h"
+
+namespace mete::serve {
+
+namespace {
+
+using core::JobState;
+
+constexpr std::size_t kMostEvents = 1'000;  // in one answer
+
+std::uint64_t number_or(const std::string* text, std::uint64_t otherwise) {
+  if (text == nullptr) return otherwise;
+  const Result<std::uint64_t> number = base::parse_uint(*text);
+  return number ? *number : otherwise;
+}
+
+}  // namespace
+
+bool Service::route_queue(const net::Request& request, const std::vector<std::string_view>& parts,
+                          net::Responder& responder) {
+  const std::string_view first = parts[2];
+  const bool whole = parts.size() == 3;
+  const bool get = request.method == "GET";
+  const bool post = request.method == "POST";
+  if (first == "events" && whole && get) {
+    get_events(request, std::move(responder));
+  } else if (first == "cards" && parts.size() == 5 && post &&
+             (parts[4] == "drain" || parts[4] == "undrain")) {
+    post_drain(std::string(parts[3]), parts[4] == "drain", request, std::move(responder));
+  } else if (first == "quotas" && whole && get) {
+    responder.reply(respond(200, wire::encode(quotas(request.peer))));
+  } else if (first == "quotas" && whole && post) {
+    post_quota(request, std::move(responder));
+  } else if (first == "reservations" && whole && get) {
+    responder.reply(respond(200, wire::encode(reservations())));
+  } else if (first == "reservations" && whole && post) {
+    post_reservation(request, std::move(responder));
+  } else if (first == "reservations" && parts.size() == 4 && request.method == "DELETE") {
+    const Result<std::uint64_t> id = base::parse_uint(parts[3]);
+    if (!id) {
+      responder.reply(refuse(Error::invalid(base::quote(parts[3]) + " is no reservation")));
+      return true;
+    }
+    ask(core::Unreserve{*id, caller(request.peer)}, [this, responder](engine::Answer done) mutable {
+      responder.reply(done.result ? respond(200, wire::encode(reservations()))
+                                  : refuse(done.result.error()));
+    });
+  } else if (first == "stats" && whole && get) {
+    responder.reply(respond(200, wire::encode(stats())));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// ---- events ------------------------------------------------------------------------------------
+
+void Service::get_events(const net::Request& request, net::Responder responder) {
+  const std::uint64_t from = number_or(request.parameter("from"), 1);
+  const std::size_t limit =
+      std::clamp<std::size_t>(number_or(request.parameter("limit"), kMostEvents), 1, kMostEvents);
+  const std::string* accept = request.header("accept");
+  const bool stream = accept != nullptr && accept->find("text/event-stream") != std::string::npos;
+  Reader reader{++last_ticket_, from == 0 ? 0 : from - 1, limit, request.peer,
+                stream,         std::move(responder)};
+  // A browser that lost its stream says what it had.
+  if (const std::string* last = request.header("last-event-id"); last != nullptr && stream)
+    reader.after = number_or(last, reader.after);
+  const bool wait = stream || request.parameter("wait") != nullptr;
+  if (reader.stream) {
+    net::Response head;
+    head.content_type = "text/event-stream";
+    reader.responder.start_stream(head);
+  }
+  if (feed(reader) || reader.responder.gone()) return;
+  if (!wait) {
+    reader.responder.reply(
+        respond(200, wire::encode(wire::EventsDocument{clock_.wall(), {}, reader.after + 1})));
+    return;
+  }
+  reader.responder.on_gone([this, number = reader.number] {
+    readers_.remove_if([number](const Reader& known) { return known.number == number; });
+  });
+  readers_.push_back(std::move(reader));
+}
+
+bool Service::feed(Reader& reader) {
+  for (;;) {
+    const Result<std::vector<seam::StoredEvent>> events = engine_.events(reader.after, kMostEvents);
+    if (!events) {
+      if (reader.stream)
+        reader.responder.close();
+      else
+        reader.responder.reply(refuse(events.error()));
+      return true;
+    }
+    if (events->empty()) return false;
+    wire::EventsDocument document{clock_.wall(), {}, 0};
+    for (const seam::StoredEvent& event : *events) {
+      if (document.events.size() == reader.limit) break;
+      reader.after = event.seq;
+      if (!event.job.empty() && !is_admin(reader.peer)) {
+        const Result<core::JobId> id = core::parse_job_id(event.job);
+        const auto jobs = id ? engine_.state().find_all(*id) : std::vector<const core::Job*>{};
+        if (jobs.empty() || jobs.front()->spec->uid != reader.peer.uid) continue;
+      }
+      Result<wire::EventDocument> shown =
+          wire::document_of({event.seq, {event.at_ms}, event.type, event.job, event.data});
+      if (shown) document.events.push_back(*std::move(shown));
+    }
+    document.next = reader.after + 1;
+    if (document.events.empty()) continue;
+    if (!reader.stream) {
+      reader.responder.reply(respond(200, wire::encode(document)));
+      return true;
+    }
+    for (const wire::EventDocument& event : document.events)
+      if (!reader.responder.send("id: " + std::to_string(event.seq) + "\nevent: " + event.type +
+                                 "\ndata: " + wire::encode(event) + "\n\n"))
+        return true;
+  }
+}
+
+void Service::feed_readers() {
+  if (readers_.empty() || !engine_.settled() || fed_seq_ == engine_.state().last_seq()) return;
+  fed_seq_ = engine_.state().last_seq();
+  for (auto reader = readers_.begin(); reader != readers_.end();)
+    reader = feed(*reader) ? readers_.erase(reader) : std::next(reader);
+}
+
+// ---- administration ----------------------------------------------------------------------------
+
+void Service::post_drain(const std::string& card, bool drain, const net::Request& request,
+                         net::Responder responder) {
+  ask(core::Drain{card, caller(request.peer), drain},
+      [this, responder](engine::Answer done) mutable {
+        responder.reply(done.result ? respond(200, wire::encode(cards()))
+                                    : refuse(done.result.error()));
+      });
+}
+
+void Service::post_quota(const net::Request& request, net::Responder responder) {
+  const Result<wire::QuotaRequest> wanted = wire::decode_quota_request(request.body);
+  if (!wanted) return responder.reply(refuse_words(wanted.error()));
+  ask(core::SetQuota{wanted->user, wanted->quota, caller(request.peer)},
+      [this, responder, peer = request.peer](engine::Answer done) mutable {
+        responder.reply(done.result ? respond(200, wire::encode(quotas(peer)))
+                                    : refuse(done.result.error()));
+      });
+}
+
+void Service::post_reservation(const net::Request& request, net::Responder responder) {
+  Result<wire::ReserveRequest> wanted = wire::decode_reserve_request(request.body);
+  if (!wanted) return responder.reply(refuse_words(wanted.error()));
+  ask(core::Reserve{wanted->user, std::move(wanted->request), wanted->from, wanted->until,
+                    caller(request.peer)},
+      [this, responder](engine::Answer done) mutable {
+        responder.reply(done.result ? respond(201, wire::encode(reservations()))
+                                    : refuse(explained(done.result.error())));
+      });
+}
+
+wire::QuotaDocument Service::quotas(const net::Peer& peer) const {
+  const core::State& state = engine_.state();
+  wire::QuotaDocument document;
+  document.at = clock_.wall();
+  std::set<std::string> users{name_of_user(peer.uid)};
+  if (const auto everybody = state.quotas().find(""); everybody != state.quotas().end())
+    document.everybody = everybody->second;
+  if (is_admin(peer)) {
+    for (const auto& [user, quota] : state.quotas())
+      if (!user.empty()) users.insert(user);
+    for (const auto& [id, job] : state.jobs())
+      if (job.state != JobState::kEnded) users.insert(job.spec->user);
+  }
+  for (const std::string& user : users) {
+    const auto own = state.quotas().find(user);
+    const core::Quota quota = own == state.quotas().end() ? core::Quota{} : own->second;
+    document.users.push_back(
+        {user, quota, core::with_defaults(quota, document.everybody), state.held_by(user),
+         static_cast<std::uint32_t>(state.unfinished_of(user)), state.disk_of(user)});
+  }
+  return document;
+}
+
+wire::ReservationsDocument Service::reservations() const {
+  return {clock_.wall(), engine_.state().reservations()};
+}
+
+wire::StatsDocument Service::stats() const {
+  const core::State& state = engine_.state();
+  wire::StatsDocument document;
+  document.at = clock_.wall();
+  std::map<std::string, wire::StatsDocument::User> users;
+  std::vector<std::uint64_t> waits;
+  for (const auto& [id, job] : state.jobs()) {
+    ++document.states[std::string(to_string(job.state))];
+    if (job.outcome && job.state == JobState::kEnded)
+      ++document.outcomes[std::string(to_string(*job.outcome))];
+    wire::StatsDocument::User& user = users[job.spec->user];
+    ++(job.state == JobState::kEnded     ? user.ended
+       : job.state == JobState::kPending ? user.pending
+                                         : user.running);
+    if (job.started && job.attempt == 1)
+      waits.push_back(static_cast<std::uint64_t>(
+          std::max<std::int64_t>(0, job.started->ms - job.submitted.ms) / 1000));
+  }
+  for (auto& [name, user] : users) {
+    user.user = name;
+    user.mib_seconds = state.fair_share().usage(name, document.at);
+    document.users.push_back(user);
+  }
+  std::sort(waits.begin(), waits.end());
+  document.waits.count = waits.size();
+  if (!waits.empty()) {
+    document.waits.median_s = waits[(waits.size() - 1) / 2];
+    document.waits.p90_s = waits[(waits.size() - 1) * 9 / 10];
+    document.waits.longest_s = waits.back();
+  }
+  const core::ForecastScore& score = state.score();
+  document.forecasts = {score.given, score.held, score.factor_milli};
+  return document;
+}
+
+}  // namespace mete::serve

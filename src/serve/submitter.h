@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whoever is at the other end of the socket, as far as a job that runs without them needs it: their
+// name, their groups, their limits. From the kernel, never from the request.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "core/job/input.h"
+#include "core/job/job.h"
+#include "net/http.h"
+
+namespace mete::serve {
+
+// "alice"; a user without a name is a number.
+std::string name_of_user(uid_t uid);
+
+// Whether it is one of the group's: by what it had when it connected.
+bool is_member(const net::Peer& peer, gid_t group);
+
+// gid, groups and limits of the peer into `detached`. busy: it has gone, and cannot be asked.
+Result<void> take_identity(const net::Peer& peer, core::Detached& detached);
+
+}  // namespace mete::serve
