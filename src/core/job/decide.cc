@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // See state.h: what follows from an input. Nothing here changes anything.
 #include <algorithm>
-#include <limits>
+#include <functional>
+#include <set>
 
 #include "base/assert.h"
 #include "base/text.h"
@@ -43,20 +44,33 @@ bool counts_as_failure(Outcome outcome) {
 // Attempts with more memory each, when --retries does not say how many.
 constexpr std::uint32_t kGrowths = 3;
 
-std::optional<GpuRequest> grown(const GpuRequest& gpu, std::uint32_t pct) {
-  GpuRequest more = gpu;
-  if (auto* fraction = std::get_if<Fraction>(&more.memory)) {
+// So many percent of what was asked for on each card, or all that a card has where none has that
+// much. nullopt: it had all there is.
+std::optional<GpuRequest> grown(const Request& asked, std::uint32_t pct, const Pool& machine) {
+  if (!asked.gpu) return std::nullopt;
+  Request more = asked;
+  if (auto* fraction = std::get_if<Fraction>(&more.gpu->memory)) {
     if (fraction->milli >= 1000) return std::nullopt;
-    fraction->milli = std::min<std::uint32_t>(1000, (fraction->milli * pct + 99) / 100);
-    return more;
+    const std::uint64_t milli = (std::uint64_t{fraction->milli} * pct + 99) / 100;
+    fraction->milli = static_cast<std::uint32_t>(std::min<std::uint64_t>(1000, milli));
+    return more.gpu;
   }
-  if (auto* size = std::get_if<Size>(&more.memory)) {
-    const unsigned __int128 bytes = static_cast<unsigned __int128>(size->bytes.count()) * pct / 100;
-    if (bytes > std::numeric_limits<std::uint64_t>::max()) return std::nullopt;
-    size->bytes = Bytes::from_bytes(static_cast<std::uint64_t>(bytes)).round_down(kGranule);
-    return more;
+  auto* size = std::get_if<Size>(&more.gpu->memory);
+  if (size == nullptr) return std::nullopt;  // a whole card is all there is
+  const Bytes before = size->bytes;
+  // Rounded up, so that a small one grows at all.
+  const Bytes exact = before.checked_scale(pct, 100).value_or(before);
+  const Bytes wanted =
+      exact.round_down(kGranule) + (exact == exact.round_down(kGranule) ? Bytes() : kGranule);
+  if (machine.cards.empty()) return GpuRequest{asked.gpu->cards, Size{wanted}};  // not seen yet
+  std::set<Bytes, std::greater<>> sizes = {wanted};
+  for (const PoolCard& card : machine.cards)
+    sizes.insert(std::min(wanted, card.card.capacity.round_down(kGranule)));
+  for (const Bytes bytes : sizes) {
+    size->bytes = bytes;
+    if (bytes > before && can_ever(machine, more)) return more.gpu;
   }
-  return std::nullopt;  // a whole card is all there is
+  return std::nullopt;
 }
 
 }  // namespace
@@ -73,7 +87,7 @@ Outcome outcome_of(const Exit& exit) {
 State::Decided State::decide(const Input& input, const Moment& moment) const {
   if (const auto* in = std::get_if<Submit>(&input)) return decide_submit(*in, moment);
   if (const auto* in = std::get_if<Started>(&input)) return decide_started(*in);
-  if (const auto* in = std::get_if<Ended>(&input)) return decide_ended(*in, moment.now);
+  if (const auto* in = std::get_if<Ended>(&input)) return decide_ended(*in, moment);
   if (const auto* in = std::get_if<Cancel>(&input)) return decide_cancel(*in);
   if (const auto* in = std::get_if<Hold>(&input)) return decide_hold(*in);
   if (const auto* in = std::get_if<Release>(&input)) return decide_release(*in);
@@ -84,8 +98,8 @@ State::Decided State::decide(const Input& input, const Moment& moment) const {
   if (const auto* in = std::get_if<Reserve>(&input)) return decide_reserve(*in, moment);
   if (const auto* in = std::get_if<Unreserve>(&input)) return decide_unreserve(*in);
   if (const auto* in = std::get_if<RunnerGone>(&input)) return decide_runner_gone(in->id);
-  if (const auto* in = std::get_if<NotLaunched>(&input)) return decide_not_launched(*in);
-  if (const auto* in = std::get_if<JobGone>(&input)) return decide_job_gone(in->id, moment.now);
+  if (const auto* in = std::get_if<NotLaunched>(&input)) return decide_not_launched(*in, moment);
+  if (const auto* in = std::get_if<JobGone>(&input)) return decide_job_gone(in->id, moment);
   if (const auto* in = std::get_if<Foretold>(&input)) {
     const Job* job = find(in->id);
     if (job == nullptr || job->state != JobState::kPending || job->forecast)
@@ -156,6 +170,11 @@ Result<void> State::check_submit(const Submit& submit, const Moment& moment) con
   if (spec.priority > 0 && !submit.admin)
     return Error::denied("a priority above 0 is an administrator's to give")
         .with_hint("leave --priority out, or ask for less than 0");
+  if (!spec.detached && (spec.array || spec.retries > 0 || spec.retry_gpu_pct || spec.requeue))
+    return Error::invalid("arrays and other attempts are for jobs of mete submit");
+  if (spec.time_s && *spec.time_s > kMaxTimeS)
+    return Error::invalid("a time limit is at most ten years")
+        .with_hint("leave --time out for none");
   if (spec.deadline && *spec.deadline <= moment.now)
     return Error::invalid("the deadline " + to_string(*spec.deadline) + " is over");
   const std::int64_t begins = std::max(moment.now.ms, spec.begin ? spec.begin->ms : 0);
@@ -216,32 +235,32 @@ State::Decided State::decide_started(const Started& started) const {
 }
 
 Happened State::after_attempt(const Job& job, Outcome outcome, std::optional<Exit> exit,
-                              WallTime now) const {
+                              const Moment& moment) const {
   const JobSpec& spec = *job.spec;
   JobRequeued again{job.id, outcome, exit, job.gpu, std::nullopt};
   if (job.state == JobState::kStopping && job.requeue) return again;
-  const bool failed = job.state != JobState::kStopping && counts_as_failure(outcome);
+  // Of a `mete run` only its caller could start it again.
+  const bool failed =
+      spec.detached && job.state != JobState::kStopping && counts_as_failure(outcome);
   const std::uint32_t failures = job.failures + 1;
   if (failed && outcome == Outcome::kGpuOom && spec.retry_gpu_pct &&
-      failures <= std::max(spec.retries, spec.retries == 0 ? kGrowths : 0)) {
-    const Request now_asked = request_of(job);
-    if (now_asked.gpu)
-      if (std::optional<GpuRequest> more = grown(*now_asked.gpu, *spec.retry_gpu_pct)) {
-        again.gpu = more;
-        return again;
-      }
+      failures <= (spec.retries == 0 ? kGrowths : spec.retries)) {
+    if (auto more = grown(request_of(job), *spec.retry_gpu_pct, moment.machine)) {
+      again.gpu = more;
+      return again;
+    }
   }
   if (failed && failures <= spec.retries) {
     const std::uint64_t pause =
         std::min<std::uint64_t>(rules_.retry_pause_s << std::min(failures - 1, 10u), 600);
-    again.not_before = WallTime{now.ms + static_cast<std::int64_t>(pause * 1000)};
+    again.not_before = WallTime{moment.now.ms + static_cast<std::int64_t>(pause * 1000)};
     return again;
   }
   if (outcome == Outcome::kLost && spec.requeue && spec.detached) return again;
   return JobEnded{job.id, outcome, std::move(exit)};
 }
 
-State::Decided State::decide_ended(const Ended& ended, WallTime now) const {
+State::Decided State::decide_ended(const Ended& ended, const Moment& moment) const {
   const Result<const Job*> job = of_user(ended.id, ended.by_uid);
   if (!job) return job.error();
   switch ((*job)->state) {
@@ -250,14 +269,14 @@ State::Decided State::decide_ended(const Ended& ended, WallTime now) const {
     case JobState::kPending:
       return Error::busy("job " + to_string(ended.id) + " has not started");
     case JobState::kStopping:
-      return one(after_attempt(**job, *(*job)->outcome, ended.exit, now));
+      return one(after_attempt(**job, *(*job)->outcome, ended.exit, moment));
     default:
       break;
   }
   std::vector<Happened> happened;
   if ((*job)->state == JobState::kStarting && ended.program)
     happened.emplace_back(JobStarted{ended.id, *ended.program, ended.ago_ms, (*job)->runner});
-  happened.push_back(after_attempt(**job, outcome_of(ended.exit), ended.exit, now));
+  happened.push_back(after_attempt(**job, outcome_of(ended.exit), ended.exit, moment));
   return happened;
 }
 
@@ -278,16 +297,17 @@ std::vector<Happened> State::decide_runner_gone(JobId id) const {
   }
 }
 
-std::vector<Happened> State::decide_job_gone(JobId id, WallTime now) const {
+std::vector<Happened> State::decide_job_gone(JobId id, const Moment& moment) const {
   const Job* job = find(id);
   if (job == nullptr || job->state != JobState::kStopping) return {};
-  return one(after_attempt(*job, *job->outcome, {}, now));
+  return one(after_attempt(*job, *job->outcome, {}, moment));
 }
 
-std::vector<Happened> State::decide_not_launched(const NotLaunched& failed) const {
+std::vector<Happened> State::decide_not_launched(const NotLaunched& failed,
+                                                 const Moment& moment) const {
   const Job* job = find(failed.id);
   if (job == nullptr || !job->spec->detached) return {};
-  if (job->state == JobState::kStopping) return one(JobEnded{failed.id, *job->outcome, {}});
+  if (job->state == JobState::kStopping) return one(after_attempt(*job, *job->outcome, {}, moment));
   if (job->state != JobState::kStarting) return {};
   if (failed.why.empty()) return one(JobUngranted{failed.id});
   Exit exit;
@@ -322,9 +342,12 @@ State::Decided State::decide_cancel(const Cancel& cancel) const {
   for (const Job* job : *jobs) {
     if (job->state == JobState::kEnded) continue;
     unfinished = true;
+    // Of those that are being ended, one that would run again after it.
+    const bool would_return =
+        job->requeue || (job->outcome == Outcome::kLost && job->spec->requeue);
     if (job->state == JobState::kPending)
       happened.emplace_back(JobEnded{job->id, Outcome::kCancelled, {}});
-    else if (job->state != JobState::kStopping || job->requeue)
+    else if (job->state != JobState::kStopping || would_return)
       happened.emplace_back(JobStopping{job->id, Outcome::kCancelled, false});
   }
   if (!unfinished) return ended_already(*jobs->back());
@@ -363,16 +386,20 @@ State::Decided State::decide_requeue(const Requeue& requeue) const {
   const Result<std::vector<const Job*>> jobs = of_caller(requeue.id, requeue.by);
   if (!jobs) return jobs.error();
   std::vector<Happened> happened;
+  bool waits = true;
   for (const Job* job : *jobs) {
     if (!job->spec->detached)
       return Error::invalid("job " + to_string(job->id) + " is somebody's mete run")
           .with_hint("only jobs of mete submit can run again");
+    waits = waits && job->state == JobState::kPending;
     if (job->state == JobState::kEnded)
       happened.emplace_back(JobRequeued{job->id, *job->outcome, job->exit, job->gpu, {}});
+    else if (job->state == JobState::kStopping && !job->requeue)
+      happened.emplace_back(JobStopping{job->id, *job->outcome, true});
     else if (job->state != JobState::kPending && job->state != JobState::kStopping)
       happened.emplace_back(JobStopping{job->id, Outcome::kCancelled, true});
   }
-  if (happened.empty())
+  if (waits)
     return Error::invalid("job " + to_string(requeue.id) + " waits already")
         .with_hint("mete explain " + to_string(requeue.id) + " says for what");
   return happened;
@@ -436,7 +463,8 @@ State::Decided State::decide_reserve(const Reserve& reserve, const Moment& momen
   if (reservations_.size() >= kMaxReservations)
     return Error::exhausted("there are " + std::to_string(kMaxReservations) + " reservations");
   if (Result<void> r = can_ever(moment.machine, reserve.request); !r) return std::move(r).error();
-  // On cards that nobody else has reserved for that time; those of running jobs last.
+  // On cards that nobody else has reserved for that time; those of running jobs and drained ones
+  // last.
   Pool pool = moment.machine;
   for (PoolCard& card : pool.cards) {
     card.claimed.clear();
@@ -447,11 +475,7 @@ State::Decided State::decide_reserve(const Reserve& reserve, const Moment& momen
   for (const Reservation& other : reservations_)
     if (other.from < reserve.until && reserve.from < other.until) overlapping.push_back(other);
   keep_reserved(pool, overlapping, "", reserve.from, reserve.until);
-  Pool with_jobs = pool;
-  for (const JobId id : active_) {
-    const Job& job = jobs_.at(id);
-    add_grant(with_jobs, {id, job.spec->user, "", {}, false}, job.grant);
-  }
+  const Pool with_jobs = with_grants(pool);
   std::optional<Placement> placement = place_now(with_jobs, reserve.request, moment.policy);
   if (!placement) placement = place_now(pool, reserve.request, moment.policy);
   if (!placement)

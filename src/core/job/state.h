@@ -31,6 +31,7 @@ namespace mete::core {
 inline constexpr std::size_t kMaxUnfinished = 200'000;  // jobs that wait or run
 inline constexpr std::size_t kMaxReservations = 1'000;
 inline constexpr std::size_t kMaxAfter = 100;
+inline constexpr std::uint64_t kMaxTimeS = 10 * 366 * 86'400;
 
 // What is decided upon.
 struct Moment {
@@ -163,7 +164,7 @@ class State {
   Result<void> check_after(const JobSpec& spec, bool admin) const;
   Result<void> check_quota(const JobSpec& spec, const Moment& moment) const;
   Decided decide_started(const Started& started) const;
-  Decided decide_ended(const Ended& ended, WallTime now) const;
+  Decided decide_ended(const Ended& ended, const Moment& moment) const;
   Decided decide_cancel(const Cancel& cancel) const;
   Decided decide_hold(const Hold& hold) const;
   Decided decide_release(const Release& release) const;
@@ -174,14 +175,14 @@ class State {
   Decided decide_reserve(const Reserve& reserve, const Moment& moment) const;
   Decided decide_unreserve(const Unreserve& unreserve) const;
   std::vector<Happened> decide_runner_gone(JobId id) const;
-  std::vector<Happened> decide_job_gone(JobId id, WallTime now) const;
-  std::vector<Happened> decide_not_launched(const NotLaunched& failed) const;
+  std::vector<Happened> decide_job_gone(JobId id, const Moment& moment) const;
+  std::vector<Happened> decide_not_launched(const NotLaunched& failed, const Moment& moment) const;
   std::vector<Happened> decide_look(const Pool& machine) const;
   Result<const Job*> of_user(JobId id, std::uint32_t uid) const;
   Result<std::vector<const Job*>> of_caller(JobId id, const Caller& by) const;
   // The end of an attempt, or of the job.
   Happened after_attempt(const Job& job, Outcome outcome, std::optional<Exit> exit,
-                         WallTime now) const;
+                         const Moment& moment) const;
 
   void on(const JobSubmitted& submitted, WallTime at);
   void on(const JobGranted& granted, WallTime at);
