@@ -48,7 +48,7 @@ struct Store {
   virtual void put_blob(std::string hash, std::string data) = 0;
   // not_found: no such content.
   virtual Result<std::string> load_blob(const std::string& hash) = 0;
-  // With the next snapshot all others are let go of.
+  // With the next snapshot all others are let go of, but for those that the same commit puts.
   virtual void keep_blobs(std::vector<std::string> hashes) = 0;
   // One sync for everything since the last one. exhausted: the disk is full, nothing of it is kept
   // and all of it stays queued for the next try; io, corrupt: do not go on, whether it was kept is

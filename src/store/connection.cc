@@ -100,6 +100,12 @@ void Statement::bind(int parameter, std::string_view text) {
   if (bind_code_ == SQLITE_OK) bind_code_ = code;
 }
 
+void Statement::bind_blob(int parameter, std::string_view bytes) {
+  const char* data = bytes.data() == nullptr ? "" : bytes.data();
+  const int code = sqlite3_bind_blob64(handle_.get(), parameter, data, bytes.size(), SQLITE_STATIC);
+  if (bind_code_ == SQLITE_OK) bind_code_ = code;
+}
+
 Result<bool> Statement::step() {
   const int code = bind_code_ == SQLITE_OK ? sqlite3_step(handle_.get()) : bind_code_;
   if (code == SQLITE_ROW) return true;
@@ -128,6 +134,13 @@ std::string Statement::text(int column) const {
   const int bytes = sqlite3_column_bytes(handle_.get(), column);
   if (data == nullptr || bytes <= 0) return {};
   return {reinterpret_cast<const char*>(data), static_cast<std::size_t>(bytes)};
+}
+
+std::string Statement::blob(int column) const {
+  const void* data = sqlite3_column_blob(handle_.get(), column);
+  const int bytes = sqlite3_column_bytes(handle_.get(), column);
+  if (data == nullptr || bytes <= 0) return {};
+  return {static_cast<const char*>(data), static_cast<std::size_t>(bytes)};
 }
 
 bool Statement::is_null(int column) const {

@@ -31,6 +31,7 @@ class Statement {
   // Parameters count from 1. Text is borrowed until the statement is reset.
   void bind(int parameter, std::int64_t value);
   void bind(int parameter, std::string_view text);
+  void bind_blob(int parameter, std::string_view bytes);
   // True: there is a row. False: done.
   Result<bool> step();
   // For statements without rows: one step, then reset.
@@ -40,6 +41,7 @@ class Statement {
   // Columns count from 0; only while there is a row.
   std::int64_t number(int column) const;
   std::string text(int column) const;
+  std::string blob(int column) const;
   bool is_null(int column) const;
 
  private:

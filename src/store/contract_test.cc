@@ -119,6 +119,59 @@ TYPED_TEST(StoreContract, TheNewestSnapshotCounts) {
   EXPECT_EQ(this->store().load_snapshot().value(), (seam::Snapshot{6, "six, in other words"}));
 }
 
+TYPED_TEST(StoreContract, ContentsAreKeptWithTheEventsThatSpeakOfThem) {
+  const std::string data("A=b\0C=\xff\0", 9);
+  this->append(1, 1);
+  this->store().put_blob("aa", data);
+  EXPECT_EQ(this->store().load_blob("aa").error().code, ErrorCode::kNotFound);
+  ASSERT_TRUE(this->store().commit());
+  EXPECT_EQ(this->store().load_blob("aa").value(), data);
+  this->store().put_blob("bb", "never committed");
+  this->world_.die();
+  EXPECT_EQ(this->store().load_blob("aa").value(), data);
+  EXPECT_EQ(this->store().load_blob("bb").error().code, ErrorCode::kNotFound);
+  this->store().put_blob("bb", "");
+  ASSERT_TRUE(this->store().commit()) << "without an event, too";
+  this->world_.die();
+  EXPECT_EQ(this->store().load_blob("bb").value(), "");
+}
+
+TYPED_TEST(StoreContract, AContentIsPutOnce) {
+  this->store().put_blob("aa", "first");
+  this->store().put_blob("aa", "again in the same commit");
+  ASSERT_TRUE(this->store().commit());
+  this->store().put_blob("aa", "and in another");
+  ASSERT_TRUE(this->store().commit());
+  EXPECT_EQ(this->store().load_blob("aa").value(), "first");
+}
+
+TYPED_TEST(StoreContract, ASnapshotLetsGoOfContentsThatNobodySpeaksOf) {
+  for (const char* hash : {"aa", "bb", "cc"}) this->store().put_blob(hash, "x");
+  this->append(1, 1);
+  ASSERT_TRUE(this->store().commit());
+  const auto there = [&](const char* hash) { return this->store().load_blob(hash).ok(); };
+  this->store().keep_blobs({"aa", "zz"});
+  this->append(2, 2);
+  ASSERT_TRUE(this->store().commit());
+  EXPECT_TRUE(there("bb")) << "there was no snapshot yet";
+  this->store().put_blob("dd", "put after the list was made");
+  this->store().put_blob("cc", "x");
+  this->store().put_snapshot({2, "{}"});
+  ASSERT_TRUE(this->store().commit());
+  EXPECT_TRUE(there("aa"));
+  EXPECT_FALSE(there("bb"));
+  EXPECT_TRUE(there("cc")) << "put again since";
+  EXPECT_TRUE(there("dd"));
+  this->store().put_snapshot({2, "{}"});
+  ASSERT_TRUE(this->store().commit());
+  EXPECT_TRUE(there("dd")) << "a list is for one snapshot";
+  this->store().keep_blobs({});
+  this->store().put_snapshot({2, "{}"});
+  ASSERT_TRUE(this->store().commit());
+  this->world_.die();
+  EXPECT_FALSE(there("aa"));
+}
+
 TYPED_TEST(StoreContract, GapInTheNumbersIsImpossible) {
   this->append(1, 2);
   EXPECT_DEATH(this->store().append(event_of(4)), "impossible");

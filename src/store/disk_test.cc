@@ -65,6 +65,19 @@ TEST_F(DiskTest, SnapshotWithoutRoomDoesNotKeepEventsOut) {
   EXPECT_TRUE(store->commit());
 }
 
+TEST_F(DiskTest, ContentWithoutRoomKeepsItsEventsOut) {
+  const std::unique_ptr<SqliteStore> store = open({.max_pages = 20});
+  append_more(*store, 0, 2);
+  ASSERT_TRUE(store->commit());
+  append_more(*store, 2, 1);
+  store->put_blob("aa", std::string(1 << 20, 'b'));
+  EXPECT_EQ(store->commit().error().code, ErrorCode::kExhausted);
+  expect_events(*store, 1, 2);
+  EXPECT_EQ(store->load_blob("aa").error().code, ErrorCode::kNotFound);
+  store->put_snapshot({2, "{}"});
+  EXPECT_EQ(store->commit().error().code, ErrorCode::kExhausted) << "all of it is still queued";
+}
+
 // Every write of a few commits with checkpoints between them is the one that finds no room.
 TEST_F(DiskTest, WriteThatFindsNoRoomAnywhereIsOvercome) {
   const SqliteOptions options{.keep_events = 20, .checkpoint_pages = 8};

@@ -22,6 +22,12 @@ CREATE TABLE snapshots (
   data TEXT NOT NULL
 ) STRICT;
 )"},
+    {2, R"(
+CREATE TABLE blobs (
+  hash TEXT PRIMARY KEY,
+  data BLOB NOT NULL
+) STRICT;
+)"},
 };
 static_assert(std::size(kSteps) == kSchemaVersion);
 

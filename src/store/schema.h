@@ -11,7 +11,7 @@
 namespace mete::store {
 
 // The version that this program writes; what GET /v1/version calls "store".
-inline constexpr int kSchemaVersion = 1;
+inline constexpr int kSchemaVersion = 2;
 // "mete", in the database's header: tells our file from other programs' databases.
 inline constexpr int kApplicationId = 0x6d657465;
 

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string_view>
 
+#include "base/content_hash.h"
 #include "store/test/disk.h"
 
 namespace mete::store {
@@ -17,6 +18,12 @@ class SchemaTest : public StoreTest {
     append_more(*store, 0, events);
     ASSERT_TRUE(store->commit());
   }
+  void take_sample(const std::string& name) {
+    const char* source = std::getenv("METE_SOURCE_DIR");
+    ASSERT_NE(source, nullptr) << "set METE_SOURCE_DIR to the source tree";
+    copy_file(std::string(source) + "/tests/data/store/" + name, path("meted.db"));
+    ASSERT_GT(size_of(path("meted.db")), 0u);
+  }
   void overwrite(std::uint64_t offset, std::string_view bytes) {
     std::fstream file(path("meted.db"), std::ios::binary | std::ios::in | std::ios::out);
     file.seekp(static_cast<std::streamoff>(offset));
@@ -26,10 +33,7 @@ class SchemaTest : public StoreTest {
 
 // Written by the first version and never again: what users have on their disks.
 TEST_F(SchemaTest, TheSampleOfVersion1Loads) {
-  const char* source = std::getenv("METE_SOURCE_DIR");
-  ASSERT_NE(source, nullptr) << "set METE_SOURCE_DIR to the source tree";
-  copy_file(std::string(source) + "/tests/data/store/v1.db", path("meted.db"));
-  ASSERT_GT(size_of(path("meted.db")), 0u);
+  take_sample("v1.db");
   const std::unique_ptr<SqliteStore> store = open();
   ASSERT_NE(store, nullptr);
   const std::vector<seam::StoredEvent> expected = {
@@ -43,6 +47,24 @@ TEST_F(SchemaTest, TheSampleOfVersion1Loads) {
   EXPECT_EQ(store->load_events(0, 100).value(), expected);
   EXPECT_EQ(store->load_snapshot().value(), (seam::Snapshot{3, R"({"jobs":[{"id":"1"}]})"}));
   store->append(event_of(6));
+  store->put_blob("aa", "content");
+  EXPECT_TRUE(store->commit()) << "and can be written";
+  EXPECT_EQ(store->load_blob("aa").value(), "content");
+}
+
+TEST_F(SchemaTest, TheSampleOfVersion2Loads) {
+  take_sample("v2.db");
+  const std::unique_ptr<SqliteStore> store = open();
+  ASSERT_NE(store, nullptr);
+  const std::vector<seam::StoredEvent> events = store->load_events(0, 100).value();
+  ASSERT_EQ(events.size(), 7u);
+  EXPECT_EQ(events.front().type, "machine.booted");
+  EXPECT_EQ(events.back(), (seam::StoredEvent{7, 1794733200040, "job.held", "1_2",
+                                              R"({"id":"1_2","attempt":1})"}));
+  EXPECT_EQ(store->load_snapshot().value()->seq, 4u);
+  const std::string environment("HOME=/home/alice\0PATH=/usr/bin:/bin\0", 36);
+  EXPECT_EQ(store->load_blob(base::content_hash(environment)).value(), environment);
+  store->append(event_of(8));
   EXPECT_TRUE(store->commit()) << "and can be written";
 }
 
@@ -52,7 +74,7 @@ TEST_F(SchemaTest, HeaderSaysWhoseAndWhichVersion) {
   std::string header(100, '\0');
   file.read(header.data(), 100);
   EXPECT_EQ(header.substr(68, 4), "mete");
-  EXPECT_EQ(header.substr(60, 4), std::string("\0\0\0\1", 4));
+  EXPECT_EQ(header.substr(60, 4), std::string("\0\0\0\2", 4));
 }
 
 TEST_F(SchemaTest, NewerVersionIsRefusedAndLeftAlone) {
@@ -60,7 +82,7 @@ TEST_F(SchemaTest, NewerVersionIsRefusedAndLeftAlone) {
   run_sql("PRAGMA user_version = 7; CREATE TABLE later (x)");
   const Error error = refused();
   EXPECT_EQ(error.code, ErrorCode::kUnsupported);
-  EXPECT_EQ(error.evidence, "its version is 7, this mete knows up to 1");
+  EXPECT_EQ(error.evidence, "its version is 7, this mete knows up to 2");
   EXPECT_NE(error.message.find(path("meted.db")), std::string::npos);
   EXPECT_FALSE(error.hint.empty());
   run_sql("SELECT x FROM later");
@@ -136,17 +158,18 @@ TEST_F(SchemaTest, StepsAreTakenOnceEachAllOrNothing) {
   ASSERT_TRUE(connection);
   const std::vector<Step> steps = {
       schema_steps()[0],
-      {2, "ALTER TABLE events ADD COLUMN host TEXT NOT NULL DEFAULT '';"},
-      {3, "CREATE TABLE half (x); INSERT INTO nowhere VALUES (1);"},
+      schema_steps()[1],
+      {3, "ALTER TABLE events ADD COLUMN host TEXT NOT NULL DEFAULT '';"},
+      {4, "CREATE TABLE half (x); INSERT INTO nowhere VALUES (1);"},
   };
   const Result<void> failed = migrate(*connection, steps);
   ASSERT_FALSE(failed);
-  EXPECT_NE(failed.error().message.find("version 3"), std::string::npos);
-  EXPECT_EQ(connection->number("PRAGMA user_version").value(), 2);
+  EXPECT_NE(failed.error().message.find("version 4"), std::string::npos);
+  EXPECT_EQ(connection->number("PRAGMA user_version").value(), 3);
   EXPECT_EQ(connection->number("SELECT count(*) FROM events WHERE host = ''").value(), 3);
   EXPECT_EQ(connection->number("SELECT count(*) FROM sqlite_schema WHERE name = 'half'").value(),
             0);
-  EXPECT_TRUE(migrate(*connection, std::span(steps).first(2))) << "nothing is left to do";
+  EXPECT_TRUE(migrate(*connection, std::span(steps).first(3))) << "nothing is left to do";
 }
 
 }  // namespace

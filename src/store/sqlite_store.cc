@@ -103,6 +103,10 @@ Result<void> SqliteStore::set_up() {
 Result<void> SqliteStore::prepare_statements() {
   const std::pair<Statement*, const char*> wanted[] = {
       {&insert_event_, "INSERT INTO events (seq, at_ms, type, job, data) VALUES (?, ?, ?, ?, ?)"},
+      {&insert_blob_, "INSERT OR IGNORE INTO blobs (hash, data) VALUES (?, ?)"},
+      {&delete_blob_, "DELETE FROM blobs WHERE hash = ?"},
+      {&select_blob_, "SELECT data FROM blobs WHERE hash = ?"},
+      {&select_hashes_, "SELECT hash FROM blobs"},
       {&insert_snapshot_, "INSERT OR REPLACE INTO snapshots (seq, data) VALUES (?, ?)"},
       {&delete_events_, "DELETE FROM events WHERE seq < ?"},
       {&delete_snapshots_, "DELETE FROM snapshots WHERE seq < ?"},
@@ -185,15 +189,35 @@ void SqliteStore::put_snapshot(seam::Snapshot snapshot) {
   queued_snapshot_ = std::move(snapshot);
 }
 
+void SqliteStore::put_blob(std::string hash, std::string data) {
+  queued_blobs_.emplace(std::move(hash), std::move(data));
+}
+
+Result<std::string> SqliteStore::load_blob(const std::string& hash) {
+  const ResetAtEnd reset(select_blob_);
+  select_blob_.bind(1, hash);
+  Result<bool> row = select_blob_.step();
+  if (!row) return std::move(row).error();
+  if (!*row) return Error::not_found("there is no content " + hash);
+  return select_blob_.blob(0);
+}
+
+void SqliteStore::keep_blobs(std::vector<std::string> hashes) {
+  kept_blobs_.emplace(hashes.begin(), hashes.end());
+}
+
 Result<void> SqliteStore::commit() {
   if (broken_) return *broken_;
-  if (queued_.empty() && !queued_snapshot_) return {};
+  if (queued_.empty() && queued_blobs_.empty() && !queued_snapshot_) return {};
   Result<void> written = write(queued_snapshot_);
   // A snapshot is only a shortcut. One for which there is no room must not keep events out.
   if (!written && written.error().code == ErrorCode::kExhausted && queued_snapshot_ &&
-      !queued_.empty()) {
+      !(queued_.empty() && queued_blobs_.empty())) {
     written = write(std::nullopt);
-    if (written) queued_snapshot_.reset();
+    if (written) {
+      queued_snapshot_.reset();
+      kept_blobs_.reset();
+    }
   }
   if (!written) {
     if (written.error().code == ErrorCode::kExhausted) return written;
@@ -203,8 +227,10 @@ Result<void> SqliteStore::commit() {
   if (queued_snapshot_) {
     snapshot_seq_ = queued_snapshot_->seq;
     first_ = first_kept(*queued_snapshot_);
+    kept_blobs_.reset();
   }
   queued_.clear();
+  queued_blobs_.clear();
   queued_snapshot_.reset();
   if (log_pages_ < options_.checkpoint_pages) return {};
   Result<void> copied = checkpoint(SQLITE_CHECKPOINT_PASSIVE);
@@ -216,10 +242,42 @@ Result<void> SqliteStore::commit() {
 Result<void> SqliteStore::write(const std::optional<seam::Snapshot>& snapshot) {
   Result<Transaction> transaction = Transaction::begin(connection_);
   if (!transaction) return std::move(transaction).error();
+  if (Result<void> r = write_blobs(); !r) return r;
   if (Result<void> r = write_events(); !r) return r;
   if (snapshot)
     if (Result<void> r = write_snapshot(*snapshot); !r) return r;
   return transaction->commit();
+}
+
+Result<void> SqliteStore::write_blobs() {
+  for (const auto& [hash, data] : queued_blobs_) {
+    insert_blob_.bind(1, hash);
+    insert_blob_.bind_blob(2, data);
+    if (Result<void> r = insert_blob_.run(); !r) return r;
+  }
+  return {};
+}
+
+// Those put since the list was made are of events that it does not know.
+Result<void> SqliteStore::delete_other_blobs() {
+  if (!kept_blobs_) return {};
+  std::vector<std::string> others;
+  {
+    const ResetAtEnd reset(select_hashes_);
+    for (;;) {
+      Result<bool> row = select_hashes_.step();
+      if (!row) return std::move(row).error();
+      if (!*row) break;
+      std::string hash = select_hashes_.text(0);
+      if (!kept_blobs_->contains(hash) && !queued_blobs_.contains(hash))
+        others.push_back(std::move(hash));
+    }
+  }
+  for (const std::string& hash : others) {
+    delete_blob_.bind(1, hash);
+    if (Result<void> r = delete_blob_.run(); !r) return r;
+  }
+  return {};
 }
 
 Result<void> SqliteStore::write_events() {
@@ -241,7 +299,8 @@ Result<void> SqliteStore::write_snapshot(const seam::Snapshot& snapshot) {
   insert_snapshot_.bind(2, snapshot.data);
   if (Result<void> r = insert_snapshot_.run(); !r) return r;
   delete_events_.bind(1, to_sql(first_kept(snapshot)));
-  return delete_events_.run();
+  if (Result<void> r = delete_events_.run(); !r) return r;
+  return delete_other_blobs();
 }
 
 // The oldest event to keep with this snapshot. Example: events 1..250, snapshot of 200, keep 100:

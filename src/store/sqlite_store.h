@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,6 +45,9 @@ class SqliteStore final : public seam::Store {
   void append(seam::StoredEvent event) override;
   // Of the last event appended or an earlier one, and not older than the last snapshot.
   void put_snapshot(seam::Snapshot snapshot) override;
+  void put_blob(std::string hash, std::string data) override;
+  Result<std::string> load_blob(const std::string& hash) override;
+  void keep_blobs(std::vector<std::string> hashes) override;
   // After io or corrupt every further commit fails with the same Error.
   Result<void> commit() override;
   bool free_ballast() override { return ballast_.free(); }
@@ -58,8 +63,10 @@ class SqliteStore final : public seam::Store {
   Result<void> prepare_statements();
   Result<void> find_bounds();
   Result<void> write(const std::optional<seam::Snapshot>& snapshot);
+  Result<void> write_blobs();
   Result<void> write_events();
   Result<void> write_snapshot(const seam::Snapshot& snapshot);
+  Result<void> delete_other_blobs();
   Result<void> checkpoint(int mode);
   std::uint64_t first_kept(const seam::Snapshot& snapshot) const;
   Result<void> broken_by(Error error);
@@ -68,6 +75,7 @@ class SqliteStore final : public seam::Store {
   Connection connection_;
   Statement insert_event_, insert_snapshot_, delete_events_, delete_snapshots_;
   Statement select_events_, select_snapshot_;
+  Statement insert_blob_, delete_blob_, select_blob_, select_hashes_;
   Ballast ballast_;
   SqliteOptions options_;
   int log_pages_ = 0;  // told by SQLite after each commit
@@ -76,6 +84,8 @@ class SqliteStore final : public seam::Store {
   std::uint64_t first_ = 1, last_ = 0, snapshot_seq_ = 0;
   std::vector<seam::StoredEvent> queued_;
   std::optional<seam::Snapshot> queued_snapshot_;
+  std::map<std::string, std::string> queued_blobs_;
+  std::optional<std::set<std::string>> kept_blobs_;  // with the next snapshot no others
   std::optional<Error> broken_;
 };
 

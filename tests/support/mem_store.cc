@@ -49,8 +49,6 @@ Result<void> MemStore::commit() {
   if (queued_.empty() && !queued_snapshot_ && queued_blobs_.empty()) return {};
   std::move(queued_.begin(), queued_.end(), std::back_inserter(events_));
   queued_.clear();
-  blobs_.merge(queued_blobs_);
-  queued_blobs_.clear();
   if (queued_snapshot_) {
     snapshot_ = std::exchange(queued_snapshot_, std::nullopt);
     if (kept_blobs_)
@@ -58,6 +56,8 @@ Result<void> MemStore::commit() {
                     [this](const auto& blob) { return !kept_blobs_->contains(blob.first); });
     kept_blobs_.reset();
   }
+  blobs_.merge(queued_blobs_);
+  queued_blobs_.clear();
   ++commits_;
   return {};
 }
