@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a keeper is told: everything it needs to run one attempt of one detached job by itself,
+// handed over in a descriptor, never as arguments. The Exit that it leaves is wire/job.h's; the
+// bytes are in docs/formats/keeper.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "core/job/job.h"
+#include "wire/job.h"
+
+namespace mete::wire {
+
+struct KeeperPlan {
+  core::JobId job;
+  std::uint32_t attempt = 1;
+  core::JobSpec spec;  // `detached` is there
+  std::vector<core::GrantedCard> grant = {};
+  std::vector<RunReply::Card> cards = {};  // for each of the grant
+  std::string driver = {};                 // its version
+  std::string readings = {};               // path of the file with the daemon's readings
+  std::string simulated = {};              // METE_SIM; "": real cards
+
+  std::string keep = {};       // the folder of the records
+  std::string state = {};      // of the job's user: logs, grants, scripts, terminals
+  bool as_owner = false;       // root's daemon: the keeper becomes the job's user
+  std::string log = {};        // patterns filled in
+  std::string err = {};        // "": in the log
+  Bytes log_limit = {};        // of one file; zero: none
+  std::uint64_t grace_ms = 0;  // between TERM and KILL
+
+  std::vector<std::string> preload = {};  // our libraries; none: without cards
+  std::string simgpu = {};                // the simulated drivers
+  std::string probe = {};                 // measures what a context costs
+
+  std::string environment = {};  // "NAME=VALUE", each ended by NUL
+  std::string script = {};       // its text, where the spec has one
+};
+std::string encode(const KeeperPlan& plan);
+Result<KeeperPlan> decode_keeper_plan(std::string_view bytes);
+
+// "NAME=VALUE" lines of the blob of an environment.
+std::vector<std::string> environment_lines(std::string_view blob);
+
+// Where the output of a job goes: what --log says, with %j (the job: 12_3), %A (its number), %a
+// (its element; 0: of no array), %x (its name), %u (its user) and %% filled in; without it JOB.log
+// in `logs`. Names are made file names ('/' is '_'). A letter that means nothing stays as it is.
+std::string log_path(const core::JobSpec& spec, core::JobId id, std::string_view logs);
+// The same of --err; "": in the log.
+std::string error_log_path(const core::JobSpec& spec, core::JobId id);
+
+// The socket of a job with --tty, below its user's state folder: STATE/terminals/12_3.1.
+std::string terminal_path(std::string_view state, core::JobId id, std::uint32_t attempt);
+
+}  // namespace mete::wire
