@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Documents as users and their scripts get them: each file of tests/data/documents is written by
+// this version byte for byte, and tests/checks/documents.py finds it valid by the schema that its
+// name begins with.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "wire/event.h"
+#include "wire/explain.h"
+#include "wire/queue.h"
+#include "wire/show.h"
+#include "wire/submit.h"
+#include "wire/test/full.h"
+
+namespace mete::wire {
+namespace {
+
+using core::JobId;
+using core::JobState;
+
+constexpr WallTime kNow{1'794'733'200'000};
+constexpr const char* kCard = "GPU-5e4d8069-ca64-5466-a499-634a7163d8aa";
+
+WallTime after(std::int64_t seconds) { return {kNow.ms + seconds * 1000}; }
+
+core::JobSpec train() {
+  core::JobSpec spec;
+  spec.name = "train";
+  spec.uid = 1000;
+  spec.user = "alice";
+  spec.request.gpu = *core::parse_gpu("40%");
+  spec.command = {"python", "train.py", "caf\xe9"};
+  spec.folder = "/home/alice";
+  spec.array = *core::parse_array("0-99%4");
+  spec.after = {{JobId{7}, core::When::kOk}, {JobId{8, 1}, core::When::kAny}};
+  spec.time_s = 3600;
+  spec.request.procs = 2;
+  spec.request.gpu_type = "H200";
+  spec.request.devices = {"0"};
+  spec.request.cpus = 4;
+  spec.request.ram = Bytes::from_gib(16);
+  spec.request.or_cpu = true;
+  spec.retries = 2;
+  spec.retry_gpu_pct = 150;
+  spec.requeue = true;
+  spec.begin = kNow;
+  spec.deadline = after(7200);
+  spec.labels = {{"sweep", "7"}};
+  spec.detached = full_detached();
+  return spec;
+}
+
+JobView pending() {
+  JobView view;
+  view.job.id = {12, 3};
+  view.job.spec = train();
+  view.job.submitted = kNow;
+  view.job.priority = -5;
+  view.job.held = true;
+  view.job.not_before = after(40);
+  view.job.unmet = {{JobId{8, 1}, core::When::kAny}};
+  view.wait = core::Wait{core::Reason::kResources, "8 GiB on one card", {JobId{9}}};
+  view.forecast = core::Forecast{kNow, after(60), after(300)};
+  return view;
+}
+
+JobView running() {
+  JobView view = pending();
+  view.wait.reset();
+  view.forecast.reset();
+  view.job.unmet.clear();
+  view.job.held = false;
+  view.job.not_before.reset();
+  view.job.state = JobState::kRunning;
+  view.job.started = after(5);
+  view.job.grant = {{0, kCard, Bytes::from_gib(8), false}};
+  view.used = {Bytes::from_gib(3)};
+  view.idle_since = after(10);
+  return view;
+}
+
+JobView ended() {
+  JobView view = running();
+  view.idle_since.reset();
+  view.job.state = JobState::kEnded;
+  view.job.attempt = 2;
+  view.job.ended = after(20);
+  view.job.outcome = core::Outcome::kGpuOom;
+  view.job.exit.emplace();
+  view.job.exit->code = 1;
+  view.job.exit->peaks = {Bytes::from_gib(8)};
+  view.job.exit->ran_ms = 15'000;
+  view.job.exit->note = "asked for 9 GiB of 8 GiB";
+  view.job.gpu = *core::parse_gpu("60%");
+  core::Attempt first{1, after(2), after(3), core::Outcome::kSignal, core::Exit{}};
+  first.exit->signal = 9;
+  first.exit->peaks = {Bytes::from_gib(5)};
+  view.job.attempts = {first};
+  return view;
+}
+
+// Of a run, and nothing asked for.
+JobView run() {
+  JobView view{plain_job()};
+  view.job.state = JobState::kStopping;
+  view.job.outcome = core::Outcome::kCancelled;
+  view.job.started = kNow;
+  view.job.exit.emplace();
+  view.job.exit->signal = 15;
+  view.job.grant = {{1, kCard, Bytes::from_gib(140), true}};
+  return view;
+}
+
+ShowDocument show(JobView view) {
+  ShowDocument document;
+  document.at = after(30);
+  document.view = std::move(view);
+  return document;
+}
+
+ShowDocument full_show() {
+  ShowDocument document = show(ended());
+  document.log = "/home/alice/.local/state/mete/logs/12_3.log";
+  document.err = "/dev/null";
+  document.environment = {"HOME", "PATH"};
+  document.elements = {{"pending", 90}, {"running", 4}, {"ended", 6}};
+  document.processes = {{412, Bytes::from_gib(3)}, {413, std::nullopt}};
+  document.advice = {"12G", "its cap refused it memory at 8 GiB"};
+  document.notes = {"docker run: the container is outside of the cap"};
+  return document;
+}
+
+ExplainDocument explain() {
+  ExplainDocument document;
+  document.at = after(30);
+  document.id = {12, 3};
+  document.waiting_s = 30;
+  document.reason = core::Reason::kResources;
+  document.place = 2;
+  document.in_line = 9;
+  document.forecast = core::Forecast{kNow, after(60), after(300)};
+  ExplainDocument::Card card;
+  card.uuid = kCard;
+  card.name = "NVIDIA H200";
+  card.needs = Bytes::from_gib(56);
+  card.free = Bytes::from_gib(40);
+  card.holders = {{{9}, "bob", Bytes::from_gib(80), after(90), "limit", after(1)},
+                  {{10, 1}, "eve", Bytes::from_gib(20), {}, "", {}}};
+  card.reserved = {{"carol", after(900), Bytes::from_gib(20)}};
+  card.text = "40 GiB free of the 56 GiB needed";
+  document.cards = {card};
+  document.changes = {{"gpu", "ask for 28 % instead", "--gpu 28%", {}},
+                      {"job-ends", "bob's job 9 ends", "", JobId{9}}};
+  document.text = "it waits for 56 GiB on one card";
+  return document;
+}
+
+ExplainDocument explain_running() {
+  ExplainDocument document;
+  document.at = after(30);
+  document.id = {12};
+  document.state = JobState::kRunning;
+  document.text = "it runs";
+  return document;
+}
+
+QuotaDocument quota() {
+  QuotaDocument document{kNow, full_quota(), {}};
+  document.users = {{"alice", {}, full_quota(), {1, Bytes::from_gib(8), 1}, 3, Bytes::from_mib(4)},
+                    {"bob", full_quota(), full_quota(), {}, 0, {}}};
+  return document;
+}
+
+StatsDocument stats() {
+  StatsDocument document;
+  document.at = kNow;
+  document.states = {{"pending", 90}, {"ended", 6}};
+  document.outcomes = {{"ok", 5}, {"gpu-oom", 1}};
+  document.users = {{"alice", 90, 4, 6, 8192}};
+  document.waits = {10, 5, 60, 61};
+  document.forecasts = {100, 80, 1250};
+  return document;
+}
+
+EventDocument event(const core::Happened& what, std::uint32_t attempt) {
+  const std::string data = encode(what, attempt);
+  return *document_of({81, kNow, core::type_of(what), job_of(what), data});
+}
+
+ReservationsDocument reservations() {
+  core::Reservation one = full_reservation();
+  one.cards[0].uuid = kCard;
+  return {kNow, {one}};
+}
+
+// File (its name begins with that of its schema) and text.
+const std::map<std::string, std::string>& documents() {
+  static const std::map<std::string, std::string> all = {
+      {"ps-none.json", encode_ps({}, kNow)},
+      {"ps-all.json", encode_ps({pending(), running(), ended(), run()}, kNow)},
+      {"submit-one.json", encode(SubmitReply{{12}, 0}, kNow)},
+      {"submit-array.json", encode(SubmitReply{{12}, 100}, kNow)},
+      {"show-run.json", encode(show(run()))},
+      {"show-pending.json", encode(show(pending()))},
+      {"show-ended.json", encode(full_show())},
+      {"explain-pending.json", encode(explain())},
+      {"explain-running.json", encode(explain_running())},
+      {"jobs-changed.json", encode(ChangedDocument{kNow, {JobId{12}, JobId{13, 0}}})},
+      {"wait-two.json", encode(WaitDocument{kNow, {ended(), run()}})},
+      {"quota-two.json", encode(quota())},
+      {"reservations-one.json", encode(reservations())},
+      {"reservations-none.json", encode(ReservationsDocument{kNow, {}})},
+      {"stats-some.json", encode(stats())},
+      {"stats-none.json", encode(StatsDocument{})},
+      {"event-submitted.json", encode(event(core::JobSubmitted{{12}, train(), {}}, 0))},
+      {"event-card.json", encode(event(core::CardLost{kCard}, 0))},
+      {"events-two.json", encode(EventsDocument{kNow,
+                                                {event(core::JobHeld{{12, 3}}, 1),
+                                                 event(core::CardDrained{kCard, "root"}, 0)},
+                                                82})},
+  };
+  return all;
+}
+
+std::filesystem::path folder() {
+  const char* root = std::getenv("METE_SOURCE_DIR");
+  return std::filesystem::path(root == nullptr ? "." : root) / "tests/data/documents";
+}
+
+TEST(Documents, AreWrittenAsPinned) {
+  for (const auto& [name, document] : documents()) {
+    std::ifstream file(folder() / name);
+    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    EXPECT_EQ(document + "\n", text) << name;
+  }
+}
+
+TEST(Documents, EveryPinnedFileIsLookedAt) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder()))
+    EXPECT_TRUE(documents().contains(entry.path().filename().string())) << entry.path();
+}
+
+}  // namespace
+}  // namespace mete::wire
