@@ -229,18 +229,28 @@ std::vector<JobId> enough_together(const Question& question) {
   return jobs;
 }
 
+// Whether there would be room if nobody else waited: then it is worth a walk.
+bool room_without(const Question& question, JobId id) {
+  const PassInput& now = question.now();
+  Pool pool = now.pool;
+  remove_grant(pool, id);
+  return place_now(seen_by(now, pool, question.kind()), question.kind().request, now.policy)
+      .has_value();
+}
+
 void try_ends(const State& state, const Question& question, Found& found) {
   std::vector<std::pair<Bytes, JobId>> running;
-  for (const Running& each : question.now().running) running.emplace_back(each.held.bytes, each.id);
+  for (const Running& each : question.now().running)
+    if (room_without(question, each.id)) running.emplace_back(each.held.bytes, each.id);
   std::sort(running.begin(), running.end());
-  if (running.size() > kMostWalks) return;
+  if (running.size() > kMostWalks) running.resize(kMostWalks);
   for (const auto& [bytes, id] : running)
     if (question.without_jobs(std::span(&id, 1))) {
       found.push_back(ended(state, {id}));
       return;
     }
   std::vector<JobId> jobs = enough_together(question);
-  if (!jobs.empty()) found.push_back(ended(state, std::move(jobs)));
+  if (jobs.size() > 1) found.push_back(ended(state, std::move(jobs)));
 }
 
 // One above each level, and each level: between two levels one priority is as good as another.
