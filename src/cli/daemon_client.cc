@@ -43,6 +43,17 @@ Result<DaemonClient> DaemonClient::open(Start start, int interrupt) {
   return open_at(*place, start, interrupt);
 }
 
+Result<DaemonClient> DaemonClient::open_for_jobs() {
+  const Result<DaemonPlace> place = daemon_place();
+  if (!place) return place.error();
+  Result<DaemonClient> client = open_at(*place, Start::kNever, -1);
+  if (client || !nobody_listens(client.error())) return client;
+  if (access(base::join_path(place->state_dir, "meted.db").c_str(), F_OK) == 0)
+    return open_at(*place, Start::kIfNeeded, -1);
+  return Error::not_found("no daemon runs, so there are no jobs")
+      .with_hint("mete submit or mete run starts one");
+}
+
 Result<DaemonClient> DaemonClient::open_again(const std::string& socket, Start start,
                                               int interrupt) {
   Result<DaemonPlace> place = daemon_place();

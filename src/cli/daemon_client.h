@@ -30,11 +30,17 @@ class DaemonClient {
   enum class Start { kIfNeeded, kNever };
   // `interrupt`: a descriptor (signalfd); readable: stop waiting.
   static Result<DaemonClient> open(Start start, int interrupt = -1);
+  // For questions about a job: the daemon that runs, or a new one where a private one has left its
+  // jobs behind (it ends when idle, and can be killed). not_found: there is neither, so no job.
+  static Result<DaemonClient> open_for_jobs();
   // The daemon at this socket, which knows our job, and never another: job 2 of a private daemon is
   // not job 2 of the machine's. One that is not ours to start (may_start) is not started.
   static Result<DaemonClient> open_again(const std::string& socket, Start start,
                                          int interrupt = -1);
   bool may_start() const;
+
+  // The type of document to be asked for from now on, where there are several: "text/...".
+  void accept(std::string type) { http_.accept(std::move(type)); }
 
   // The body of a good answer. Errors: what the daemon said; busy when it is gone.
   Result<std::string> call(std::string_view method, const std::string& target,
@@ -49,6 +55,7 @@ class DaemonClient {
   bool went_away() const { return went_away_; }
 
   net::HttpClient& http() { return http_; }
+  const net::HttpClient& http() const { return http_; }
 
   static const net::Wait kPatience;
 

@@ -44,7 +44,7 @@ std::string last_of(const std::vector<std::string>& lines) {
 // The player whose name is the program's first word.
 const wire::JobView* find_job(const std::vector<wire::JobView>& jobs, std::string_view name) {
   for (const wire::JobView& view : jobs)
-    if (view.job.spec.command.size() > 1 && view.job.spec.command[1] == name) return &view;
+    if (view.job.spec->command.size() > 1 && view.job.spec->command[1] == name) return &view;
   return nullptr;
 }
 
@@ -302,8 +302,8 @@ Result<void> DemoStory::leave() {
   bool within = !views->empty();
   for (const wire::JobView& view : *views) {
     DemoJob row;
-    row.name = view.job.spec.command.size() > 1 ? view.job.spec.command[1] : view.job.spec.name;
-    if (view.job.spec.request.gpu) row.request = to_string(*view.job.spec.request.gpu);
+    row.name = view.job.spec->command.size() > 1 ? view.job.spec->command[1] : view.job.spec->name;
+    if (view.job.spec->request.gpu) row.request = to_string(*view.job.spec->request.gpu);
     if (view.job.outcome) row.outcome = core::to_string(*view.job.outcome);
     if (const core::GrantedCard* card = first_card(&view)) row.share = card->bytes;
     if (view.job.exit && !view.job.exit->peaks.empty())

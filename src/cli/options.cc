@@ -17,7 +17,11 @@ struct Written {
   std::string value;
 };
 
-bool is_option(const std::string& word) { return word.size() > 1 && word.front() == '-'; }
+// "-5" is a number where words are expected: no option of ours is a digit.
+bool is_option(const std::string& word, Rest rest) {
+  const bool digit = word.size() > 1 && word[1] >= '0' && word[1] <= '9';
+  return word.size() > 1 && word.front() == '-' && !(digit && rest == Rest::kWords);
+}
 
 Written look_up(std::span<const OptionSpec> specs, const std::string& word) {
   Written written;
@@ -82,13 +86,13 @@ Result<Parsed> parse_options(std::span<const OptionSpec> specs,
                              const std::vector<std::string>& args, Rest rest) {
   Parsed parsed;
   for (std::size_t i = 0; i < args.size(); ++i) {
-    if (args[i] == "--" || (!is_option(args[i]) && rest != Rest::kWords)) {
+    if (args[i] == "--" || (!is_option(args[i], rest) && rest != Rest::kWords)) {
       parsed.rest.insert(parsed.rest.end(), args.begin() + static_cast<std::ptrdiff_t>(i),
                          args.end());
       if (args[i] == "--") parsed.rest.erase(parsed.rest.begin());
       break;
     }
-    if (!is_option(args[i])) {
+    if (!is_option(args[i], rest)) {
       parsed.rest.push_back(args[i]);
       continue;
     }

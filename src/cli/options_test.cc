@@ -64,5 +64,10 @@ TEST(Options, MayStandBetweenWords) {
   EXPECT_TRUE(result->has("--quiet"));
 }
 
+TEST(Options, ANegativeNumberIsAWordAmongWords) {
+  EXPECT_EQ(parsed({"12", "-5"}, Rest::kWords)->rest, (Words{"12", "-5"}));
+  EXPECT_FALSE(parsed({"-5", "cmd"}, Rest::kCommand).ok());
+}
+
 }  // namespace
 }  // namespace mete::cli

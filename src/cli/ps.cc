@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mete ps`: the jobs that the daemon knows. Does not start one: who asks what runs does not want
-// something to run because of it.
+// something to run because of it. Ten thousand jobs are listed before one has looked up: for the
+// table the daemon sends lines (wire/ps_lines.h), and its JSON is passed on as it is.
 #include <dirent.h>
+#include <fnmatch.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "cli/daemon_client.h"
+#include "cli/named_jobs.h"
 #include "cli/ps_table.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
 #include "launch/state_dir.h"
+#include "net/http.h"
 #include "seam/clock.h"
 #include "wire/job.h"
+#include "wire/ps_lines.h"
 
 namespace mete::cli {
 
@@ -22,8 +29,64 @@ namespace {
 
 constexpr std::array kOptions{
     OptionSpec{"--all", "", "also jobs that have ended", "-a"},
+    OptionSpec{"--user", "NAME", "only jobs of this user"},
+    OptionSpec{"--state", "STATE", "only jobs in this state; several with commas: pending,running"},
+    OptionSpec{"--name", "NAME", "only jobs of this name; * and ? stand for anything"},
+    OptionSpec{"--quiet", "", "only the numbers of the jobs", "-q"},
     kOutputOption,
 };
+
+// What is to be listed.
+struct Question {
+  bool all = false;
+  std::string user;
+  std::vector<core::JobState> states;
+  std::string name;
+  std::vector<core::JobId> ids;
+
+  bool filters() const { return !states.empty() || !name.empty() || ids.size() > 1; }
+  bool wants(const core::Job& job) const {
+    const bool state =
+        states.empty() || std::find(states.begin(), states.end(), job.state) != states.end();
+    return state && (name.empty() || fnmatch(name.c_str(), job.spec->name.c_str(), 0) == 0);
+  }
+  std::vector<std::string> targets() const {
+    std::string query = all ? "?all=1" : "";
+    if (!user.empty()) query += (query.empty() ? "?user=" : "&user=") + net::percent_encode(user);
+    if (ids.empty()) return {"/v1/jobs" + query};
+    std::vector<std::string> each;
+    for (const core::JobId id : ids)
+      each.push_back("/v1/jobs" + query + (query.empty() ? "?id=" : "&id=") + to_string(id));
+    return each;
+  }
+};
+
+Result<std::vector<core::JobState>> parse_states(const std::string& text) {
+  std::vector<core::JobState> states;
+  for (const std::string_view word : base::split(text, ',')) {
+    const std::optional<core::JobState> state = core::parse_job_state(base::trim(word));
+    if (!state)
+      return Error::invalid("--state " + base::quote(word) + ": there is no such state")
+          .with_hint("pending, starting, running, stopping or ended");
+    states.push_back(*state);
+  }
+  return states;
+}
+
+Result<Question> parse_question(const Parsed& parsed) {
+  Question question;
+  question.all = parsed.has("--all") || !parsed.rest.empty();
+  if (const std::string* user = parsed.find("--user"); user != nullptr) question.user = *user;
+  if (const std::string* name = parsed.find("--name"); name != nullptr) question.name = *name;
+  if (const std::string* text = parsed.find("--state"); text != nullptr) {
+    Result<std::vector<core::JobState>> states = parse_states(*text);
+    if (!states) return std::move(states).error();
+    question.states = *std::move(states);
+    question.all = question.all || std::find(question.states.begin(), question.states.end(),
+                                             core::JobState::kEnded) != question.states.end();
+  }
+  return question;
+}
 
 // Jobs outlive their daemon, and then there is nobody to list them: their grant files tell.
 std::size_t jobs_without_daemon() {
@@ -41,14 +104,6 @@ std::size_t jobs_without_daemon() {
   return count;
 }
 
-int print(const std::vector<wire::JobView>& jobs, bool all, const Output& output) {
-  if (jobs.empty())
-    output.say(all ? "there are no jobs" : "no job waits or runs; -a shows those that have ended");
-  else
-    output.data(ps_table(jobs, seam::system_clock().wall(), stdout_width()));
-  return kExitOk;
-}
-
 int without_daemon(bool all, const Output& output) {
   if (output.json()) output.data(wire::encode_ps({}, seam::system_clock().wall()));
   std::string text = "no daemon runs";
@@ -63,20 +118,57 @@ int without_daemon(bool all, const Output& output) {
   return kExitOk;
 }
 
-int run_ps(const Parsed& parsed, const Output& output) {
-  const bool all = parsed.has("--all");
-  Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kNever);
-  if (!client && nobody_listens(client.error())) return without_daemon(all, output);
-  if (!client) return output.fail(client.error());
-  const Result<std::string> document = client->call("GET", all ? "/v1/jobs?all=1" : "/v1/jobs");
-  if (!document && nobody_listens(document.error())) return without_daemon(all, output);
-  if (!document) return output.fail(document.error());
-  // Decoded also for JSON: what we print is a document that we understand.
-  const Result<std::vector<wire::JobView>> jobs = wire::decode_ps(*document);
-  if (!jobs) return output.fail(jobs.error());
-  if (!output.json()) return print(*jobs, all, output);
-  output.data(*document);
+void print_ids(const std::vector<wire::JobView>& jobs, const Output& output) {
+  std::string text;
+  for (const wire::JobView& view : jobs)
+    text += (text.empty() ? "" : "\n") + to_string(view.job.id);
+  if (!text.empty()) output.data(text);
+}
+
+int print(const std::vector<wire::JobView>& jobs, const Question& question, bool quiet,
+          const Output& output) {
+  if (output.json())
+    output.data(wire::encode_ps(jobs, seam::system_clock().wall()));
+  else if (quiet)
+    print_ids(jobs, output);
+  else if (!jobs.empty())
+    output.data(ps_table(jobs, seam::system_clock().wall(), stdout_width()));
+  else
+    output.say(question.filters() || !question.user.empty() ? "there is no such job"
+               : question.all                               ? "there are no jobs"
+                              : "no job waits or runs; -a shows those that have ended");
   return kExitOk;
+}
+
+int run_ps(const Parsed& parsed, const Output& output) {
+  Result<Question> question = parse_question(parsed);
+  if (!question) return output.fail(question.error());
+  Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kNever);
+  if (!client && nobody_listens(client.error())) return without_daemon(question->all, output);
+  if (!client) return output.fail(client.error());
+  Failures failures(output);
+  question->ids = named_jobs(parsed.rest, client->http().path(), failures);
+  if (question->ids.empty() && !parsed.rest.empty()) return failures.exit_code();
+  if (!output.json()) client->accept(std::string(wire::kPsLinesType));
+  std::vector<wire::JobView> jobs;
+  for (const std::string& target : question->targets()) {
+    const Result<std::string> body = client->call("GET", target);
+    if (!body && nobody_listens(body.error()) && client->went_away())
+      return without_daemon(question->all, output);
+    if (!body) return output.fail(body.error());
+    // A daemon's own document, to be read by somebody else's program: not read by ours as well.
+    if (output.json() && !question->filters() && body->starts_with("{\"schema\":\"mete.ps/1\"")) {
+      output.data(*body);
+      return failures.exit_code();
+    }
+    Result<std::vector<wire::JobView>> some =
+        output.json() ? wire::decode_ps(*body) : wire::decode_ps_lines(*body);
+    if (!some) return output.fail(some.error());
+    for (wire::JobView& view : *some)
+      if (question->wants(view.job)) jobs.push_back(std::move(view));
+  }
+  (void)print(jobs, *question, parsed.has("--quiet"), output);
+  return failures.exit_code();
 }
 
 }  // namespace
@@ -84,15 +176,21 @@ int run_ps(const Parsed& parsed, const Output& output) {
 const Verb kPsVerb{
     "ps",
     "list the jobs that wait and run",
-    "mete ps [-a] [-o json]",
+    "mete ps [-a] [ID...] [--user NAME] [--state STATE] [--name NAME] [-q] [-o json]",
     "mete ps\n"
     "mete ps -a                  # also those that have ended\n"
+    "mete ps 12                  # all jobs of an array\n"
+    "mete cancel $(mete ps -q --name 'sweep*')\n"
     "mete ps -o json | jq -r '.jobs[] | select(.state == \"pending\") | .wait.for'",
-    "Your own jobs; root sees everybody's. TIME is how long a job waits, runs or ran; a pending\n"
-    "job's last column says what it waits for. Starts no daemon: without one the list is empty.",
+    "Your own jobs; administrators see everybody's. TIME is how long a job waits, runs or ran; of "
+    "a\n"
+    "pending job STARTS is when it is believed to start and the last column what it waits for.\n"
+    "Starts no daemon: without one the list is empty. Also called ls.",
     kOptions,
-    Rest::kNothing,
+    Rest::kWords,
     run_ps,
+    {},
+    {"ls"},
 };
 
 }  // namespace mete::cli

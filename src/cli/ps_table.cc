@@ -5,8 +5,9 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "cli/job_text.h"
+#include "cli/moment.h"
 #include "cli/table.h"
-#include "core/request/gpu.h"
 
 namespace mete::cli {
 
@@ -15,83 +16,49 @@ namespace {
 using core::Job;
 using core::JobState;
 
-// "ended failed 3", "running".
-std::string state_of(const Job& job) {
-  std::string text(to_string(job.state));
-  if (job.state != JobState::kEnded) return text;
-  if (job.outcome) text.append(" ").append(to_string(*job.outcome));
-  if (job.exit && job.exit->signal) return text + " " + std::to_string(*job.exit->signal);
-  if (job.exit && job.exit->code.value_or(0) != 0)
-    return text + " " + std::to_string(*job.exit->code);
-  return text;
-}
-
-// "0.4 → 55.92 GiB", "2x8G → 2x 8 GiB"; without a grant what was asked for.
-std::string gpu_of(const Job& job) {
-  std::string text = job.spec.request.gpu ? to_string(*job.spec.request.gpu) : "";
-  if (job.grant.empty()) return text;
-  std::vector<std::string> each;
-  for (const core::GrantedCard& card : job.grant) each.push_back(to_string(card.bytes));
-  const bool same = std::all_of(each.begin(), each.end(),
-                                [&](const std::string& bytes) { return bytes == each.front(); });
-  std::string bytes = base::join(each, " + ");
-  if (same && each.size() > 1) bytes = std::to_string(each.size()) + "x " + each.front();
-  return text.empty() ? bytes : text + " → " + bytes;
-}
-
-std::string cards_of(const Job& job) {
-  std::vector<std::string> cards;
-  for (const core::GrantedCard& card : job.grant) cards.push_back(std::to_string(card.index));
-  return base::join(cards, ",");
-}
-
-// On all its cards; nothing when a figure is missing.
-std::string used_of(const wire::JobView& view) {
-  if (view.job.state == JobState::kEnded || view.used.empty()) return "";
-  Bytes sum;
-  for (const std::optional<Bytes>& used : view.used) {
-    const std::optional<Bytes> more = used ? sum.checked_add(*used) : std::nullopt;
-    if (!more) return "";
-    sum = *more;
-  }
-  return to_string(sum);
+std::string seconds_between(WallTime from, WallTime to) {
+  return base::duration_in_words(std::max<std::int64_t>(0, (to.ms - from.ms) / 1000));
 }
 
 // How long it waits, runs or ran.
 std::string time_of(const Job& job, WallTime now) {
-  const WallTime from = job.started.value_or(job.submitted);
-  const WallTime to = job.ended.value_or(now);
   if (job.state == JobState::kEnded && !job.started) return "";
-  return base::duration_in_words(std::max<std::int64_t>(0, (to.ms - from.ms) / 1000));
-}
-
-std::string reason_of(const wire::JobView& view) {
-  if (view.job.state != JobState::kPending || !view.wait) return "";
-  return std::string(to_string(view.wait->reason)) +
-         (view.wait->text.empty() ? "" : ": " + view.wait->text);
+  const bool waits = job.state == JobState::kPending;
+  return seconds_between(waits ? job.submitted : job.started.value_or(job.submitted),
+                         job.ended.value_or(now));
 }
 
 }  // namespace
 
 std::string ps_table(const std::vector<wire::JobView>& jobs, WallTime now,
                      std::optional<std::size_t> width) {
-  const bool reasons = std::any_of(
-      jobs.begin(), jobs.end(), [](const wire::JobView& view) { return !reason_of(view).empty(); });
+  const bool reasons = std::any_of(jobs.begin(), jobs.end(), [](const wire::JobView& view) {
+    return view.job.state == JobState::kPending && view.wait;
+  });
   Table table({{"ID", Align::kRight},
                {"NAME", Align::kLeft, 20},
                {"USER", Align::kLeft, 16},
                {"STATE"},
+               {"TRY", Align::kRight},
+               {"PRIORITY", Align::kRight},
                {"GPU"},
                {"CARDS"},
                {"USED", Align::kRight},
+               {"IDLE", Align::kRight},
                {"TIME", Align::kRight},
+               {"STARTS", Align::kRight},
                {"COMMAND", Align::kLeft, reasons ? 30U : 0U},
                {"REASON"}});
   for (const wire::JobView& view : jobs) {
     const Job& job = view.job;
-    table.add({to_string(job.id), job.spec.name, job.spec.user, state_of(job), gpu_of(job),
-               cards_of(job), used_of(view), time_of(job, now), base::join(job.spec.command, " "),
-               reason_of(view)});
+    const bool pending = job.state == JobState::kPending;
+    table.add({to_string(job.id), job.spec->name, job.spec->user, state_text(job),
+               job.attempt > 1 ? std::to_string(job.attempt) : "",
+               job.priority != 0 ? std::to_string(job.priority) : "", gpu_text(job),
+               cards_text(job), used_text(view),
+               view.idle_since ? seconds_between(*view.idle_since, now) : "", time_of(job, now),
+               pending && view.forecast ? "~" + moment(view.forecast->at, now) : "",
+               base::join(job.spec->command, " "), reason_text(view)});
   }
   return table.text(width);
 }

@@ -7,8 +7,6 @@
 
 #include <algorithm>
 
-#include "cli/wait_line.h"
-
 namespace mete::cli {
 
 namespace {
@@ -20,39 +18,60 @@ std::size_t width_of(std::string_view text) {
   }));
 }
 
+bool moves_the_cursor(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+
 }  // namespace
 
+Table::Table(std::vector<Column> columns)
+    : columns_(std::move(columns)), used_(columns_.size(), false) {
+  for (const Column& column : columns_) {
+    titles_.push_back({std::string(column.title), width_of(column.title)});
+    widths_.push_back(titles_.back().width);
+  }
+}
+
+void Table::add(std::vector<std::string> cells) {
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    std::string& text = cells[i];
+    if (text.empty()) {
+      text = "-";
+    } else {
+      used_[i] = true;
+      if (std::any_of(text.begin(), text.end(), moves_the_cursor)) text = printable(text);
+    }
+    std::size_t width = width_of(text);
+    if (columns_[i].most != 0 && width > columns_[i].most) {
+      text = fit_to(text, columns_[i].most);
+      width = columns_[i].most;
+    }
+    widths_[i] = std::max(widths_[i], width);
+    cells_.push_back({std::move(text), width});
+  }
+}
+
+void Table::append_line(std::string& out, const Cell* cells,
+                        std::optional<std::size_t> width) const {
+  const std::size_t begin = out.size();
+  std::size_t used = 0;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (!used_[i] && !cells_.empty()) continue;
+    const std::size_t blanks = widths_[i] - cells[i].width;
+    if (out.size() > begin) out += "  ";
+    if (columns_[i].align == Align::kRight) out.append(blanks, ' ');
+    out += cells[i].text;
+    if (columns_[i].align == Align::kLeft) out.append(blanks, ' ');
+    used += widths_[i] + 2;
+  }
+  out.erase(std::max(begin, out.find_last_not_of(' ') + 1));
+  if (width && used > *width) out.replace(begin, out.npos, fit_to(out.substr(begin), *width));
+}
+
 std::string Table::text(std::optional<std::size_t> width) const {
-  std::vector<std::vector<std::string>> lines;
-  lines.emplace_back();
-  for (const Column& column : columns_) lines.front().emplace_back(column.title);
-  std::vector<bool> used(columns_.size(), rows_.empty());
-  for (const std::vector<std::string>& row : rows_) {
-    lines.emplace_back();
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      std::string cell = printable(row[i]);
-      if (!cell.empty()) used[i] = true;
-      if (columns_[i].most != 0) cell = fit_to(cell, columns_[i].most);
-      lines.back().push_back(cell.empty() ? "-" : std::move(cell));
-    }
-  }
-  std::vector<std::size_t> widths(columns_.size(), 0);
-  for (const std::vector<std::string>& line : lines)
-    for (std::size_t i = 0; i < columns_.size(); ++i)
-      widths[i] = std::max(widths[i], width_of(line[i]));
-  std::string text;
-  for (const std::vector<std::string>& line : lines) {
-    std::string out;
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      if (!used[i]) continue;
-      const std::string blanks(widths[i] - width_of(line[i]), ' ');
-      if (!out.empty()) out += "  ";
-      out += columns_[i].align == Align::kRight ? blanks + line[i] : line[i] + blanks;
-    }
-    out.erase(out.find_last_not_of(' ') + 1);
-    text += (text.empty() ? "" : "\n") + (width ? fit_to(out, *width) : out);
-  }
-  return text;
+  std::string out;
+  append_line(out, titles_.data(), width);
+  for (std::size_t row = 0; row < cells_.size(); row += columns_.size())
+    append_line(out += '\n', &cells_[row], width);
+  return out;
 }
 
 std::string printable(std::string_view text) {
@@ -60,13 +79,30 @@ std::string printable(std::string_view text) {
   std::string out;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) {
+    if (!moves_the_cursor(c)) {
       out += c;
     } else {
       out.append("\\x").append(1, kDigits[byte >> 4]).append(1, kDigits[byte & 15]);
     }
   }
   return out;
+}
+
+std::string fit_to(const std::string& text, std::size_t columns) {
+  std::size_t used = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool begins = (static_cast<unsigned char>(text[i]) & 0xc0) != 0x80;
+    if (!begins) continue;
+    if (++used > columns) {
+      std::string cut = text.substr(0, i);
+      // Room for the sign that something is missing.
+      while (!cut.empty() && (static_cast<unsigned char>(cut.back()) & 0xc0) == 0x80)
+        cut.pop_back();
+      if (!cut.empty()) cut.pop_back();
+      return cut + "…";
+    }
+  }
+  return text;
 }
 
 std::optional<std::size_t> stdout_width() {

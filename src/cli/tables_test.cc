@@ -42,13 +42,15 @@ TEST(SubWord, NamesTheNearest) {
 }
 
 wire::JobView job(std::uint64_t id, core::JobState state, std::string_view gpu) {
+  core::JobSpec spec;
+  spec.name = "train";
+  spec.user = "alice";
+  spec.request.gpu = *core::parse_gpu(gpu);
+  spec.command = {"python", "train.py"};
   wire::JobView view;
   view.job.id = {id};
   view.job.state = state;
-  view.job.spec.name = "train";
-  view.job.spec.user = "alice";
-  view.job.spec.request.gpu = *core::parse_gpu(gpu);
-  view.job.spec.command = {"python", "train.py"};
+  view.job.spec = spec;
   view.job.submitted = WallTime{1'000'000};
   return view;
 }

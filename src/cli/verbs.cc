@@ -19,9 +19,7 @@ struct Planned {
 // The verbs that the design names and that are not built yet. Refusing them by name is kinder than
 // "unknown".
 constexpr std::array<Planned, 4> kPlanned{{
-    {"submit top logs attach wait cancel explain show hold release requeue priority drain undrain "
-     "quota reserve stats advise events report sweep",
-     "it comes with the queue"},
+    {"submit top attach advise report sweep", "it comes with the queue"},
     {"service", "it comes with services"},
     {"park unpark", "it comes with parking"},
     {"place where simulate", "it comes with placement"},
@@ -39,18 +37,23 @@ const Planned* find_planned(std::string_view name) {
 
 const std::vector<const Verb*>& verbs() {
   static const std::vector<const Verb*> kVerbs{
-      &kRunVerb,      &kPsVerb,     &kCardsVerb,  &kDaemonVerb,  &kCapVerb,
+      &kRunVerb,      &kPsVerb,     &kShowVerb,    &kExplainVerb, &kLogsVerb,       &kWaitVerb,
+      &kCancelVerb,   &kHoldVerb,   &kReleaseVerb, &kRequeueVerb, &kPriorityVerb,   &kEventsVerb,
+      &kStatsVerb,    &kCardsVerb,  &kDrainVerb,   &kUndrainVerb, &kQuotaVerb,      &kReserveVerb,
+      &kDaemonVerb,   &kCapVerb,
 #ifdef METE_HAVE_SELFTEST
       &kSelftestVerb,
 #endif
-      &kDemoVerb,     &kDoctorVerb, &kConfigVerb, &kVersionVerb, &kCompletionVerb, &kHelpVerb,
+      &kDemoVerb,     &kDoctorVerb, &kConfigVerb,  &kVersionVerb, &kCompletionVerb, &kHelpVerb,
   };
   return kVerbs;
 }
 
 const Verb* find_verb(std::string_view name) {
   for (const Verb* verb : verbs())
-    if (verb->name == name) return verb;
+    if (verb->name == name ||
+        std::find(verb->aliases.begin(), verb->aliases.end(), name) != verb->aliases.end())
+      return verb;
   return nullptr;
 }
 

@@ -22,9 +22,11 @@ struct Verb {
   std::span<const OptionSpec> options;  // without -h, which every verb has
   Rest rest;
   int (*run)(const Parsed& parsed, const Output& output);
-  std::vector<std::string_view> words = {};  // for completion: what may follow
+  std::vector<std::string_view> words = {};    // for completion: what may follow
+  std::vector<std::string_view> aliases = {};  // understood as well
 };
 
+extern const Verb kCancelVerb;
 extern const Verb kCapVerb;
 extern const Verb kCardsVerb;
 extern const Verb kCompletionVerb;
@@ -32,11 +34,25 @@ extern const Verb kConfigVerb;
 extern const Verb kDaemonVerb;
 extern const Verb kDemoVerb;
 extern const Verb kDoctorVerb;
+extern const Verb kDrainVerb;
+extern const Verb kEventsVerb;
+extern const Verb kExplainVerb;
 extern const Verb kHelpVerb;
+extern const Verb kHoldVerb;
+extern const Verb kLogsVerb;
+extern const Verb kPriorityVerb;
 extern const Verb kPsVerb;
+extern const Verb kQuotaVerb;
+extern const Verb kReleaseVerb;
+extern const Verb kRequeueVerb;
+extern const Verb kReserveVerb;
 extern const Verb kRunVerb;
 extern const Verb kSelftestVerb;  // src/cli/selftest.cc
+extern const Verb kShowVerb;
+extern const Verb kStatsVerb;
+extern const Verb kUndrainVerb;
 extern const Verb kVersionVerb;
+extern const Verb kWaitVerb;
 
 const std::vector<const Verb*>& verbs();
 // nullptr when there is none.

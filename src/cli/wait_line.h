@@ -8,31 +8,24 @@
 #include <optional>
 #include <string>
 
+#include "cli/status_line.h"
 #include "wire/job.h"
 
 namespace mete::cli {
 
 class WaitLine {
  public:
-  WaitLine();
-
   void show(const core::Wait& wait, std::int64_t waited_s);
   // The time has moved on.
   void refresh(std::int64_t waited_s);
-  void clear();
+  void clear() { line_.clear(); }
   // Must refresh() be called about every second?
-  bool wakes() const { return terminal_ && !text_.empty(); }
+  bool wakes() const { return line_.terminal() && !text_.empty(); }
 
  private:
-  void draw(std::int64_t waited_s);
-
-  bool terminal_;
-  bool drawn_ = false;
+  StatusLine line_;
   std::optional<std::int64_t> told_;  // when the last line was written, in seconds of waiting
   std::string text_;
 };
-
-// Cut to `columns`, at a character's border.
-std::string fit_to(const std::string& text, std::size_t columns);
 
 }  // namespace mete::cli

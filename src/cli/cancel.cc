@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// `mete cancel ID...`: ends jobs, wherever they are: waiting ones leave the line, running ones get
+// TERM and, after a grace, KILL, with every process they ever forked.
+#include <array>
+
+#include "cli/job_change.h"
+#include "cli/named_jobs.h"
+#include "cli/verbs.h"
+#include "wire/show.h"
+
+namespace mete::cli {
+
+namespace {
+
+constexpr std::array kOptions{kOutputOption};
+
+// Cancelling twice is no mistake: a script that does so got what it wanted.
+std::string cancelled_before(DaemonClient& client, core::JobId id) {
+  const Result<std::string> body = client.call("GET", job_target(id, "/show"));
+  const Result<wire::ShowDocument> shown = body ? wire::decode_show(*body) : body.error();
+  if (!shown || shown->view.job.outcome != core::Outcome::kCancelled) return "";
+  return "job " + to_string(id) + " was cancelled before";
+}
+
+int run_cancel(const Parsed& parsed, const Output& output) {
+  return change_jobs({"cancel", "DELETE", "", "", "cancelled", cancelled_before}, parsed.rest,
+                     output);
+}
+
+}  // namespace
+
+const Verb kCancelVerb{
+    "cancel",
+    "end jobs that wait or run",
+    "mete cancel ID... [-o json]",
+    "mete cancel 12\n"
+    "mete cancel 12_3 13         # one job of an array, and another\n"
+    "mete cancel @               # your last",
+    "A job that waits leaves the line. Of one that runs every process gets TERM, and KILL after a\n"
+    "grace; mete wait waits for its end. The number of an array is all of it. A job that was\n"
+    "cancelled before is no error; one that has ended otherwise is (exit code 64). Also called "
+    "kill\n"
+    "and stop.",
+    kOptions,
+    Rest::kWords,
+    run_cancel,
+    {},
+    {"kill", "stop"},
+};
+
+}  // namespace mete::cli

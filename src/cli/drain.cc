@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// `mete drain CARD...` and `mete undrain CARD...`: whether new jobs may start on a card. What runs
+// there runs on.
+#include <array>
+
+#include "base/text.h"
+#include "cli/daemon_client.h"
+#include "cli/named_jobs.h"
+#include "cli/verbs.h"
+#include "net/http.h"
+#include "wire/cards.h"
+
+namespace mete::cli {
+
+namespace {
+
+constexpr std::array kOptions{kOutputOption};
+
+// The card of a word that the daemon has just understood: by number, or by the beginning of a UUID.
+const wire::CardView* find(const wire::CardsDocument& document, const std::string& word) {
+  for (const wire::CardView& card : document.cards)
+    if (std::to_string(card.index) == word || card.uuid.starts_with(word)) return &card;
+  return nullptr;
+}
+
+std::string said(const wire::CardsDocument& document, const std::string& word, bool drain) {
+  const wire::CardView* card = find(document, word);
+  const std::string name = "card " + (card != nullptr ? std::to_string(card->index) : word);
+  if (!drain) return name + " takes jobs again";
+  const std::size_t jobs = card != nullptr ? card->jobs.size() : 0;
+  if (jobs == 0) return name + " is drained: no job runs there";
+  return name + " is drained: no new job starts there, " + std::to_string(jobs) +
+         (jobs == 1 ? " runs on" : " run on");
+}
+
+int change_cards(const Parsed& parsed, const Output& output, bool drain) {
+  const std::string verb = drain ? "drain" : "undrain";
+  if (parsed.rest.empty())
+    return output.fail(Error::invalid("which card is not said")
+                           .with_hint("mete " + verb + " 0; mete cards lists them"));
+  // A card is drained for the daemons to come as well: one is started where none runs.
+  Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kIfNeeded);
+  if (!client) return output.fail(client.error());
+  Failures failures(output);
+  std::string last;
+  for (const std::string& word : parsed.rest) {
+    const Result<std::string> body =
+        client->call("POST", "/v1/cards/" + net::percent_encode(word) + "/" + verb);
+    const Result<wire::CardsDocument> cards = body ? wire::decode_cards(*body) : body.error();
+    if (!cards) {
+      failures.add(cards.error());
+      continue;
+    }
+    last = *body;
+    if (!output.json()) output.say(said(*cards, word, drain));
+  }
+  if (output.json() && !last.empty()) output.data(last);
+  return failures.exit_code();
+}
+
+int run_drain(const Parsed& parsed, const Output& output) {
+  return change_cards(parsed, output, true);
+}
+
+int run_undrain(const Parsed& parsed, const Output& output) {
+  return change_cards(parsed, output, false);
+}
+
+}  // namespace
+
+const Verb kDrainVerb{
+    "drain",
+    "let no new jobs start on a card",
+    "mete drain CARD... [-o json]",
+    "mete drain 0\n"
+    "mete drain GPU-5d7c         # by the beginning of its UUID\n"
+    "mete undrain 0",
+    "Before maintenance, say. Jobs that run there run on; those that wait for the card wait until "
+    "it\n"
+    "is undrained. Holds over restarts of the daemon. For administrators.",
+    kOptions,
+    Rest::kWords,
+    run_drain,
+};
+
+const Verb kUndrainVerb{
+    "undrain",
+    "let jobs start on a drained card again",
+    "mete undrain CARD... [-o json]",
+    "mete undrain 0",
+    "For administrators.",
+    kOptions,
+    Rest::kWords,
+    run_undrain,
+};
+
+}  // namespace mete::cli

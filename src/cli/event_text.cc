@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// See event_text.h.
+#include "cli/event_text.h"
+
+#include <variant>
+#include <vector>
+
+#include "base/text.h"
+#include "cli/job_text.h"
+#include "cli/moment.h"
+#include "cli/table.h"
+#include "core/request/gpu.h"
+
+namespace mete::cli {
+
+namespace {
+
+std::string cards_of(const std::vector<core::GrantedCard>& cards) {
+  std::vector<std::string> parts;
+  for (const core::GrantedCard& card : cards)
+    parts.push_back(to_string(card.bytes) + " on card " + std::to_string(card.index));
+  return base::join(parts, ", ");
+}
+
+std::string quota_words(const core::Quota& quota) {
+  std::vector<std::string> parts;
+  const auto number = [&parts](const auto& value, const char* what) {
+    if (value) parts.push_back(std::to_string(*value) + " " + what);
+  };
+  number(quota.cards, "cards");
+  if (quota.bytes) parts.push_back(to_string(*quota.bytes) + " of GPU memory");
+  number(quota.running, "running");
+  number(quota.jobs, "jobs");
+  if (quota.disk) parts.push_back(to_string(*quota.disk) + " of logs");
+  return parts.empty() ? "no limit" : base::join(parts, ", ");
+}
+
+// What the type and the job do not say already.
+struct Detail {
+  WallTime now;
+
+  std::string operator()(const core::JobSubmitted& event) const {
+    std::string text = event.spec->user + " (" + event.spec->name + ")";
+    if (event.spec->request.gpu) text += " asks for " + to_string(*event.spec->request.gpu);
+    if (event.spec->array) text += ", array " + to_string(*event.spec->array);
+    return text;
+  }
+  std::string operator()(const core::JobGranted& event) const {
+    return event.cards.empty() ? "without a GPU" : cards_of(event.cards);
+  }
+  std::string operator()(const core::JobStarted& event) const {
+    return "process " + std::to_string(event.program.pid);
+  }
+  std::string operator()(const core::JobStopping& event) const {
+    return std::string(to_string(event.why)) + (event.requeue ? ", to run again" : "");
+  }
+  std::string operator()(const core::JobEnded& event) const {
+    std::string text = outcome_text(event.outcome, event.exit);
+    return event.exit && !event.exit->note.empty() ? text + ": " + event.exit->note : text;
+  }
+  std::string operator()(const core::JobRequeued& event) const {
+    std::string text = "after " + outcome_text(event.outcome, event.exit);
+    if (event.gpu) text += ", asks for " + to_string(*event.gpu);
+    if (event.not_before) text += ", not before " + moment_to_the_second(*event.not_before, now);
+    return text;
+  }
+  std::string operator()(const core::JobUngranted&) const { return "nothing was started"; }
+  std::string operator()(const core::JobHeld&) const { return ""; }
+  std::string operator()(const core::JobReleased&) const { return ""; }
+  std::string operator()(const core::JobPriority& event) const {
+    return std::to_string(event.priority);
+  }
+  std::string operator()(const core::JobForecast& event) const {
+    return "starts about " + forecast_text(event.forecast, now);
+  }
+  std::string operator()(const core::CardLost& event) const { return event.uuid; }
+  std::string operator()(const core::CardBack& event) const { return event.uuid; }
+  std::string operator()(const core::CardDrained& event) const {
+    return event.uuid + (event.by.empty() ? "" : " by " + event.by);
+  }
+  std::string operator()(const core::CardUndrained& event) const { return event.uuid; }
+  std::string operator()(const core::QuotaSet& event) const {
+    return (event.user.empty() ? "everybody" : event.user) + ": " + quota_words(event.quota);
+  }
+  std::string operator()(const core::Reserved& event) const {
+    const core::Reservation& made = event.reservation;
+    return std::to_string(made.id) + " for " + made.user + ", " + moment(made.from, now) + " to " +
+           moment(made.until, now) + ": " + cards_of(made.cards);
+  }
+  std::string operator()(const core::Unreserved& event) const { return std::to_string(event.id); }
+  std::string operator()(const core::Booted& event) const { return event.boot_id; }
+};
+
+void pad(std::string& text, const std::string& word, std::size_t width) {
+  text += word;
+  text.append(word.size() < width ? width - word.size() : 0, ' ').append("  ");
+}
+
+}  // namespace
+
+std::string event_text(const wire::EventDocument& event, WallTime now) {
+  const std::string seq = std::to_string(event.seq);
+  std::string text(seq.size() < 6 ? 6 - seq.size() : 0, ' ');
+  text += seq + "  ";
+  pad(text, moment_to_the_second(event.at, now), 8);
+  pad(text, event.type, 13);
+  pad(text, event.job, 6);
+  // A newer daemon's kind of event has a line, too.
+  if (const Result<core::Happened> what = wire::decode_event(event.type, event.data))
+    text += printable(std::visit(Detail{now}, *what));
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
+}  // namespace mete::cli

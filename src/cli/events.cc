@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// `mete events`: what has happened, from the log that the daemon keeps, and with -w what happens
+// from now on. One line each. Over restarts of the daemon nothing is missed and nothing comes
+// twice: events have numbers without gaps.
+#include <array>
+#include <cstdio>
+
+#include "base/text.h"
+#include "cli/event_text.h"
+#include "cli/lasting_client.h"
+#include "cli/verbs.h"
+#include "seam/clock.h"
+#include "wire/event.h"
+
+namespace mete::cli {
+
+namespace {
+
+constexpr std::array kOptions{
+    OptionSpec{"--watch", "", "go on: print what happens, until Ctrl-C", "-w"},
+    OptionSpec{"--from", "SEQ",
+               "from the event of this number on (default: all that are kept; with -w: new ones)"},
+    kOutputOption,
+};
+
+std::string target(const std::optional<std::uint64_t>& from, bool wait) {
+  std::string text = "/v1/events";
+  char sign = '?';
+  if (from) text.append(1, std::exchange(sign, '&')).append("from=").append(std::to_string(*from));
+  if (wait) text.append(1, std::exchange(sign, '&')).append("wait=1");
+  return text;
+}
+
+void print(const wire::EventsDocument& page, const Output& output) {
+  std::string lines;
+  for (const wire::EventDocument& event : page.events) {
+    if (!lines.empty()) lines += '\n';
+    lines += output.json() ? wire::encode(event) : event_text(event, page.at);
+  }
+  if (!lines.empty()) output.data(lines);
+}
+
+int run_events(const Parsed& parsed, const Output& output) {
+  const bool watch = parsed.has("--watch");
+  std::optional<std::uint64_t> from;
+  if (!watch) from = 1;
+  if (const std::string* text = parsed.find("--from"); text != nullptr) {
+    const Result<std::uint64_t> number = base::parse_uint(*text);
+    if (!number)
+      return output.fail(Error::invalid("--from " + base::quote(*text) + " is no number")
+                             .with_hint("write --from 81: the first column of mete events"));
+    from = *number;
+  }
+  Result<DaemonClient> client = DaemonClient::open_for_jobs();
+  if (!client) return output.fail(client.error());
+  LastingClient daemon(*std::move(client), output);
+  for (;;) {
+    const Result<std::string> body = daemon.ask(target(from, watch));
+    const Result<wire::EventsDocument> page = body ? wire::decode_events(*body) : body.error();
+    if (!page) return output.fail(page.error());
+    print(*page, output);
+    // Whoever reads us has left: stdout says so before the next event would.
+    if (std::ferror(stdout) != 0) return kExitOk;
+    const bool more = !from || page->next > *from;
+    from = page->next;
+    if (!watch && !more) return kExitOk;
+  }
+}
+
+}  // namespace
+
+const Verb kEventsVerb{
+    "events",
+    "print what has happened, and with -w what happens",
+    "mete events [-w] [--from SEQ] [-o json]",
+    "mete events -w\n"
+    "mete events --from 81 -o json | jq -r 'select(.type == \"job.ended\") | .job'",
+    "One line for each event: its number, when, what kind, which job. With -o json each line is a\n"
+    "document. Numbers have no gaps, so a program that remembers the last one can go on after it;\n"
+    "those of other users' jobs are left out. The last 100,000 are kept.",
+    kOptions,
+    Rest::kNothing,
+    run_events,
+};
+
+}  // namespace mete::cli

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// See explain_text.h.
+#include "cli/explain_text.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/text.h"
+#include "cli/job_text.h"
+#include "cli/moment.h"
+#include "cli/table.h"
+
+namespace mete::cli {
+
+namespace {
+
+using wire::ExplainDocument;
+
+// "1st", "2nd", "3rd", "11th"
+std::string ordinal(std::uint64_t number) {
+  const bool teen = number % 100 / 10 == 1;
+  const char* ending = teen               ? "th"
+                       : number % 10 == 1 ? "st"
+                       : number % 10 == 2 ? "nd"
+                       : number % 10 == 3 ? "rd"
+                                          : "th";
+  return std::to_string(number) + ending;
+}
+
+// "waiting 12 min · 3rd of 7 in line · starts about 14:05, 80% sure by 14:30"
+std::string first_line(const ExplainDocument& document) {
+  std::vector<std::string> parts;
+  if (document.waiting_s)
+    parts.push_back("waiting " +
+                    base::duration_in_words(static_cast<std::int64_t>(*document.waiting_s)));
+  if (document.reason) parts.emplace_back(to_string(*document.reason));
+  if (document.place) {
+    std::string place = ordinal(*document.place);
+    if (document.in_line) place += " of " + std::to_string(*document.in_line);
+    parts.push_back(place + " in line");
+  }
+  if (document.forecast)
+    parts.push_back("starts about " + forecast_text(*document.forecast, document.at));
+  else if (document.state == core::JobState::kPending)
+    parts.emplace_back("nobody can tell when it starts");
+  return "job " + to_string(document.id) + ": " + base::join(parts, " · ");
+}
+
+// "alice's job 12 with 55.9 GiB (ends about 14:05 by its time limit)"
+std::string holder_text(const ExplainDocument::Holder& holder, WallTime now) {
+  std::string text = printable(holder.user) + "'s job " + to_string(holder.id) + " with " +
+                     to_string(holder.bytes);
+  std::vector<std::string> more;
+  if (holder.ends_at) {
+    const std::string when = moment(*holder.ends_at, now);
+    more.push_back(holder.by == "limit" ? "ends by " + when : "ends about " + when);
+  }
+  if (holder.idle_since)
+    more.push_back("idle for " + base::duration_in_words(std::max<std::int64_t>(
+                                     0, (now.ms - holder.idle_since->ms) / 1000)));
+  return more.empty() ? text : text + " (" + base::join(more, ", ") + ")";
+}
+
+std::string card_line(const ExplainDocument::Card& card, WallTime now) {
+  std::vector<std::string> parts;
+  if (card.state != "ok") parts.push_back(card.state);
+  if (card.needs && card.free && card.state == "ok")
+    parts.push_back("needs " + to_string(*card.needs) + ", " + to_string(*card.free) + " free");
+  if (!card.holders.empty()) {
+    std::vector<std::string> holders;
+    for (const ExplainDocument::Holder& holder : card.holders)
+      holders.push_back(holder_text(holder, now));
+    parts.push_back("held by " + base::join(holders, ", "));
+  }
+  for (const ExplainDocument::Reserved& reserved : card.reserved)
+    parts.push_back(to_string(reserved.bytes) + " reserved for " + printable(reserved.user) +
+                    " until " + moment(reserved.until, now));
+  // Where values say nothing, the daemon's own words do.
+  if (parts.empty() && !card.text.empty()) parts.push_back(printable(card.text));
+  return "  card " + std::to_string(card.index) + "  " + base::join(parts, "; ");
+}
+
+}  // namespace
+
+std::string explain_text(const ExplainDocument& document) {
+  if (document.state != core::JobState::kPending)
+    return "job " + to_string(document.id) + " is " + std::string(to_string(document.state)) +
+           (document.text.empty() ? "" : ": " + printable(document.text));
+  std::string text = first_line(document);
+  if (!document.text.empty()) text += "\n  " + printable(document.text);
+  for (const ExplainDocument::Card& card : document.cards)
+    text += "\n" + card_line(card, document.at);
+  for (std::size_t i = 0; i < document.changes.size(); ++i) {
+    const ExplainDocument::Change& change = document.changes[i];
+    const std::string what = change.argument.empty() ? change.text
+                             : change.text.empty()   ? change.argument
+                                                     : change.argument + "  (" + change.text + ")";
+    text +=
+        (i == 0 ? "\n  would start now with  " : "\n                    or  ") + printable(what);
+  }
+  return text;
+}
+
+}  // namespace mete::cli

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// See job_text.h.
+#include "cli/job_text.h"
+
+#include <signal.h>
+
+#include <algorithm>
+
+#include "base/exit_code.h"
+#include "base/text.h"
+#include "cli/moment.h"
+#include "core/request/gpu.h"
+
+namespace mete::cli {
+
+using core::Job;
+using core::JobState;
+using core::Outcome;
+
+std::string outcome_text(Outcome outcome, const std::optional<core::Exit>& exit) {
+  std::string text(to_string(outcome));
+  if (exit && exit->signal) return text + " " + std::to_string(*exit->signal);
+  if (exit && exit->code.value_or(0) != 0) return text + " " + std::to_string(*exit->code);
+  return text;
+}
+
+std::string state_text(const Job& job) {
+  std::string text(to_string(job.state));
+  if (job.state != JobState::kEnded || !job.outcome) return text;
+  return text + " " + outcome_text(*job.outcome, job.exit);
+}
+
+std::string gpu_text(const Job& job) {
+  const std::optional<core::GpuRequest>& gpu = job.gpu ? job.gpu : job.spec->request.gpu;
+  std::string text = gpu ? to_string(*gpu) : "";
+  if (job.grant.empty()) return text;
+  std::vector<std::string> each;
+  for (const core::GrantedCard& card : job.grant) each.push_back(to_string(card.bytes));
+  const bool same = std::all_of(each.begin(), each.end(),
+                                [&](const std::string& bytes) { return bytes == each.front(); });
+  std::string bytes = base::join(each, " + ");
+  if (same && each.size() > 1) bytes = std::to_string(each.size()) + "x " + each.front();
+  return text.empty() ? bytes : text + " → " + bytes;
+}
+
+std::string cards_text(const Job& job) {
+  std::vector<std::string> cards;
+  for (const core::GrantedCard& card : job.grant) cards.push_back(std::to_string(card.index));
+  return base::join(cards, ",");
+}
+
+std::string used_text(const wire::JobView& view) {
+  if (view.job.state == JobState::kEnded || view.used.empty()) return "";
+  Bytes sum;
+  for (const std::optional<Bytes>& used : view.used) {
+    const std::optional<Bytes> more = used ? sum.checked_add(*used) : std::nullopt;
+    if (!more) return "";
+    sum = *more;
+  }
+  return to_string(sum);
+}
+
+std::string reason_text(const wire::JobView& view) {
+  if (view.job.state != JobState::kPending || !view.wait) return "";
+  std::string text(to_string(view.wait->reason));
+  if (!view.wait->text.empty()) text.append(": ").append(view.wait->text);
+  return text;
+}
+
+std::string forecast_text(const core::Forecast& forecast, WallTime now) {
+  return moment(forecast.at, now) + ", " + std::to_string(core::kForecastPct) + "% sure by " +
+         moment(forecast.by, now);
+}
+
+std::string sentence(const wire::JobView& view, WallTime now) {
+  const Job& job = view.job;
+  const std::string name = "job " + to_string(job.id);
+  if (job.state == JobState::kPending) {
+    const std::string reason = reason_text(view);
+    return name + " waits" + (reason.empty() ? "" : ": " + reason);
+  }
+  if (job.state == JobState::kEnded) {
+    std::string text = name + " has ended";
+    if (job.outcome) text += ": " + outcome_text(*job.outcome, job.exit);
+    return job.ended ? text + " at " + moment(*job.ended, now) : text;
+  }
+  if (job.state == JobState::kRunning && job.started)
+    return name + " runs since " + moment(*job.started, now);
+  return name + " is " + std::string(to_string(job.state));
+}
+
+int exit_code_of_job(const Job& job) {
+  const Outcome outcome = job.outcome.value_or(Outcome::kLost);
+  if (outcome == Outcome::kOk) return base::kExitOk;
+  if (outcome == Outcome::kTimeout || outcome == Outcome::kDeadline) return base::kExitTimeout;
+  if (job.exit && job.exit->signal) return 128 + *job.exit->signal;
+  if (job.exit && job.exit->code.value_or(0) != 0) return *job.exit->code;
+  return outcome == Outcome::kCancelled ? 128 + SIGTERM : base::kExitFailed;
+}
+
+}  // namespace mete::cli

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the log of a job as its user: from the beginning, the last lines, or on and on while it is
+// written. The keeper that writes it renames FILE to FILE.1 when it is full and makes a new one,
+// also when somebody has removed it: reading goes on over all of that, without a gap and without a
+// byte twice. Never holds more than a block in memory.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "base/time.h"
+
+namespace mete::cli {
+
+// Where the last `lines` lines of a file begin, and how many there are if there are fewer. Reads
+// backwards from the end: of a file of gigabytes only as much as is asked for. A last line without
+// its newline is one.
+struct Tail {
+  off_t begin = 0;
+  std::uint64_t lines = 0;
+};
+Result<Tail> tail_of(int fd, std::uint64_t lines);
+
+class LogReader {
+ public:
+  struct From {
+    std::optional<std::uint64_t> tail;  // the last lines only
+    std::optional<WallTime> since;      // only what was written then or later (launch/log_times.h)
+    WallTime began;                     // of the job: an older FILE.1 is somebody else's
+  };
+  // not_found: there is no such file (yet, or any more).
+  static Result<LogReader> open(std::string path, const From& from);
+
+  // A block of what there is; "": nothing more at the moment.
+  Result<std::string> next();
+
+  // Readable when there may be more: to be polled, then cleared by heard(). -1: the system has no
+  // more watches to give, and one has to look now and then.
+  int descriptor() const { return watch_.get(); }
+  void heard();
+
+ private:
+  struct Part {
+    Fd file;
+    off_t at = 0;
+  };
+  explicit LogReader(std::string path) : path_(std::move(path)) {}
+  Result<void> add_parts(const From& from);
+  static Result<void> skip_until(WallTime since, const std::string& path, Part& part);
+  bool replaced();
+  void follow_rename();
+  void watch();
+
+  std::string path_;
+  std::deque<Part>
+      parts_;  // in the order in which they are read; the last is the one being written
+  bool last_was_replaced_ = false;
+  Fd watch_;
+  int watched_file_ = -1;
+};
+
+}  // namespace mete::cli

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// `mete logs ID...`: what a job has written. The daemon says where; the files are read here, as
+// whoever asks. With -f until the jobs have ended and everything is printed.
+#include <poll.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "base/text.h"
+#include "cli/job_text.h"
+#include "cli/json.h"
+#include "cli/lasting_client.h"
+#include "cli/log_reader.h"
+#include "cli/moment.h"
+#include "cli/named_jobs.h"
+#include "cli/verbs.h"
+#include "seam/clock.h"
+#include "wire/ps_lines.h"
+#include "wire/show.h"
+
+namespace mete::cli {
+
+namespace {
+
+constexpr std::array kOptions{
+    OptionSpec{"--follow", "", "go on until the job has ended", "-f"},
+    OptionSpec{"--tail", "N", "the last N lines only", "-n"},
+    OptionSpec{"--since", "TIME", "only what was written since: 10m (ago), 14:05, 2026-11-15"},
+    OptionSpec{"--err", "", "the file of --err instead of the log"},
+    kOutputOption,
+};
+constexpr int kTickMs = 1'000;
+constexpr std::size_t kMaxFollowed = 100;
+
+// A job and its log.
+struct Source {
+  core::JobId id;
+  wire::ShowDocument shown;
+  std::string path;
+  std::optional<LogReader> reader = {};
+  bool refused = false;  // it cannot be read, and that was said
+};
+
+bool file_exists(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0;
+}
+
+bool never_ran(const core::Job& job) { return !job.started && job.attempts.empty(); }
+
+// Prints what several logs have, each under its name.
+class Printer {
+ public:
+  explicit Printer(bool several) : several_(several) {}
+
+  // Everything that is there now; whether there was something.
+  Result<bool> print(Source& source) {
+    bool some = false;
+    for (;;) {
+      const Result<std::string> block = source.reader->next();
+      if (!block) return block.error();
+      if (block->empty()) return some;
+      head(source);
+      some = true;
+      (void)std::fwrite(block->data(), 1, block->size(), stdout);
+      (void)std::fflush(stdout);
+    }
+  }
+
+ private:
+  void head(const Source& source) {
+    if (!several_ || last_ == source.id) return;
+    const std::string line =
+        std::string(last_ ? "\n" : "") + "==> job " + to_string(source.id) + " <==\n";
+    (void)std::fwrite(line.data(), 1, line.size(), stdout);
+    last_ = source.id;
+  }
+
+  bool several_;
+  std::optional<core::JobId> last_;
+};
+
+class Logs {
+ public:
+  Logs(DaemonClient client, LogReader::From from, bool err, const Output& output)
+      : client_(std::move(client)), from_(from), err_(err), output_(output), failures_(output) {}
+
+  void find(const std::vector<std::string>& words) {
+    ids_ = named_jobs(words, client_.http().path(), failures_);
+    for (const core::JobId id : ids_) add(id);
+  }
+
+  int list() {
+    std::vector<std::string> logs;
+    for (const Source& source : sources_) {
+      JsonObject log;
+      log.text("id", to_string(source.id));
+      log.text("state", to_string(source.shown.view.job.state));
+      log.text("log", source.shown.log);
+      if (!source.shown.err.empty()) log.text("err", source.shown.err);
+      struct stat status {};
+      if (stat(source.path.c_str(), &status) == 0)
+        log.number("size_bytes", static_cast<std::uint64_t>(status.st_size));
+      logs.push_back(log.str());
+    }
+    output_.data(JsonObject()
+                     .text("schema", "mete.logs/1")
+                     .text("at", timestamp())
+                     .raw("logs", json_array(logs))
+                     .str());
+    return failures_.exit_code();
+  }
+
+  int print() {
+    Printer printer(sources_.size() > 1);
+    for (Source& source : sources_) {
+      if (!open(source)) {
+        say_missing(source);
+        continue;
+      }
+      if (const Result<bool> printed = printer.print(source); !printed)
+        failures_.add(printed.error());
+    }
+    return failures_.exit_code();
+  }
+
+  int follow() {
+    if (sources_.size() > kMaxFollowed)
+      return output_.fail(
+          Error::invalid(std::to_string(sources_.size()) + " logs are too many to follow")
+              .with_hint("mete logs -f " + to_string(sources_.front().id)));
+    LastingClient daemon(std::move(client_), output_);
+    Printer printer(sources_.size() > 1);
+    for (const Source& source : sources_)
+      if (never_ran(source.shown.view.job))
+        output_.say(sentence(source.shown.view, source.shown.at));
+    // The jobs are waited for one after the other: whoever has ended meanwhile is told at once.
+    for (std::size_t waited = 0; waited < ids_.size(); ++waited) {
+      daemon.begin(job_target(ids_[waited], "/wait"));
+      std::optional<Result<std::string>> over;
+      while (!(over = daemon.next(net::Milliseconds(0)))) {
+        if (!print_new(printer)) return failures_.exit_code();
+        pause(daemon);
+      }
+      if (!*over) failures_.add(over->error());
+    }
+    (void)print_new(printer);
+    for (Source& source : sources_)
+      if (!source.reader && !source.refused) say_missing(source);
+    return failures_.exit_code();
+  }
+
+ private:
+  void add(core::JobId id);
+  bool open(Source& source);
+  void say_missing(const Source& source);
+  bool print_new(Printer& printer);
+  void pause(const LastingClient& daemon);
+
+  DaemonClient client_;
+  LogReader::From from_;
+  bool err_;
+  const Output& output_;
+  Failures failures_;
+  std::vector<core::JobId> ids_;  // as they were named
+  std::vector<Source> sources_;
+};
+
+void Logs::add(core::JobId id) {
+  const Result<std::string> body = client_.call("GET", job_target(id, "/show"));
+  Result<wire::ShowDocument> shown = body ? wire::decode_show(*body) : body.error();
+  if (!shown) return failures_.add(shown.error());
+  if (!shown->view.job.spec->detached)
+    return failures_.add(
+        Error::unsupported("job " + to_string(id) + " has no log")
+            .with_evidence("it was started by mete run, and wrote to that terminal"));
+  if (shown->elements.empty()) {
+    std::string path = err_ ? shown->err : shown->log;
+    if (path.empty())
+      return failures_.add(
+          Error::not_found("job " + to_string(id) + " has no file of its own for errors")
+              .with_hint("leave --err out: they are in its log"));
+    sources_.push_back({id, *std::move(shown), std::move(path)});
+    return;
+  }
+  // An array: each of its jobs has a log of its own.
+  const Result<std::string> list = client_.call("GET", "/v1/jobs?all=1&id=" + to_string(id));
+  const Result<std::vector<wire::JobView>> views = list ? wire::decode_ps(*list) : list.error();
+  if (!views) return failures_.add(views.error());
+  for (const wire::JobView& view : *views) add(view.job.id);
+}
+
+// False: there is none, or none yet.
+bool Logs::open(Source& source) {
+  if (source.reader) return true;
+  if (source.refused) return false;
+  const core::Job& job = source.shown.view.job;
+  LogReader::From from = from_;
+  from.began = job.submitted;
+  Result<LogReader> reader = LogReader::open(source.path, from);
+  if (reader) {
+    source.reader.emplace(*std::move(reader));
+    return true;
+  }
+  // One that could not be read does not become readable by asking every second.
+  const bool missing = reader.error().code == ErrorCode::kNotFound && !file_exists(source.path);
+  if (!missing) failures_.add(reader.error());
+  source.refused = !missing;
+  return false;
+}
+
+void Logs::say_missing(const Source& source) {
+  if (source.refused) return;
+  // Nothing is missing of a job that has not written anything.
+  if (never_ran(source.shown.view.job))
+    return output_.say(sentence(source.shown.view, source.shown.at));
+  failures_.add(
+      Error::not_found("the log of job " + to_string(source.id) + " is not there any more")
+          .with_evidence(source.path));
+}
+
+// False: nobody reads what we print.
+bool Logs::print_new(Printer& printer) {
+  for (Source& source : sources_) {
+    if (!open(source)) continue;
+    source.reader->heard();
+    if (const Result<bool> printed = printer.print(source); !printed) {
+      failures_.add(printed.error());
+      source.reader.reset();
+      source.refused = true;
+    }
+  }
+  return std::ferror(stdout) == 0;
+}
+
+void Logs::pause(const LastingClient& daemon) {
+  std::vector<pollfd> ready{{daemon.descriptor(), POLLIN, 0}};
+  for (const Source& source : sources_)
+    if (source.reader) ready.push_back({source.reader->descriptor(), POLLIN, 0});
+  (void)poll(ready.data(), ready.size(), kTickMs);
+}
+
+Result<LogReader::From> parse_from(const Parsed& parsed) {
+  LogReader::From from;
+  if (const std::string* tail = parsed.find("--tail"); tail != nullptr) {
+    const Result<std::uint64_t> lines = base::parse_uint(*tail);
+    if (!lines)
+      return Error::invalid("--tail " + base::quote(*tail) + " is no number of lines")
+          .with_hint("write --tail 100");
+    from.tail = *lines;
+  }
+  if (const std::string* since = parsed.find("--since"); since != nullptr) {
+    const Result<WallTime> moment = parse_since(*since, seam::system_clock().wall());
+    if (!moment) return Error(moment.error()).within("--since");
+    from.since = *moment;
+  }
+  return from;
+}
+
+int run_logs(const Parsed& parsed, const Output& output) {
+  const Result<LogReader::From> from = parse_from(parsed);
+  if (!from) return output.fail(from.error());
+  Result<DaemonClient> client = open_for_words("logs", parsed.rest);
+  if (!client) return output.fail(client.error());
+  Logs logs(*std::move(client), *from, parsed.has("--err"), output);
+  logs.find(parsed.rest);
+  if (output.json()) return logs.list();
+  return parsed.has("--follow") ? logs.follow() : logs.print();
+}
+
+}  // namespace
+
+const Verb kLogsVerb{
+    "logs",
+    "print what jobs have written",
+    "mete logs ID... [-f] [--tail N] [--since TIME] [--err] [-o json]",
+    "mete logs 12\n"
+    "mete logs -f @              # your last job, until it has ended\n"
+    "mete logs --tail 100 12_3\n"
+    "mete logs --since 10m 12",
+    "Of an array each job's log, under its name. -f survives rotation and removal of the file and\n"
+    "restarts of the daemon, and ends when the job has ended and everything is printed; Ctrl-C "
+    "ends\n"
+    "it, not the job. --since is exact to about a second. With -o json where the logs are, not "
+    "what\n"
+    "is in them.",
+    kOptions,
+    Rest::kWords,
+    run_logs,
+};
+
+}  // namespace mete::cli

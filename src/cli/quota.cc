@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// `mete quota`: what each user may have at a time. `set` changes the limits that are named and
+// leaves the others; `none` takes one away; `rm` takes all of a user's own away, and the default
+// holds.
+#include <array>
+
+#include "base/bytes.h"
+#include "base/text.h"
+#include "cli/daemon_client.h"
+#include "cli/queue_tables.h"
+#include "cli/subword.h"
+#include "cli/table.h"
+#include "cli/verbs.h"
+#include "wire/queue.h"
+
+namespace mete::cli {
+
+namespace {
+
+constexpr std::array kOptions{
+    OptionSpec{"--user", "NAME", "whose limits"},
+    OptionSpec{"--default", "", "those of everybody who has none of their own"},
+    OptionSpec{"--cards", "N", "on how many cards at a time, a card counting for each job on it"},
+    OptionSpec{"--gpu-bytes", "SIZE", "how much GPU memory at a time, as in 80G"},
+    OptionSpec{"--running", "N", "how many jobs at a time"},
+    OptionSpec{"--jobs", "N", "how many jobs that have not ended; more are refused"},
+    OptionSpec{"--disk", "SIZE", "how much of the disk for the logs that mete keeps"},
+    kOutputOption,
+};
+
+Result<void> take_number(const Parsed& parsed, std::string_view name,
+                         std::optional<std::uint32_t>& limit) {
+  const std::string* text = parsed.find(name);
+  if (text == nullptr) return {};
+  if (*text == "none") {
+    limit.reset();
+    return {};
+  }
+  const Result<std::uint64_t> number = base::parse_uint(*text);
+  if (!number || *number > UINT32_MAX)
+    return Error::invalid(std::string(name) + " " + base::quote(*text) + " is no number")
+        .with_hint("write " + std::string(name) + " 4, or none for no limit");
+  limit = static_cast<std::uint32_t>(*number);
+  return {};
+}
+
+Result<void> take_size(const Parsed& parsed, std::string_view name, std::optional<Bytes>& limit) {
+  const std::string* text = parsed.find(name);
+  if (text == nullptr) return {};
+  if (*text == "none") {
+    limit.reset();
+    return {};
+  }
+  const Result<Bytes> size = base::parse_bytes(*text);
+  if (!size) return Error(size.error()).within(name);
+  limit = *size;
+  return {};
+}
+
+Result<void> take_limits(const Parsed& parsed, core::Quota& quota) {
+  for (const Result<void>& taken :
+       {take_number(parsed, "--cards", quota.cards), take_size(parsed, "--gpu-bytes", quota.bytes),
+        take_number(parsed, "--running", quota.running), take_number(parsed, "--jobs", quota.jobs),
+        take_size(parsed, "--disk", quota.disk)})
+    if (!taken) return taken.error();
+  return {};
+}
+
+bool names_a_limit(const Parsed& parsed) {
+  for (const std::string_view name : {"--cards", "--gpu-bytes", "--running", "--jobs", "--disk"})
+    if (parsed.has(name)) return true;
+  return false;
+}
+
+core::Quota own_quota(const wire::QuotaDocument& document, const std::string& user) {
+  if (user.empty()) return document.everybody;
+  for (const wire::QuotaDocument::User& known : document.users)
+    if (known.user == user) return known.own;
+  return {};
+}
+
+// Whom the words are about: "" is everybody.
+Result<std::string> whose(const Parsed& parsed) {
+  const std::string* user = parsed.find("--user");
+  if ((user != nullptr) == parsed.has("--default"))
+    return Error::invalid(user != nullptr ? "--user and --default contradict each other"
+                                          : "whose limits is not said")
+        .with_hint("--user alice, or --default for everybody who has none of their own");
+  if (user == nullptr) return std::string();
+  if (user->empty()) return Error::invalid("--user is empty").with_hint("--user alice");
+  return *user;
+}
+
+Result<std::string> change(DaemonClient& client, const Parsed& parsed, bool remove) {
+  const Result<std::string> user = whose(parsed);
+  if (!user) return user.error();
+  if (remove == names_a_limit(parsed))
+    return remove ? Error::invalid("mete quota rm takes all limits away, and needs none")
+                        .with_hint("mete quota set --user NAME --cards none takes one away")
+                  : Error::invalid("which limit is not said")
+                        .with_hint("--cards, --gpu-bytes, --running, --jobs or --disk");
+  wire::QuotaRequest request{*user, {}};
+  if (!remove) {
+    const Result<std::string> body = client.call("GET", "/v1/quotas");
+    const Result<wire::QuotaDocument> now = body ? wire::decode_quota(*body) : body.error();
+    if (!now) return now.error();
+    request.quota = own_quota(*now, *user);
+    if (Result<void> r = take_limits(parsed, request.quota); !r) return std::move(r).error();
+  }
+  return client.call("POST", "/v1/quotas", wire::encode(request));
+}
+
+int run_quota(const Parsed& parsed, const Output& output) {
+  std::string word = "list";
+  if (!parsed.rest.empty()) {
+    const Result<std::string> known = sub_word("quota", parsed.rest, {"set", "rm"});
+    if (!known) return output.fail(known.error());
+    word = *known;
+  } else if (!parsed.options.empty() && !(parsed.options.size() == 1 && parsed.has("--output"))) {
+    return output.fail(Error::invalid("what shall become of these limits is not said")
+                           .with_hint("mete quota set --user NAME ..."));
+  }
+  if (const Result<void> r = no_more_than(1, parsed.rest); !r) return output.fail(r.error());
+  // Limits are for what is to come: they need no job, and no daemon that happens to run.
+  Result<DaemonClient> client = word == "list" ? DaemonClient::open_for_jobs()
+                                               : DaemonClient::open(DaemonClient::Start::kIfNeeded);
+  if (!client) return output.fail(client.error());
+  const Result<std::string> body =
+      word == "list" ? client->call("GET", "/v1/quotas") : change(*client, parsed, word == "rm");
+  const Result<wire::QuotaDocument> document = body ? wire::decode_quota(*body) : body.error();
+  if (!document) return output.fail(document.error());
+  output.data(output.json() ? *body : quota_table(*document, stdout_width()));
+  return kExitOk;
+}
+
+}  // namespace
+
+const Verb kQuotaVerb{
+    "quota",
+    "show or set what each user may have at a time",
+    "mete quota [set|rm --user NAME|--default [limits]] [-o json]",
+    "mete quota\n"
+    "mete quota set --user alice --cards 2 --gpu-bytes 80G\n"
+    "mete quota set --default --running 4 --jobs 100\n"
+    "mete quota set --user alice --cards none    # no limit of her own; the default's holds\n"
+    "mete quota rm --user alice",
+    "A job over a limit of its user waits (reason: quota); over --jobs and --disk it is refused "
+    "by\n"
+    "mete submit. set changes the limits that it names and leaves the others. A user's limit that "
+    "is\n"
+    "not set is the default's. Setting is for administrators; everybody sees their own.",
+    kOptions,
+    Rest::kWords,
+    run_quota,
+    {"set", "rm"},
+};
+
+}  // namespace mete::cli

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// `mete requeue ID...`: puts jobs back in line: what has ended runs again, what runs is ended
+// first.
+#include <array>
+
+#include "cli/job_change.h"
+#include "cli/verbs.h"
+
+namespace mete::cli {
+
+namespace {
+
+constexpr std::array kOptions{kOutputOption};
+
+int run_requeue(const Parsed& parsed, const Output& output) {
+  return change_jobs({"requeue", "POST", "/requeue", "", "in line again"}, parsed.rest, output);
+}
+
+}  // namespace
+
+const Verb kRequeueVerb{
+    "requeue",
+    "put jobs back in line, to run again",
+    "mete requeue ID... [-o json]",
+    "mete requeue 12\n"
+    "mete requeue 12_3 12_7      # two jobs of an array",
+    "A job that has ended runs once more, as it was submitted. One that runs is ended first (TERM, "
+    "KILL\n"
+    "after a grace) and waits again. Its number stays, the attempt counts up. Only for jobs of "
+    "mete\n"
+    "submit.",
+    kOptions,
+    Rest::kWords,
+    run_requeue,
+};
+
+}  // namespace mete::cli

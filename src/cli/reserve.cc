@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// `mete reserve`: cards that are somebody's for a time to come. Alone it lists them; with a share
+// and times it makes one; `rm ID` takes one back.
+#include <array>
+
+#include "base/text.h"
+#include "base/time_words.h"
+#include "cli/daemon_client.h"
+#include "cli/job_words.h"
+#include "cli/moment.h"
+#include "cli/named_jobs.h"
+#include "cli/queue_tables.h"
+#include "cli/subword.h"
+#include "cli/table.h"
+#include "cli/verbs.h"
+#include "seam/clock.h"
+#include "wire/queue.h"
+
+namespace mete::cli {
+
+namespace {
+
+constexpr std::array kOptions{
+    kGpuOption,
+    kDevicesOption,
+    kGpuTypeOption,
+    OptionSpec{"--user", "NAME", "whose jobs may have the cards then"},
+    OptionSpec{"--from", "TIME",
+               "when it begins: 18:00, tomorrow 8:00, 2026-12-01 09:00, now+2h (default: now);\n"
+               "local time"},
+    OptionSpec{"--for", "DURATION", "how long: 4h, 90m, 2d"},
+    OptionSpec{"--until", "TIME", "when it ends, instead of --for"},
+    kOutputOption,
+};
+
+Result<WallTime> end_of(const Parsed& parsed, WallTime from) {
+  const std::string* length = parsed.find("--for");
+  const std::string* until = parsed.find("--until");
+  if ((length != nullptr) == (until != nullptr))
+    return Error::invalid(length != nullptr ? "--for and --until contradict each other"
+                                            : "how long is not said")
+        .with_hint("--for 4h, or --until 22:00");
+  if (until != nullptr) {
+    // "22:00" is the next one after it begins.
+    Result<WallTime> moment = base::parse_moment(*until, from);
+    if (!moment) return std::move(moment).error().within("--until");
+    return moment;
+  }
+  const Result<std::uint64_t> seconds = base::parse_duration(*length);
+  if (!seconds) return Error(seconds.error()).within("--for");
+  return WallTime{from.ms + static_cast<std::int64_t>(*seconds) * 1000};
+}
+
+Result<wire::ReserveRequest> parse_reservation(const Parsed& parsed, WallTime now) {
+  wire::ReserveRequest request;
+  const std::string* user = parsed.find("--user");
+  if (user == nullptr || user->empty())
+    return Error::invalid("for whom is not said")
+        .with_hint("mete reserve --gpu 2 --from 18:00 --for 4h --user carol");
+  request.user = *user;
+  Result<core::Request> wanted = parse_request(parsed);
+  if (!wanted) return std::move(wanted).error();
+  if (!wanted->gpu && wanted->devices.empty())
+    return Error::invalid("which cards is not said").with_hint("--gpu 2, or --devices 0,1");
+  request.request = *std::move(wanted);
+  request.from = now;
+  if (const std::string* from = parsed.find("--from"); from != nullptr) {
+    Result<WallTime> moment = base::parse_moment(*from, now);
+    if (!moment) return std::move(moment).error().within("--from");
+    request.from = *moment;
+  }
+  const Result<WallTime> until = end_of(parsed, request.from);
+  if (!until) return until.error();
+  request.until = *until;
+  return request;
+}
+
+int print(const Result<std::string>& body, const Output& output) {
+  const Result<wire::ReservationsDocument> document =
+      body ? wire::decode_reservations(*body) : body.error();
+  if (!document) return output.fail(document.error());
+  if (output.json())
+    output.data(*body);
+  else if (document->reservations.empty())
+    output.say("nothing is reserved");
+  else
+    output.data(reservation_table(*document, stdout_width()));
+  return kExitOk;
+}
+
+int make(const Parsed& parsed, const Output& output) {
+  const Result<wire::ReserveRequest> request =
+      parse_reservation(parsed, seam::system_clock().wall());
+  if (!request) return output.fail(request.error());
+  Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kIfNeeded);
+  if (!client) return output.fail(client.error());
+  return print(client->call("POST", "/v1/reservations", wire::encode(*request)), output);
+}
+
+int list(const Output& output) {
+  Result<DaemonClient> client = DaemonClient::open_for_jobs();
+  if (!client && client.error().code == ErrorCode::kNotFound && !output.json()) {
+    output.say("no daemon runs, so nothing is reserved");
+    return kExitOk;
+  }
+  if (!client) return output.fail(client.error());
+  return print(client->call("GET", "/v1/reservations"), output);
+}
+
+int remove(const std::vector<std::string>& ids, const Output& output) {
+  if (ids.empty())
+    return output.fail(Error::invalid("which reservation is not said")
+                           .with_hint("mete reserve rm 3; mete reserve lists them"));
+  Result<DaemonClient> client = DaemonClient::open_for_jobs();
+  if (!client) return output.fail(client.error());
+  Failures failures(output);
+  std::string last;
+  for (const std::string& id : ids) {
+    if (!base::parse_uint(id)) {
+      failures.add(Error::invalid(base::quote(id) + " is the number of no reservation")
+                       .with_hint("mete reserve lists them"));
+      continue;
+    }
+    Result<std::string> body = client->call("DELETE", "/v1/reservations/" + id);
+    if (!body) {
+      failures.add(body.error());
+      continue;
+    }
+    last = *std::move(body);
+    if (!output.json()) output.say("reservation " + id + " is taken back");
+  }
+  if (output.json() && !last.empty()) output.data(last);
+  return failures.exit_code();
+}
+
+int run_reserve(const Parsed& parsed, const Output& output) {
+  const bool words =
+      !parsed.options.empty() && !(parsed.options.size() == 1 && parsed.has(kOutputOption.name));
+  if (parsed.rest.empty()) return words ? make(parsed, output) : list(output);
+  if (const Result<std::string> word = sub_word("reserve", parsed.rest, {"rm"}); !word)
+    return output.fail(word.error());
+  return remove({parsed.rest.begin() + 1, parsed.rest.end()}, output);
+}
+
+}  // namespace
+
+const Verb kReserveVerb{
+    "reserve",
+    "keep cards for somebody, from a time on",
+    "mete reserve [--gpu SHARE --user NAME --for DURATION [--from TIME]] | rm ID... [-o json]",
+    "mete reserve --gpu 2 --from 18:00 --for 4h --user carol\n"
+    "mete reserve --devices 0 --from \"tomorrow 8:00\" --until \"tomorrow 12:00\" --user bob\n"
+    "mete reserve                # list them\n"
+    "mete reserve rm 3",
+    "Which cards is decided when it is made. Jobs of others start there only if they end before "
+    "it\n"
+    "begins (by their --time, or as mete has learned); what runs there already is not ended. "
+    "Times\n"
+    "are local; where clocks are set back, add a zone. For administrators; everybody may list.",
+    kOptions,
+    Rest::kWords,
+    run_reserve,
+    {"rm"},
+};
+
+}  // namespace mete::cli

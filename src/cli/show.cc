@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// `mete show ID...`: everything about a job: what was asked for, what it holds and used, where its
+// log is, how its attempts ended, and what to ask for next time.
+#include "wire/show.h"
+
+#include <array>
+
+#include "cli/named_jobs.h"
+#include "cli/show_text.h"
+#include "cli/verbs.h"
+
+namespace mete::cli {
+
+namespace {
+
+constexpr std::array kOptions{kOutputOption};
+
+int run_show(const Parsed& parsed, const Output& output) {
+  Result<DaemonClient> client = open_for_words("show", parsed.rest);
+  if (!client) return output.fail(client.error());
+  Failures failures(output);
+  bool first = true;
+  for (const core::JobId id : named_jobs(parsed.rest, client->http().path(), failures)) {
+    const Result<std::string> body = client->call("GET", job_target(id, "/show"));
+    const Result<wire::ShowDocument> document = body ? wire::decode_show(*body) : body.error();
+    if (!document)
+      failures.add(document.error());
+    else if (output.json())
+      output.data(*body);
+    else
+      output.data((first ? "" : "\n") + show_text(*document));
+    first = false;
+  }
+  return failures.exit_code();
+}
+
+}  // namespace
+
+const Verb kShowVerb{
+    "show",
+    "show everything about a job",
+    "mete show ID... [-o json]",
+    "mete show 12\n"
+    "mete show @ -o json | jq -r .job.log",
+    "What was asked for, where it runs and since when, its log, its attempts, the memory that it\n"
+    "used at most and the share to ask for next time. Of its environment only the names are "
+    "shown.\n"
+    "With -o json one document a line for each job. Also called describe.",
+    kOptions,
+    Rest::kWords,
+    run_show,
+    {},
+    {"describe"},
+};
+
+}  // namespace mete::cli
