@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bin/daemon.h"
 
+#include <grp.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -19,11 +21,12 @@
 #include "abi/grant.h"
 #include "base/exit_code.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "bin/claims_keeper.h"
+#include "bin/hands.h"
 #include "bin/machine.h"
 #include "engine/engine.h"
 #include "launch/parts.h"
-#include "launch/process_watcher.h"
 #include "launch/state_dir.h"
 #include "net/http_server.h"
 #include "net/listen.h"
@@ -31,6 +34,7 @@
 #include "node/card_helper.h"
 #include "node/probe.h"
 #include "node/probe_cache.h"
+#include "node/proc.h"
 #include "serve/service.h"
 #include "store/schema.h"
 #include "store/sqlite_store.h"
@@ -85,40 +89,6 @@ seam::Loop seam_loop(net::Loop& loop) {
   return seam;
 }
 
-// The engine's hands: promises to other daemons, and processes.
-class Hands final : public seam::Launcher {
- public:
-  Hands(ClaimsKeeper& claims, launch::ProcessWatcher& processes)
-      : claims_(claims), processes_(processes) {}
-  void set_engine(const engine::Engine& engine) { engine_ = &engine; }
-
-  bool reserve(core::JobId job, const std::vector<core::GrantedCard>& cards) override {
-    // Of jobs that ended in this very turn we hear later (forget): their bytes are free already.
-    claims_.keep_only([this](core::JobId id) {
-      const core::Job* held = engine_->state().find(id);
-      return held != nullptr && held->state != core::JobState::kEnded;
-    });
-    const core::Job* known = engine_->state().find(job);
-    return claims_.reserve(job, cards, known == nullptr ? std::nullopt : known->runner);
-  }
-  void watch(core::JobId job, core::ProcessRef runner) override { processes_.watch(job, runner); }
-  void stop(core::JobId job) override {
-    // After a restart nobody has watched it yet, and its runner tells its processes from others.
-    const core::Job* known = engine_->state().find(job);
-    if (known != nullptr && known->runner) processes_.watch(job, *known->runner);
-    processes_.stop(job);
-  }
-  void forget(core::JobId job) override {
-    processes_.forget(job);
-    claims_.release(job);
-  }
-
- private:
-  ClaimsKeeper& claims_;
-  launch::ProcessWatcher& processes_;
-  const engine::Engine* engine_ = nullptr;
-};
-
 std::optional<node::ClaimBook> open_claims(const std::string& simulation) {
   const char* user = std::getenv("USER");
   Result<node::ClaimBook> book =
@@ -139,18 +109,21 @@ class Daemon {
         seam_(seam_loop(loop_)),
         claims_(open_claims(simulated_.empty() ? "" : simulation_folder()), seam_,
                 [this] { service_.tell(core::Look{}); }),
-        processes_(seam_, clock_, watcher_callbacks(), outsiders()),
-        hands_(claims_, processes_),
-        engine_(clock_, *store_, hands_, engine::Options{options_.config.policy.value}),
+        hands_(
+            hands_settings(), seam_, clock_, claims_, *store_,
+            [this](core::Input input) { service_.tell(std::move(input)); }, log_line),
+        engine_(clock_, *store_, hands_, engine_options()),
         service_(loop_, clock_, engine_, identity()),
         cards_(helper_settings(), seam_, clock_, [this] { look(); }) {
-    hands_.set_engine(engine_);
+    hands_.meet(engine_, service_);
     service_.on_fatal = [this](const Error& error) { fail(error); };
     service_.on_stop = [this] { stop(); };
     service_.on_turn = [this](bool busy) { cards_.set_busy(busy); };
   }
 
   Result<void> recover() {
+    if (Result<void> r = engine_.load(); !r) return r;
+    if (Result<void> r = hands_.begin(engine_.state()); !r) return r;
     if (Result<void> r = engine_.recover(); !r) return r;
     claims_.begin();
     return {};
@@ -192,6 +165,8 @@ class Daemon {
     identity.socket = options_.socket;
     identity.state_dir = options_.state_dir;
     identity.uid = geteuid();
+    identity.admin_gid = admin_gid();
+    identity.logs_of = [this](const core::Job& job) { return hands_.logs_of(job); };
     identity.idle_end_s = idle_end_s();
     identity.readings = readings_path();
     identity.simulated = simulated_;
@@ -220,21 +195,32 @@ class Daemon {
     return settings;
   }
 
-  // The simulated cards' server is started by whoever needs it first, with a job's environment.
-  launch::Outsiders outsiders() const {
-    launch::Outsiders outsiders;
-    if (!simulated_.empty())
-      outsiders.program = base::real_path(base::join_path(parts_.simgpu, "mete-simgpu"));
-    return outsiders;
+  HandsSettings hands_settings() const {
+    return {options_.state_dir, options_.system, options_.config, parts_,
+            readings_path(),    simulated_};
   }
 
-  launch::WatcherCallbacks watcher_callbacks() {
-    return {[this](core::JobId id) {
-              const core::Job* job = engine_.state().find(id);
-              return job == nullptr ? std::nullopt : std::optional(job->spec.uid);
-            },
-            [this](core::JobId id) { service_.tell(core::RunnerGone{id}); },
-            [this](core::JobId id) { service_.tell(core::JobGone{id}); }};
+  engine::Options engine_options() const {
+    const config::Config& config = options_.config;
+    engine::Options options;
+    options.policy = config.policy.value;
+    options.rules.half_life_s = config.half_life_s.value;
+    options.rules.starve_after_s = config.starve_after_s.value;
+    options.rules.retry_pause_s = config.retry_pause_s.value;
+    options.rules.ended_kept = config.history_jobs.value;
+    const std::uint64_t cpus = config.cpus.value.value_or(
+        static_cast<std::uint64_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))));
+    if (cpus != 0) options.rules.cpus = static_cast<std::uint32_t>(cpus);
+    if (Result<std::string> boot = node::read_boot_id()) options.boot_id = *std::move(boot);
+    return options;
+  }
+
+  std::optional<std::uint32_t> admin_gid() const {
+    const std::string& name = options_.config.admin_group.value;
+    if (name.empty()) return std::nullopt;
+    if (const group* entry = getgrnam(name.c_str()); entry != nullptr) return entry->gr_gid;
+    log_line("there is no group " + base::quote(name) + ": daemon.admin_group has no effect");
+    return std::nullopt;
   }
 
   // ---- what is seen ----
@@ -242,12 +228,13 @@ class Daemon {
   std::vector<node::JobHold> holds() {
     std::vector<node::JobHold> holds;
     const std::int64_t now = clock_.wall().ms;
-    for (const auto& [id, job] : engine_.state().jobs()) {
-      const bool just_ended = job.ended && now - job.ended->ms < kJustEndedMs;
-      if (job.state == core::JobState::kPending) continue;
-      if (job.state == core::JobState::kEnded && !just_ended) continue;
-      holds.push_back({id, job.runner, job.spec.uid, {}});
+    const core::State& state = engine_.state();
+    for (const core::JobId id : state.active()) {
+      const core::Job& job = *state.find(id);
+      holds.push_back({id, job.runner, job.spec->uid, {}});
     }
+    for (const core::Job* job : state.ended_after(WallTime{now - kJustEndedMs}))
+      holds.push_back({job->id, job->runner, job->spec->uid, {}});
     return holds;
   }
 
@@ -367,7 +354,6 @@ class Daemon {
   std::string simulated_;
   seam::Loop seam_;
   ClaimsKeeper claims_;
-  launch::ProcessWatcher processes_;
   Hands hands_;
   engine::Engine engine_;
   serve::Service service_;

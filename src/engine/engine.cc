@@ -50,7 +50,8 @@ Engine::Engine(seam::Clock& clock, seam::Store& store, seam::Launcher& launcher,
       options_(std::move(options)),
       state_(options_.rules) {}
 
-Result<void> Engine::recover() {
+Result<void> Engine::load() {
+  loaded_ = true;
   Result<std::optional<seam::Snapshot>> snapshot = store_.load_snapshot();
   if (!snapshot) return std::move(snapshot).error();
   if (*snapshot) {
@@ -75,8 +76,14 @@ Result<void> Engine::recover() {
     }
     if (events->size() < kReplayBatch) break;
   }
-  now_ = clock_.wall();
   for (std::string& hash : state_.blobs()) blobs_.insert(std::move(hash));
+  return {};
+}
+
+Result<void> Engine::recover() {
+  if (!loaded_)
+    if (Result<void> r = load(); !r) return r;
+  now_ = clock_.wall();
   if (Result<void> r = boot(); !r) return r;
   for (const auto& [id, job] : state_.jobs()) {
     if (job.state == core::JobState::kEnded) continue;

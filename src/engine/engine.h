@@ -47,8 +47,10 @@ class Engine {
  public:
   Engine(seam::Clock& clock, seam::Store& store, seam::Launcher& launcher, Options options);
 
-  // Loads what was recorded and begins to act on it: runners are watched, what was being ended is
-  // ended further. Once, before everything else. Errors: the store's, corrupt.
+  // Loads what was recorded. Once, before everything else. Errors: the store's, corrupt.
+  Result<void> load();
+  // Loads, if that was not done, and begins to act on it: runners are watched, keepers found again,
+  // what was being ended is ended further.
   Result<void> recover();
 
   // The machine as it is now: cards, and what others hold there. Our own grants are added here.
@@ -127,6 +129,7 @@ class Engine {
   bool grants_due_ = false;       // somebody may fit now
   bool again_ = false;            // and the next turn should come at once
   bool machine_changed_ = false;  // so much that those who wait should hear of it
+  bool loaded_ = false;
   bool uncommitted_ = false;
   bool full_ = false;
 };

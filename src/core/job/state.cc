@@ -71,6 +71,16 @@ const Job* State::find_by_runner(const ProcessRef& runner) const {
   return found == runners_.end() ? nullptr : &jobs_.at(found->second);
 }
 
+std::vector<const Job*> State::ended_after(WallTime time) const {
+  std::vector<const Job*> list;
+  for (auto id = ended_.rbegin(); id != ended_.rend(); ++id) {
+    const Job& job = jobs_.at(*id);
+    if (*job.ended <= time) break;
+    list.push_back(&job);
+  }
+  return list;
+}
+
 Pool State::with_grants(Pool machine) const {
   if (!drained_.empty())
     for (PoolCard& card : machine.cards)

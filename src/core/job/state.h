@@ -97,6 +97,9 @@ class State {
   // The unfinished job of a runner, which has one at most; nullptr: none.
   const Job* find_by_runner(const ProcessRef& runner) const;
   const std::set<JobId>& active() const { return active_; }
+  // Those that have ended since, the last first. Stops at the first that ended before: a clock that
+  // was set hides some.
+  std::vector<const Job*> ended_after(WallTime time) const;
   std::size_t unfinished() const { return jobs_.size() - ended_.size(); }
   std::uint64_t last_seq() const { return last_seq_; }
   const std::set<std::string>& lost_cards() const { return lost_; }

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bin/hands.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <tuple>
+#include <utility>
+
+#include "base/file.h"
+#include "launch/grant_file.h"
+#include "launch/keeper_spawn.h"
+#include "wire/job.h"
+#include "wire/keeper.h"
+
+namespace mete::daemon {
+
+namespace {
+
+// Besides the grace: for a keeper to notice, and for what a job leaves in the driver.
+constexpr std::uint64_t kPatienceS = 30;
+
+}  // namespace
+
+Hands::Hands(HandsSettings settings, seam::Loop loop, seam::Clock& clock, ClaimsKeeper& claims,
+             seam::Store& store, std::function<void(core::Input)> tell,
+             std::function<void(const std::string&)> log)
+    : settings_(std::move(settings)),
+      claims_(claims),
+      store_(store),
+      tell_(std::move(tell)),
+      log_(std::move(log)),
+      processes_(loop, clock, watcher_callbacks(), outsiders()),
+      keepers_(keeper_settings(), loop, clock, keeper_callbacks(), processes_) {}
+
+void Hands::meet(const engine::Engine& engine, const serve::Service& service) {
+  engine_ = &engine;
+  service_ = &service;
+}
+
+Result<void> Hands::begin(const core::State& state) {
+  return keepers_.begin([&state](core::JobId id, std::uint32_t attempt) {
+    const core::Job* job = state.find(id);
+    return job != nullptr && job->spec->detached && job->attempt == attempt &&
+           job->state != core::JobState::kEnded && job->state != core::JobState::kPending;
+  });
+}
+
+// ---- what is seen of processes -----------------------------------------------------------------
+
+launch::WatcherCallbacks Hands::watcher_callbacks() {
+  return {[this](core::JobId id) {
+            const core::Job* job = engine_->state().find(id);
+            return job == nullptr ? std::nullopt : std::optional(job->spec->uid);
+          },
+          [this](core::JobId id) { tell_(core::RunnerGone{id}); },
+          [this](core::JobId id) { tell_(core::JobGone{id}); }};
+}
+
+launch::KeeperCallbacks Hands::keeper_callbacks() {
+  launch::KeeperCallbacks callbacks;
+  callbacks.started = [this](core::JobId id, const launch::KeptStart& start) {
+    // Should we die, others hear by its keeper whether it still has its bytes.
+    claims_.runs(id, start.keeper);
+    tell_(core::Started{id, 0, start.program, start.ago_ms, start.keeper});
+  };
+  callbacks.ended = [this](core::JobId id, const launch::KeptEnd& end) {
+    core::Ended ended{id, 0, end.exit};
+    if (end.start) {
+      ended.program = end.start->program;
+      ended.ago_ms = end.start->ago_ms;
+    }
+    tell_(std::move(ended));
+  };
+  callbacks.runner_gone = [this](core::JobId id) { tell_(core::RunnerGone{id}); };
+  callbacks.not_launched = [this](core::JobId id, const std::string& why) {
+    tell_(core::NotLaunched{id, why});
+  };
+  callbacks.read_exit = [](std::string_view text) -> std::optional<core::Exit> {
+    Result<core::Exit> exit = wire::decode_exit(text);
+    return exit ? std::optional(*std::move(exit)) : std::nullopt;
+  };
+  callbacks.trouble = log_;
+  return callbacks;
+}
+
+launch::KeeperSettings Hands::keeper_settings() const {
+  launch::KeeperSettings settings;
+  settings.program = settings_.parts.keeper;
+  settings.folder = base::join_path(settings_.state_dir, "keep");
+  settings.boot = launch::boot_id();
+  settings.environment = launch::keeper_environment(base::own_environment());
+  settings.outsiders = outsiders();
+  settings.patience =
+      seam::Milliseconds((settings_.config.grace_s.value + kPatienceS) * std::uint64_t{1000});
+  return settings;
+}
+
+// The simulated cards' server is started by whoever needs it first, with a job's environment.
+launch::Outsiders Hands::outsiders() const {
+  launch::Outsiders outsiders;
+  if (!settings_.simulated.empty())
+    outsiders.program = base::real_path(base::join_path(settings_.parts.simgpu, "mete-simgpu"));
+  return outsiders;
+}
+
+// ---- what is asked for -------------------------------------------------------------------------
+
+bool Hands::reserve(core::JobId job, const std::vector<core::GrantedCard>& cards) {
+  // Of jobs that ended in this very turn we hear later (forget): their bytes are free already.
+  claims_.keep_only([this](core::JobId id) {
+    const core::Job* held = engine_->state().find(id);
+    return held != nullptr && held->state != core::JobState::kEnded;
+  });
+  const core::Job* known = engine_->state().find(job);
+  return claims_.reserve(job, cards, known == nullptr ? std::nullopt : known->runner);
+}
+
+void Hands::start(const core::Job& job) {
+  // Before the cards were read nobody can be told what they have. And one that is to be ended is
+  // not started for it.
+  const bool find_only = job.state == core::JobState::kStopping ||
+                         (!job.grant.empty() && service_->machine().cards.empty());
+  keepers_.start(job.id, job.attempt,
+                 find_only ? launch::Start::kFindOnly : launch::Start::kIfNeeded,
+                 [&] { return plan_for(job); });
+  if (const auto keeper = keepers_.keeper_of(job.id)) claims_.runs(job.id, *keeper);
+}
+
+void Hands::watch(core::JobId job, core::ProcessRef runner) { processes_.watch(job, runner); }
+
+void Hands::stop(core::JobId job) {
+  const core::Job* known = engine_->state().find(job);
+  if (known != nullptr && known->spec->detached) {
+    keepers_.stop(job);
+    return;
+  }
+  // After a restart nobody has watched it yet, and its runner tells its processes from others.
+  if (known != nullptr && known->runner) processes_.watch(job, *known->runner);
+  processes_.stop(job);
+}
+
+void Hands::forget(core::JobId job) {
+  keepers_.forget(job);
+  processes_.forget(job);
+  claims_.release(job);
+}
+
+// ---- what a keeper is told ---------------------------------------------------------------------
+
+std::string Hands::folder_of(std::uint32_t uid) const {
+  if (!settings_.system) return settings_.state_dir;
+  return base::join_path(settings_.state_dir, "users/" + std::to_string(uid));
+}
+
+std::pair<std::string, std::string> Hands::logs_of(const core::Job& job) const {
+  return {wire::log_path(*job.spec, job.id, base::join_path(folder_of(job.spec->uid), "logs")),
+          wire::error_log_path(*job.spec, job.id)};
+}
+
+// The machine's daemon has a folder for each user, which only that user may enter.
+Result<void> Hands::make_folder_of(const core::Job& job) const {
+  if (!settings_.system) return {};
+  const std::string all = base::join_path(settings_.state_dir, "users");
+  if (mkdir(all.c_str(), 0711) != 0 && errno != EEXIST)
+    return Error::from_errno("make " + all, errno);
+  const std::string own = folder_of(job.spec->uid);
+  if (mkdir(own.c_str(), 0700) != 0) {
+    if (errno != EEXIST) return Error::from_errno("make " + own, errno);
+    return {};
+  }
+  if (chown(own.c_str(), job.spec->uid, job.spec->detached->gid) != 0)
+    return Error::from_errno("give " + own + " to its user", errno);
+  return {};
+}
+
+Result<std::string> Hands::plan_for(const core::Job& job) {
+  if (settings_.parts.keeper.empty())
+    return Error::not_found("mete-keeper is missing").with_hint("install all of mete");
+  if (Result<void> r = make_folder_of(job); !r) return std::move(r).error();
+  const core::Detached& detached = *job.spec->detached;
+  wire::KeeperPlan plan;
+  plan.job = job.id;
+  plan.attempt = job.attempt;
+  plan.spec = *job.spec;
+  plan.spec.request = core::request_of(job);
+  plan.grant = job.grant;
+  const serve::Machine& machine = service_->machine();
+  for (const core::GrantedCard& granted : job.grant)
+    for (const wire::CardView& card : machine.cards)
+      if (card.uuid == granted.uuid)
+        plan.cards.push_back(
+            {card.name, card.type, card.total.value_or(Bytes()), card.capacity.value_or(Bytes())});
+  if (plan.cards.size() != job.grant.size()) return Error::io("a granted card has vanished");
+  plan.driver = machine.driver;
+  plan.readings = settings_.readings;
+  plan.simulated = settings_.simulated;
+  plan.keep = base::join_path(settings_.state_dir, "keep");
+  plan.state = folder_of(job.spec->uid);
+  plan.as_owner = settings_.system;
+  std::tie(plan.log, plan.err) = logs_of(job);
+  plan.log_limit = settings_.config.log_max.value;
+  plan.grace_ms = settings_.config.grace_s.value * 1000;
+  plan.preload = settings_.parts.preload;
+  plan.probe = settings_.parts.probe;
+  if (!settings_.simulated.empty()) plan.simgpu = settings_.parts.simgpu;
+  Result<std::string> environment = store_.load_blob(detached.environment);
+  if (!environment) return std::move(environment).error().within("its environment");
+  plan.environment = *std::move(environment);
+  if (!detached.script.empty()) {
+    Result<std::string> script = store_.load_blob(detached.script);
+    if (!script) return std::move(script).error().within("its script");
+    plan.script = *std::move(script);
+  }
+  return wire::encode(plan);
+}
+
+}  // namespace mete::daemon
