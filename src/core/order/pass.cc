@@ -11,6 +11,7 @@
 
 #include "core/order/fair_share.h"
 #include "core/place/hold.h"
+#include "core/place/spare.h"
 
 namespace mete::core {
 
@@ -123,6 +124,41 @@ std::uint32_t cpus_needed(const PassInput& input, const Kind& kind) {
   return input.rules->cpus ? std::min(wanted, *input.rules->cpus) : wanted;
 }
 
+// Where kinds of jobs go in a pool that changes seldom: what was found out about it is kept until
+// then.
+class Places {
+ public:
+  void changed() {
+    spare_.reset();
+    seen_.clear();
+  }
+  bool may_have(const Pool& pool, const Kind& kind) {
+    if (!spare_) spare_.emplace(pool);
+    return spare_->may_have(kind.request);
+  }
+  std::optional<Placement> place(const PassInput& input, const Pool& pool, const Kind& kind) {
+    if (!may_have(pool, kind)) return std::nullopt;
+    return place_now(input.reservations.empty() ? pool : seen(input, pool, kind), kind.request,
+                     input.policy);
+  }
+
+ private:
+  // Most kinds have the same reservations in their way.
+  const Pool& seen(const PassInput& input, const Pool& pool, const Kind& kind) {
+    std::vector<std::uint64_t> ids;
+    const std::optional<WallTime> ends = ends_if_started(input, kind);
+    for (const Reservation& reservation : input.reservations)
+      if (in_the_way(reservation, kind.user, input.now, ends)) ids.push_back(reservation.id);
+    if (ids.empty()) return pool;
+    const auto [known, added] = seen_.try_emplace(std::move(ids));
+    if (added) known->second = seen_by(input, pool, kind);
+    return known->second;
+  }
+
+  std::optional<Spare> spare_;
+  std::map<std::vector<std::uint64_t>, Pool> seen_;
+};
+
 class Walk {
  public:
   explicit Walk(const PassInput& input) : input_(input), refused_(input.pending->kind_ids()) {
@@ -151,13 +187,15 @@ class Walk {
 
   std::optional<std::size_t> first_to_start(JobId id, std::span<const Kind> kinds) {
     Order order(input_);
-    while (const std::optional<Order::Next> next = order.next()) {
-      if (next->id == id) return first_of(kinds);
+    // Once everybody is refused nothing changes any more on the way to it.
+    while (refusals_ < input_.pending->kinds()) {
+      const std::optional<Order::Next> next = order.next();
+      if (!next || next->id == id) break;
       if (refused_[next->entry->kind]) continue;
       if (const std::optional<std::uint64_t> mib = consider(next->id, next->entry->kind))
         order.took(*mib);
     }
-    return std::nullopt;
+    return first_of(kinds);
   }
 
  private:
@@ -210,16 +248,13 @@ class Walk {
   }
 
   std::optional<Placement> place_for(const Kind& kind) {
-    const bool reserved = !input_.reservations.empty();
-    std::optional<Placement> placement =
-        reserved ? place_now(seen_by(input_, result_.left, kind), kind.request, input_.policy)
-                 : place_now(result_.left, kind.request, input_.policy);
-    if (placement || !held_kind_) return placement;
+    std::optional<Placement> placement = left_.place(input_, result_.left, kind);
+    if (placement || !held_kind_ || !result_.held_until) return placement;
     // Into what is held for the first in line, if it will be back in time.
+    if (!in_open_.may_have(open_, kind)) return std::nullopt;
     const std::optional<WallTime> ends = ends_if_started(input_, kind);
-    if (!ends || !result_.held_until || *ends > *result_.held_until) return std::nullopt;
-    return reserved ? place_now(seen_by(input_, open_, kind), kind.request, input_.policy)
-                    : place_now(open_, kind.request, input_.policy);
+    if (!ends || *ends > *result_.held_until) return std::nullopt;
+    return in_open_.place(input_, open_, kind);
   }
 
   void start(JobId id, const Kind& kind, Placement placement, const Held& more,
@@ -227,6 +262,8 @@ class Walk {
     const Holder holder{id, kind.user, "", {}, false};
     add_grant(result_.left, holder, placement.cards);
     add_grant(open_, holder, placement.cards);
+    left_.changed();
+    in_open_.changed();
     add(held_[kind.user], more);
     if (kind.array != 0) ++in_array_[kind.array];
     if (result_.cpus_left != kNoLimit) result_.cpus_left -= cpus;
@@ -245,6 +282,7 @@ class Walk {
     if (!cards && cpus <= result_.cpus_left) return;
     for (std::size_t i = 0; i < held.cards.size(); ++i)
       result_.left.cards[i].kept = held.cards[i].kept;
+    left_.changed();
     if (result_.cpus_left != kNoLimit) result_.cpus_left -= std::min(cpus, result_.cpus_left);
     result_.held_for = id;
     held_kind_ = &kind;
@@ -265,6 +303,8 @@ class Walk {
   const PassInput& input_;
   PassResult result_;
   Pool open_;  // without what is held for the first in line
+  Places left_;
+  Places in_open_;
   const Kind* held_kind_ = nullptr;
   std::vector<bool> refused_;
   std::size_t refusals_ = 0;

@@ -76,8 +76,8 @@ struct PassResult {
 PassResult walk(const PassInput& input);
 
 // Of the kinds that a job in line could be of instead, the first as which it would start, in its
-// place; nullopt: none of them, or it does not stand in line. One walk for all of them: nobody
-// before it is touched by what it asks for.
+// place; nullopt: none of them. One walk for all of them: nobody before it is touched by what it
+// asks for.
 std::optional<std::size_t> first_to_start(const PassInput& input, JobId id,
                                           std::span<const Kind> kinds);
 

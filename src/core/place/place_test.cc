@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/place/spare.h"
+
 namespace mete::core {
 namespace {
 
@@ -429,6 +431,24 @@ TEST(Place, AddingAGrantTakesItAway) {
   add_grant(pool, job(8, Bytes()), {{0, "GPU-gone", gib(8), false}});
   EXPECT_EQ(pool.cards[0].grantable(), kH200 - gib(8));
   EXPECT_EQ(placed(pool, {"1"}).substr(0, 5), "wait:");
+}
+
+TEST(Spare, RefusesWhatIsMoreThanAnyCardHas) {
+  Pool pool = h200s(2);
+  pool.cards[0].holders = {job(1, kH200 - gib(8))};
+  pool.cards[1].holders = {job(2, kH200 - gib(4))};
+  const auto may_have = [&](const char* gpu) {
+    Request request;
+    request.gpu = *parse_gpu(gpu);
+    return Spare(pool).may_have(request);
+  };
+  EXPECT_TRUE(may_have("8G"));
+  EXPECT_FALSE(may_have("9G"));
+  EXPECT_TRUE(may_have("2x4G"));
+  EXPECT_FALSE(may_have("2x5G"));
+  EXPECT_FALSE(may_have("50%"));
+  EXPECT_FALSE(may_have("1"));
+  EXPECT_TRUE(may_have("0"));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "core/place/hold.h"
 #include "core/place/place.h"
+#include "core/place/spare.h"
 
 namespace mete::core {
 namespace {
@@ -152,6 +153,16 @@ RC_GTEST_PROP(PlaceProperty, WhatFitsTheEmptyCardsIsNeverCalledNever, ()) {
     RC_ASSERT(now == at_best);
   else
     RC_ASSERT(!std::holds_alternative<Error>(now));
+}
+
+RC_GTEST_PROP(PlaceProperty, TheQuickNoRefusesNothingThatHasRoom, ()) {
+  const Pool pool = any_pool();
+  Request request = any_request();
+  if (rarely() && !request.devices.empty()) request.gpu.reset();
+  if (rarely()) request.or_cpu = true;
+  const bool has_room = place_now(pool, request, any_policy()).has_value();
+  RC_CLASSIFY(has_room, "has room");
+  RC_ASSERT(!has_room || Spare(pool).may_have(request));
 }
 
 RC_GTEST_PROP(PlaceProperty, PoliciesDifferOnlyInTheCards, ()) {
