@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs of `mete submit`: they run without anybody, outlive their daemon, and how they ended is known whatever was killed."""
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import time
+import unittest
+
+from world import BOUND_S, DaemonTest, wait_until
+
+
+class QueueTest(DaemonTest):
+    sim = "2xH200"
+
+    def submit(self, *words, **options):
+        result = self.mete("submit", *words, **options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout.strip()
+
+    def config(self, text):
+        path = self.folder / "config.toml"
+        path.write_text(text)
+        return path
+
+    def log_of(self, ident):
+        status, document = self.api(f"/v1/jobs/{ident}/show")
+        self.assertEqual(status, 200, document)
+        return pathlib.Path(document["job"]["log"])
+
+    def ended(self, ident):
+        """The job, once it has ended; also over restarts of the daemon."""
+        self.mete("wait", ident)
+        job = self.job(ident)
+        self.assertEqual(job["state"], "ended")
+        return job
+
+    def runs(self, flag):
+        """A program that says that it runs, and ends with the code that it is told."""
+        return ["sh", "-c", f'echo $$ > {flag}; while [ ! -e {flag}.end ]; do sleep 0.02; done; exit $(cat {flag}.end)']
+
+    def let_end(self, flag, code):
+        pathlib.Path(f"{flag}.tmp").write_text(str(code))
+        os.rename(f"{flag}.tmp", f"{flag}.end")
+
+
+class Alone(QueueTest):
+    def test_a_job_runs_and_its_end_and_output_are_known(self):
+        job = self.submit("--gpu", "40%", "--name", "first", "--", "sh", "-c", "echo out; echo err >&2; exit 3")
+        self.assertEqual(job, "1")
+        done = self.ended(job)
+        self.assertEqual((done["outcome"], done["exit_code"], done["name"]), ("failed", 3, "first"))
+        self.assertEqual(self.log_of(job).read_text(), "out\nerr\n")
+        self.assertEqual(self.log_of(job).stat().st_mode & 0o777, 0o600)
+        self.assert_nothing_left()
+
+    def test_it_has_the_submitters_folder_environment_umask_and_limits(self):
+        folder = self.folder / "here"
+        folder.mkdir()
+        script = "pwd; echo $COLOUR; umask; ulimit -n; ulimit -Hn; echo $METE_JOB_ID $METE_ATTEMPT; cat; echo $METE_GPU_MEM_BYTES"
+        command = f"umask 027; ulimit -n 333; exec {self.words('submit', '--gpu', '8G', '--', 'sh', '-c', script)}"
+        result = subprocess.run(["bash", "-c", command], env={**self.env, "COLOUR": "green"}, cwd=folder, text=True,
+                                capture_output=True, timeout=BOUND_S)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        job = result.stdout.strip()
+        self.ended(job)
+        self.assertEqual(self.log_of(job).read_text().splitlines(),
+                         [str(folder), "green", "0027", "333", "333", f"{job} 1", str(8 << 30)])
+
+    def words(self, *words):
+        import shlex
+        from world import METE
+        return shlex.join([str(METE), *words])
+
+    def test_cancel_reaches_every_process_it_ever_forked(self):
+        flag = self.folder / "pids"
+        hide = f"setsid env -i sh -c 'echo $$ >> {flag}; trap \"\" TERM; while :; do sleep 1; done' &"
+        job = self.submit("--cpu-only", "--", "bash", "-c",
+                          f"echo $$ >> {flag}; ({hide}) ; (sleep 1000 & echo $! >> {flag}); trap '' TERM; while :; do sleep 1; done",
+                          env={"METE_CONFIG": str(self.config("[queue]\ngrace_s = 1\n"))})
+        wait_until(lambda: flag.exists() and len(flag.read_text().split()) == 3, "all of them run")
+        pids = [int(pid) for pid in flag.read_text().split()]
+        self.assertEqual(self.mete("cancel", job).returncode, 0)
+        done = self.ended(job)
+        self.assertEqual((done["state"], done["outcome"]), ("ended", "cancelled"))
+        for pid in pids:
+            self.assertFalse(self.alive(pid), pid)
+        self.assert_nothing_left()
+
+    def test_time_limit(self):
+        job = self.submit("--cpu-only", "--time", "1s", "--", "sleep", "1000")
+        self.assertEqual(self.mete("wait", job).returncode, 124)
+        self.assertEqual(self.job(job)["outcome"], "timeout")
+
+    def test_an_array_runs_at_most_so_many_at_a_time(self):
+        log = self.folder / "log"
+        job = self.submit("--cpu-only", "--array", "0-11%3", "--", "sh", "-c",
+                          f"echo + $METE_ARRAY_INDEX >> {log}; sleep 0.1; echo - >> {log}; exit $((METE_ARRAY_INDEX == 7))")
+        self.assertEqual(self.mete("wait", job).returncode, 1)
+        running = most = 0
+        for line in log.read_text().splitlines():
+            running += 1 if line.startswith("+") else -1
+            most = max(most, running)
+        self.assertLessEqual(most, 3)
+        self.assertEqual(sorted(int(line.split()[1]) for line in log.read_text().splitlines() if line[0] == "+"), list(range(12)))
+        self.assertEqual(self.job(f"{job}_7")["outcome"], "failed")
+
+    def test_dependencies(self):
+        first = self.submit("--cpu-only", "--hold", "--", "false")
+        good = self.submit("--cpu-only", "--after", f"{first}:fail", "--", "true")
+        bad = self.submit("--cpu-only", "--after", first, "--", "true")
+        after_bad = self.submit("--cpu-only", "--after", bad, "--", "true")
+        self.assertEqual(self.mete("release", first).returncode, 0)
+        self.assertEqual(self.ended(good)["outcome"], "ok")
+        self.assertEqual(self.ended(bad)["outcome"], "dependency")
+        self.assertEqual(self.ended(after_bad)["outcome"], "dependency")
+
+    def test_retries_and_requeue(self):
+        flag = self.folder / "tries"
+        job = self.submit("--cpu-only", "--retries", "2", "--", "sh", "-c", f"echo x >> {flag}; exit $(wc -l < {flag})",
+                          env={"METE_CONFIG": str(self.config("[queue]\nretry_pause_s = 0\n"))})
+        done = self.ended(job)
+        self.assertEqual((done["attempt"], done["exit_code"], done["outcome"]), (3, 3, "failed"))
+        self.assertEqual(self.mete("requeue", job).returncode, 0)
+        done = self.ended(job)
+        self.assertEqual((done["attempt"], done["exit_code"]), (6, 6))
+
+
+class Killed(QueueTest):
+    def test_a_job_outlives_its_daemon_and_is_found_again(self):
+        flag = self.folder / "flag"
+        job = self.submit("--gpu", "40%", "--", *self.runs(flag))
+        wait_until(flag.exists, "it runs")
+        self.wait_state(job, "running")
+        self.kill_daemon()
+        self.assertTrue(self.alive(int(flag.read_text())))
+        self.mete("cards")  # starts one
+        self.assertEqual(self.job(job)["state"], "running")
+        self.assertEqual(sum(card["granted_bytes"] > 0 for card in self.api("/v1/cards")[1]["cards"]), 1)
+        self.let_end(flag, 7)
+        self.assertEqual(self.ended(job)["exit_code"], 7)
+        self.assert_nothing_left()
+
+    def test_an_end_that_nobody_saw(self):
+        flag = self.folder / "flag"
+        job = self.submit("--gpu", "40%", "--", *self.runs(flag))
+        waits = self.submit("--gpu", "all", "--", "true")
+        wait_until(flag.exists, "it runs")
+        self.wait_state(job, "running")
+        self.kill_daemon()
+        self.let_end(flag, 9)
+        wait_until(lambda: not self.processes("mete-keeper"), "its keeper has ended")
+        self.mete("cards")
+        done = self.ended(job)
+        self.assertEqual((done["outcome"], done["exit_code"], done["attempt"]), ("failed", 9, 1))
+        self.assertEqual(self.ended(waits)["outcome"], "ok")
+        self.assert_nothing_left()
+
+    def test_a_keeper_that_is_killed(self):
+        flag = self.folder / "flag"
+        lost = self.submit("--gpu", "40%", "--", *self.runs(flag))
+        wait_until(flag.exists, "it runs")
+        self.wait_state(lost, "running")
+        program = int(flag.read_text())
+        os.kill(self.processes("mete-keeper")[0], signal.SIGKILL)
+        self.assertEqual(self.ended(lost)["outcome"], "lost")
+        self.assertFalse(self.alive(program))
+        again = self.submit("--gpu", "40%", "--requeue", "--", "sh", "-c", f'echo $METE_ATTEMPT >> {flag}.n; [ $METE_ATTEMPT = 2 ] || sleep 1000')
+        wait_until(pathlib.Path(f"{flag}.n").exists, "it runs")
+        self.wait_state(again, "running")
+        os.kill(self.processes("mete-keeper")[0], signal.SIGKILL)
+        done = self.ended(again)
+        self.assertEqual((done["outcome"], done["attempt"]), ("ok", 2))
+        self.assert_nothing_left()
+
+    def test_kills_at_random_moments_of_many_jobs(self):
+        """Every job runs once, and ends with its own code, however often the daemon is killed."""
+        dice = random.Random(11)
+        count = int(os.environ.get("METE_KILL_JOBS", "60"))
+        log = self.folder / "log"
+        ids = {}
+        for number in range(count):
+            word = f'echo {number} >> {log}; sleep 0.0$((RANDOM % 9)); exit {number % 7}'
+            while True:  # the daemon may be killed while it is asked: then nothing or one job is there
+                result = self.mete("submit", "--gpu", "30%", "--name", f"n{number}", "--", "bash", "-c", word)
+                if result.returncode == 0:
+                    ids[result.stdout.strip()] = number
+                    break
+            if dice.random() < 0.3:
+                self.kill_daemon()
+        deadline = time.monotonic() + BOUND_S
+        while any(job["state"] != "ended" for job in self.jobs_or_none()) or not self.jobs_or_none():
+            self.assertLess(time.monotonic(), deadline)
+            if dice.random() < 0.5:
+                self.kill_daemon()
+            self.mete("cards")
+            time.sleep(dice.random() * 0.3)
+        for ident, number in ids.items():
+            job = self.job(ident)
+            self.assertEqual((job["exit_code"], job["attempt"]), (number % 7, 1), job)
+        lines = [int(line) for line in log.read_text().split()]
+        for number in range(count):
+            self.assertEqual(lines.count(number), 1 if list(ids.values()).count(number) == 1 else 2)
+        self.assert_nothing_left()
+
+    def jobs_or_none(self):
+        try:
+            return self.jobs()
+        except OSError:
+            return []
+
+
+class FullDisk(QueueTest):
+    def test_exits_are_kept_and_nothing_new_is_taken(self):
+        """On a real disk of 8 MiB that is full while jobs end, and while their daemon is killed."""
+        if os.geteuid() != 0:
+            self.skipTest("mounts")
+        disk = self.folder / "sim"
+        disk.mkdir(mode=0o700)
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=0700", "none", disk], capture_output=True)
+        if mounted.returncode != 0:
+            self.skipTest("no tmpfs here: " + mounted.stderr.decode())
+        self.addCleanup(lambda: subprocess.run(["umount", "-l", disk], check=True))
+        self.addCleanup(self.end_daemon)
+        self.env["METE_CONFIG"] = str(self.config("[queue]\ncpus = 8\n"))
+        flags = [self.folder / f"flag{i}" for i in range(4)]
+        ids = [self.submit("--cpu-only", "--log", "/dev/null", "--", *self.runs(flag)) for flag in flags]
+        for flag in flags:
+            wait_until(flag.exists, "it runs")
+        for ident in ids:
+            self.wait_state(ident, "running")
+        stuffing = disk / "stuffing"
+        self.fill(stuffing)
+        refused = None
+        for _ in range(500):
+            result = self.mete("submit", "--cpu-only", "--hold", "--log", "/dev/null", "--", "true")
+            if result.returncode != 0:
+                refused = result
+                break
+        self.assertIsNotNone(refused, "the log has grown into the last page")
+        self.assertEqual(refused.returncode, 75, refused.stderr)
+        self.assertIn("full", refused.stderr)
+        self.let_end(flags[0], 4)
+        self.let_end(flags[1], 5)
+        wait_until(lambda: len(self.processes("mete-keeper")) == 2, "two have ended")
+        self.kill_daemon()
+        self.let_end(flags[2], 6)
+        wait_until(lambda: len(self.processes("mete-keeper")) == 1, "one more")
+        stuffing.unlink()
+        self.let_end(flags[3], 7)
+        self.mete("cards")
+        self.assertEqual([self.ended(ident)["exit_code"] for ident in ids], [4, 5, 6, 7])
+        self.assertEqual(self.mete("submit", "--cpu-only", "--", "true").returncode, 0)
+
+    @staticmethod
+    def fill(path):
+        file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+        for size in (65536, 4096):
+            try:
+                while os.write(file, bytes(size)) == size:
+                    pass
+            except OSError:
+                pass
+        os.close(file)
+
+
+if __name__ == "__main__":
+    unittest.main()
