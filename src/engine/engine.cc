@@ -133,7 +133,11 @@ void Engine::record(core::Happened what) {
   store_.append({event.seq, event.at.ms, std::string(core::type_of(event.what)), job,
                  wire::encode(event.what)});
   uncommitted_ = true;
-  grants_due_ = true;
+  // A new job changes nothing for those before it, and may itself have no chance.
+  if (const auto* submitted = std::get_if<core::JobSubmitted>(&event.what))
+    fresh_.push_back(submitted->id);
+  else
+    grants_due_ = true;
   ++since_snapshot_;
   ++version_;
 }
@@ -223,7 +227,20 @@ Result<core::JobId> Engine::start_now_or_never(core::JobId id) {
       {core::Reason::kResources, "memory that another daemon has just taken", {}});
 }
 
+bool Engine::fresh_may_start() {
+  for (const core::JobId id : std::exchange(fresh_, {})) {
+    // All jobs of an array are of one kind.
+    const std::vector<const core::Job*> jobs = state_.find_all(id);
+    if (!jobs.empty() && jobs.front()->state == core::JobState::kPending &&
+        state_.might_start(*jobs.front(), moment()))
+      return true;
+  }
+  return false;
+}
+
 void Engine::grant_what_fits() {
+  fresh_.clear();
+  grants_due_ = true;
   if (full_) return;  // the room that is left is for the ends of what runs
   bool refused = false;
   again_ = false;
@@ -291,7 +308,6 @@ void Engine::act() {
 core::Sight& Engine::sight() {
   if (!sight_ || sight_version_ != version_) {
     sight_.emplace(state_.look(moment()));
-    waits_.clear();
     sight_version_ = version_;
   }
   return *sight_;
@@ -308,7 +324,7 @@ Result<std::vector<Answer>> Engine::turn(std::vector<Asked> inputs) {
     grants_due_ = true;
     ++version_;
   }
-  if (grants_due_) grant_what_fits();
+  if (grants_due_ || fresh_may_start()) grant_what_fits();
   const Result<bool> kept = commit();
   if (!kept) return kept.error();
   if (*kept) {
@@ -322,10 +338,7 @@ Result<std::vector<Answer>> Engine::turn(std::vector<Asked> inputs) {
 const core::Wait* Engine::wait_of(core::JobId id) {
   const core::Job* job = state_.find(id);
   if (job == nullptr || job->state != core::JobState::kPending) return nullptr;
-  core::Sight& line = sight();
-  const auto found = waits_.find(id);
-  if (found != waits_.end()) return &found->second;
-  return &waits_.emplace(id, state_.wait_of(*job, moment(), line)).first->second;
+  return &state_.wait_of(*job, moment(), sight());
 }
 
 Result<void> Engine::save() {

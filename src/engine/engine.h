@@ -100,6 +100,7 @@ class Engine {
   void put_snapshot();
   Result<void> boot();
   Result<core::JobId> start_now_or_never(core::JobId id);
+  bool fresh_may_start();
   void grant_what_fits();
   Result<bool> commit();  // false: the disk is full
   bool is_ours_to_end(const core::Job& job) const;
@@ -113,10 +114,10 @@ class Engine {
   core::State state_;
   core::Pool machine_;
   WallTime now_;  // of the last turn
-  std::map<core::JobId, core::Wait> waits_;
   std::optional<core::Sight> sight_;
   std::set<std::string> blobs_;     // that are in the store
   std::vector<Answer> unsaid_;      // decided, not yet on disk
+  std::vector<core::JobId> fresh_;  // submitted since the last walk
   std::set<core::JobId> touched_;   // since the last act()
   std::set<core::JobId> over_;      // their attempt has ended, the same
   std::set<core::JobId> orphans_;   // being ended, and their runner is gone

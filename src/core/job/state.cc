@@ -204,7 +204,7 @@ PassInput State::pass_input(const Moment& moment) const {
 }
 
 Sight State::look(const Moment& moment) const {
-  Sight sight{pass_input(moment), {}, {}};
+  Sight sight{pass_input(moment), {}, {}, {}};
   sight.result = walk(sight.input);
   return sight;
 }
@@ -214,7 +214,43 @@ std::vector<JobGranted> State::grants(const Moment& moment) const {
   return walk(pass_input(moment)).start;
 }
 
-Wait State::wait_of(const Job& job, const Moment& moment, Sight& sight) const {
+bool State::might_start(const Job& job, const Moment& moment) const {
+  if (job.held || !job.unmet.empty()) return false;
+  const Kind kind = kind_of(job);
+  const std::uint32_t cpus = cpus_of(kind.request, kind.detached);
+  if (rules_.cpus && cpus > 0) {
+    std::uint64_t taken = 0;
+    for (const JobId id : active_) {
+      const JobSpec& spec = *jobs_.at(id).spec;
+      taken += cpus_of(spec.request, spec.detached.has_value());
+    }
+    if (taken + std::min(cpus, *rules_.cpus) > *rules_.cpus) return false;
+  }
+  return place_now(with_grants(moment.machine), kind.request, moment.policy).has_value();
+}
+
+const Wait& State::wait_of(const Job& job, const Moment& moment, Sight& sight) const {
+  if (const auto known = sight.own.find(job.id); known != sight.own.end()) return known->second;
+  if (!job.held && job.unmet.empty()) {
+    const auto queue = pending_.queues().find({job.priority, job.spec->user});
+    METE_ASSERT(queue != pending_.queues().end());
+    const Pending::Entry& entry = queue->second.at(job.id);
+    const bool waits_for_time = entry.not_before_ms > moment.now.ms;
+    const bool starts = std::any_of(sight.result.start.begin(), sight.result.start.end(),
+                                    [&](const JobGranted& next) { return next.id == job.id; });
+    if (!waits_for_time && !starts && sight.result.held_for != job.id) {
+      auto known = sight.known.find(entry.kind);
+      if (known == sight.known.end())
+        known =
+            sight.known.emplace(entry.kind, wait_of_kind(pending_.kind(entry.kind), moment, sight))
+                .first;
+      return known->second;
+    }
+  }
+  return sight.own.emplace(job.id, wait_of_its_own(job, moment, sight)).first->second;
+}
+
+Wait State::wait_of_its_own(const Job& job, const Moment& moment, const Sight& sight) const {
   if (job.held)
     return {Reason::kHeld, "somebody to release it: mete release " + to_string(job.id), {}};
   if (!job.unmet.empty()) {
@@ -226,21 +262,13 @@ Wait State::wait_of(const Job& job, const Moment& moment, Sight& sight) const {
     return {Reason::kBegin, "its time, " + to_string(*job.spec->begin), {}};
   if (job.not_before && *job.not_before > moment.now)
     return {Reason::kRetry, "its next attempt, at " + to_string(*job.not_before), {}};
-  for (const JobGranted& granted : sight.result.start)
-    if (granted.id == job.id) return its_turn();
-  const auto queue = pending_.queues().find({job.priority, job.spec->user});
-  METE_ASSERT(queue != pending_.queues().end());
-  const KindId number = queue->second.at(job.id).kind;
-  auto known = sight.known.find(number);
-  if (known == sight.known.end())
-    known = sight.known.emplace(number, wait_of_kind(pending_.kind(number), moment, sight)).first;
+  if (sight.result.held_for != job.id) return its_turn();
+  Wait wait = wait_of_kind(kind_of(job), moment, sight);
   // The first in line is not behind itself.
-  if (sight.result.held_for == job.id && known->second.reason == Reason::kPriority)
-    return its_turn();
-  return known->second;
+  return wait.reason == Reason::kPriority ? its_turn() : wait;
 }
 
-Wait State::wait_of_kind(const Kind& kind, const Moment& moment, Sight& sight) const {
+Wait State::wait_of_kind(const Kind& kind, const Moment& moment, const Sight& sight) const {
   const PassInput& input = sight.input;
   const std::optional<Blocked> by = blocked(input, sight.result, kind);
   if (by && by->by == Blocked::By::kQuota)

@@ -56,6 +56,7 @@ struct Sight {
   PassInput input;
   PassResult result;
   std::map<KindId, Wait> known;  // equal jobs wait for the same
+  std::map<JobId, Wait> own;     // what others do not wait for
 };
 
 class State {
@@ -84,8 +85,11 @@ class State {
 
   PassInput pass_input(const Moment& moment) const;
   Sight look(const Moment& moment) const;
-  // Why a pending job waits.
-  Wait wait_of(const Job& job, const Moment& moment, Sight& sight) const;
+  // Why a pending job waits. Lives in `sight`.
+  const Wait& wait_of(const Job& job, const Moment& moment, Sight& sight) const;
+  // False: a walk would not start this job now, whatever its place in line. For a new one among
+  // thousands that wait this saves the walk.
+  bool might_start(const Job& job, const Moment& moment) const;
 
   // The machine with our own grants on it, and drained cards marked.
   Pool with_grants(Pool machine) const;
@@ -218,7 +222,8 @@ class State {
   void forget_old();
   Ends ends_among(JobId id) const;
   bool in_vain(const After& after) const;
-  Wait wait_of_kind(const Kind& kind, const Moment& moment, Sight& sight) const;
+  Wait wait_of_its_own(const Job& job, const Moment& moment, const Sight& sight) const;
+  Wait wait_of_kind(const Kind& kind, const Moment& moment, const Sight& sight) const;
 
   Rules rules_;
   std::map<JobId, Job> jobs_;
