@@ -232,7 +232,7 @@ TEST(EventDocument, DoesNotTellWhatIsTheDaemons) {
   const std::string data = encode(core::JobSubmitted{{13}, full_detached_spec(), {}});
   const Result<EventDocument> document = document_of({1, {0}, "job.submitted", "13", data});
   ASSERT_TRUE(document.ok()) << document.error().message;
-  for (const char* secret : {"aaaa", "bbbb", "groups", "4294967293", "umask", "[0,1,"})
+  for (const char* secret : {"aaaa", "bbbb", "groups", "4294967293", "umask", "0:1:-"})
     EXPECT_EQ(document->data.find(secret), std::string::npos) << secret;
   EXPECT_NE(document->data.find("\"tty\":true"), std::string::npos);
   EXPECT_NE(document->data.find("caf\xef\xbf\xbd "), std::string::npos) << "for people to read";

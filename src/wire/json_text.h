@@ -22,11 +22,18 @@ namespace mete::wire {
 // With its quotes. What is not UTF-8 becomes U+FFFD.
 void append_json_string(std::string& out, std::string_view text);
 bool is_utf8(std::string_view text);
+// How many of the first bytes are ASCII that needs no escape anywhere: no control character, quote
+// or backslash.
+std::size_t plain_prefix(std::string_view text);
 // "2026-11-15T05:50:43.123Z", as base::to_string has it.
 void append_time(std::string& out, WallTime time);
 
 class JsonText {
  public:
+  JsonText() = default;
+  // For one that will have about so many bytes.
+  explicit JsonText(std::size_t expected) { out_.reserve(expected); }
+
   void open() { begin('{'); }
   void close() { end('}'); }
   void open_list() { begin('['); }

@@ -82,6 +82,21 @@ TEST(JsonText, WhatIsNotUtf8IsReplaced) {
     EXPECT_FALSE(is_utf8(text));
 }
 
+// Eight bytes are looked at together: each byte in each place among plain ones.
+TEST(JsonText, LongTextsAreEscapedByTheSameRules) {
+  for (int odd = 0; odd < 256; ++odd)
+    for (std::size_t at = 0; at < 20; ++at) {
+      std::string text(20, at % 2 == 0 ? ' ' : '~');
+      text[at] = static_cast<char>(odd);
+      std::string expected = in_quotes(text.substr(0, at));
+      expected.pop_back();
+      expected += in_quotes(text.substr(at, 1)).substr(1);
+      expected.pop_back();
+      expected += in_quotes(text.substr(at + 1)).substr(1);
+      ASSERT_EQ(in_quotes(text), expected) << odd << " at " << at;
+    }
+}
+
 // Every replacement is a text that a reader takes.
 TEST(JsonText, AnyTwoBytesCanBeRead) {
   for (int first = 0; first < 256; ++first)

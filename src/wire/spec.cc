@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a job was asked to be (values.h: put_spec, spec_from), in requests, plans and the log. Words
 // that go to the program as they are (arguments, paths) are exact.
+#include "base/text.h"
 #include "wire/values.h"
 
 namespace mete::wire {
@@ -11,11 +12,29 @@ using core::Detached;
 using core::JobSpec;
 using core::ResourceLimit;
 
+constexpr std::uint64_t kUnlimited = UINT64_MAX;  // RLIM_INFINITY
 constexpr std::uint32_t kMaxRetries = 1'000;
 constexpr std::uint32_t kMaxRetryPct = 10'000;
 
 void put_exact(JsonText& out, std::string_view key, const std::string& text) {
   if (!text.empty()) out.key(key).exact(text);
+}
+
+// "7:1024:4096 8:-:-": resource, soft and hard limit; "-": there is none. Every submitted job has
+// some sixteen of these, which as lists of lists were most of its size.
+std::string to_text(const std::vector<ResourceLimit>& limits) {
+  std::string text;
+  const auto add = [&](std::uint64_t limit) {
+    text += ':';
+    text += limit == kUnlimited ? "-" : std::to_string(limit);
+  };
+  for (const ResourceLimit& limit : limits) {
+    if (!text.empty()) text += ' ';
+    text += std::to_string(limit.resource);
+    add(limit.soft);
+    add(limit.hard);
+  }
+  return text;
 }
 
 void put_detached(JsonText& out, const Detached& detached, Owner owner) {
@@ -29,15 +48,7 @@ void put_detached(JsonText& out, const Detached& detached, Owner owner) {
     out.close_list();
   }
   out.put("umask", detached.umask);
-  out.key("limits").open_list();
-  for (const ResourceLimit& limit : detached.limits) {
-    out.open_list();
-    out.value(limit.resource);
-    out.value(limit.soft);
-    out.value(limit.hard);
-    out.close_list();
-  }
-  out.close_list();
+  if (!detached.limits.empty()) out.put("limits", to_text(detached.limits));
   put_exact(out, "log", detached.log);
   put_exact(out, "err", detached.err);
   out.flag_if("tty", detached.tty);
@@ -45,15 +56,24 @@ void put_detached(JsonText& out, const Detached& detached, Owner owner) {
   out.close();
 }
 
-ResourceLimit limit_from(const Json& json, Fields& fields) {
-  const auto number = [&](std::size_t at) {
-    if (json.is_array() && json.size() == 3 && json[at].is_number_unsigned())
-      return json[at].get<std::uint64_t>();
-    fields.fail("limits", "a list of [resource, soft, hard]");
-    return std::uint64_t{0};
-  };
-  if (number(0) > 31) fields.fail("limits", "of resources that there are");
-  return {static_cast<std::int32_t>(number(0) & 31), number(1), number(2)};
+std::vector<ResourceLimit> limits_from(std::string_view text, Fields& fields) {
+  std::vector<ResourceLimit> limits;
+  for (const std::string_view word : base::split(text, ' ')) {
+    const std::vector<std::string_view> parts = base::split(word, ':');
+    const auto number = [&](std::size_t at) -> std::optional<std::uint64_t> {
+      if (at >= parts.size()) return std::nullopt;
+      if (at > 0 && parts[at] == "-") return kUnlimited;
+      const Result<std::uint64_t> value = base::parse_uint(parts[at]);
+      return value ? std::optional(*value) : std::nullopt;
+    };
+    const std::optional<std::uint64_t> resource = number(0), soft = number(1), hard = number(2);
+    if (parts.size() != 3 || !resource || *resource > 31 || !soft || !hard) {
+      fields.fail("limits", "like 7:1024:4096 8:-:-");
+      return {};
+    }
+    limits.push_back({static_cast<std::int32_t>(*resource), *soft, *hard});
+  }
+  return limits;
 }
 
 Detached detached_from(const Json& json, Owner owner, Fields& spec) {
@@ -71,8 +91,7 @@ Detached detached_from(const Json& json, Owner owner, Fields& spec) {
   }
   detached.umask = fields.number<std::uint32_t>("umask");
   if (detached.umask > 0777) fields.fail("umask", "at most 511 (0777)");
-  for (const Json& limit : fields.list("limits"))
-    detached.limits.push_back(limit_from(limit, fields));
+  if (const auto text = fields.text_if("limits")) detached.limits = limits_from(*text, fields);
   detached.log = fields.exact_if("log").value_or("");
   detached.err = fields.exact_if("err").value_or("");
   detached.tty = fields.flag("tty");

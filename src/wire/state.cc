@@ -292,7 +292,7 @@ std::string encode(const State::Parts& parts) {
   std::vector<const JobSpec*> in_order;
   for (const Job& job : parts.jobs)
     if (specs.emplace(&*job.spec, specs.size()).second) in_order.push_back(&*job.spec);
-  JsonText out;
+  JsonText out(parts.jobs.size() * 128 + in_order.size() * 512);
   out.open();
   out.put("schema", "mete.state/2");
   out.put("last_seq", parts.last_seq);

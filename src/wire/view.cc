@@ -141,7 +141,7 @@ Result<JobView> view_from(const Json& json) {
 }
 
 std::string encode_ps(const std::vector<JobView>& jobs, WallTime at) {
-  JsonText out;
+  JsonText out(jobs.size() * 512);  // what is not needed of it is never touched
   out.open();
   out.put("schema", "mete.ps/1");
   out.put("at", at);
