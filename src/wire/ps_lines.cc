@@ -49,7 +49,9 @@ enum Column : std::size_t {
 
 void append_escaped(std::string& out, std::string_view text) {
   std::size_t copied = 0;
-  for (std::size_t at = 0; at < text.size(); ++at) {
+  for (std::size_t at = 0;; ++at) {
+    at += plain_prefix(text.substr(at));
+    if (at == text.size()) break;
     const char* escaped = nullptr;
     switch (text[at]) {
       case '\\':
@@ -185,8 +187,9 @@ class Row {
     return ms ? std::optional(WallTime{*ms}) : std::nullopt;
   }
   std::string text(Column column) {
-    std::string text;
     const std::string_view escaped = columns_[column];
+    if (escaped.find('\\') == std::string_view::npos) return std::string(escaped);
+    std::string text;
     for (std::size_t i = 0; i < escaped.size(); ++i) {
       if (escaped[i] != '\\') {
         text += escaped[i];
@@ -243,6 +246,23 @@ void read_end(Row& row, Job& job) {
   if (exit.code || exit.signal) job.exit = std::move(exit);
 }
 
+Job read_job(Row& row, const core::SharedSpec& spec) {
+  const Result<core::JobId> id = core::parse_job_id(row[kId]);
+  const std::optional<core::JobState> state = core::parse_job_state(row[kState]);
+  if (!id || !state) row.fail();
+  Job job;
+  job.id = id ? *id : core::JobId{};
+  job.spec = spec;
+  job.state = state.value_or(job.state);
+  read_end(row, job);
+  job.attempt = row.number<std::uint32_t>(row[kAttempt]);
+  job.priority = row.number<std::int32_t>(row[kPriority]);
+  job.submitted = WallTime{row.number<std::int64_t>(row[kSubmitted])};
+  job.started = row.time_if(kStarted);
+  job.ended = row.time_if(kEnded);
+  return job;
+}
+
 void read_wait(Row& row, JobView& view) {
   if (!row[kReason].empty()) {
     view.wait.emplace();
@@ -256,49 +276,48 @@ void read_wait(Row& row, JobView& view) {
 }  // namespace
 
 std::string encode_ps_lines(const std::vector<JobView>& jobs, WallTime at) {
-  std::string out(kFirst);
+  std::string out;
+  out.reserve(jobs.size() * 320);
+  out += kFirst;
   append_number(out += '\t', at.ms);
   out += '\n';
   for (const JobView& view : jobs) append_job(out, view);
   return out;
 }
 
-Result<std::vector<JobView>> decode_ps_lines(std::string_view text) {
+Result<void> decode_ps_lines(std::string_view text,
+                             const std::function<void(const JobView& view)>& take) {
   const Error wrong = Error::corrupt("the list of jobs is not in lines that we understand");
   const std::size_t first = text.find('\n');
   if (first == std::string_view::npos || !text.starts_with(kFirst) || text[kFirst.size()] != '\t')
     return wrong;
   text.remove_prefix(first + 1);
-  std::vector<JobView> views;
-  std::string_view last_spec;
+  std::string_view last_words;
+  core::SharedSpec last_spec;
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
     Row row;
     if (end == std::string_view::npos || !row.split(text.substr(0, end))) return wrong;
     text.remove_prefix(end + 1);
-    JobView view;
-    Job& job = view.job;
-    const Result<core::JobId> id = core::parse_job_id(row[kId]);
-    const std::optional<core::JobState> state = core::parse_job_state(row[kState]);
-    if (!id || !state) return wrong;
-    job.id = *id;
-    job.state = *state;
-    read_end(row, job);
-    job.attempt = row.number<std::uint32_t>(row[kAttempt]);
-    job.priority = row.number<std::int32_t>(row[kPriority]);
+    const std::string_view words = row.range(kName, kCommand);
+    // Jobs of an array follow each other, and share theirs.
+    if (words != last_words || last_words.data() == nullptr) last_spec = spec_of(row);
+    last_words = words;
+    JobView view{read_job(row, last_spec)};
     read_cards(row, view);
-    job.submitted = WallTime{row.number<std::int64_t>(row[kSubmitted])};
-    job.started = row.time_if(kStarted);
-    job.ended = row.time_if(kEnded);
     view.idle_since = row.time_if(kIdleSince);
     read_wait(row, view);
-    // Jobs of an array follow each other, and share theirs.
-    const std::string_view spec = row.range(kName, kCommand);
-    job.spec = !views.empty() && spec == last_spec ? views.back().job.spec : spec_of(row);
-    last_spec = spec;
     if (!row.ok()) return wrong;
-    views.push_back(std::move(view));
+    take(view);
   }
+  return {};
+}
+
+Result<std::vector<JobView>> decode_ps_lines(std::string_view text) {
+  std::vector<JobView> views;
+  const Result<void> read =
+      decode_ps_lines(text, [&views](const JobView& view) { views.push_back(view); });
+  if (!read) return read.error();
   return views;
 }
 

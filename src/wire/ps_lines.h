@@ -8,6 +8,7 @@
 // return in a value are \\ \t \n \r; an empty column is a value that is absent.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,5 +24,9 @@ inline constexpr std::string_view kPsLinesType = "text/tab-separated-values";
 // Of a job what a table shows: no labels, holders, peaks or UUIDs; its command is one word.
 std::string encode_ps_lines(const std::vector<JobView>& jobs, WallTime at);
 Result<std::vector<JobView>> decode_ps_lines(std::string_view text);
+// The same, one by one: ten thousand need not be in memory at once. After an error what was taken
+// before it is of no use.
+Result<void> decode_ps_lines(std::string_view text,
+                             const std::function<void(const JobView& view)>& take);
 
 }  // namespace mete::wire

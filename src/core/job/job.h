@@ -147,7 +147,7 @@ struct JobSpec {
 // A spec is never changed, and all jobs of an array have the same: shared, compared by value.
 class SharedSpec {
  public:
-  SharedSpec() : SharedSpec(JobSpec{}) {}
+  SharedSpec() : spec_(empty()) {}
   // NOLINTNEXTLINE(google-explicit-constructor): a spec is one, shared or not
   SharedSpec(JobSpec spec) : spec_(std::make_shared<const JobSpec>(std::move(spec))) {}
   const JobSpec& operator*() const { return *spec_; }
@@ -157,6 +157,12 @@ class SharedSpec {
   }
 
  private:
+  // One for all: lists are made of jobs whose spec comes later.
+  static const std::shared_ptr<const JobSpec>& empty() {
+    static const std::shared_ptr<const JobSpec> kEmpty = std::make_shared<const JobSpec>();
+    return kEmpty;
+  }
+
   std::shared_ptr<const JobSpec> spec_;
 };
 
