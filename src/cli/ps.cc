@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <memory>
 
 #include "base/file.h"
@@ -118,21 +119,58 @@ int without_daemon(bool all, const Output& output) {
   return kExitOk;
 }
 
-void print_ids(const std::vector<wire::JobView>& jobs, const Output& output) {
-  std::string text;
-  for (const wire::JobView& view : jobs)
-    text += (text.empty() ? "" : "\n") + to_string(view.job.id);
-  if (!text.empty()) output.data(text);
+// A daemon's own document, to be read by somebody else's program, is not read by ours as well;
+// where some jobs are wanted and others not, a new one is made.
+int print_json(DaemonClient& client, const Question& question, const Output& output) {
+  std::vector<wire::JobView> jobs;
+  for (const std::string& target : question.targets()) {
+    const Result<std::string> body = client.call("GET", target);
+    if (!body) return output.fail(body.error());
+    if (!question.filters() && body->starts_with("{\"schema\":\"mete.ps/1\"")) {
+      output.data(*body);
+      return kExitOk;
+    }
+    Result<std::vector<wire::JobView>> some = wire::decode_ps(*body);
+    if (!some) return output.fail(some.error());
+    for (wire::JobView& view : *some)
+      if (question.wants(view.job)) jobs.push_back(std::move(view));
+  }
+  output.data(wire::encode_ps(jobs, seam::system_clock().wall()));
+  return kExitOk;
 }
 
-int print(const std::vector<wire::JobView>& jobs, const Question& question, bool quiet,
-          const Output& output) {
-  if (output.json())
-    output.data(wire::encode_ps(jobs, seam::system_clock().wall()));
-  else if (quiet)
-    print_ids(jobs, output);
-  else if (!jobs.empty())
-    output.data(ps_table(jobs, seam::system_clock().wall(), stdout_width()));
+// Hands on each job that is wanted.
+Result<void> read_jobs(DaemonClient& client, const Question& question,
+                       const std::function<void(const wire::JobView& view)>& take) {
+  client.accept(std::string(wire::kPsLinesType));
+  for (const std::string& target : question.targets()) {
+    const Result<std::string> body = client.call("GET", target);
+    if (!body) return body.error();
+    Result<void> read = wire::decode_ps_lines(*body, [&](const wire::JobView& view) {
+      if (question.wants(view.job)) take(view);
+    });
+    if (!read) return read;
+  }
+  return {};
+}
+
+int print_ids(DaemonClient& client, const Question& question, const Output& output) {
+  std::string ids;
+  const Result<void> read = read_jobs(client, question, [&ids](const wire::JobView& view) {
+    ids.append(ids.empty() ? "" : "\n").append(to_string(view.job.id));
+  });
+  if (!read) return output.fail(read.error());
+  if (!ids.empty()) output.data(ids);
+  return kExitOk;
+}
+
+int print_table(DaemonClient& client, const Question& question, const Output& output) {
+  PsTable table(seam::system_clock().wall());
+  const Result<void> read =
+      read_jobs(client, question, [&table](const wire::JobView& view) { table.add(view); });
+  if (!read) return output.fail(read.error());
+  if (!table.empty())
+    output.data(table.text(stdout_width()));
   else
     output.say(question.filters() || !question.user.empty() ? "there is no such job"
                : question.all                               ? "there are no jobs"
@@ -149,26 +187,10 @@ int run_ps(const Parsed& parsed, const Output& output) {
   Failures failures(output);
   question->ids = named_jobs(parsed.rest, client->http().path(), failures);
   if (question->ids.empty() && !parsed.rest.empty()) return failures.exit_code();
-  if (!output.json()) client->accept(std::string(wire::kPsLinesType));
-  std::vector<wire::JobView> jobs;
-  for (const std::string& target : question->targets()) {
-    const Result<std::string> body = client->call("GET", target);
-    if (!body && nobody_listens(body.error()) && client->went_away())
-      return without_daemon(question->all, output);
-    if (!body) return output.fail(body.error());
-    // A daemon's own document, to be read by somebody else's program: not read by ours as well.
-    if (output.json() && !question->filters() && body->starts_with("{\"schema\":\"mete.ps/1\"")) {
-      output.data(*body);
-      return failures.exit_code();
-    }
-    Result<std::vector<wire::JobView>> some =
-        output.json() ? wire::decode_ps(*body) : wire::decode_ps_lines(*body);
-    if (!some) return output.fail(some.error());
-    for (wire::JobView& view : *some)
-      if (question->wants(view.job)) jobs.push_back(std::move(view));
-  }
-  (void)print(jobs, *question, parsed.has("--quiet"), output);
-  return failures.exit_code();
+  const int exit_code = output.json()           ? print_json(*client, *question, output)
+                        : parsed.has("--quiet") ? print_ids(*client, *question, output)
+                                                : print_table(*client, *question, output);
+  return failures.exit_code() != kExitOk ? failures.exit_code() : exit_code;
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "cli/job_text.h"
 #include "cli/moment.h"
-#include "cli/table.h"
 
 namespace mete::cli {
 
@@ -28,39 +27,52 @@ std::string time_of(const Job& job, WallTime now) {
                          job.ended.value_or(now));
 }
 
+constexpr std::size_t kCommand = 12;  // its column
+constexpr std::size_t kCommandWidth = 30;
+
 }  // namespace
 
-std::string ps_table(const std::vector<wire::JobView>& jobs, WallTime now,
-                     std::optional<std::size_t> width) {
-  const bool reasons = std::any_of(jobs.begin(), jobs.end(), [](const wire::JobView& view) {
-    return view.job.state == JobState::kPending && view.wait;
-  });
-  Table table({{"ID", Align::kRight},
-               {"NAME", Align::kLeft, 20},
-               {"USER", Align::kLeft, 16},
-               {"STATE"},
-               {"TRY", Align::kRight},
-               {"PRIORITY", Align::kRight},
-               {"GPU"},
-               {"CARDS"},
-               {"USED", Align::kRight},
-               {"IDLE", Align::kRight},
-               {"TIME", Align::kRight},
-               {"STARTS", Align::kRight},
-               {"COMMAND", Align::kLeft, reasons ? 30U : 0U},
-               {"REASON"}});
-  for (const wire::JobView& view : jobs) {
-    const Job& job = view.job;
-    const bool pending = job.state == JobState::kPending;
-    table.add({to_string(job.id), job.spec->name, job.spec->user, state_text(job),
-               job.attempt > 1 ? std::to_string(job.attempt) : "",
-               job.priority != 0 ? std::to_string(job.priority) : "", gpu_text(job),
-               cards_text(job), used_text(view),
-               view.idle_since ? seconds_between(*view.idle_since, now) : "", time_of(job, now),
-               pending && view.forecast ? "~" + moment(view.forecast->at, now) : "",
-               base::join(job.spec->command, " "), reason_text(view)});
+PsTable::PsTable(WallTime now)
+    : now_(now),
+      table_({{"ID", Align::kRight},
+              {"NAME", Align::kLeft, 20},
+              {"USER", Align::kLeft, 16},
+              {"STATE"},
+              {"TRY", Align::kRight},
+              {"PRIORITY", Align::kRight},
+              {"GPU"},
+              {"CARDS"},
+              {"USED", Align::kRight},
+              {"IDLE", Align::kRight},
+              {"TIME", Align::kRight},
+              {"STARTS", Align::kRight},
+              {"COMMAND"},
+              {"REASON"}}) {}
+
+void PsTable::add(const wire::JobView& view) {
+  const Job& job = view.job;
+  const std::string reason = reason_text(view);
+  reasons_ = reasons_ || !reason.empty();
+  table_.add({to_string(job.id), job.spec->name, job.spec->user, state_text(job),
+              job.attempt > 1 ? std::to_string(job.attempt) : "",
+              job.priority != 0 ? std::to_string(job.priority) : "", gpu_text(job), cards_text(job),
+              used_text(view), view.idle_since ? seconds_between(*view.idle_since, now_) : "",
+              time_of(job, now_), starts(view), base::join(job.spec->command, " "), reason});
+}
+
+const std::string& PsTable::starts(const wire::JobView& view) {
+  static const std::string kNothing;
+  if (view.job.state != JobState::kPending || !view.forecast) return kNothing;
+  if (last_start_ != view.forecast->at) {
+    last_start_ = view.forecast->at;
+    start_text_ = "~" + moment(view.forecast->at, now_);
   }
-  return table.text(width);
+  return start_text_;
+}
+
+std::string PsTable::text(std::optional<std::size_t> width) {
+  if (reasons_) table_.cut(kCommand, kCommandWidth);
+  return table_.text(width);
 }
 
 }  // namespace mete::cli

@@ -25,28 +25,36 @@ bool moves_the_cursor(char c) { return static_cast<unsigned char>(c) < 0x20 || c
 Table::Table(std::vector<Column> columns)
     : columns_(std::move(columns)), used_(columns_.size(), false) {
   for (const Column& column : columns_) {
-    titles_.push_back({std::string(column.title), width_of(column.title)});
+    titles_.push_back(keep(column.title));
     widths_.push_back(titles_.back().width);
   }
 }
 
-void Table::add(std::vector<std::string> cells) {
-  for (std::size_t i = 0; i < columns_.size(); ++i) {
-    std::string& text = cells[i];
-    if (text.empty()) {
-      text = "-";
-    } else {
-      used_[i] = true;
-      if (std::any_of(text.begin(), text.end(), moves_the_cursor)) text = printable(text);
-    }
-    std::size_t width = width_of(text);
-    if (columns_[i].most != 0 && width > columns_[i].most) {
-      text = fit_to(text, columns_[i].most);
-      width = columns_[i].most;
-    }
-    widths_[i] = std::max(widths_[i], width);
-    cells_.push_back({std::move(text), width});
+Table::Cell Table::keep(std::string_view text) {
+  const std::size_t begin = text_.size();
+  if (std::any_of(text.begin(), text.end(), moves_the_cursor))
+    text_ += printable(text);
+  else
+    text_ += text;
+  const std::string_view kept = std::string_view(text_).substr(begin);
+  return {begin, kept.size(), width_of(kept)};
+}
+
+void Table::add(std::initializer_list<std::string_view> cells) {
+  std::size_t i = 0;
+  for (const std::string_view cell : cells) {
+    const Column& column = columns_[i];
+    if (!cell.empty()) used_[i] = true;
+    cells_.push_back(keep(cell.empty() ? "-" : cell));
+    const std::size_t width = cells_.back().width;
+    widths_[i] = std::max(widths_[i], column.most != 0 ? std::min(width, column.most) : width);
+    ++i;
   }
+}
+
+void Table::cut(std::size_t column, std::size_t most) {
+  columns_[column].most = most;
+  widths_[column] = std::min(widths_[column], std::max(most, titles_[column].width));
 }
 
 void Table::append_line(std::string& out, const Cell* cells,
@@ -55,19 +63,26 @@ void Table::append_line(std::string& out, const Cell* cells,
   std::size_t used = 0;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     if (!used_[i] && !cells_.empty()) continue;
-    const std::size_t blanks = widths_[i] - cells[i].width;
     if (out.size() > begin) out += "  ";
+    const std::string_view text = std::string_view(text_).substr(cells[i].begin, cells[i].size);
+    const bool fits = cells[i].width <= widths_[i];
+    const std::size_t blanks = fits ? widths_[i] - cells[i].width : 0;
     if (columns_[i].align == Align::kRight) out.append(blanks, ' ');
-    out += cells[i].text;
+    if (fits)
+      out += text;
+    else
+      out += fit_to(text, widths_[i]);
     if (columns_[i].align == Align::kLeft) out.append(blanks, ' ');
     used += widths_[i] + 2;
   }
   out.erase(std::max(begin, out.find_last_not_of(' ') + 1));
-  if (width && used > *width) out.replace(begin, out.npos, fit_to(out.substr(begin), *width));
+  if (width && used > *width)
+    out.replace(begin, std::string::npos, fit_to(std::string_view(out).substr(begin), *width));
 }
 
 std::string Table::text(std::optional<std::size_t> width) const {
   std::string out;
+  out.reserve(text_.size() + cells_.size() * 4);
   append_line(out, titles_.data(), width);
   for (std::size_t row = 0; row < cells_.size(); row += columns_.size())
     append_line(out += '\n', &cells_[row], width);
@@ -88,13 +103,13 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-std::string fit_to(const std::string& text, std::size_t columns) {
+std::string fit_to(std::string_view text, std::size_t columns) {
   std::size_t used = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const bool begins = (static_cast<unsigned char>(text[i]) & 0xc0) != 0x80;
     if (!begins) continue;
     if (++used > columns) {
-      std::string cut = text.substr(0, i);
+      std::string cut(text.substr(0, i));
       // Room for the sign that something is missing.
       while (!cut.empty() && (static_cast<unsigned char>(cut.back()) & 0xc0) == 0x80)
         cut.pop_back();
@@ -102,7 +117,7 @@ std::string fit_to(const std::string& text, std::size_t columns) {
       return cut + "…";
     }
   }
-  return text;
+  return std::string(text);
 }
 
 std::optional<std::size_t> stdout_width() {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns for people: as wide as what is in them, numbers to the right. Pure. Text of others (a
-// job's name, a command) cannot move the reader's cursor. Ten thousand rows take a few
-// milliseconds.
+// job's name, a command) cannot move the reader's cursor. Ten thousand rows take milliseconds:
+// cells lie in one text, and are copied once more when it is printed.
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,7 +26,10 @@ class Table {
   explicit Table(std::vector<Column> columns);
 
   // As many cells as columns. An empty cell shows as "-".
-  void add(std::vector<std::string> cells);
+  void add(std::initializer_list<std::string_view> cells);
+  // Cuts the cells of a column, also those that are there already.
+  void cut(std::size_t column, std::size_t most);
+  bool empty() const { return cells_.empty(); }
 
   // Lines without trailing blanks, the titles first, no newline at the end. Columns in which no row
   // has anything are left out. With `width` lines are cut to that.
@@ -33,23 +37,26 @@ class Table {
 
  private:
   struct Cell {
-    std::string text;
+    std::size_t begin = 0;  // in text_
+    std::size_t size = 0;
     std::size_t width = 0;  // in characters
   };
+  Cell keep(std::string_view text);
   void append_line(std::string& out, const Cell* cells, std::optional<std::size_t> width) const;
 
   std::vector<Column> columns_;
+  std::vector<std::size_t> widths_;  // of each column
+  std::vector<bool> used_;
+  std::string text_;
   std::vector<Cell> titles_;
   std::vector<Cell> cells_;  // row by row
-  std::vector<std::size_t> widths_;
-  std::vector<bool> used_;
 };
 
 // Control characters as \xNN.
 std::string printable(std::string_view text);
 
 // Cut to `columns`, at a character's border, with "…" where something is missing.
-std::string fit_to(const std::string& text, std::size_t columns);
+std::string fit_to(std::string_view text, std::size_t columns);
 
 // The width of the terminal that stdout is; nullopt: it is none, so nothing is cut.
 std::optional<std::size_t> stdout_width();

@@ -55,6 +55,12 @@ wire::JobView job(std::uint64_t id, core::JobState state, std::string_view gpu) 
   return view;
 }
 
+std::string ps_table(const std::vector<wire::JobView>& jobs, WallTime now) {
+  PsTable table(now);
+  for (const wire::JobView& view : jobs) table.add(view);
+  return table.text({});
+}
+
 // The line of the table that begins with these words.
 std::string line_of(const std::string& table, std::size_t number) {
   std::size_t begin = 0;
@@ -66,7 +72,7 @@ TEST(PsTable, PendingJobsSayWhy) {
   wire::JobView view = job(7, core::JobState::kPending, "0.4");
   view.wait.emplace();
   view.wait->text = "40% of a card";
-  const std::string table = ps_table({view}, WallTime{1'090'000}, {});
+  const std::string table = ps_table({view}, WallTime{1'090'000});
   EXPECT_EQ(line_of(table, 0),
             "ID  NAME   USER   STATE    GPU        TIME  COMMAND          REASON");
   EXPECT_EQ(
@@ -80,12 +86,12 @@ TEST(PsTable, RunningJobsShowTheirBytesAndCards) {
   view.job.grant = {{0, "GPU-0", Bytes::from_gib(8), false},
                     {3, "GPU-3", Bytes::from_gib(8), false}};
   view.used = {Bytes::from_gib(1), Bytes::from_gib(2)};
-  const std::string table = ps_table({view}, WallTime{1'002'000}, {});
+  const std::string table = ps_table({view}, WallTime{1'002'000});
   EXPECT_EQ(line_of(table, 1),
             "12  train  alice  running  2x8G → 2x 8 GiB  0,3    3 GiB   1 s  python train.py");
   view.job.grant[1].bytes = Bytes::from_gib(4);
   view.used[1] = std::nullopt;
-  EXPECT_EQ(line_of(ps_table({view}, WallTime{1'002'000}, {}), 1),
+  EXPECT_EQ(line_of(ps_table({view}, WallTime{1'002'000}), 1),
             "12  train  alice  running  2x8G → 8 GiB + 4 GiB  0,3     1 s  python train.py");
 }
 
@@ -96,16 +102,16 @@ TEST(PsTable, EndedJobsSayHow) {
   view.job.outcome = core::Outcome::kFailed;
   view.job.exit.emplace();
   view.job.exit->code = 3;
-  EXPECT_NE(ps_table({view}, WallTime{9'000'000}, {}).find("ended failed 3  0     5 s"),
+  EXPECT_NE(ps_table({view}, WallTime{9'000'000}).find("ended failed 3  0     5 s"),
             std::string::npos);
   view.job.exit->code.reset();
   view.job.exit->signal = 9;
   view.job.outcome = core::Outcome::kSignal;
-  EXPECT_NE(ps_table({view}, WallTime{9'000'000}, {}).find("ended signal 9"), std::string::npos);
+  EXPECT_NE(ps_table({view}, WallTime{9'000'000}).find("ended signal 9"), std::string::npos);
 }
 
 TEST(PsTable, AClockThatWasSetBackShowsNoNegativeTime) {
-  EXPECT_NE(ps_table({job(1, core::JobState::kPending, "1")}, WallTime{0}, {}).find(" 0 s "),
+  EXPECT_NE(ps_table({job(1, core::JobState::kPending, "1")}, WallTime{0}).find(" 0 s "),
             std::string::npos);
 }
 
