@@ -13,7 +13,7 @@ namespace {
 std::vector<std::string> option_names(const Verb& verb) {
   std::vector<std::string> names;
   for (const OptionSpec& option : verb.options)
-    if (option.not_built.empty()) names.emplace_back(option.name);
+    if (option.offered()) names.emplace_back(option.name);
   names.emplace_back(kHelpOption.name);
   return names;
 }
@@ -21,7 +21,7 @@ std::vector<std::string> option_names(const Verb& verb) {
 std::vector<std::string> value_options(const Verb& verb) {
   std::vector<std::string> names;
   for (const OptionSpec& option : verb.options) {
-    if (!option.not_built.empty() || option.value.empty()) continue;
+    if (!option.offered() || option.value.empty()) continue;
     names.emplace_back(option.name);
     if (!option.short_name.empty()) names.emplace_back(option.short_name);
   }

@@ -77,7 +77,7 @@ std::string verb_help(const Verb& verb) {
   append_block(text, "About:", verb.about);
   text += "Options:\n";
   for (const OptionSpec& option : verb.options)
-    if (option.not_built.empty()) text += option_lines(option);
+    if (option.offered()) text += option_lines(option);
   text += option_lines(kHelpOption);
   text.pop_back();
   return text;

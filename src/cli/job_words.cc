@@ -1,13 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/job_words.h"
 
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+
 #include "base/text.h"
+#include "base/time_words.h"
 #include "core/request/gpu.h"
 #include "launch/environment.h"
 
 namespace mete::cli {
 
 namespace {
+
+// A limit below what the first page faults take kills the program before it has begun.
+constexpr Bytes kLeastRam = Bytes::from_mib(4);
+constexpr std::size_t kMostOfName = 255;
+
+Result<Bytes> parse_ram(const std::string& text) {
+  const Result<Bytes> bytes = base::parse_bytes(text);
+  if (!bytes) return Error(bytes.error()).within("--ram");
+  if (*bytes < kLeastRam)
+    return Error::invalid("--ram " + base::quote(text) + " is too little to start a program in")
+        .with_hint("write --ram 4G; the least is " + to_string(kLeastRam));
+  return *bytes;
+}
+
+Result<std::uint64_t> parse_time(const std::string& text) {
+  Result<std::uint64_t> seconds = base::parse_duration(text);
+  if (!seconds)
+    return Error::invalid("--time " + seconds.error().message)
+        .with_hint("write --time 90s, 10m, 2h, 1d, 1:30:00 or 2-12:00:00");
+  return seconds;
+}
+
+}  // namespace
 
 Result<bool> parse_visible(const Parsed& parsed) {
   const std::string* kind = parsed.find("--visible");
@@ -17,7 +46,81 @@ Result<bool> parse_visible(const Parsed& parsed) {
       .with_hint("write --visible uuid or --visible index");
 }
 
-}  // namespace
+Result<std::vector<std::pair<std::string, std::string>>> parse_variables(const Parsed& parsed) {
+  std::vector<std::pair<std::string, std::string>> variables;
+  for (const std::string& text : parsed.all("--env")) {
+    Result<std::pair<std::string, std::string>> pair = launch::parse_env(text);
+    if (!pair) return std::move(pair).error();
+    variables.push_back(*std::move(pair));
+  }
+  return variables;
+}
+
+Result<std::int64_t> parse_number(const Parsed& parsed, std::string_view option, std::int64_t least,
+                                  std::int64_t most) {
+  const std::string& text = *parsed.find(option);
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, wrong] = std::from_chars(text.data(), end, value);
+  if (wrong != std::errc() || stop != end || value < least || value > most)
+    return Error::invalid(std::string(option) + " " + base::quote(text) +
+                          " is not a number between " + std::to_string(least) + " and " +
+                          std::to_string(most))
+        .with_hint("write " + std::string(option) + " " +
+                   std::to_string(std::min<std::int64_t>(4, most)));
+  return value;
+}
+
+Result<void> parse_limits(const Parsed& parsed, core::JobSpec& spec) {
+  if (parsed.has("--procs")) {
+    const Result<std::int64_t> procs = parse_number(parsed, "--procs", 1, 1024);
+    if (!procs) return procs.error();
+    spec.request.procs = static_cast<std::uint32_t>(*procs);
+  }
+  if (parsed.has("--cpus")) {
+    const Result<std::int64_t> cpus = parse_number(parsed, "--cpus", 1, 65536);
+    if (!cpus) return cpus.error();
+    spec.request.cpus = static_cast<unsigned>(*cpus);
+  }
+  if (const std::string* ram = parsed.find("--ram"); ram != nullptr) {
+    const Result<Bytes> bytes = parse_ram(*ram);
+    if (!bytes) return bytes.error();
+    spec.request.ram = *bytes;
+  }
+  if (const std::string* time = parsed.find("--time"); time != nullptr) {
+    const Result<std::uint64_t> seconds = parse_time(*time);
+    if (!seconds) return seconds.error();
+    spec.time_s = *seconds;
+  }
+  if (parsed.has("--priority")) {
+    const Result<std::int64_t> priority =
+        parse_number(parsed, "--priority", -core::kMaxPriority, core::kMaxPriority);
+    if (!priority) return priority.error();
+    spec.priority = static_cast<std::int32_t>(*priority);
+  }
+  spec.request.or_cpu = parsed.has("--or-cpu");
+  return {};
+}
+
+Result<std::string> job_name(const Parsed& parsed, const std::string& program) {
+  const std::string* name = parsed.find("--name");
+  if (name == nullptr) return program.substr(program.rfind('/') + 1, kMostOfName);
+  if (name->size() > kMostOfName)
+    return Error::invalid("--name has " + std::to_string(name->size()) + " bytes")
+        .with_hint("at most " + std::to_string(kMostOfName) + " are shown anywhere");
+  return *name;
+}
+
+Result<void> check_share_is_said(const core::Request& request) {
+  if (request.gpu || !request.devices.empty()) return {};
+  return Error::invalid("how much of a card is not said")
+      .with_hint("add --gpu, for example --gpu 8G, --gpu 40% or --gpu 1; --cpu-only for none");
+}
+
+std::string current_folder() {
+  std::array<char, 4096> buffer{};
+  return getcwd(buffer.data(), buffer.size()) != nullptr ? buffer.data() : "";
+}
 
 Result<core::Request> parse_request(const Parsed& parsed) {
   core::Request request;
@@ -52,11 +155,9 @@ Result<void> parse_program(const Parsed& parsed, std::string_view verb, JobPlan&
   const Result<bool> by_index = parse_visible(parsed);
   if (!by_index) return by_index.error();
   plan.visible_by_index = *by_index;
-  for (const std::string& text : parsed.all("--env")) {
-    Result<std::pair<std::string, std::string>> pair = launch::parse_env(text);
-    if (!pair) return std::move(pair).error();
-    plan.extra_environment.push_back(*std::move(pair));
-  }
+  Result<std::vector<std::pair<std::string, std::string>>> variables = parse_variables(parsed);
+  if (!variables) return std::move(variables).error();
+  plan.extra_environment = *std::move(variables);
   if (const std::string* folder = parsed.find("--chdir"); folder != nullptr) plan.folder = *folder;
   const std::string example = "mete " + std::string(verb) + " --gpu 8G -- python train.py";
   if (plan.command.empty() && !parsed.has("--dry-run"))

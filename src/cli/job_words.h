@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words that `mete cap` and `mete run` have in common: options, and what they mean. Words in,
-// values out; nothing is looked at.
+// The words that `mete cap`, `mete run` and `mete submit` have in common: options, and what they
+// mean. Words in, values out; nothing is looked at.
 #pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "cli/job_runner.h"
 #include "cli/options.h"
+#include "core/job/job.h"
 #include "core/request/resolve.h"
 
 namespace mete::cli {
@@ -26,12 +32,53 @@ inline constexpr OptionSpec kVisibleOption{
     "write CUDA_VISIBLE_DEVICES as uuid (default) or as index, for programs that\n"
     "parse numbers"};
 inline constexpr OptionSpec kEnvOption{
-    "--env", "NAME=VALUE", "set a variable for the program; may be given more than once", "", true};
-inline constexpr OptionSpec kChdirOption{"--chdir", "FOLDER", "start the program in this folder"};
+    "--env", "NAME=VALUE", "set a variable for the program; may be given more than once", "-e",
+    true};
+inline constexpr OptionSpec kChdirOption{"--chdir", "FOLDER", "start the program in this folder",
+                                         "-D"};
 inline constexpr OptionSpec kQuietOption{"--quiet", "", "do not print the resolved bytes", "-q"};
+inline constexpr OptionSpec kOrCpuOption{
+    "--or-cpu", "", "if there is no room now, run without a GPU instead of waiting"};
+inline constexpr OptionSpec kProcsOption{
+    "--procs", "N",
+    "start N processes that share the grant evenly, each capped to its part, with\n"
+    "RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torchrun sets them"};
+inline constexpr OptionSpec kCpusOption{"--cpus", "N",
+                                        "at most so many CPUs (a cgroup limit, where allowed)"};
+inline constexpr OptionSpec kRamOption{"--ram", "SIZE",
+                                       "at most so much memory (a cgroup limit, where allowed)"};
+inline constexpr OptionSpec kTimeOption{
+    "--time", "TIME",
+    "end the job after 90, 90s, 10m, 2h, 1d, 1:30:00 or 2-12:00:00 (exit code 124)", "-t"};
+inline constexpr OptionSpec kNoWaitOption{"--no-wait", "",
+                                          "do not wait: exit code 75 if there is no room now"};
+inline constexpr OptionSpec kNameOption{"--name", "NAME",
+                                        "the job's name in lists (default: the program's)", "-J"};
+inline constexpr OptionSpec kPriorityOption{
+    "--priority", "N", "higher goes first: -1000 to 1000 (default 0); above 0 for admins only"};
 
 // --gpu, --cpu-only, --devices, --gpu-type.
 Result<core::Request> parse_request(const Parsed& parsed);
+
+// --procs, --cpus, --ram, --time, --priority, --or-cpu.
+Result<void> parse_limits(const Parsed& parsed, core::JobSpec& spec);
+
+// The value of an option that is a number.
+Result<std::int64_t> parse_number(const Parsed& parsed, std::string_view option, std::int64_t least,
+                                  std::int64_t most);
+
+// --name, or the last part of a program's path.
+Result<std::string> job_name(const Parsed& parsed, const std::string& program);
+
+// --visible: whether by index.
+Result<bool> parse_visible(const Parsed& parsed);
+// --env.
+Result<std::vector<std::pair<std::string, std::string>>> parse_variables(const Parsed& parsed);
+
+// A request that says nothing about cards is a mistake where cards are given out.
+Result<void> check_share_is_said(const core::Request& request);
+
+std::string current_folder();
 
 // The command, --visible, --env, --chdir. `verb` is for the hint; --dry-run needs no command.
 Result<void> parse_program(const Parsed& parsed, std::string_view verb, JobPlan& plan);

@@ -44,7 +44,7 @@ Written look_up(std::span<const OptionSpec> specs, const std::string& word) {
 Error unknown(std::span<const OptionSpec> specs, const std::string& name) {
   std::vector<std::string_view> names;
   for (const OptionSpec& spec : specs)
-    if (spec.not_built.empty()) names.push_back(spec.name);
+    if (spec.offered()) names.push_back(spec.name);
   const std::string_view near = base::nearest(name, names);
   return Error::invalid("there is no option " + quote(name))
       .with_hint(near.empty() ? "--help lists the options; -- ends them"
@@ -58,6 +58,11 @@ Result<void> check(const Written& written, const Parsed& parsed) {
     return Error::unsupported(std::string(spec.name) + " is not built yet")
         .with_evidence(std::string(spec.not_built))
         .with_hint("leave it out");
+  }
+  if (!spec.other_verb.empty()) {
+    const std::string verb(spec.other_verb);
+    return Error::unsupported(std::string(spec.name) + " is an option of " + verb)
+        .with_hint(verb + " " + std::string(spec.name) + " does it; or leave it out");
   }
   if (spec.value.empty() && written.has_value)
     return Error::invalid(std::string(spec.name) + " takes no value")
@@ -89,7 +94,8 @@ Result<Parsed> parse_options(std::span<const OptionSpec> specs,
     if (args[i] == "--" || (!is_option(args[i], rest) && rest != Rest::kWords)) {
       parsed.rest.insert(parsed.rest.end(), args.begin() + static_cast<std::ptrdiff_t>(i),
                          args.end());
-      if (args[i] == "--") parsed.rest.erase(parsed.rest.begin());
+      parsed.dashes = args[i] == "--";
+      if (parsed.dashes) parsed.rest.erase(parsed.rest.begin());
       break;
     }
     if (!is_option(args[i], rest)) {

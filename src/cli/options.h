@@ -23,6 +23,9 @@ struct OptionSpec {
   bool repeats = false;
   // Understood, and refused with these words as evidence; not shown in --help.
   std::string_view not_built = {};
+  // Understood, and refused because it is this verb's ("mete submit"); not shown in --help.
+  std::string_view other_verb = {};
+  bool offered() const { return not_built.empty() && other_verb.empty(); }
 };
 
 // What may follow the options.
@@ -41,6 +44,7 @@ class Parsed {
 
   std::vector<std::pair<std::string_view, std::string>> options;  // by long name, as written
   std::vector<std::string> rest;
+  bool dashes = false;  // what follows the options came after a "--"
 };
 
 // "--name value", "--name=value", "-o value", "-ovalue". An unknown option names the nearest; an

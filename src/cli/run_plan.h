@@ -24,9 +24,6 @@ std::span<const OptionSpec> run_options();
 
 Result<RunPlan> make_run_plan(const Parsed& parsed);
 
-// "90", "90s", "10m", "2h", "1d", "1:30:00", "2-12:00:00": seconds. As in sleep(1) and Slurm.
-Result<std::uint64_t> parse_duration(std::string_view text);
-
 // The document mete.run/1 that says what was granted.
 std::string grant_json(const JobPlan& plan, const std::string& id);
 
