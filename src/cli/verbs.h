@@ -51,6 +51,7 @@ extern const Verb kSelftestVerb;  // src/cli/selftest.cc
 extern const Verb kShowVerb;
 extern const Verb kStatsVerb;
 extern const Verb kUndrainVerb;
+extern const Verb kSubmitVerb;
 extern const Verb kVersionVerb;
 extern const Verb kWaitVerb;
 

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// See job_file.h. yaml-cpp throws; nothing of that leaves this file.
+#include "cli/job_file.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+
+namespace mete::cli {
+
+namespace {
+
+// A key of a file and the option that it stands for.
+struct Key {
+  std::string name;
+  const OptionSpec* option = nullptr;
+  enum class Kind { kText, kFlag, kList, kMap } kind = Kind::kText;
+};
+
+Key::Kind kind_of(const OptionSpec& option) {
+  if (option.value.empty()) return Key::Kind::kFlag;
+  if (option.name == "--env" || option.name == "--label") return Key::Kind::kMap;
+  constexpr std::array<std::string_view, 3> kLists{"--after", "--array", "--devices"};
+  return std::find(kLists.begin(), kLists.end(), option.name) != kLists.end() ? Key::Kind::kList
+                                                                              : Key::Kind::kText;
+}
+
+std::vector<Key> all_keys() {
+  std::vector<Key> keys;
+  for (const OptionSpec& option : submit_options()) {
+    if (is_of_command_line(option.name) || !option.other_verb.empty()) continue;
+    std::string name(option.name.substr(2));
+    if (name == "label") name = "labels";
+    keys.push_back({std::move(name), &option, kind_of(option)});
+  }
+  return keys;
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string path) : path_(std::move(path)), keys_(all_keys()) {}
+
+  Result<std::vector<FileJob>> read(const YAML::Node& root) {
+    if (!root.IsMap())
+      return at(root, "a job file is a map of keys and values")
+          .with_hint("write gpu: 8G and command: [python, train.py], each in a line of its own");
+    FileJob shared;
+    YAML::Node list;
+    if (Result<void> r = read_map(root, shared, &list); !r) return std::move(r).error();
+    if (!list.IsDefined() || list.IsNull()) return std::vector{std::move(shared)};
+    if (!shared.name.empty())
+      return at(root, "beside jobs: there is a name for all of them")
+          .with_hint("give each job its own name:");
+    return read_list(list, shared);
+  }
+
+ private:
+  std::string place(const YAML::Node& node) const {
+    return path_ + ":" + std::to_string(node.Mark().line + 1) + ":" +
+           std::to_string(node.Mark().column + 1);
+  }
+  Error at(const YAML::Node& node, const std::string& message) const {
+    return Error::invalid(place(node) + ": " + message);
+  }
+
+  Result<std::vector<FileJob>> read_list(const YAML::Node& list, const FileJob& shared) {
+    if (!list.IsSequence() || list.size() == 0)
+      return at(list, "jobs: is a list of jobs").with_hint("write each as \"- name: first\"");
+    if (list.size() > kMaxFileJobs)
+      return at(list, "there are " + std::to_string(list.size()) + " jobs")
+          .with_hint("a file has at most " + std::to_string(kMaxFileJobs) +
+                     "; array: 0-9999 makes many of one");
+    std::vector<FileJob> jobs;
+    for (const YAML::Node& node : list) {
+      FileJob job;
+      if (!node.IsMap())
+        return at(node, "a job is a map of keys and values").with_hint("write - name: first");
+      if (Result<void> r = read_map(node, job, nullptr); !r) return std::move(r).error();
+      job.words = merge(shared.words, std::move(job.words));
+      if (!job.program.is_said()) job.program = shared.program;
+      jobs.push_back(std::move(job));
+    }
+    return jobs;
+  }
+
+  // `list`: where jobs: may stand.
+  Result<void> read_map(const YAML::Node& map, FileJob& job, YAML::Node* list) {
+    job.where = path_ + ":" + std::to_string(map.Mark().line + 1);
+    std::set<std::string> seen;
+    for (const auto& entry : map) {
+      if (!entry.first.IsScalar())
+        return at(entry.first, "a key is a word").with_hint("write gpu: 8G");
+      const std::string& key = entry.first.Scalar();
+      if (!seen.insert(key).second)
+        return at(entry.first, base::quote(key) + " is there twice").with_hint("say it once");
+      if (key == "jobs" && list != nullptr) {
+        *list = entry.second;
+      } else if (key == "command" || key == "script") {
+        if (Result<void> r = read_program(key, entry.first, entry.second, job.program); !r)
+          return r;
+      } else if (Result<void> r = read_option(key, entry.first, entry.second, job); !r) {
+        return r;
+      }
+    }
+    return {};
+  }
+
+  Error unknown(const std::string& key, const YAML::Node& node) const {
+    std::vector<std::string_view> names{"command", "script", "jobs"};
+    for (const Key& known : keys_)
+      if (known.option->offered()) names.push_back(known.name);
+    const std::string_view near = base::nearest(key, names);
+    std::string hint = near.empty() ? "keys are the options of mete submit, without their dashes"
+                                    : "did you mean " + std::string(near) + "?";
+    if (key == "<<") hint = "what all jobs share stands beside jobs:";
+    return at(node, "there is no key " + base::quote(key)).with_hint(std::move(hint));
+  }
+
+  Result<void> read_option(const std::string& name, const YAML::Node& key, const YAML::Node& value,
+                           FileJob& job) {
+    const auto known = std::find_if(keys_.begin(), keys_.end(),
+                                    [&](const Key& each) { return each.name == name; });
+    if (known == keys_.end()) return unknown(name, key);
+    if (!known->option->offered())
+      return Error::unsupported(place(key) + ": " + name + " is not built yet")
+          .with_evidence(std::string(known->option->not_built))
+          .with_hint("leave it out");
+    if (value.IsNull())
+      return at(key, name + " has no value").with_hint("write one behind it, or leave it out");
+    switch (known->kind) {
+      case Key::Kind::kFlag:
+        return read_flag(*known, value, job);
+      case Key::Kind::kMap:
+        return read_pairs(*known, value, job);
+      case Key::Kind::kList:
+        if (value.IsSequence()) return read_joined(*known, value, job);
+        break;
+      case Key::Kind::kText:
+        break;
+    }
+    if (!value.IsScalar())
+      return at(value, name + " is one word").with_hint("write " + name + ": " + example(*known));
+    if (name == "name") job.name = value.Scalar();
+    job.words.push_back({known->option->name, value.Scalar(), place(value)});
+    return {};
+  }
+
+  static std::string example(const Key& key) {
+    return base::to_lower(key.option->value.substr(0, key.option->value.find('[')));
+  }
+
+  Result<void> read_flag(const Key& key, const YAML::Node& value, FileJob& job) {
+    const std::string text = value.IsScalar() ? base::to_lower(value.Scalar()) : "";
+    const bool yes = text == "true" || text == "yes" || text == "on";
+    if (!yes && text != "false" && text != "no" && text != "off")
+      return at(value, key.name + " is true or false").with_hint("write " + key.name + ": true");
+    job.words.push_back({key.option->name, yes ? "" : std::string(kNo), place(value)});
+    return {};
+  }
+
+  Result<void> read_pairs(const Key& key, const YAML::Node& value, FileJob& job) {
+    if (!value.IsMap())
+      return at(value, key.name + " is a map").with_hint("write " + key.name + ": {NAME: value}");
+    std::set<std::string> seen;
+    for (const auto& entry : value) {
+      if (!entry.first.IsScalar() || !entry.second.IsScalar())
+        return at(entry.first, key.name + " has a name and one word for each")
+            .with_hint("write " + key.name + ": {NAME: value}; \"\" is an empty one");
+      if (!seen.insert(entry.first.Scalar()).second)
+        return at(entry.first, base::quote(entry.first.Scalar()) + " is there twice")
+            .with_hint("say it once");
+      if (entry.first.Scalar().find('=') != std::string::npos)
+        return at(entry.first, base::quote(entry.first.Scalar()) + " is no name: it has a =")
+            .with_hint("write " + key.name + ": {NAME: value}");
+      job.words.push_back({key.option->name, entry.first.Scalar() + "=" + entry.second.Scalar(),
+                           place(entry.first)});
+    }
+    return {};
+  }
+
+  Result<void> read_joined(const Key& key, const YAML::Node& value, FileJob& job) {
+    Result<std::vector<std::string>> texts = read_texts(key.name, value);
+    if (!texts) return std::move(texts).error();
+    if (!key.option->repeats) {
+      job.words.push_back({key.option->name, base::join(*texts, ","), place(value)});
+      return {};
+    }
+    for (std::size_t i = 0; i < texts->size(); ++i)
+      job.words.push_back({key.option->name, (*texts)[i], place(value[i])});
+    return {};
+  }
+
+  Result<std::vector<std::string>> read_texts(const std::string& name, const YAML::Node& value) {
+    std::vector<std::string> texts;
+    for (const YAML::Node& part : value) {
+      if (!part.IsScalar())
+        return at(part, name + " is a list of words").with_hint("put quotes around what is one");
+      texts.push_back(part.Scalar());
+    }
+    if (texts.empty()) return at(value, name + " is an empty list").with_hint("leave it out");
+    return texts;
+  }
+
+  Result<void> read_program(const std::string& name, const YAML::Node& key, const YAML::Node& value,
+                            FileProgram& program) {
+    if (program.is_said())
+      return at(key, "a job has a command or a script, not both").with_hint("leave one out");
+    program.where = place(value);
+    if (value.IsSequence()) {
+      Result<std::vector<std::string>> texts = read_texts(name, value);
+      if (!texts) return std::move(texts).error();
+      (name == "command" ? program.command : program.script) = *std::move(texts);
+      return {};
+    }
+    if (!value.IsScalar() || base::trim(value.Scalar()).empty())
+      return at(value, name + " is a list of words or one text")
+          .with_hint(name == "command" ? "write command: [python, train.py]"
+                                       : "write script: train.sh");
+    if (name == "command")
+      program.shell = value.Scalar();
+    else if (value.Scalar().find('\n') != std::string::npos || value.Scalar().starts_with("#!"))
+      program.text = value.Scalar();
+    else
+      program.script = {value.Scalar()};
+    return {};
+  }
+
+  std::string path_;
+  std::vector<Key> keys_;
+};
+
+}  // namespace
+
+Result<std::vector<FileJob>> parse_job_file(std::string_view text, const std::string& path) {
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
+    if (documents.empty() || !documents.front().IsDefined() || documents.front().IsNull())
+      return Error::invalid(path + " says nothing")
+          .with_hint("write gpu: 8G and command: [python, train.py], each in a line of its own");
+    if (documents.size() > 1)
+      return Error::invalid(path + " has " + std::to_string(documents.size()) + " documents")
+          .with_hint("several jobs of one file stand in a list under jobs:");
+    return Reader(path).read(documents.front());
+  } catch (const YAML::Exception& wrong) {
+    std::string where = path;
+    if (!wrong.mark.is_null())
+      where +=
+          ":" + std::to_string(wrong.mark.line + 1) + ":" + std::to_string(wrong.mark.column + 1);
+    return Error::invalid(where + ": this is no YAML")
+        .with_evidence(wrong.msg)
+        .with_hint("keys and values stand as gpu: 8G; tabs do not indent");
+  } catch (const std::exception& wrong) {
+    return Error::invalid(path + ": this is no YAML").with_evidence(wrong.what());
+  }
+}
+
+Result<std::vector<std::size_t>> order_of_jobs(const std::vector<FileJob>& jobs,
+                                               const std::vector<std::vector<std::string>>& after) {
+  std::map<std::string_view, std::size_t> by_name;
+  for (std::size_t i = 0; i < jobs.size(); ++i) by_name.emplace(jobs[i].name, i);
+  std::vector<std::size_t> order;
+  std::vector<bool> placed(jobs.size(), false);
+  const auto is_next = [&](std::size_t job) {
+    return !placed[job] && std::all_of(after[job].begin(), after[job].end(),
+                                       [&](const auto& name) { return placed[by_name.at(name)]; });
+  };
+  for (std::size_t i = 0; i < jobs.size();) {
+    if (!is_next(i)) {
+      ++i;
+      continue;
+    }
+    placed[i] = true;
+    order.push_back(i);
+    i = 0;  // an earlier one may have waited for it
+  }
+  if (order.size() == jobs.size()) return order;
+  std::vector<std::string> left;
+  std::string where;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (placed[i]) continue;
+    if (left.empty()) where = jobs[i].where;
+    if (left.size() < 5) left.push_back(jobs[i].name.empty() ? "(no name)" : jobs[i].name);
+  }
+  return Error::invalid(where + ": jobs wait for each other in a circle")
+      .with_evidence("none of these could start: " + base::join(left, ", "))
+      .with_hint("leave one after: out");
+}
+
+}  // namespace mete::cli

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// `mete submit`: tells the daemon of a job, or of several from a file, and prints their ids once
+// they are on disk. Several are all there or none is: they are held until the last is accepted.
+#include "wire/submit.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "cli/daemon_client.h"
+#include "cli/job_ref.h"
+#include "cli/submit_plan.h"
+#include "cli/submit_print.h"
+#include "cli/verbs.h"
+#include "config/config.h"
+#include "seam/clock.h"
+
+namespace mete::cli {
+
+namespace {
+
+// Of what the daemon takes in one request.
+constexpr std::size_t kMaxRequest = 1 << 20;
+
+std::string job_path(core::JobId id) { return "/v1/jobs/" + to_string(id); }
+
+Error too_large(const wire::SubmitRequest& request) {
+  std::size_t environment = 0;
+  for (const std::string& line : request.environment) environment += line.size() + 1;
+  std::size_t command = 0;
+  for (const std::string& word : request.spec.command) command += word.size() + 1;
+  return Error::invalid("this job is too large to send")
+      .with_evidence("its command has " + std::to_string(command) + " bytes, its script " +
+                     std::to_string(request.script.size()) + ", its environment " +
+                     std::to_string(environment))
+      .with_hint("pass a list of files as a file; env -i leaves an environment behind");
+}
+
+class Submitter {
+ public:
+  Submitter(DaemonClient client, const Output& output)
+      : client_(std::move(client)), output_(output) {}
+
+  int submit(SubmitPlan plan) {
+    const bool several = plan.jobs.size() > 1;
+    for (SubmitPlan::Job& job : plan.jobs) {
+      const bool held = job.job.request.spec.held;
+      job.job.request.spec.held = held || several;
+      Result<wire::SubmitReply> reply = send(job);
+      if (!reply) return take_back(reply.error());
+      sent_.push_back({*reply, several && !held});
+      if (!job.name.empty()) by_name_[job.name] = reply->id;
+    }
+    int code = kExitOk;
+    for (const Sent& sent : sent_)
+      if (sent.to_release && !release(sent.reply.id)) code = kExitFailed;
+    for (const Sent& sent : sent_) print(sent.reply);
+    return code;
+  }
+
+ private:
+  struct Sent {
+    wire::SubmitReply reply;
+    bool to_release = false;
+  };
+
+  Result<wire::SubmitReply> send(SubmitPlan::Job& job) {
+    for (const AfterWord& after : job.job.after)
+      if (Result<void> r = add_after(after, job.job.request.spec); !r) return std::move(r).error();
+    const std::string body = wire::encode(job.job.request);
+    if (body.size() > kMaxRequest) return too_large(job.job.request);
+    const Result<std::string> answer = client_.call("POST", "/v1/jobs", body);
+    if (!answer && client_.went_away())
+      return Error::io("the daemon went away; whether it has taken the job is not known")
+          .with_evidence(answer.error().message)
+          .with_hint("mete ps shows it if it has");
+    if (!answer) return answer.error();
+    Result<wire::SubmitReply> reply = wire::decode_submit_reply(*answer);
+    if (reply) return reply;
+    return Error::corrupt("the daemon's answer is not understood")
+        .with_evidence(reply.error().message)
+        .with_hint("mete daemon stop; the next command starts the daemon that belongs to it");
+  }
+
+  Result<void> add_after(const AfterWord& after, core::JobSpec& spec) {
+    if (!after.name.empty()) {
+      spec.after.push_back({by_name_.at(after.name), after.when});
+      return {};
+    }
+    const Result<std::vector<core::JobId>> ids = resolve(after.job, client_.http().path());
+    if (!ids) return ids.error();
+    for (const core::JobId& id : *ids) spec.after.push_back({id, after.when});
+    return {};
+  }
+
+  int take_back(const Error& error) {
+    for (const Sent& sent : sent_)
+      if (const Result<std::string> gone = client_.call("DELETE", job_path(sent.reply.id)); !gone)
+        output_.say("job " + to_string(sent.reply.id) + " could not be taken back: it is held");
+    // Of what was wrong the daemon says where it is, but not that it was a file.
+    if (error.code == ErrorCode::kInvalid &&
+        !config::load_config(config::ConfigPlaces::from_environment(true)))
+      return output_.fail(error, kExitBadFile);
+    return output_.fail(error);
+  }
+
+  bool release(core::JobId id) {
+    const Result<std::string> answer = client_.call("POST", job_path(id) + "/release");
+    if (!answer)
+      output_.fail(Error(answer.error())
+                       .within("job " + to_string(id) + " is submitted, and still held")
+                       .with_hint("mete release " + to_string(id)));
+    return answer.ok();
+  }
+
+  void print(const wire::SubmitReply& reply) {
+    // A shorthand that is not kept is no reason to fail: the job is there.
+    (void)remember_job(reply.id.number, client_.http().path());
+    output_.data(output_.json() ? wire::encode(reply, seam::system_clock().wall())
+                                : to_string(reply.id));
+  }
+
+  DaemonClient client_;
+  const Output& output_;
+  std::vector<Sent> sent_;
+  std::map<std::string, core::JobId> by_name_;
+};
+
+int run_submit(const Parsed& parsed, const Output& output) {
+  SubmitPlanner planner(parsed, Surroundings::ours());
+  Result<SubmitPlan> plan = planner.plan();
+  if (!plan) return output.fail(plan.error(), planner.exit_code(plan.error()));
+  if (!parsed.has("--quiet"))
+    for (const std::string& warning : plan->warnings) output.say(warning);
+  if (parsed.has("--dry-run")) {
+    output.data(output.json() ? plan_as_json(*plan) : plan_as_yaml(*plan));
+    return kExitOk;
+  }
+  Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kIfNeeded);
+  if (!client) return output.fail(client.error());
+  return Submitter(*std::move(client), output).submit(*std::move(plan));
+}
+
+}  // namespace
+
+const Verb kSubmitVerb{
+    "submit",
+    "queue a job that runs by itself, and print its id",
+    "mete submit [options] [--] command [argument...]\n"
+    "mete submit [options] script.sh [argument...]\n"
+    "mete submit [options] -f job.yaml",
+    "mete submit --gpu 40% --time 2h -- python train.py\n"
+    "mete submit --gpu 8G --after @:ok -- python evaluate.py\n"
+    "mete submit --gpu 1 --array 0-99%4 -- ./simulate\n"
+    "mete submit train.sh                # with #METE or #SBATCH lines\n"
+    "mete submit -f job.yaml --dry-run",
+    "The job waits its turn and runs without a terminal, with this environment, folder and umask.\n"
+    "It outlives this shell and the daemon. mete ps lists it, mete logs -f @ follows its output,\n"
+    "mete wait @ returns its exit code, mete cancel @ ends it.\n"
+    "\n"
+    "A first word that is a file beginning with #! is a script: its text is read now and sent\n"
+    "along, and its #METE and #SBATCH lines are options; those given here win. After -- it is a\n"
+    "program like any other, run where it lies.",
+    submit_options(),
+    Rest::kCommand,
+    run_submit,
+    {},
+    {"sbatch"},
+};
+
+}  // namespace mete::cli

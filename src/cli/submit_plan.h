@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `mete submit` is asked for, as a value: words in, jobs out. Reads the script or the job file
+// that the words name; changes nothing and asks no daemon.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/job_file.h"
+#include "cli/options.h"
+#include "cli/script_options.h"
+#include "cli/submit_job.h"
+
+namespace mete::cli {
+
+struct SubmitPlan {
+  struct Job {
+    PlannedJob job;
+    std::string name;    // in its file, for the AfterWords of others; "": none
+    std::string script;  // path of the file; "": no script, or its text stands in a job file
+  };
+  std::vector<Job> jobs;              // each after those that it names
+  std::vector<std::string> warnings;  // a line each
+};
+
+class SubmitPlanner {
+ public:
+  SubmitPlanner(const Parsed& parsed, Surroundings around)
+      : parsed_(parsed), around_(std::move(around)) {}
+
+  Result<SubmitPlan> plan();
+  // After an error: of a file (65) or of the command line.
+  int exit_code(const Error& error) const;
+
+ private:
+  Result<void> take_command_line();
+  Result<SubmitPlan::Job> plan_command();
+  Result<void> plan_file();
+  Result<std::vector<FileJob>> read_file();
+  Result<SubmitPlan::Job> plan_file_job(const FileJob& file_job);
+  Result<void> add_script(const Script& script, std::vector<Word> over, JobWords& words);
+  Result<PlannedJob> finish(const JobWords& words, const std::string& where);
+
+  const Parsed& parsed_;
+  Surroundings around_;
+  std::vector<Word> command_line_;
+  std::vector<std::string> names_;  // of the jobs of the file
+  SubmitPlan plan_;
+  bool in_file_ = false;  // what is being looked at
+};
+
+// The script that the first word of a command names: a file that begins with "#!". A word without a
+// "/" that is a program of PATH is that program. nullopt: not a text, or no file at all. invalid: a
+// text without a shebang, or one that is too long.
+Result<std::optional<Script>> find_script(const std::string& word);
+
+}  // namespace mete::cli
