@@ -19,9 +19,9 @@
 #include "base/text.h"
 #include "cli/cap_sampler.h"
 #include "core/job/job.h"
-#include "launch/cgroup.h"
 #include "launch/environment.h"
 #include "launch/grant_file.h"
+#include "launch/job_groups.h"
 #include "launch/leftovers.h"
 #include "launch/state_dir.h"
 #include "node/probe.h"
@@ -70,7 +70,8 @@ std::uint32_t ranks_per_card(const JobPlan& plan) {
 }
 
 Result<launch::GrantFile> make_grant(const JobPlan& plan, const Output& output) {
-  const Result<std::string> state = launch::state_dir();
+  const Result<std::string> state =
+      plan.state.empty() ? launch::state_dir() : Result<std::string>(plan.state);
   if (!state) return state.error();
   const Result<std::string> folder = launch::make_grants_dir(*state);
   if (!folder) return folder.error();
@@ -144,15 +145,15 @@ void add_books(const JobPlan& plan, abi::Grant& grant, JobEnd& end) {
 }
 
 // Memory that the meter did not see being taken: it was counted against the cap, but could not be
-// refused.
-void report_escapes(const abi::Grant& grant, const Output& output) {
+// refused. "": there was none.
+std::string escapes_of(const abi::Grant& grant) {
   const std::uint64_t escapes = grant.header.escapes.load();
-  if (escapes == 0) return;
-  output.say("warning: " + std::to_string(escapes) + (escapes == 1 ? " process" : " processes") +
-             " of the job held GPU memory outside the cap (pid " +
-             std::to_string(grant.header.escape_pid.load()) + ", up to " +
-             to_string(Bytes::from_bytes(grant.header.escape_bytes.load())) +
-             "): was LD_PRELOAD dropped, or the program linked statically?");
+  if (escapes == 0) return "";
+  return std::to_string(escapes) + (escapes == 1 ? " process" : " processes") +
+         " of the job held GPU memory outside the cap (pid " +
+         std::to_string(grant.header.escape_pid.load()) + ", up to " +
+         to_string(Bytes::from_bytes(grant.header.escape_bytes.load())) +
+         "): was LD_PRELOAD dropped, or the program linked statically?";
 }
 
 // The sampler of a job, started again a few times when it dies: the cap holds without it, but what
@@ -217,33 +218,23 @@ std::vector<launch::Program> programs_of(const JobPlan& plan, const launch::Gran
 }
 
 // What is not possible here is said once, and the program runs without it.
-std::vector<launch::Cgroup> make_limits(const JobPlan& plan, const Output& output) {
-  std::vector<launch::Cgroup> groups;
-  const auto take = [&](const char* option, Result<launch::Cgroup> group) {
-    if (group)
-      groups.push_back(*std::move(group));
-    else
-      output.say(std::string(option) + " is not enforced here: " + group.error().message);
-  };
-  const std::string name = plan.job.empty() ? "cap" : plan.job;
-  if (plan.ram) take("--ram", launch::Cgroup::limit_memory(name, *plan.ram));
-  if (plan.cpus) take("--cpus", launch::Cgroup::limit_cpus(name, *plan.cpus));
-  return groups;
+void say_refused(const launch::JobGroups& groups, const Output& output) {
+  for (const launch::JobGroups::Refused& refused : groups.refused())
+    output.say(refused.option + " is not enforced here: " + refused.why);
+}
+
+launch::JobGroups make_limits(const JobPlan& plan) {
+  return launch::JobGroups::make(
+      {plan.job.empty() ? "cap" : plan.job, plan.ram, plan.cpus, /*contain=*/false});
 }
 
 // Whether the kernel has ended a process of the job.
-bool explain_limits(const JobPlan& plan, const std::vector<launch::Cgroup>& groups,
-                    const Output& output) {
-  bool ended = false;
-  for (const launch::Cgroup& group : groups) {
-    const std::uint64_t times = group.out_of_memory();
-    if (times == 0) continue;
-    ended = true;
-    output.say("the limit of --ram " + to_string(*plan.ram) +
-               " was reached, and the kernel ended " + std::to_string(times) +
-               (times == 1 ? " process" : " processes") + " of the job");
-  }
-  return ended;
+bool explain_limits(const JobPlan& plan, const launch::JobGroups& groups, const Output& output) {
+  const std::uint64_t times = plan.ram ? groups.out_of_memory() : 0;
+  if (times == 0) return false;
+  output.say("the limit of --ram " + to_string(*plan.ram) + " was reached, and the kernel ended " +
+             std::to_string(times) + (times == 1 ? " process" : " processes") + " of the job");
+  return true;
 }
 
 Result<std::optional<launch::GrantFile>> make_grant_if_needed(const JobPlan& plan,
@@ -274,8 +265,10 @@ Result<JobEnd> run_job(const JobPlan& plan, const JobHooks& hooks, const Output&
   }
   if (plan.simulated)
     asked.outsiders.program = base::real_path(base::join_path(plan.parts.simgpu, "mete-simgpu"));
-  const std::vector<launch::Cgroup> limits = make_limits(plan, output);
-  for (const launch::Cgroup& group : limits) asked.doors.push_back(group.door());
+  const launch::JobGroups own = plan.groups == nullptr ? make_limits(plan) : launch::JobGroups();
+  const launch::JobGroups& groups = plan.groups == nullptr ? own : *plan.groups;
+  say_refused(groups, output);
+  asked.doors = groups.doors();
   asked.programs = programs_of(plan, grant);
   asked.started = [&](const std::vector<pid_t>& pids) { hooks.started(pids.front()); };
   asked.time_limit = plan.time_limit;
@@ -283,14 +276,16 @@ Result<JobEnd> run_job(const JobPlan& plan, const JobHooks& hooks, const Output&
   asked.watched = hooks.watched;
   asked.tick_ms = hooks.tick_ms;
   asked.tick = hooks.tick;
+  hooks.prepare(asked);
   const Result<launch::Ended> ended = launch::supervise(asked);
   if (!ended)
     return Error::io("the program cannot be started").with_evidence(ended.error().message);
-  JobEnd end{*ended, {}, false, explain_limits(plan, limits, output)};
+  JobEnd end{*ended, {}, false, explain_limits(plan, groups, output), ""};
   if (grant == nullptr || !ended->started) return end;
   add_books(plan, grant->grant(), end);
   if (ended->exit_code != 0) explain_failure(plan, grant->grant(), output);
-  report_escapes(grant->grant(), output);
+  end.escapes = escapes_of(grant->grant());
+  if (!end.escapes.empty()) output.say("warning: " + end.escapes);
   return end;
 }
 
@@ -307,10 +302,11 @@ Error exec_job(const JobPlan& plan, const Output& output) {
     environment.push_back(const_cast<char*>(line.c_str()));
   argv.push_back(nullptr);
   environment.push_back(nullptr);
-  std::vector<launch::Cgroup> limits = make_limits(plan, output);
-  for (launch::Cgroup& group : limits) {
-    if (write(group.door(), "0", 1) == 1) group.keep();
-  }
+  launch::JobGroups groups = make_limits(plan);
+  say_refused(groups, output);
+  bool inside = true;
+  for (const int door : groups.doors()) inside = write(door, "0", 1) == 1 && inside;
+  if (inside) groups.keep();
   char** const ours = std::exchange(environ, environment.data());
   (void)execvp(argv.front(), argv.data());
   const int error = errno;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running a job whose cards are decided, for `mete cap` (by itself) and `mete run` (by the daemon):
-// grant file, environment, sampler, program, and what is said when it has failed.
+// Running a job whose cards are decided, for `mete cap` (by itself), `mete run` (by the daemon) and
+// the keeper of a detached job: grant file, environment, sampler, program, and what is said when it
+// has failed.
 #pragma once
 
 #include <chrono>
@@ -15,6 +16,7 @@
 #include "base/result.h"
 #include "cli/cards_reader.h"
 #include "cli/output.h"
+#include "launch/job_groups.h"
 #include "launch/parts.h"
 #include "launch/supervise.h"
 
@@ -45,6 +47,9 @@ struct JobPlan {
   std::optional<unsigned> cpus;  // at most
   std::optional<Bytes> ram;      // at most
   std::string readings;          // the daemon's file; "": none
+  std::string state;             // the folder; "": as launch::state_dir() says
+  // Made by the caller, with what cpus and ram ask for; nullptr: to be made here.
+  const launch::JobGroups* groups = nullptr;
 };
 
 struct JobEnd {
@@ -52,6 +57,7 @@ struct JobEnd {
   std::vector<Bytes> peaks;  // for each card
   bool refused = false;      // the cap refused it memory at least once
   bool ram_oom = false;      // the kernel ended a process of it at the limit of --ram
+  std::string escapes;       // what it held outside its cap, in words; "": nothing
 };
 
 // What happens meanwhile; the fields of launch::Supervision with the same names.
@@ -62,6 +68,8 @@ struct JobHooks {
   std::function<bool()> watched;
   std::function<int()> tick_ms = [] { return -1; };
   std::function<bool()> tick;
+  // The last word on how it is run.
+  std::function<void(launch::Supervision&)> prepare = [](launch::Supervision&) {};
 };
 
 // Runs it to its end and says on stderr what helps to understand a failure. Errors: nothing ran.

@@ -35,7 +35,12 @@ void write_line(std::FILE* file, std::string text) {
 
 void Output::data(std::string_view text) const { write_line(stdout, std::string(text)); }
 
-void Output::say(std::string_view text) const { write_line(stderr, "mete: " + std::string(text)); }
+void Output::say(std::string_view text) const {
+  if (talk_)
+    talk_(text);
+  else
+    write_line(stderr, "mete: " + std::string(text));
+}
 
 void Output::say_json(std::string_view text) const { write_line(stderr, std::string(text)); }
 

@@ -3,8 +3,10 @@
 // codes from one table. Colour only on a terminal, never with NO_COLOR.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/exit_code.h"
 #include "base/result.h"
@@ -28,6 +30,9 @@ enum class Format { kText, kJson };
 class Output {
  public:
   explicit Output(Format format) : format_(format) {}
+  // Talk goes elsewhere, without "mete: " before it: to the log of a job that has no terminal.
+  explicit Output(std::function<void(std::string_view)> talk)
+      : format_(Format::kText), talk_(std::move(talk)) {}
 
   bool json() const { return format_ == Format::kJson; }
 
@@ -46,6 +51,7 @@ class Output {
 
  private:
   Format format_;
+  std::function<void(std::string_view)> talk_;
 };
 
 // Value of -o: "text" or "json".

@@ -4,14 +4,17 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <optional>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -21,12 +24,6 @@ namespace mete::launch {
 namespace {
 
 constexpr std::string_view kPrefix = "mete-";
-constexpr std::uint64_t kPeriodUs = 100'000;
-
-const char* name_of(Controller controller) {
-  return controller == Controller::kMemory ? "memory" : "cpu";
-}
-
 bool has_word(std::string_view list, char separator, std::string_view word) {
   const std::vector<std::string_view> words = base::split(list, separator);
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -67,6 +64,7 @@ Result<void> write_setting(const std::string& path, const std::string& value) {
 
 // Entering may be forbidden where making is not. A child tries, so that we stay where we are.
 bool can_enter(int door) {
+  if (geteuid() == 0) return true;
   const pid_t child = fork();
   if (child == 0) _exit(write(door, "0", 1) == 1 ? 0 : 1);
   int status = 1;
@@ -90,34 +88,75 @@ void sweep(const std::string& folder) {
 
 }  // namespace
 
-Result<CgroupPlace> find_cgroup(Controller controller, std::string_view own,
-                                std::string_view mounts) {
-  const std::string_view name = name_of(controller);
-  std::optional<std::string_view> unified;
-  for (const std::string_view line : base::split(own, '\n')) {  // NUMBER:CONTROLLERS:GROUP
+std::string_view to_string(Controller controller) {
+  switch (controller) {
+    case Controller::kMemory:
+      return "memory";
+    case Controller::kCpu:
+      return "cpu";
+    case Controller::kFreezer:
+      break;
+  }
+  return "freezer";
+}
+
+namespace {
+
+// The lines NUMBER:CONTROLLERS:GROUP of /proc/self/cgroup; version 2's has no controllers.
+struct OwnGroup {
+  std::string_view controllers;
+  std::string_view group;
+};
+std::vector<OwnGroup> own_groups(std::string_view own) {
+  std::vector<OwnGroup> groups;
+  for (const std::string_view line : base::split(own, '\n')) {
     const std::size_t first = line.find(':');
     const std::size_t second = line.find(':', first + 1);
     if (first == std::string_view::npos || second == std::string_view::npos) continue;
-    const std::string_view controllers = line.substr(first + 1, second - first - 1);
-    const std::string_view group = line.substr(second + 1);
-    if (controllers.empty()) unified = group;
-    if (!has_word(controllers, ',', name)) continue;
-    if (const std::optional<Mount> mount = find_mount(mounts, "cgroup", name))
-      return CgroupPlace{mount->point, below(mount->root, group), false};
+    groups.push_back({line.substr(first + 1, second - first - 1), line.substr(second + 1)});
   }
-  if (unified)
-    if (const std::optional<Mount> mount = find_mount(mounts, "cgroup2", ""))
-      return CgroupPlace{mount->point, below(mount->root, *unified), true};
+  return groups;
+}
+
+}  // namespace
+
+Result<CgroupPlace> find_unified(std::string_view own, std::string_view mounts) {
+  for (const OwnGroup& of : own_groups(own)) {
+    const std::optional<Mount> mount =
+        of.controllers.empty() ? find_mount(mounts, "cgroup2", "") : std::nullopt;
+    if (mount) return CgroupPlace{mount->point, below(mount->root, of.group), true};
+  }
+  return Error::not_found("there are no control groups of version 2 here");
+}
+
+Result<CgroupPlace> find_cgroup(Controller controller, std::string_view own,
+                                std::string_view mounts) {
+  const std::string_view name = to_string(controller);
+  for (const OwnGroup& of : own_groups(own)) {
+    const std::optional<Mount> mount =
+        has_word(of.controllers, ',', name) ? find_mount(mounts, "cgroup", name) : std::nullopt;
+    if (mount) return CgroupPlace{mount->point, below(mount->root, of.group), false};
+  }
+  if (Result<CgroupPlace> place = find_unified(own, mounts)) return place;
   return Error::not_found("there are no control groups for it here");
 }
 
-Result<Cgroup> Cgroup::make_in(const std::string& above, const std::string& name,
-                               const std::vector<Setting>& settings) {
+bool lends(const std::string& folder, Controller controller) {
+  const Result<std::string> lent =
+      base::read_all(base::join_path(folder, "cgroup.subtree_control"));
+  return lent && has_word(base::trim(*lent), ' ', to_string(controller));
+}
+
+std::string Cgroup::name_of(const std::string& name, pid_t maker) {
+  return std::string(kPrefix) + name + "-" + std::to_string(maker);
+}
+
+Result<Cgroup> Cgroup::make(const std::string& above, const std::string& name,
+                            const std::vector<Setting>& settings) {
   sweep(above);
-  std::string folder =
-      base::join_path(above, std::string(kPrefix) + name + "-" + std::to_string(getpid()));
+  const std::string folder = base::join_path(above, name_of(name, getpid()));
   if (mkdir(folder.c_str(), 0755) != 0) return Error::from_errno("make " + folder, errno);
-  Cgroup group(folder, Fd());
+  Cgroup group(folder, true);
   for (const Setting& setting : settings)
     if (Result<void> r = write_setting(base::join_path(folder, setting.file), setting.value);
         !r && setting.needed)
@@ -126,48 +165,52 @@ Result<Cgroup> Cgroup::make_in(const std::string& above, const std::string& name
   if (!door) return std::move(door).error();
   if (!can_enter(door->get())) return Error::denied("no process may be moved to " + folder);
   group.door_ = *std::move(door);
+  group.open_killer();
   return group;
 }
 
-Result<Cgroup> Cgroup::make(Controller controller, const std::string& name,
-                            const std::vector<Setting>& version1,
-                            const std::vector<Setting>& version2) {
-  const Result<std::string> own = base::read_all("/proc/self/cgroup");
-  if (!own) return own.error();
-  const Result<std::string> mounts = base::read_all("/proc/self/mountinfo");
-  if (!mounts) return mounts.error();
-  const Result<CgroupPlace> place = find_cgroup(controller, *own, *mounts);
-  if (!place) return place.error();
-  if (!place->unified) return make_in(place->mount + place->group, name, version1);
-  for (std::string group = place->group; group != "/";) {
-    group = base::parent_path(group);
-    const std::string folder = place->mount + group;
-    const Result<std::string> lent =
-        base::read_all(base::join_path(folder, "cgroup.subtree_control"));
-    if (lent && has_word(lent->substr(0, lent->find('\n')), ' ', name_of(controller)))
-      return make_in(folder, name, version2);
+Result<Cgroup> Cgroup::find(const std::string& folder) {
+  struct statfs system {};
+  if (statfs(folder.c_str(), &system) != 0) return Error::from_errno("look at " + folder, errno);
+  const auto kind = static_cast<unsigned long>(system.f_type);
+  if (kind != CGROUP_SUPER_MAGIC && kind != CGROUP2_SUPER_MAGIC)
+    return Error::not_found(folder + " is no control group");
+  Cgroup group(folder, false);
+  group.open_killer();
+  return group;
+}
+
+void Cgroup::open_killer() {
+  for (const char* file : {"cgroup.kill", "freezer.state"})
+    if (!killer_)
+      if (Result<Fd> opened = base::open_fd(base::join_path(folder_, file), O_WRONLY))
+        killer_ = *std::move(opened);
+}
+
+std::vector<pid_t> Cgroup::members() const {
+  std::vector<pid_t> pids;
+  const Result<std::string> text =
+      base::read_all(base::join_path(folder_, "cgroup.procs"), 16 << 20);
+  if (!text) return pids;
+  for (const std::string_view line : base::split(*text, '\n')) {
+    const Result<std::uint64_t> pid = base::parse_uint(line);
+    if (pid && *pid > 0) pids.push_back(static_cast<pid_t>(*pid));  // 0: of another namespace
   }
-  return Error::not_found(std::string("no group above us lends the ") + name_of(controller) +
-                          " controller");
+  return pids;
 }
 
-Result<Cgroup> Cgroup::limit_memory(const std::string& name, Bytes most) {
-  const std::string bytes = std::to_string(most.count());
-  // Without its swap the limit would only move memory to the disk; not every kernel counts it.
-  return make(Controller::kMemory, name,
-              {{"memory.limit_in_bytes", bytes}, {"memory.memsw.limit_in_bytes", bytes, false}},
-              {{"memory.max", bytes}, {"memory.swap.max", "0", false}});
+void Cgroup::kill_all() const {
+  // "1" is cgroup.kill's word, which a freezer refuses; and the other way round.
+  if (killer_ && write(killer_.get(), "1", 1) == 1) return;
+  const bool frozen = killer_ && write(killer_.get(), "FROZEN", 6) == 6;
+  for (const pid_t pid : members()) (void)kill(pid, SIGKILL);
+  if (frozen) (void)!write(killer_.get(), "THAWED", 6);
 }
 
-Result<Cgroup> Cgroup::limit_cpus(const std::string& name, std::uint64_t cpus) {
-  const std::string quota = std::to_string(cpus * kPeriodUs);
-  const std::string period = std::to_string(kPeriodUs);
-  return make(Controller::kCpu, name, {{"cpu.cfs_period_us", period}, {"cpu.cfs_quota_us", quota}},
-              {{"cpu.max", quota + " " + period}});
-}
+bool Cgroup::remove() const { return rmdir(folder_.c_str()) == 0 || errno == ENOENT; }
 
 Cgroup::~Cgroup() {
-  if (!folder_.empty()) (void)rmdir(folder_.c_str());
+  if (ours_) (void)remove();
 }
 
 std::uint64_t Cgroup::out_of_memory() const {

@@ -2,7 +2,6 @@
 // See job_scan.h.
 #include "launch/job_scan.h"
 
-#include <limits.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -71,16 +70,6 @@ std::string grant_of(const std::string& environment) {
   if (at == std::string::npos) return "";
   const std::size_t begin = at + key.size();
   return environment.substr(begin, environment.find('\0', begin) - begin);
-}
-
-bool is_outsider(pid_t pid, const Outsiders& outsiders) {
-  if (std::find(outsiders.pids.begin(), outsiders.pids.end(), pid) != outsiders.pids.end())
-    return true;
-  if (outsiders.program.empty()) return false;
-  char path[PATH_MAX];
-  const ssize_t length = readlink(proc(pid, "exe").c_str(), path, sizeof path);
-  return length > 0 &&
-         std::string_view(path, static_cast<std::size_t>(length)) == outsiders.program;
 }
 
 class Scan {

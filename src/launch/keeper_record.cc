@@ -169,9 +169,7 @@ Result<Fd> make_whole_file(const std::string& path, const std::string& bytes) {
   (void)unlink(path.c_str());  // of a keeper that had our number and was killed
   Result<Fd> file = base::open_fd(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   if (!file) return file;
-  Result<void> written = write_whole(file->get(), bytes, 0, path);
-  if (written && fsync(file->get()) != 0) written = Error::from_errno("sync " + path, errno);
-  if (!written) {
+  if (Result<void> written = write_whole(file->get(), bytes, 0, path); !written) {
     (void)unlink(path.c_str());
     return std::move(written).error();
   }
@@ -227,8 +225,9 @@ Result<KeeperRecord> KeeperRecord::claim(const std::string& folder, const Claim&
   const std::string path = base::join_path(folder, name);
   std::string bytes = filled(claim_text(claim), kClaim.end - kClaim.begin);
   bytes.resize(kRecordBytes, '\0');
-  // Complete and synced under a name that nobody looks at, then put in place by link(), which never
-  // replaces: no reader ever sees half a claim.
+  // Complete under a name that nobody looks at, then put in place by link(), which never replaces:
+  // no reader ever sees half a claim. Synced when it is in place, since a file with its name is one
+  // commit of the file system's journal and not two.
   const std::string draft =
       base::join_path(folder, "." + name + "." + std::to_string(claim.keeper.pid));
   Result<Fd> file = make_whole_file(draft, bytes);
@@ -241,7 +240,9 @@ Result<KeeperRecord> KeeperRecord::claim(const std::string& folder, const Claim&
                        core::to_string(claim.job) + " has a keeper already");
   if (linked != 0) return Error::from_errno("claim " + path, error);
   KeeperRecord record(path, *std::move(file));
-  if (Result<void> r = sync_folder(folder); !r) {
+  Result<void> r = fsync(record.file_.get()) == 0 ? sync_folder(folder)
+                                                  : Error::from_errno("sync " + path, errno);
+  if (!r) {
     (void)record.withdraw();
     return std::move(r).error();
   }

@@ -62,10 +62,10 @@ bool used_by_somebody(const std::string& path) {
   return false;
 }
 
-// "cap-412.1", "12.1", "12-2.1".
+// "cap-412.1", "12.1", "12_3.1", "12-2.1".
 bool is_grant_name(std::string_view name) {
   if (name.starts_with("cap-")) return true;
-  return !name.empty() && name.find_first_not_of("0123456789.-") == std::string_view::npos &&
+  return !name.empty() && name.find_first_not_of("0123456789.-_") == std::string_view::npos &&
          name.front() != '.';
 }
 

@@ -89,6 +89,7 @@ Result<Parts> find_parts_from(const std::string& folder) {
     for (std::string& path : companions(layout.library)) parts.preload.push_back(std::move(path));
     if (readable(join_path(layout.simgpu, "libcuda.so.1"))) parts.simgpu = layout.simgpu;
     parts.probe = own_program(folder, prefix, "mete-probe");
+    parts.keeper = own_program(folder, prefix, "mete-keeper");
     parts.selftest = own_program(folder, prefix, "mete-selftest");
     parts.demo_program = own_program(folder, prefix, "mete-demo-program");
     return parts;

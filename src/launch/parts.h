@@ -20,6 +20,8 @@ struct Parts {
   std::string simgpu;
   // The program that measures what a context costs; "" when it is not there.
   std::string probe;
+  // The parent of a detached job; "" when it is not there.
+  std::string keeper;
   // The program that `mete selftest` runs inside a cap; "" when it is not there.
   std::string selftest;
   // The program that `mete demo` runs; "" when it is not there.

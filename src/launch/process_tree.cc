@@ -39,6 +39,19 @@ std::optional<Stat> read_stat(pid_t pid) {
   return Stat{fields[0].front(), static_cast<pid_t>(*parent)};
 }
 
+std::vector<pid_t> numbers_in(const std::string& folder) {
+  std::vector<pid_t> pids;
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(folder.c_str()), closedir);
+  if (!directory) return pids;
+  while (const dirent* entry = readdir(directory.get())) {
+    const Result<std::uint64_t> number = base::parse_uint(entry->d_name);
+    if (number) pids.push_back(static_cast<pid_t>(*number));
+  }
+  return pids;
+}
+
+}  // namespace
+
 bool is_outsider(pid_t pid, const Outsiders& outsiders) {
   if (std::find(outsiders.pids.begin(), outsiders.pids.end(), pid) != outsiders.pids.end())
     return true;
@@ -50,18 +63,7 @@ bool is_outsider(pid_t pid, const Outsiders& outsiders) {
          std::string_view(path, static_cast<std::size_t>(length)) == outsiders.program;
 }
 
-}  // namespace
-
-std::vector<pid_t> all_processes() {
-  std::vector<pid_t> pids;
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir("/proc"), closedir);
-  if (!directory) return pids;
-  while (const dirent* entry = readdir(directory.get())) {
-    const Result<std::uint64_t> number = base::parse_uint(entry->d_name);
-    if (number) pids.push_back(static_cast<pid_t>(*number));
-  }
-  return pids;
-}
+std::vector<pid_t> all_processes() { return numbers_in("/proc"); }
 
 std::vector<pid_t> descendants(pid_t root, const Outsiders& without) {
   std::multimap<pid_t, pid_t> children;
@@ -75,6 +77,23 @@ std::vector<pid_t> descendants(pid_t root, const Outsiders& without) {
     const auto [begin, end] = children.equal_range(found[i]);
     for (auto child = begin; child != end; ++child)
       if (!is_outsider(child->second, without)) found.push_back(child->second);
+  }
+  found.erase(found.begin());
+  return found;
+}
+
+std::vector<pid_t> some_descendants(pid_t root, std::size_t most) {
+  std::vector<pid_t> found{root};
+  for (std::size_t i = 0; i < found.size() && found.size() <= most; ++i) {
+    const std::string tasks = "/proc/" + std::to_string(found[i]) + "/task";
+    for (const pid_t thread : numbers_in(tasks)) {
+      const Result<std::string> text =
+          base::read_all(tasks + "/" + std::to_string(thread) + "/children");
+      if (!text) continue;
+      for (const std::string_view word : base::split(*text, ' '))
+        if (const Result<std::uint64_t> pid = base::parse_uint(word))
+          found.push_back(static_cast<pid_t>(*pid));
+    }
   }
   found.erase(found.begin());
   return found;

@@ -17,9 +17,15 @@ struct Outsiders {
   std::string program;  // absolute path of an executable; "": none
 };
 
+bool is_outsider(pid_t pid, const Outsiders& outsiders);
+
 // Every living descendant of `root` (zombies are not living) without the outsiders; parents before
 // their children.
 std::vector<pid_t> descendants(pid_t root, const Outsiders& without);
+
+// The same without a look at every process of the machine, by what the kernel lists as children; at
+// most `most` of them, and some may be missed while others end. Empty where it has no such lists.
+std::vector<pid_t> some_descendants(pid_t root, std::size_t most);
 
 // Whether this process, which has one thread, has children besides these; nullopt where the kernel
 // does not say without a look at every process. Zombies count.

@@ -6,8 +6,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,6 +40,52 @@ std::vector<char*> c_strings(const std::vector<std::string>& strings) {
   return pointers;
 }
 
+// At once would mean never.
+itimerspec timer_in(std::chrono::milliseconds time) {
+  itimerspec when{};
+  when.it_value.tv_sec = time.count() / 1000;
+  when.it_value.tv_nsec = time.count() % 1000 * 1'000'000;
+  if (when.it_value.tv_sec == 0 && when.it_value.tv_nsec == 0) when.it_value.tv_nsec = 1;
+  return when;
+}
+
+// What the child tells us when it could not become the program.
+struct StartFailure {
+  int error = 0;
+  StartStep step = StartStep::kRun;
+};
+
+// Never above what we may have.
+void set_limit(const core::ResourceLimit& limit) {
+  rlimit now{};
+  const auto which = static_cast<__rlimit_resource>(limit.resource);
+  if (getrlimit(which, &now) != 0) return;
+  rlimit wanted{limit.soft, limit.hard};
+  if (setrlimit(which, &wanted) == 0) return;
+  wanted.rlim_max = std::min<rlim_t>(limit.hard, now.rlim_max);
+  wanted.rlim_cur = std::min<rlim_t>(limit.soft, wanted.rlim_max);
+  (void)setrlimit(which, &wanted);
+}
+
+// In the child. 0, or errno.
+int detach(const Detached& how, bool first) {
+  if (setsid() < 0) return errno;
+  // The program begins as after a login, whatever was blocked or ignored in us.
+  sigset_t none;
+  sigemptyset(&none);
+  struct sigaction normal {};
+  normal.sa_handler = SIG_DFL;
+  for (int number = 1; number < NSIG; ++number) (void)sigaction(number, &normal, nullptr);
+  (void)sigprocmask(SIG_SETMASK, &none, nullptr);
+  (void)umask(how.umask);
+  for (const core::ResourceLimit& limit : how.limits) set_limit(limit);
+  const int wanted[] = {how.input, how.output, how.error};
+  for (int number = 0; number < 3; ++number)
+    if (wanted[number] >= 0 && dup2(wanted[number], number) < 0) return errno;
+  if (how.terminal && first && ioctl(STDIN_FILENO, TIOCSCTTY, 0) != 0) return errno;
+  return 0;
+}
+
 class Supervisor {
  public:
   explicit Supervisor(const Supervision& supervision)
@@ -47,18 +96,19 @@ class Supervisor {
   Result<Ended> run() {
     if (Result<void> r = prepare(); !r) return std::move(r).error();
     for (std::size_t rank = 0; rank < asked_.programs.size(); ++rank) {
-      const Result<int> start_error = start(rank);
-      if (!start_error || *start_error != 0) abandon();
-      if (!start_error) return start_error.error();
-      if (*start_error != 0)
-        return Ended{false, *start_error == ENOENT ? 127 : 126, 0, *start_error, false};
+      const Result<StartFailure> failure = start(rank);
+      if (!failure || failure->error != 0) abandon();
+      if (!failure) return failure.error();
+      if (failure->error != 0)
+        return Ended{false, failure->error == ENOENT ? 127 : 126, 0, failure->error, failure->step,
+                     false};
     }
     asked_.started(leaders_);
     begin_time();
     while (!finished()) {
       if (Result<void> r = wait_once(); !r) return std::move(r).error();
     }
-    return Ended{true, exit_code_, signal_, 0, timed_out_};
+    return Ended{true, exit_code_, signal_, 0, StartStep::kRun, timed_out_};
   }
 
  private:
@@ -93,6 +143,7 @@ class Supervisor {
     ignore.sa_handler = SIG_IGN;
     (void)sigaction(SIGPIPE, &ignore, &old_pipe_action_);
     (void)sigprocmask(SIG_BLOCK, &set, &old_mask_);
+    if (asked_.detached) return {};
     Result<Witness> witness = Witness::start();
     if (!witness) return std::move(witness).error();
     witness_.emplace(*std::move(witness));
@@ -100,8 +151,8 @@ class Supervisor {
     return {};
   }
 
-  // Returns 0, or the errno of a program that could not be executed.
-  Result<int> start(std::size_t rank) {
+  // Error 0: it runs.
+  Result<StartFailure> start(std::size_t rank) {
     Result<base::Pipe> failure = base::make_pipe();
     if (!failure) return std::move(failure).error();
     const std::vector<char*> argv = c_strings(asked_.programs[rank].argv);
@@ -109,21 +160,20 @@ class Supervisor {
     const pid_t leader = fork();
     if (leader < 0) return Error::from_errno("fork", errno);
     if (leader == 0)
-      execute(folders_[rank], argv.data(), const_cast<char**>(environment.data()),
-              failure->write.get());
+      execute(rank, argv.data(), const_cast<char**>(environment.data()), failure->write.get());
     failure->write.reset();
-    int error = 0;
+    StartFailure told;
     ssize_t got = 0;
     do {
-      got = read(failure->read.get(), &error, sizeof error);
+      got = read(failure->read.get(), &told, sizeof told);
     } while (got < 0 && errno == EINTR);
-    if (got != static_cast<ssize_t>(sizeof error)) {  // closed by exec: it runs
+    if (got != static_cast<ssize_t>(sizeof told)) {  // closed by exec: it runs
       leaders_.push_back(leader);
       ++running_;
-      return 0;
+      return StartFailure{};
     }
     (void)waitpid(leader, nullptr, 0);
-    return error;
+    return told;
   }
 
   // A rank could not be started: the others must not run without it.
@@ -134,39 +184,46 @@ class Supervisor {
 
   // In the child: everything as it would be without us, then exec. Only async-signal-safe calls but
   // for execvp's path search, which is fine in a process that has one thread.
-  [[noreturn]] void execute(const Fd& folder, char* const* argv, char** environment,
+  [[noreturn]] void execute(std::size_t rank, char* const* argv, char** environment,
                             int failure_fd) {
-    int error = 0;
-    if (folder && fchdir(folder.get()) != 0) error = errno;
+    StartFailure failure;
+    const auto failed = [&](StartStep step, int error) {
+      if (failure.error == 0 && error != 0) failure = {error, step};
+    };
+    if (folders_[rank] && fchdir(folders_[rank].get()) != 0) failed(StartStep::kEnter, errno);
     for (const int door : asked_.doors)
-      if (write(door, "0", 1) != 1) error = errno;
-    (void)sigaction(SIGCHLD, &old_child_action_, nullptr);
-    (void)sigaction(SIGPIPE, &old_pipe_action_, nullptr);
-    (void)sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
-    if (error == 0) {
+      if (write(door, "0", 1) != 1) failed(StartStep::kJoin, errno);
+    if (asked_.detached) {
+      failed(StartStep::kPrepare, detach(*asked_.detached, rank == 0));
+    } else {
+      (void)sigaction(SIGCHLD, &old_child_action_, nullptr);
+      (void)sigaction(SIGPIPE, &old_pipe_action_, nullptr);
+      (void)sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
+    }
+    if (failure.error == 0) {
       environ = environment;
       (void)execvp(argv[0], argv);
-      error = errno;
+      failed(StartStep::kRun, errno);
     }
-    const ssize_t written = write(failure_fd, &error, sizeof error);
+    const ssize_t written = write(failure_fd, &failure, sizeof failure);
     _exit(written < 0 ? 125 : 127);
   }
 
   void begin_time() {
-    if (!asked_.time_limit) return;
-    itimerspec when{};
-    when.it_value.tv_sec = asked_.time_limit->count() / 1000;
-    when.it_value.tv_nsec = asked_.time_limit->count() % 1000 * 1'000'000;
-    if (when.it_value.tv_sec == 0 && when.it_value.tv_nsec == 0) when.it_value.tv_nsec = 1;
+    if (!asked_.time_limit || ending_) return;
+    const itimerspec when = timer_in(*asked_.time_limit);
     (void)timerfd_settime(limit_.get(), 0, &when, nullptr);
   }
 
   Result<void> wait_once() {
-    pollfd ready[3] = {
+    std::vector<pollfd>& ready = ready_;
+    ready = {
         {signals_.get(), POLLIN, 0}, {limit_.get(), POLLIN, 0}, {asked_.watch_fd(), POLLIN, 0}};
-    const int got = poll(ready, 3, asked_.tick ? asked_.tick_ms() : -1);
+    if (asked_.detached) asked_.detached->listen(ready);
+    const int got = poll(ready.data(), ready.size(), asked_.tick ? asked_.tick_ms() : -1);
     if (got < 0 && errno != EINTR) return Error::from_errno("wait for the program", errno);
     handle_signals();
+    if (asked_.detached && got > 0) asked_.detached->heard(std::span(ready).subspan(3));
     if (ready[1].revents != 0) time_is_up();
     if (ready[2].revents != 0 && asked_.watched()) end_job();
     if (got == 0 && asked_.tick && asked_.tick()) end_job();
@@ -179,6 +236,8 @@ class Supervisor {
       const int number = static_cast<int>(info.ssi_signo);
       if (number == SIGCHLD) {
         reap();
+      } else if (asked_.detached) {
+        if (number == SIGTERM || number == SIGINT) end_job();
       } else if (info.ssi_code == SI_KERNEL && number != SIGHUP) {
         // A hangup is told to the leader of the session alone, and that may be us (`ssh -t`).
         if (number == SIGINT) interrupted();  // the program already has it, from the terminal
@@ -201,7 +260,8 @@ class Supervisor {
         // Only what the terminal means: after a SIGSTOP by somebody else, nobody would know to
         // continue us.
         const int by = WSTOPSIG(status);
-        if (by == SIGTSTP || by == SIGTTIN || by == SIGTTOU) (void)kill(getpid(), SIGSTOP);
+        if (!asked_.detached && (by == SIGTSTP || by == SIGTTIN || by == SIGTTOU))
+          (void)kill(getpid(), SIGSTOP);
         continue;
       }
       std::erase(leaders_, pid);
@@ -261,8 +321,9 @@ class Supervisor {
     ending_ = true;
     signal_all(SIGTERM);
     signal_all(SIGCONT);
-    itimerspec grace{};
-    grace.it_value.tv_sec = kGraceSeconds;
+    const std::chrono::milliseconds time =
+        asked_.detached ? asked_.detached->grace : std::chrono::seconds(kGraceSeconds);
+    itimerspec grace = timer_in(time);
     grace.it_interval.tv_sec = 1;  // what is forked meanwhile
     (void)timerfd_settime(limit_.get(), 0, &grace, nullptr);
   }
@@ -271,6 +332,7 @@ class Supervisor {
     std::uint64_t times = 0;
     if (read(limit_.get(), &times, sizeof times) < 0) return;
     if (ending_) {
+      if (asked_.detached) asked_.detached->kill_all();
       signal_all(SIGKILL);
       return;
     }
@@ -294,6 +356,7 @@ class Supervisor {
   Outsiders outsiders_;
   std::optional<Witness> witness_;
   std::vector<Fd> folders_;
+  std::vector<pollfd> ready_;
   Fd signals_;
   Fd insist_;
   Fd limit_;  // the job's time, and then its grace

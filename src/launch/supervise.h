@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a program (or the ranks of one) as a child in our own terminal and process group and behaves
-// like it: signals that are sent to us reach it, its stops stop us, its exit code is ours. We are a
-// subreaper: whatever it forks and leaves behind becomes our child, and we stay until the last of
-// them is gone.
+// Runs a program (or the ranks of one) as a child and stays until the last process that came of it
+// is gone: we are a subreaper, so whatever it forks and leaves behind becomes our child.
+//
+// In front of somebody (`mete run`) it is in our own terminal and process group, and we behave like
+// it: signals that are sent to us reach it, its stops stop us, its exit code is ours. Detached (a
+// keeper) it has a session of its own, with what its maker gives it to read and write.
 #pragma once
 
+#include <poll.h>
 #include <sys/types.h>
 
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "launch/process_tree.h"
+#include "seam/launcher.h"
 
 namespace mete::launch {
 
@@ -24,6 +29,9 @@ struct Program {
   std::string folder;                    // where it starts; "": here
 };
 
+// What could not be done for a program that was not started.
+enum class StartStep { kEnter, kJoin, kPrepare, kRun };
+
 struct Ended {
   bool started = false;
   // The program's own code, 128+N after signal N; 126 or 127 when it could not be started, as in
@@ -31,12 +39,32 @@ struct Ended {
   int exit_code = 0;
   int signal = 0;       // the N of 128+N; 0: it ended by itself
   int start_error = 0;  // errno, when not started
+  StartStep start_step = StartStep::kRun;
   bool timed_out = false;
 };
 
 // Told that one of the outsiders' pids has ended and was reaped; returns its successor's pid, or
 // -1.
 using OutsiderEnded = std::function<pid_t(pid_t)>;
+
+// A job that is nobody's child in a terminal. SIGTERM and SIGINT end it (TERM to every process,
+// KILL after the grace); other signals are nothing to it.
+struct Detached {
+  // The programs' standard input, output and error; they are in a session of their own.
+  int input = -1;
+  int output = -1;
+  int error = -1;
+  bool terminal = false;  // the three are a terminal, and the first program has it for its own
+  mode_t umask = 022;
+  std::vector<core::ResourceLimit> limits;  // as far as we may set them
+  std::chrono::milliseconds grace{};
+  // Further descriptors to listen to: appended to the list each time, and then looked at, in the
+  // same order. Called at least whenever one of them is ready.
+  std::function<void(std::vector<pollfd>&)> listen = [](std::vector<pollfd>&) {};
+  std::function<void(std::span<const pollfd>)> heard = [](std::span<const pollfd>) {};
+  // Where the kernel knows a better way to reach all of them than one by one.
+  std::function<void()> kill_all = [] {};
+};
 
 struct Supervision {
   // One, or several that are one job: then the first that fails ends the others.
@@ -56,6 +84,8 @@ struct Supervision {
   // when it is readable. True: end the job.
   std::function<int()> watch_fd = [] { return -1; };
   std::function<bool()> watched;
+  // Absent: in our own terminal and process group.
+  std::optional<Detached> detached;
 };
 
 inline constexpr int kGraceSeconds = 10;

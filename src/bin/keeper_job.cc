@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+// See keeper_job.h. The order matters: claim, see that our daemon lives, control groups (root's to
+// make), record that it begins, become the user, and only then touch anything of his.
+#include "bin/keeper_job.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "abi/process.h"
+#include "base/exit_code.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/job_runner.h"
+#include "cli/output.h"
+#include "launch/container_watch.h"
+#include "launch/grant_file.h"
+#include "launch/identity.h"
+#include "launch/job_groups.h"
+#include "launch/job_output.h"
+#include "launch/keeper_record.h"
+#include "launch/keeper_spawn.h"
+#include "launch/process_tree.h"
+#include "seam/clock.h"
+#include "wire/job.h"
+
+namespace mete::keeper {
+
+namespace {
+
+using launch::RecordName;
+using wire::KeeperPlan;
+
+constexpr std::size_t kMaxNote = 600;
+constexpr std::size_t kMostLooked = 512;  // processes, once a second
+
+core::ProcessRef self() {
+  abi::ProcessStat stat;
+  (void)abi::read_stat(static_cast<std::uint32_t>(getpid()), &stat);
+  return {getpid(), stat.start};
+}
+
+core::ProcessRef process(pid_t pid) {
+  abi::ProcessStat stat;
+  (void)abi::read_stat(static_cast<std::uint32_t>(pid), &stat);
+  return {pid, stat.start};
+}
+
+bool is_pending(int signal_number) {
+  sigset_t set;
+  return sigpending(&set) == 0 && sigismember(&set, signal_number) == 1;
+}
+
+// One line, of bounded length, whatever is in a path or a name.
+std::string one_line(std::string_view text) {
+  std::string line(text.substr(0, kMaxNote));
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, '?');
+  return line;
+}
+
+std::string in_words(const Error& error) {
+  return error.message + (error.evidence.empty() ? "" : ": " + error.evidence);
+}
+
+std::string encode_bounded(core::Exit exit) {
+  std::string text = wire::encode(exit);
+  while (text.size() > launch::kMaxExitText && !exit.note.empty()) {
+    exit.note.resize(exit.note.size() / 2);
+    text = wire::encode(exit);
+  }
+  return text;
+}
+
+// Root's part of the user's state folder: STATE/users, where each finds his own, and that one.
+Result<void> make_users_folder(const KeeperPlan& plan) {
+  if (Result<void> r = base::make_directories(base::parent_path(plan.state), 0711); !r) return r;
+  (void)chmod(base::parent_path(plan.state).c_str(), 0711);
+  if (mkdir(plan.state.c_str(), 0700) == 0 &&
+      chown(plan.state.c_str(), plan.spec.uid, plan.spec.detached->gid) != 0)
+    return Error::from_errno("give " + plan.state + " to its user", errno);
+  struct stat info {};
+  if (lstat(plan.state.c_str(), &info) != 0)
+    return Error::from_errno("look at " + plan.state, errno);
+  if (!S_ISDIR(info.st_mode) || info.st_uid != plan.spec.uid)
+    return Error::io(plan.state + " is not a folder of the job's user");
+  return {};
+}
+
+// The environment of the job is ours from now on, as if its user had started us.
+void take_on_environment(const KeeperPlan& plan) {
+  static std::vector<std::string> lines;
+  static std::vector<char*> pointers;
+  lines = wire::environment_lines(plan.environment);
+  std::erase_if(lines, [&](const std::string& line) {
+    return line.starts_with("METE_ARRAY_") ||
+           (!plan.simulated.empty() && line.starts_with("METE_SIM="));
+  });
+  if (!plan.simulated.empty()) lines.push_back("METE_SIM=" + plan.simulated);
+  for (std::string& line : lines) pointers.push_back(line.data());
+  pointers.push_back(nullptr);
+  environ = pointers.data();
+}
+
+std::string start_failure(const launch::Ended& ended, const KeeperPlan& plan) {
+  const std::string why = std::generic_category().message(ended.start_error);
+  switch (ended.start_step) {
+    case launch::StartStep::kEnter:
+      return "cannot enter " + plan.spec.folder + ": " + why;
+    case launch::StartStep::kJoin:
+      return "cannot join the job's control group: " + why;
+    case launch::StartStep::kPrepare:
+      return "cannot prepare the program: " + why;
+    case launch::StartStep::kRun:
+      break;
+  }
+  return "cannot run " + base::quote(plan.spec.command.front()) + ": " + why;
+}
+
+// The text of a script as a file that can be executed; it goes with us.
+class ScriptFile {
+ public:
+  ScriptFile() = default;
+  ScriptFile(const ScriptFile&) = delete;
+  ScriptFile& operator=(const ScriptFile&) = delete;
+  ~ScriptFile() {
+    if (!path_.empty()) (void)unlink(path_.c_str());
+  }
+  Result<std::string> make(const KeeperPlan& plan) {
+    const std::string folder = base::join_path(plan.state, "scripts");
+    if (Result<void> r = base::make_directories(folder); !r) return std::move(r).error();
+    path_ = base::join_path(folder, to_string(RecordName{plan.job, plan.attempt}));
+    if (Result<void> r = base::write_atomic(path_, plan.script, 0700); !r)
+      return std::move(r).error();
+    return path_;
+  }
+
+ private:
+  std::string path_;
+};
+
+class Keeper {
+ public:
+  Keeper(const KeeperPlan& plan, Fd words, launch::KeeperRecord record)
+      : plan_(plan), words_(std::move(words)), record_(std::move(record)) {}
+
+  // To the end of the job, recorded.
+  Result<void> keep() {
+    core::Exit exit;
+    if (is_pending(SIGTERM)) {
+      exit.signal = SIGTERM;  // cancelled before it began
+    } else {
+      groups_ = launch::JobGroups::make({to_string(RecordName{plan_.job, plan_.attempt}),
+                                         plan_.spec.request.ram, plan_.spec.request.cpus, true});
+      if (Result<void> r = record_.launching(groups_.folders()); !r) return r;
+      exit = run();
+    }
+    exit.note = one_line(base::join(notes_, "; "));
+    return record_.ended(encode_bounded(std::move(exit)));
+  }
+
+ private:
+  core::Exit run() {
+    if (Result<void> r = take_on_owner(); !r) return not_started(in_words(r.error()));
+    take_on_environment(plan_);
+    if (Result<void> r = open_output(); !r) return not_started(in_words(r.error()));
+    if (plan_.attempt > 1) output_->say("attempt " + std::to_string(plan_.attempt));
+    Result<cli::JobPlan> job = job_plan();
+    if (!job) return not_started(in_words(job.error()));
+    const cli::Output talk([this](std::string_view text) { output_->say(text); });
+    const Result<cli::JobEnd> end = cli::run_job(*job, hooks(), talk);
+    if (!end) return not_started(in_words(end.error()));
+    if (!end->ended.started) {
+      core::Exit exit = not_started(start_failure(end->ended, plan_));
+      exit.code = end->ended.exit_code;
+      return exit;
+    }
+    return ended(*end);
+  }
+
+  Result<void> take_on_owner() {
+    const core::Detached& detached = *plan_.spec.detached;
+    if (plan_.as_owner) {
+      if (Result<void> r = make_users_folder(plan_); !r) return r;
+      launch::raise_hard_limits(detached.limits);
+      if (Result<void> r = launch::become({plan_.spec.uid, detached.gid, detached.groups}); !r)
+        return r;
+    }
+    (void)umask(077);
+    return base::make_directories(plan_.state);
+  }
+
+  Result<void> open_output() {
+    const core::Detached& detached = *plan_.spec.detached;
+    const std::string logs = base::join_path(plan_.state, "logs");
+    const std::string terminals = base::join_path(plan_.state, "terminals");
+    const bool ours = base::parent_path(plan_.log) == logs;
+    if (ours)
+      if (Result<void> r = base::make_directories(logs); !r) return r;
+    if (detached.tty)
+      if (Result<void> r = base::make_directories(terminals); !r) return r;
+    // What people name themselves has the mode that they would have given it.
+    const mode_t theirs = 0666 & ~static_cast<mode_t>(detached.umask);
+    launch::JobOutput::Places places;
+    places.log = {plan_.log, plan_.log_limit, ours ? 0600 : theirs};
+    if (!plan_.err.empty()) places.error_log = {plan_.err, plan_.log_limit, theirs};
+    if (detached.tty) places.terminal = wire::terminal_path(plan_.state, plan_.job, plan_.attempt);
+    Result<launch::JobOutput> output = launch::JobOutput::open(places);
+    if (!output) return std::move(output).error();
+    output_.emplace(*std::move(output));
+    return {};
+  }
+
+  Result<cli::JobPlan> job_plan() {
+    const core::JobSpec& spec = plan_.spec;
+    cli::JobPlan job;
+    job.job = core::to_string(plan_.job);
+    job.attempt = plan_.attempt;
+    for (std::size_t i = 0; i < plan_.grant.size(); ++i) {
+      const core::GrantedCard& granted = plan_.grant[i];
+      const wire::RunReply::Card& card = plan_.cards[i];
+      job.cards.push_back(
+          {{{granted.index, granted.uuid, card.type, card.capacity}, card.name, card.total},
+           granted.bytes,
+           granted.bytes});
+    }
+    job.driver = plan_.driver;
+    job.readings = plan_.readings;
+    job.parts.preload = plan_.preload;
+    job.parts.simgpu = plan_.simgpu;
+    job.parts.probe = plan_.probe;
+    job.simulated = !plan_.simulated.empty();
+    job.visible_by_index = spec.detached->visible_by_index;
+    if (plan_.job.element)
+      job.extra_environment = {{"METE_ARRAY_INDEX", std::to_string(*plan_.job.element)},
+                               {"METE_ARRAY_JOB_ID", std::to_string(plan_.job.number)}};
+    job.folder = spec.folder;
+    job.command = spec.command;
+    if (!spec.detached->script.empty()) {
+      Result<std::string> script = script_.make(plan_);
+      if (!script) return std::move(script).error();
+      job.command.front() = *std::move(script);
+    }
+    job.procs = spec.request.procs;
+    if (spec.time_s) job.time_limit = std::chrono::seconds(*spec.time_s);
+    job.cpus = spec.request.cpus;
+    job.ram = spec.request.ram;
+    job.state = plan_.state;
+    job.groups = &groups_;
+    return job;
+  }
+
+  cli::JobHooks hooks() {
+    cli::JobHooks hooks;
+    hooks.started = [this](pid_t pid) { started(pid); };
+    hooks.prepare = [this](launch::Supervision& asked) { prepare(asked); };
+    return hooks;
+  }
+
+  void prepare(launch::Supervision& asked) {
+    const core::Detached& spec = *plan_.spec.detached;
+    launch::Detached& detached = asked.detached.emplace();
+    detached.input = output_->input();
+    detached.output = output_->output();
+    detached.error = output_->error();
+    detached.terminal = output_->has_terminal();
+    detached.umask = static_cast<mode_t>(spec.umask);
+    detached.limits = spec.limits;
+    detached.grace = std::chrono::milliseconds(plan_.grace_ms);
+    detached.listen = [this](std::vector<pollfd>& list) {
+      list.push_back({seconds_.get(), POLLIN, 0});
+      output_->listen(list);
+    };
+    detached.heard = [this](std::span<const pollfd> list) {
+      if (list[0].revents != 0) look_at_processes();
+      output_->heard(list.subspan(1));
+    };
+    // The simulated cards' server may be in there: it is everybody's.
+    if (const launch::Cgroup* group = groups_.container(); group != nullptr && !is_simulated())
+      detached.kill_all = [group] { group->kill_all(); };
+  }
+
+  bool is_simulated() const { return !plan_.simulated.empty(); }
+
+  void started(pid_t pid) {
+    output_->started();
+    since_ = seam::system_clock().monotonic();
+    (void)record_.running({process(pid), since_});
+    say(launch::kSaysStarted);
+    words_.reset();
+    seconds_.reset(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+    const itimerspec each{{1, 0}, {1, 0}};
+    if (seconds_) (void)timerfd_settime(seconds_.get(), 0, &each, nullptr);
+  }
+
+  void look_at_processes() {
+    std::uint64_t times = 0;
+    (void)!read(seconds_.get(), &times, sizeof times);
+    const launch::Cgroup* group = groups_.container();
+    const std::optional<std::string> found = containers_.look(
+        group != nullptr ? group->members() : launch::some_descendants(getpid(), kMostLooked));
+    if (found) note(*found);
+  }
+
+  core::Exit ended(const cli::JobEnd& end) {
+    output_->finish();
+    core::Exit exit;
+    if (end.ended.signal != 0)
+      exit.signal = end.ended.signal;
+    else
+      exit.code = end.ended.exit_code;
+    exit.timed_out = end.ended.timed_out;
+    exit.gpu_oom = end.refused && end.ended.exit_code != 0;
+    exit.ram_oom = end.ram_oom && end.ended.exit_code != 0;
+    exit.peaks = end.peaks;
+    exit.ran_ms = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                                 seam::system_clock().monotonic() - since_)
+                                                 .count());
+    if (exit.timed_out)
+      output_->say("the time limit of " +
+                   base::duration_in_words(static_cast<std::int64_t>(*plan_.spec.time_s)) +
+                   " is over");
+    if (!end.escapes.empty()) notes_.push_back(end.escapes);
+    if (output_->lost() > 0)
+      notes_.push_back(std::to_string(output_->lost()) + " bytes of output could not be written");
+    exit.log_bytes = output_->size();
+    return exit;
+  }
+
+  core::Exit not_started(const std::string& why) {
+    core::Exit exit;
+    exit.not_started = true;
+    note(why);
+    if (output_) exit.log_bytes = output_->size();
+    return exit;
+  }
+
+  void note(const std::string& text) {
+    notes_.push_back(text);
+    if (output_) output_->say(text);
+  }
+
+  void say(const char* word) {
+    const std::string line = std::string(word) + "\n";
+    (void)!write(words_.get(), line.data(), line.size());
+  }
+
+  const KeeperPlan& plan_;
+  Fd words_;
+  launch::KeeperRecord record_;
+  launch::JobGroups groups_;
+  std::optional<launch::JobOutput> output_;
+  ScriptFile script_;
+  Fd seconds_;  // a look at the processes
+  launch::ContainerWatch containers_;
+  seam::Nanoseconds since_{};
+  std::vector<std::string> notes_;
+};
+
+// Whether anybody has the other end of the pipe.
+bool somebody_reads(int pipe) {
+  pollfd end{pipe, 0, 0};
+  return poll(&end, 1, 0) >= 0 && (end.revents & (POLLERR | POLLNVAL)) == 0;
+}
+
+int say_no(const Error& error, int words) {
+  const bool taken = error.code == ErrorCode::kBusy;
+  const std::string line =
+      taken ? std::string(launch::kSaysTaken) + "\n" : launch::kSaysNotNow + error.message + "\n";
+  (void)!write(words, line.data(), line.size());
+  return base::kExitFailed;
+}
+
+}  // namespace
+
+int keep(const KeeperPlan& plan, Fd words) {
+  (void)umask(077);
+  Result<launch::KeeperRecord> record =
+      launch::KeeperRecord::claim(plan.keep, {plan.job, plan.attempt, launch::boot_id(), self()});
+  if (!record) return say_no(record.error(), words.get());
+  // A daemon that is gone has a successor, which may have had this job started, ended and put away
+  // before we came this far. One that lives knows of our claim, as will whoever comes after it.
+  if (!somebody_reads(words.get())) {
+    (void)record->withdraw();
+    return base::kExitFailed;
+  }
+  Keeper keeper(plan, std::move(words), *std::move(record));
+  if (const Result<void> kept = keeper.keep(); !kept) {
+    const std::string line = "mete-keeper: " + kept.error().message + "\n";
+    (void)!write(STDERR_FILENO, line.data(), line.size());
+    return base::kExitFailed;
+  }
+  return 0;
+}
+
+}  // namespace mete::keeper

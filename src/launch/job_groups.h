@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control groups of one job, where we may have some: limits on its memory and CPUs, and one
+// that holds it all together, so that whatever it forks can be found and ended.
+//
+// Version 1: one group in each hierarchy (memory, cpu, freezer) below our own. Version 2: one group
+// for everything; with limits below the nearest group above us that lends these controllers (one
+// with processes in it cannot lend, so it is never our own), without limits below our own.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "launch/cgroup.h"
+
+namespace mete::launch {
+
+struct GroupWish {
+  std::string name;
+  std::optional<Bytes> ram;
+  std::optional<std::uint64_t> cpus;
+  bool contain = false;
+};
+
+class JobGroups {
+ public:
+  struct Refused {
+    std::string option;  // "--ram"
+    std::string why;
+  };
+
+  JobGroups() = default;
+  // Never fails: what cannot be had is refused. Nobody asked for a container by name, so none is no
+  // refusal.
+  static JobGroups make(const GroupWish& wish);
+
+  const std::vector<Refused>& refused() const { return refused_; }
+  const std::vector<Cgroup>& groups() const { return groups_; }
+  std::vector<int> doors() const;
+  std::vector<std::string> folders() const;
+  // The group that has every process of the job and no other; nullptr: there is none.
+  const Cgroup* container() const {
+    return container_ < groups_.size() ? &groups_[container_] : nullptr;
+  }
+  std::uint64_t out_of_memory() const;
+  void keep();
+
+ private:
+  struct Limit;
+  static std::vector<Limit> limits_of(const GroupWish& wish);
+  static Result<Cgroup> make_below_lender(const CgroupPlace& place, const std::string& name,
+                                          const std::vector<const Limit*>& limits);
+  bool take(Result<Cgroup> group, const char* option);
+  void limit_together(const CgroupPlace& place, const std::string& name,
+                      const std::vector<const Limit*>& limits);
+  void contain(const std::string& name, std::string_view own, std::string_view mounts);
+
+  std::vector<Cgroup> groups_;
+  std::vector<Refused> refused_;
+  std::size_t container_ = SIZE_MAX;  // its place in groups_
+};
+
+}  // namespace mete::launch

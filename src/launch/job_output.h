@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the output of a detached job goes: through pipes, or a terminal with --tty, to its keeper,
+// which writes the logs. The programs' ends are made here, and what to listen to while they run.
+#pragma once
+
+#include <poll.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/fd.h"
+#include "base/result.h"
+#include "launch/job_log.h"
+#include "launch/terminal_door.h"
+
+namespace mete::launch {
+
+class JobOutput {
+ public:
+  struct Places {
+    LogPlace log;
+    std::optional<LogPlace> error_log;  // absent: in the same log
+    std::string terminal;               // the socket of --tty; "": no terminal
+  };
+  static Result<JobOutput> open(const Places& places);
+
+  // For the programs: standard input, output and error.
+  int input() const { return terminal_ ? terminal_->terminal() : null_.get(); }
+  int output() const { return terminal_ ? terminal_->terminal() : pipe_.write.get(); }
+  int error() const { return error_pipe_.write ? error_pipe_.write.get() : output(); }
+  bool has_terminal() const { return terminal_.has_value(); }
+  // The programs have theirs: ours of them are closed, so that their end can be seen.
+  void started();
+
+  void listen(std::vector<pollfd>& list);
+  void heard(std::span<const pollfd> list);
+  // All programs are gone: takes what is still there. Nothing is waited for.
+  void finish();
+
+  // A line of our own, in the log of errors where there is one.
+  void say(std::string_view text);
+  Bytes size() const;
+  std::uint64_t lost() const;
+
+ private:
+  JobOutput(JobLog log, std::optional<JobLog> error_log)
+      : log_(std::move(log)), error_log_(std::move(error_log)) {}
+  // False: it is at its end.
+  bool pump(base::Pipe& from, JobLog& to);
+  JobLog& errors() { return error_log_ ? *error_log_ : log_; }
+
+  JobLog log_;
+  std::optional<JobLog> error_log_;
+  std::optional<TerminalDoor> terminal_;
+  Fd null_;
+  base::Pipe pipe_;
+  base::Pipe error_pipe_;  // only with a log of its own
+  std::string buffer_ = std::string(64 << 10, '\0');
+};
+
+}  // namespace mete::launch

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// See keeper_spawn.h. posix_spawn does not copy our memory, however much that is.
+#include "launch/keeper_spawn.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+
+namespace mete::launch {
+
+namespace {
+
+constexpr int kOutOfTheWay = 10;  // above the numbers that the keeper has them under
+
+Result<Fd> out_of_the_way(Fd fd) {
+  Fd moved(fcntl(fd.get(), F_DUPFD_CLOEXEC, kOutOfTheWay));
+  if (!moved) return Error::from_errno("prepare the keeper", errno);
+  return moved;
+}
+
+Result<Fd> plan_in_memory(const std::string& plan) {
+  Fd memory(memfd_create("mete-keeper-plan", MFD_CLOEXEC));
+  if (!memory) return Error::from_errno("hand over the plan", errno);
+  std::string_view rest = plan;
+  while (!rest.empty()) {
+    const ssize_t written = write(memory.get(), rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return Error::from_errno("hand over the plan", errno);
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return out_of_the_way(std::move(memory));
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  out.reserve(texts.size() + 1);
+  for (const std::string& text : texts) out.push_back(const_cast<char*>(text.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+class Attributes {
+ public:
+  Attributes() {
+    (void)posix_spawnattr_init(&attributes_);
+    (void)posix_spawn_file_actions_init(&actions_);
+    sigset_t none;
+    sigset_t all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    (void)posix_spawnattr_setsigmask(&attributes_, &none);
+    (void)posix_spawnattr_setsigdefault(&attributes_, &all);
+    (void)posix_spawnattr_setflags(
+        &attributes_, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  }
+  ~Attributes() {
+    (void)posix_spawn_file_actions_destroy(&actions_);
+    (void)posix_spawnattr_destroy(&attributes_);
+  }
+  Attributes(const Attributes&) = delete;
+  Attributes& operator=(const Attributes&) = delete;
+
+  posix_spawnattr_t attributes_{};
+  posix_spawn_file_actions_t actions_{};
+};
+
+}  // namespace
+
+Result<SpawnedKeeper> spawn_keeper(const SpawnKeeper& what, const std::string& plan) {
+  Result<Fd> memory = plan_in_memory(plan);
+  if (!memory) return std::move(memory).error();
+  Result<base::Pipe> pipe = base::make_pipe();
+  if (!pipe) return std::move(pipe).error();
+  if (fcntl(pipe->read.get(), F_SETFL, O_NONBLOCK) != 0)
+    return Error::from_errno("prepare the keeper", errno);
+  const Result<Fd> words = out_of_the_way(std::move(pipe->write));
+  if (!words) return words.error();
+  Attributes with;
+  (void)posix_spawn_file_actions_addopen(&with.actions_, STDIN_FILENO, "/dev/null", O_RDWR, 0);
+  (void)posix_spawn_file_actions_adddup2(&with.actions_, STDIN_FILENO, STDOUT_FILENO);
+  (void)posix_spawn_file_actions_adddup2(&with.actions_, memory->get(), kPlanFd);
+  (void)posix_spawn_file_actions_adddup2(&with.actions_, words->get(), kWordsFd);
+  const std::vector<std::string> arguments{what.program, what.name};
+  const std::vector<char*> argv = pointers(arguments);
+  const std::vector<char*> environment = pointers(what.environment);
+  SpawnedKeeper keeper;
+  const int error = posix_spawn(&keeper.pid, what.program.c_str(), &with.actions_,
+                                &with.attributes_, argv.data(), environment.data());
+  if (error == ENOMEM) return Error::busy("no memory to start a keeper");
+  if (error != 0) return Error::from_errno("run " + what.program, error);
+  keeper.words = std::move(pipe->read);
+  return keeper;
+}
+
+std::vector<std::string> keeper_environment(const std::vector<std::string>& own) {
+  constexpr std::string_view kKept[] = {
+      "PATH=",         "HOME=",        "LANG=",   "TZ=",           "LD_LIBRARY_PATH=",
+      "METE_",         "CUDA_",        "NVIDIA_", "ASAN_OPTIONS=", "UBSAN_OPTIONS=",
+      "TSAN_OPTIONS=", "LSAN_OPTIONS="};
+  constexpr std::string_view kOfAJob[] = {"METE_JOB_",
+                                          "METE_GRANT=",
+                                          "METE_ATTEMPT=",
+                                          "METE_PART=",
+                                          "METE_ARRAY_",
+                                          "METE_GPU_MEM_BYTES=",
+                                          "CUDA_VISIBLE_DEVICES=",
+                                          "CUDA_DEVICE_ORDER=",
+                                          "NVIDIA_VISIBLE_DEVICES="};
+  const auto begins_with_one = [](const std::string& line, const auto& list) {
+    return std::any_of(std::begin(list), std::end(list),
+                       [&](std::string_view prefix) { return line.starts_with(prefix); });
+  };
+  std::vector<std::string> kept;
+  for (const std::string& line : own)
+    if (begins_with_one(line, kKept) && !begins_with_one(line, kOfAJob)) kept.push_back(line);
+  return kept;
+}
+
+}  // namespace mete::launch
