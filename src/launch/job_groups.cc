@@ -107,9 +107,9 @@ JobGroups JobGroups::make(const GroupWish& wish) {
   std::vector<const Limit*> unified;
   CgroupPlace unified_place;
   for (const Limit& limit : limits) {
-    const Result<CgroupPlace> place =
-        own && mounts ? find_cgroup(limit.controller, *own, *mounts)
-                      : Result<CgroupPlace>(own ? mounts.error() : own.error());
+    const Result<CgroupPlace> place = own && mounts
+                                          ? find_cgroup(limit.controller, *own, *mounts)
+                                          : Result<CgroupPlace>(own ? mounts.error() : own.error());
     if (!place) {
       made.refused_.push_back({limit.option, place.error().message});
     } else if (place->unified) {
