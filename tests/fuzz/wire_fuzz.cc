@@ -10,7 +10,9 @@
 
 #include "base/assert.h"
 #include "wire/cards.h"
+#include "wire/event.h"
 #include "wire/job.h"
+#include "wire/state.h"
 
 namespace {
 
@@ -39,9 +41,11 @@ void event(std::string_view type, std::string_view text) {
       });
 }
 
-constexpr std::array<std::string_view, 7> kTypes = {"job.submitted", "job.granted", "job.started",
-                                                    "job.stopping",  "job.ended",   "card.lost",
-                                                    "card.back"};
+constexpr std::array<std::string_view, std::variant_size_v<core::Happened>> kTypes = {
+    "job.submitted", "job.granted",   "job.started",     "job.stopping",  "job.ended",
+    "job.requeued",  "job.ungranted", "job.held",        "job.released",  "job.priority",
+    "job.forecast",  "card.lost",     "card.back",       "card.drained",  "card.undrained",
+    "quota.set",     "card.reserved", "card.unreserved", "machine.booted"};
 
 }  // namespace
 
@@ -66,6 +70,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 'e':
       there_and_back(text, wire::decode_end, encode);
+      there_and_back(text, wire::decode_exit, encode);
+      break;
+    case 'j':
+      there_and_back(text, wire::decode_spec, encode);
       break;
     case 'c':
       there_and_back(text, wire::decode_cards, encode);
