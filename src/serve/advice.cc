@@ -11,9 +11,8 @@ namespace {
 
 constexpr std::uint64_t kGiB = 1ull << 30;
 
-// A tenth more than was seen, in steps that people would write.
-Bytes with_margin(Bytes peak) {
-  const std::uint64_t bytes = peak.count() + peak.count() / 10;
+// At least so much, in steps that people would write.
+Bytes rounded(std::uint64_t bytes) {
   const std::uint64_t step = bytes < 4 * kGiB ? kGiB / 4 : bytes < 16 * kGiB ? kGiB / 2 : kGiB;
   return Bytes::from_bytes((bytes + step - 1) / step * step);
 }
@@ -38,7 +37,7 @@ std::optional<wire::ShowDocument::Advice> advice_for(const core::Job& job, const
   Bytes cap = job.grant.front().bytes;
   for (const core::GrantedCard& card : job.grant) cap = std::min(cap, card.bytes);
   if (job.outcome == core::Outcome::kGpuOom) {
-    Bytes more = with_margin(Bytes::from_bytes(cap.count() / 2 * 3));
+    const Bytes more = rounded(cap.count() / 2 * 3);
     Bytes largest;
     for (const core::PoolCard& card : pool.cards) largest = std::max(largest, card.card.capacity);
     if (more > largest && !largest.is_zero())
@@ -49,7 +48,7 @@ std::optional<wire::ShowDocument::Advice> advice_for(const core::Job& job, const
         on_cards(job, more), "it ran out of its " + to_string(cap) + "; half as much again"};
   }
   if (job.outcome != core::Outcome::kOk || peak.is_zero()) return std::nullopt;
-  const Bytes enough = with_margin(peak);
+  const Bytes enough = rounded(peak.count() + peak.count() / 10);
   // Less than a fifth to be gained is not worth a word.
   if (enough.count() > cap.count() / 5 * 4) return std::nullopt;
   return wire::ShowDocument::Advice{on_cards(job, enough), "its peak was " + to_string(peak) +
