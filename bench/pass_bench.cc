@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one walk along the line costs: so many pending jobs of ten users on eight cards that are
-// nearly full, of so many kinds. `full`: nothing more fits; otherwise a little room is left that
-// the smallest could have, were it not held for the first. With --time (back-fill is asked for each
-// of them), without it (how long they run is looked up), with quotas, with reservations.
+// nearly full, of so many kinds. Plain; with --time; with names whose durations are known; with
+// quotas; with a reservation; while an empty card is held for the first in line, which all others
+// would like to have; and while everybody waits for a card that is lost.
 #include <benchmark/benchmark.h>
 
 #include <string>
@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kCards = 8;
 constexpr WallTime kNow{1'800'000'000'000};
 
-enum Extra { kPlain, kTimes, kLearned, kQuotas, kReserved };
+enum Extra { kPlain, kTimes, kLearned, kQuotas, kReserved, kHeldCard, kLostCard };
 
 Pool machine() {
   Pool pool;
@@ -30,7 +30,16 @@ Pool machine() {
 class Line {
  public:
   Line(std::uint64_t jobs, std::uint64_t kinds, Extra extra) : extra_(extra) {
-    for (std::uint32_t i = 0; i < kCards * 4; ++i) occupy(i);
+    for (std::uint32_t i = 0; i < kCards * 4; ++i)
+      if (extra != kHeldCard || i % kCards != 0) occupy(i);
+    if (extra == kLearned) learn();
+    if (extra == kHeldCard) {
+      JobSpec first = spec(0);
+      first.priority = 1;
+      first.request.gpu = whole_cards(kCards);
+      apply(JobSubmitted{JobId{++last_}, std::move(first), {}});
+    }
+    machine_.cards[0].lost = extra == kLostCard;
     if (extra == kReserved)
       apply(Reserved{{1,
                       "carol",
@@ -59,12 +68,29 @@ class Line {
     spec.detached = Detached{};
     return spec;
   }
+  static std::string name_of(std::uint64_t kind) { return "train-" + std::to_string(kind); }
+  // How long the jobs of as many names ran as are remembered.
+  void learn() {
+    for (std::uint64_t i = 0; i < 5 * Estimates::kKinds; ++i) {
+      JobSpec job = spec(i % 10);
+      job.name = name_of(i / 5);
+      job.request.gpu = no_gpu();
+      const JobId id{++last_};
+      apply(JobSubmitted{id, std::move(job), {}});
+      apply(JobGranted{id, {}});
+      apply(JobStarted{id, {1, 1}});
+      Exit exit;
+      exit.ran_ms = 1000 * (i % 100);
+      apply(JobEnded{id, Outcome::kOk, exit});
+    }
+  }
   void submit(std::uint64_t number, std::uint64_t kind) {
     JobSpec job = spec(number % 10);
     job.request.gpu = GpuRequest{{CardCount::Kind::kOne, 0},
                                  Size{Bytes::from_gib(30) + Bytes::from_mib(2 * kind)}};
-    job.name = extra_ == kLearned ? "job" + std::to_string(kind) : "job";
-    if (extra_ == kTimes) job.time_s = 600 + kind;
+    job.name = extra_ == kLearned ? name_of(kind) : "job";
+    if (extra_ == kTimes || extra_ == kHeldCard) job.time_s = 36'000 + kind;
+    if (extra_ == kLostCard) job.request.gpu->cards = {CardCount::Kind::kNumber, kCards};
     apply(JobSubmitted{JobId{++last_}, std::move(job), {}});
   }
   // Four jobs on each card leave less than the smallest needs.
@@ -103,6 +129,8 @@ BENCHMARK_CAPTURE(walk, all_different_with_times, 0, kTimes)->Apply(sizes);
 BENCHMARK_CAPTURE(walk, all_different_by_name, 0, kLearned)->Apply(sizes);
 BENCHMARK_CAPTURE(walk, all_different_with_quotas, 0, kQuotas)->Apply(sizes);
 BENCHMARK_CAPTURE(walk, all_different_reserved, 0, kReserved)->Apply(sizes);
+BENCHMARK_CAPTURE(walk, all_different_held_card, 0, kHeldCard)->Apply(sizes);
+BENCHMARK_CAPTURE(walk, all_different_lost_card, 0, kLostCard)->Apply(sizes);
 
 }  // namespace
 }  // namespace mete::core

@@ -40,7 +40,7 @@ TEST_F(ExplainTest, SaysWhoHoldsWhatUntilWhenOnEachCard) {
   EXPECT_EQ(why.cards[0].free, Bytes::from_gib(20));
   EXPECT_EQ(why.cards[0].holders,
             (std::vector<Explanation::CardHolder>{
-                {large, "alice", Bytes::from_gib(60), false, WallTime{now_.ms + 615'000}, true}}));
+                {large, "alice", Bytes::from_gib(60), false, WallTime{now_.ms + 630'000}, true}}));
   EXPECT_EQ(why.cards[1].holders.front().id, whole);
   EXPECT_TRUE(why.cards[1].holders.front().whole);
   EXPECT_EQ(why.cards[1].text, "held whole by bob's job 2");

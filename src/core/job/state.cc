@@ -164,7 +164,7 @@ std::pair<std::optional<WallTime>, bool> State::ends_of(const Job& job, WallTime
   const auto in = [&](std::uint64_t seconds) {
     return std::max(now, WallTime{started.ms + static_cast<std::int64_t>(seconds) * 1000});
   };
-  if (job.spec->time_s) return {in(*job.spec->time_s + 15), true};
+  if (job.spec->time_s) return {in(*job.spec->time_s + rules_.grace_s), true};
   if (const auto learned = estimates_.ends_by(*job.spec, static_cast<std::uint64_t>(elapsed), 95))
     return {in(*learned), false};
   return {std::nullopt, false};

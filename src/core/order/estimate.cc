@@ -8,7 +8,8 @@ namespace mete::core {
 
 namespace {
 
-std::string key_of(const JobSpec& spec) { return spec.user + "/" + spec.name; }
+std::string key_of(const std::string& user, const std::string& name) { return user + "/" + name; }
+std::string key_of(const JobSpec& spec) { return key_of(spec.user, spec.name); }
 
 }  // namespace
 
@@ -27,9 +28,11 @@ void Estimates::learn(const JobSpec& spec, std::uint64_t ran_ms) {
   by_turn_.erase(by_turn_.begin());
 }
 
-std::optional<std::uint64_t> Estimates::ends_by(const JobSpec& spec, std::uint64_t elapsed_s,
-                                                unsigned pct, std::size_t least) const {
-  const auto found = kinds_.find(key_of(spec));
+std::optional<std::uint64_t> Estimates::ends_by(const std::string& user, const std::string& name,
+                                                std::uint64_t elapsed_s, unsigned pct,
+                                                std::size_t least) const {
+  if (kinds_.empty()) return std::nullopt;
+  const auto found = kinds_.find(key_of(user, name));
   if (found == kinds_.end()) return std::nullopt;
   std::vector<std::uint32_t> longer;
   for (const std::uint32_t duration : found->second.durations_s)

@@ -24,8 +24,13 @@ class Estimates {
 
   // Of a job that has run for so long: the time in seconds, from its start, by which `pct` percent
   // of those that ran longer than that had ended. nullopt: fewer than `least` such are known.
-  std::optional<std::uint64_t> ends_by(const JobSpec& spec, std::uint64_t elapsed_s, unsigned pct,
+  std::optional<std::uint64_t> ends_by(const std::string& user, const std::string& name,
+                                       std::uint64_t elapsed_s, unsigned pct,
                                        std::size_t least = 5) const;
+  std::optional<std::uint64_t> ends_by(const JobSpec& spec, std::uint64_t elapsed_s, unsigned pct,
+                                       std::size_t least = 5) const {
+    return ends_by(spec.user, spec.name, elapsed_s, pct, least);
+  }
 
   // The last durations of such jobs, in seconds, oldest first; empty: none is known.
   std::span<const std::uint32_t> durations(const JobSpec& spec) const;

@@ -4,207 +4,81 @@
 #include "core/order/pass.h"
 
 #include <algorithm>
-#include <limits>
-#include <queue>
 #include <set>
-#include <tuple>
 
 #include "core/order/fair_share.h"
+#include "core/order/line.h"
+#include "core/order/rest.h"
 #include "core/place/hold.h"
-#include "core/place/spare.h"
+#include "core/place/room.h"
 
 namespace mete::core {
 
 namespace {
 
-// A grant counts as if it were held for so long, so that users take turns within one walk.
-constexpr std::uint64_t kTurnSeconds = 3'600;
-// TERM, grace and KILL after a time limit.
-constexpr std::int64_t kGraceMs = 15'000;
 constexpr unsigned kLearnedPct = 95;
-constexpr std::uint32_t kNoLimit = std::numeric_limits<std::uint32_t>::max();
 
-// The line, one job after another. took() tells it that the last one got something.
-class Order {
- public:
-  explicit Order(const PassInput& input) : input_(input), usage_(input.usage) {
-    find_starving();
-    at_ = input.pending->queues().begin();
-  }
-
-  struct Next {
-    JobId id;
-    const Pending::Entry* entry = nullptr;
-    const std::string* user = nullptr;
-  };
-  std::optional<Next> next() {
-    if (starving_at_ < starving_.size()) return last_ = starving_[starving_at_++];
-    for (;;) {
-      if (users_.empty() && !begin_level()) return std::nullopt;
-      Turn turn = users_.top();
-      users_.pop();
-      // Its user was given something since: its turn comes later.
-      if (turn.usage != usage_[turn.queue->first.user]) {
-        turn.usage = usage_[turn.queue->first.user];
-        users_.push(std::move(turn));
-        continue;
-      }
-      const auto entry = turn.entry++;
-      const Pending::Jobs& jobs = turn.queue->second;
-      const std::string* user = &turn.queue->first.user;
-      if (turn.entry != jobs.end()) users_.push(std::move(turn));
-      if (entry->second.not_before_ms > input_.now.ms || first_.contains(entry->first)) continue;
-      return last_ = Next{entry->first, &entry->second, user};
-    }
-  }
-  void took(std::uint64_t mib) { usage_[*last_.user] += mib * kTurnSeconds; }
-
- private:
-  using Queues = std::map<Pending::Queue, Pending::Jobs>;
-  struct Turn {
-    std::uint64_t usage = 0;
-    Queues::const_iterator queue;
-    Pending::Jobs::const_iterator entry;
-    bool operator>(const Turn& other) const {
-      return std::tie(usage, queue->first.user) > std::tie(other.usage, other.queue->first.user);
-    }
-  };
-
-  void find_starving() {
-    std::map<std::string, Next> oldest;
-    const std::int64_t before =
-        input_.now.ms - static_cast<std::int64_t>(input_.rules->starve_after_s * 1000);
-    for (const auto& [queue, jobs] : input_.pending->queues()) {
-      for (const auto& [id, entry] : jobs) {
-        if (entry.not_before_ms > input_.now.ms) continue;
-        if (entry.submitted_ms > before) break;
-        const auto [found, added] = oldest.try_emplace(queue.user, Next{id, &entry, &queue.user});
-        if (!added && id < found->second.id) found->second = Next{id, &entry, &queue.user};
-        break;
-      }
-    }
-    for (const auto& [user, next] : oldest) {
-      starving_.push_back(next);
-      first_.insert(next.id);
-    }
-    std::sort(starving_.begin(), starving_.end(), [](const Next& a, const Next& b) {
-      return std::tie(a.entry->submitted_ms, a.id) < std::tie(b.entry->submitted_ms, b.id);
-    });
-  }
-
-  bool begin_level() {
-    const Queues& queues = input_.pending->queues();
-    if (at_ == queues.end()) return false;
-    for (const std::int32_t level = at_->first.priority;
-         at_ != queues.end() && at_->first.priority == level; ++at_)
-      users_.push({usage_[at_->first.user], at_, at_->second.begin()});
-    return true;
-  }
-
-  const PassInput& input_;
-  std::map<std::string, std::uint64_t> usage_;
-  std::vector<Next> starving_;
-  std::size_t starving_at_ = 0;
-  std::set<JobId> first_;
-  Queues::const_iterator at_;
-  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> users_;
-  Next last_;
-};
-
-std::uint32_t cpus_left(const PassInput& input) {
-  if (!input.rules->cpus) return kNoLimit;
-  std::uint64_t taken = 0;
-  for (const Running& running : input.running) taken += running.cpus;
-  return taken >= *input.rules->cpus ? 0 : *input.rules->cpus - static_cast<std::uint32_t>(taken);
+void add(Held& held, const Held& more) {
+  held.cards += more.cards;
+  held.bytes = saturating_add(held.bytes, more.bytes);
+  held.running += more.running;
 }
 
-// A machine with fewer CPUs than a job asks for still runs it, alone.
-std::uint32_t cpus_needed(const PassInput& input, const Kind& kind) {
-  const std::uint32_t wanted = cpus_of(kind.request, kind.detached);
-  return input.rules->cpus ? std::min(wanted, *input.rules->cpus) : wanted;
+// The cards as if nobody were there.
+Pool emptied(Pool pool) {
+  for (PoolCard& card : pool.cards) {
+    card.holders.clear();
+    card.claimed.clear();
+    card.foreign.clear();
+  }
+  return pool;
 }
-
-// Where kinds of jobs go in a pool that changes seldom: what was found out about it is kept until
-// then.
-class Places {
- public:
-  void changed() {
-    spare_.reset();
-    seen_.clear();
-  }
-  bool may_have(const Pool& pool, const Kind& kind) {
-    if (!spare_) spare_.emplace(pool);
-    return spare_->may_have(kind.request);
-  }
-  std::optional<Placement> place(const PassInput& input, const Pool& pool, const Kind& kind) {
-    if (!may_have(pool, kind)) return std::nullopt;
-    return place_now(input.reservations.empty() ? pool : seen(input, pool, kind), kind.request,
-                     input.policy);
-  }
-
- private:
-  // Most kinds have the same reservations in their way.
-  const Pool& seen(const PassInput& input, const Pool& pool, const Kind& kind) {
-    std::vector<std::uint64_t> ids;
-    const std::optional<WallTime> ends = ends_if_started(input, kind);
-    for (const Reservation& reservation : input.reservations)
-      if (in_the_way(reservation, kind.user, input.now, ends)) ids.push_back(reservation.id);
-    if (ids.empty()) return pool;
-    const auto [known, added] = seen_.try_emplace(std::move(ids));
-    if (added) known->second = seen_by(input, pool, kind);
-    return known->second;
-  }
-
-  std::optional<Spare> spare_;
-  std::map<std::vector<std::uint64_t>, Pool> seen_;
-};
 
 class Walk {
  public:
-  explicit Walk(const PassInput& input) : input_(input), refused_(input.pending->kind_ids()) {
-    result_.left = input.pool;
-    open_ = input.pool;
-    result_.cpus_left = cpus_left(input);
+  explicit Walk(const PassInput& input)
+      : input_(input),
+        left_(input),
+        open_(input),
+        refused_(input.pending->kind_ids()),
+        running_(input.running) {
     for (const Running& running : input.running) {
-      Held& held = held_[running.user];
-      add(held, running.held);
-      if (running.array != 0) ++in_array_[running.array];
+      add(result_.held[running.user], running.held);
+      if (running.array != 0) ++result_.in_array[running.array];
     }
-    running_ = input.running;
   }
 
   PassResult go() {
-    Order order(input_);
+    Line line(input_);
     while (refusals_ < input_.pending->kinds()) {
-      const std::optional<Order::Next> next = order.next();
+      const std::optional<Line::Next> next = line.next();
       if (!next) break;
-      if (refused_[next->entry->kind]) continue;
-      if (const std::optional<std::uint64_t> mib = consider(next->id, next->entry->kind))
-        order.took(*mib);
+      if (const std::optional<std::uint64_t> mib = consider(next->id, next->kind))
+        line.took(*mib);
+      else
+        line.refused();
     }
+    result_.cpus_left = left_.cpus();
+    result_.left = std::move(left_).take_pool();
+    result_.cpus_open = open_.cpus();
+    result_.open = std::move(open_).take_pool();
     return std::move(result_);
   }
 
   std::optional<std::size_t> first_to_start(JobId id, std::span<const Kind> kinds) {
-    Order order(input_);
-    // Once everybody is refused nothing changes any more on the way to it.
+    Line line(input_);
+    // Once everybody is refused nothing changes any more on the way to it. The line is not told of
+    // refusals: it must come by this one.
     while (refusals_ < input_.pending->kinds()) {
-      const std::optional<Order::Next> next = order.next();
+      const std::optional<Line::Next> next = line.next();
       if (!next || next->id == id) break;
-      if (refused_[next->entry->kind]) continue;
-      if (const std::optional<std::uint64_t> mib = consider(next->id, next->entry->kind))
-        order.took(*mib);
+      if (refused_[next->kind]) continue;
+      if (const std::optional<std::uint64_t> mib = consider(next->id, next->kind)) line.took(*mib);
     }
     return first_of(kinds);
   }
 
  private:
-  static void add(Held& held, const Held& more) {
-    held.cards += more.cards;
-    held.bytes = Bytes::from_bytes(held.bytes.count() + more.bytes.count());
-    held.running += more.running;
-  }
-
   void refuse(KindId kind) {
     refused_[kind] = true;
     ++refusals_;
@@ -215,25 +89,26 @@ class Walk {
     bool no_room = false;                // or of CPUs too few; otherwise it is over a limit
   };
   Answer answer(const Kind& kind) {
-    if (kind.array != 0 && in_array_[kind.array] >= kind.at_once) return {};
-    if (cpus_needed(input_, kind) > result_.cpus_left) return {std::nullopt, true};
+    if (kind.array != 0 && result_.in_array[kind.array] >= kind.at_once) return {};
     std::optional<Placement> placement = place_for(kind);
     if (!placement) return {std::nullopt, true};
-    if (over(input_.quota_of(kind.user), held_[kind.user], held_of(placement->cards))) return {};
+    if (over(input_.quota_of(kind.user), result_.held[kind.user], held_of(placement->cards)))
+      return {};
     return {std::move(placement), false};
   }
 
   // What it costs for each second, if it may start.
   std::optional<std::uint64_t> consider(JobId id, KindId number) {
-    const Kind& kind = input_.pending->kind(number);
-    const std::uint32_t cpus = cpus_needed(input_, kind);
-    Answer answered = answer(kind);
-    if (answered.placement) {
-      const Held more = held_of(answered.placement->cards);
-      start(id, kind, *std::move(answered.placement), more, cpus);
-      return mib_per_second(more.bytes, std::max(1u, cpus));
+    // Most of a long line.
+    if (result_.held_for && input_.reservations.empty() &&
+        !open_.may_have(input_.pending->least(number))) {
+      refuse(number);
+      return std::nullopt;
     }
-    if (answered.no_room && !result_.held_for) hold(id, kind, cpus);
+    const Kind& kind = input_.pending->kind(number);
+    Answer answered = answer(kind);
+    if (answered.placement) return start(id, kind, *std::move(answered.placement));
+    if (answered.no_room && !result_.held_for) hold(id, kind);
     refuse(number);
     return std::nullopt;
   }
@@ -248,68 +123,106 @@ class Walk {
   }
 
   std::optional<Placement> place_for(const Kind& kind) {
-    std::optional<Placement> placement = left_.place(input_, result_.left, kind);
-    if (placement || !held_kind_ || !result_.held_until) return placement;
+    const std::uint32_t cpus = cpus_needed(input_, kind);
+    std::optional<Placement> placement;
+    if (cpus <= left_.cpus()) placement = left_.place(kind);
+    if (placement || !result_.held_until || cpus > open_.cpus() || !open_.may_have(kind))
+      return placement;
     // Into what is held for the first in line, if it will be back in time.
-    if (!in_open_.may_have(open_, kind)) return std::nullopt;
     const std::optional<WallTime> ends = ends_if_started(input_, kind);
     if (!ends || *ends > *result_.held_until) return std::nullopt;
-    return in_open_.place(input_, open_, kind);
+    return open_.place(kind);
   }
 
-  void start(JobId id, const Kind& kind, Placement placement, const Held& more,
-             std::uint32_t cpus) {
+  std::uint64_t start(JobId id, const Kind& kind, Placement placement) {
+    const std::uint32_t cpus = cpus_needed(input_, kind);
+    const Held more = held_of(placement.cards);
     const Holder holder{id, kind.user, "", {}, false};
-    add_grant(result_.left, holder, placement.cards);
-    add_grant(open_, holder, placement.cards);
-    left_.changed();
-    in_open_.changed();
-    add(held_[kind.user], more);
-    if (kind.array != 0) ++in_array_[kind.array];
-    if (result_.cpus_left != kNoLimit) result_.cpus_left -= cpus;
+    left_.give(holder, placement.cards, cpus);
+    open_.give(holder, placement.cards, cpus);
+    add(result_.held[kind.user], more);
+    if (kind.array != 0) ++result_.in_array[kind.array];
     running_.push_back({id, kind.user, more, cpus, kind.array, ends_if_started(input_, kind),
                         kind.time_s.has_value()});
     result_.start.push_back({id, std::move(placement.cards)});
+    return mib_per_second(more.bytes, std::max(1u, cpus));
   }
 
   // Nothing is held for a job whose cards are lost or gone, or that is over its quota anyway; then
   // the next one has that right.
-  void hold(JobId id, const Kind& kind, std::uint32_t cpus) {
-    if (over_quota_anyway(kind)) return;
-    const Pool seen = seen_by(input_, result_.left, kind);
-    const Pool held = hold_for(seen, kind.request, input_.policy);
-    const bool cards = held != seen;
-    if (!cards && cpus <= result_.cpus_left) return;
-    for (std::size_t i = 0; i < held.cards.size(); ++i)
-      result_.left.cards[i].kept = held.cards[i].kept;
-    left_.changed();
-    if (result_.cpus_left != kNoLimit) result_.cpus_left -= std::min(cpus, result_.cpus_left);
+  void hold(JobId id, const Kind& kind) {
+    if (!place_now(empty(), kind.request, input_.policy) || over_quota_anyway(kind)) return;
+    std::vector<Bytes> kept(input_.pool.cards.size());
+    if (const std::optional<Soonest> soonest = soonest_for(kind)) {
+      result_.held_until = soonest->at;
+      for (const GrantedCard& card : soonest->placement.cards)
+        for (std::size_t i = 0; i < kept.size(); ++i)
+          if (input_.pool.cards[i].card.uuid == card.uuid)
+            kept[i] = card.whole ? input_.pool.cards[i].card.capacity : card.bytes;
+    } else {
+      // Nobody knows when: where the least is missing.
+      const Pool held = hold_for(seen_by(input_, open_.pool(), kind), kind.request, input_.policy);
+      for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = held.cards[i].kept;
+    }
+    left_.keep(kept, cpus_needed(input_, kind));
     result_.held_for = id;
-    held_kind_ = &kind;
-    if (cards) result_.held_until = room_at(input_, open_, kind, running_);
+  }
+
+  // The first moment at which it could start as those who run end, each when it must or is believed
+  // to, and where. nullopt: not known.
+  struct Soonest {
+    WallTime at;
+    Placement placement;
+  };
+  std::optional<Soonest> soonest_for(const Kind& kind) const {
+    std::multimap<WallTime, const Running*> ends;
+    for (const Running& each : running_)
+      if (each.ends) ends.emplace(std::max(*each.ends, input_.now), &each);
+    std::set<WallTime> moments;
+    for (const auto& [at, each] : ends) moments.insert(at);
+    for (const Reservation& reservation : input_.reservations)
+      if (reservation.until > input_.now) moments.insert(reservation.until);
+    const std::optional<WallTime> if_now = ends_if_started(input_, kind);
+    Pool pool = open_.pool();
+    std::uint64_t cpus = open_.cpus();
+    auto next = ends.begin();
+    for (const WallTime at : moments) {
+      for (; next != ends.end() && next->first <= at; ++next) {
+        remove_grant(pool, next->second->id);
+        cpus += next->second->cpus;
+      }
+      if (cpus < cpus_needed(input_, kind)) continue;
+      std::optional<WallTime> until;
+      if (if_now) until = WallTime{at.ms + (if_now->ms - input_.now.ms)};
+      Pool then = pool;
+      keep_reserved(then, input_.reservations, kind.user, at, until);
+      if (auto placement = place_now(then, kind.request, input_.policy))
+        return Soonest{at, *std::move(placement)};
+    }
+    return std::nullopt;
+  }
+
+  const Pool& empty() {
+    if (!empty_) empty_ = emptied(input_.pool);
+    return *empty_;
   }
 
   // Even if every card were empty.
   bool over_quota_anyway(const Kind& kind) {
     const Quota quota = input_.quota_of(kind.user);
     if (quota == Quota{}) return false;
-    Pool empty = input_.pool;
-    for (PoolCard& card : empty.cards) card.holders.clear();
-    const std::optional<Placement> placement = place_now(empty, kind.request, input_.policy);
+    const std::optional<Placement> placement = place_now(empty(), kind.request, input_.policy);
     const Held more = placement ? held_of(placement->cards) : Held{0, {}, 1};
-    return over(quota, held_[kind.user], more).has_value();
+    return over(quota, result_.held[kind.user], more).has_value();
   }
 
   const PassInput& input_;
   PassResult result_;
-  Pool open_;  // without what is held for the first in line
-  Places left_;
-  Places in_open_;
-  const Kind* held_kind_ = nullptr;
+  Rest left_;  // for those behind the first that waits
+  Rest open_;  // the same with what is held for that one
+  std::optional<Pool> empty_;
   std::vector<bool> refused_;
   std::size_t refusals_ = 0;
-  std::map<std::string, Held> held_;
-  std::map<std::uint64_t, std::uint32_t> in_array_;
   std::vector<Running> running_;
 };
 
@@ -344,30 +257,10 @@ Pool seen_by(const PassInput& input, const Pool& pool, const Kind& kind) {
 
 std::optional<WallTime> ends_if_started(const PassInput& input, const Kind& kind) {
   std::optional<std::uint64_t> seconds = kind.time_s;
-  if (!seconds) {
-    JobSpec like;
-    like.user = kind.user;
-    like.name = kind.name;
-    seconds = input.estimates->ends_by(like, 0, kLearnedPct);
-  }
+  if (!seconds) seconds = input.estimates->ends_by(kind.user, kind.name, 0, kLearnedPct);
   if (!seconds) return std::nullopt;
-  return WallTime{input.now.ms + static_cast<std::int64_t>(*seconds) * 1000 + kGraceMs};
-}
-
-std::optional<WallTime> room_at(const PassInput& input, const Pool& pool, const Kind& kind,
-                                const std::vector<Running>& running) {
-  std::vector<const Running*> ends;
-  for (const Running& each : running)
-    if (each.ends) ends.push_back(&each);
-  std::sort(ends.begin(), ends.end(), [](const Running* a, const Running* b) {
-    return std::tie(*a->ends, a->id) < std::tie(*b->ends, b->id);
-  });
-  Pool later = seen_by(input, pool, kind);
-  for (const Running* each : ends) {
-    remove_grant(later, each->id);
-    if (place_now(later, kind.request, input.policy)) return std::max(*each->ends, input.now);
-  }
-  return std::nullopt;
+  const auto grace = static_cast<std::int64_t>(input.rules->grace_s);
+  return WallTime{input.now.ms + (static_cast<std::int64_t>(*seconds) + grace) * 1000};
 }
 
 PassResult walk(const PassInput& input) { return Walk(input).go(); }
@@ -378,35 +271,35 @@ std::optional<std::size_t> first_to_start(const PassInput& input, JobId id,
 }
 
 std::vector<JobId> in_order(const PassInput& input) {
-  Order order(input);
+  Line line(input);
   std::vector<JobId> list;
-  while (const std::optional<Order::Next> next = order.next()) list.push_back(next->id);
+  while (const std::optional<Line::Next> next = line.next()) list.push_back(next->id);
   return list;
 }
 
 std::optional<Blocked> blocked(const PassInput& input, const PassResult& result, const Kind& kind) {
-  std::map<std::string, Held> held;
-  Held mine;
-  std::uint32_t of_array = 0;
-  for (const Running& running : input.running) {
-    if (running.array != 0 && running.array == kind.array) ++of_array;
-    if (running.user != kind.user) continue;
-    mine.cards += running.held.cards;
-    mine.bytes = Bytes::from_bytes(mine.bytes.count() + running.held.bytes.count());
-    mine.running += running.held.running;
-  }
-  if (kind.array != 0 && of_array >= kind.at_once)
-    return Blocked{Blocked::By::kArray,
-                   std::to_string(of_array) + " of array " + std::to_string(kind.array) + " run"};
+  const auto held = result.held.find(kind.user);
+  const Held mine = held == result.held.end() ? Held{} : held->second;
+  const auto of_array = result.in_array.find(kind.array);
+  if (kind.array != 0 && of_array != result.in_array.end() && of_array->second >= kind.at_once)
+    return Blocked{Blocked::By::kArray, std::to_string(of_array->second) + " of array " +
+                                            std::to_string(kind.array) + " run"};
   const Quota quota = input.quota_of(kind.user);
   if (const auto why = over(quota, mine, Held{0, {}, 1})) return Blocked{Blocked::By::kQuota, *why};
-  if (cpus_needed(input, kind) > result.cpus_left) return Blocked{Blocked::By::kCpus, ""};
-  const std::optional<Placement> placement =
-      place_now(seen_by(input, result.left, kind), kind.request, input.policy);
-  // Would it fit if there were no quota?
-  const std::optional<Placement> open =
-      placement ? placement
-                : place_now(seen_by(input, input.pool, kind), kind.request, input.policy);
+  const std::uint32_t cpus = cpus_needed(input, kind);
+  const std::optional<WallTime> ends = ends_if_started(input, kind);
+  const bool back_in_time = ends && result.held_until && *ends <= *result.held_until;
+  if (cpus > (back_in_time ? result.cpus_open : result.cpus_left))
+    return Blocked{Blocked::By::kCpus, ""};
+  const auto on = [&](const Pool& pool) {
+    return place_now(seen_by(input, pool, kind), kind.request, input.policy);
+  };
+  std::optional<Placement> placement;
+  if (cpus <= result.cpus_left) placement = on(result.left);
+  if (!placement && back_in_time) placement = on(result.open);
+  // Would it fit if there were no quota, now or when there is room?
+  std::optional<Placement> open = placement ? placement : on(input.pool);
+  if (!open && quota != Quota{}) open = place_now(emptied(input.pool), kind.request, input.policy);
   if (open)
     if (const auto why = over(quota, mine, held_of(open->cards)))
       return Blocked{Blocked::By::kQuota, *why};

@@ -8,10 +8,12 @@
 // priority; within one, the user who had the least of the cards lately (fair_share.h, with what
 // runs now and what was given in this walk counted); then by number.
 //
-// The first job that must wait for room has its cards held (place/hold.h). Whoever comes later may
+// The first job that must wait for room has it held: on the cards on which it could start soonest
+// as those who run end, each by its --time, else by what was learned of jobs of its name; where
+// nobody knows that, on those where the least is missing (place/hold.h). Whoever comes later may
 // have what is left, and what is held only if it will have ended by the time the first one could
-// start: by its --time, else by what was learned of jobs of its name. A job over its user's quota
-// or its array's limit is passed over, and holds nothing.
+// start. So nobody behind the first ever delays it. CPUs are held in the same way. A job over its
+// user's quota or its array's limit is passed over, and holds nothing.
 #pragma once
 
 #include <map>
@@ -33,6 +35,7 @@ namespace mete::core {
 struct Rules {
   std::uint64_t half_life_s = 7 * 86'400;  // of what a user had of the cards
   std::uint64_t starve_after_s = 86'400;
+  std::uint64_t grace_s = 30;         // between TERM and KILL, after a time limit too
   std::optional<std::uint32_t> cpus;  // for jobs of mete submit; nullopt: not counted
   std::uint64_t retry_pause_s = 10;   // before the first retry; doubles with each
   std::size_t ended_kept = 10'000;
@@ -71,6 +74,10 @@ struct PassResult {
   std::optional<WallTime> held_until;  // by when that one can start, if that is known
   Pool left;                           // for those after all of them
   std::uint32_t cpus_left = 0;         // the same; without a limit: as many as there are numbers
+  Pool open;                           // and with what is held
+  std::uint32_t cpus_open = 0;
+  std::map<std::string, Held> held;                 // by user, with those who start
+  std::map<std::uint64_t, std::uint32_t> in_array;  // of arrays with a limit, the same
 };
 
 PassResult walk(const PassInput& input);
@@ -97,9 +104,6 @@ std::optional<Blocked> blocked(const PassInput& input, const PassResult& result,
 Pool seen_by(const PassInput& input, const Pool& pool, const Kind& kind);
 // When it will have ended if it starts now, with the grace after its limit; nullopt: not known.
 std::optional<WallTime> ends_if_started(const PassInput& input, const Kind& kind);
-// When the request could be placed as those who run end; nullopt: not known.
-std::optional<WallTime> room_at(const PassInput& input, const Pool& pool, const Kind& kind,
-                                const std::vector<Running>& running);
 
 Held held_of(const std::vector<GrantedCard>& cards);
 // Takes the grant of a job off.

@@ -44,16 +44,19 @@ void Pending::insert(const Job& job) {
     if (unused_.empty()) {
       known->second = static_cast<KindId>(kinds_.size());
       kinds_.emplace_back();
+      least_.emplace_back();
     } else {
       known->second = unused_.back();
       unused_.pop_back();
     }
     kinds_[known->second] = {known->first, 0};
+    least_[known->second] = least_of(known->first.request);
   }
   ++kinds_[known->second].jobs;
   const Entry entry{known->second, not_before(job), job.submitted.ms};
   const bool inserted = queues_[queue_of(job)].emplace(job.id, entry).second;
   METE_ASSERT(inserted);
+  ++kinds_in_[queue_of(job)][entry.kind];
   if (entry.not_before_ms != 0) ++begins_[entry.not_before_ms];
   ++size_;
 }
@@ -65,7 +68,12 @@ void Pending::erase(const Job& job) {
   METE_ASSERT(found != queue->second.end());
   const Entry entry = found->second;
   queue->second.erase(found);
-  if (queue->second.empty()) queues_.erase(queue);
+  const auto kinds = kinds_in_.find(queue->first);
+  if (--kinds->second.at(entry.kind) == 0) kinds->second.erase(entry.kind);
+  if (queue->second.empty()) {
+    kinds_in_.erase(kinds);
+    queues_.erase(queue);
+  }
   if (entry.not_before_ms != 0 && --begins_[entry.not_before_ms] == 0)
     begins_.erase(entry.not_before_ms);
   Counted& counted = kinds_[entry.kind];

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/job/job.h"
+#include "core/place/spare.h"
 
 namespace mete::core {
 
@@ -56,7 +57,12 @@ class Pending {
   void erase(const Job& job);
 
   const std::map<Queue, Jobs>& queues() const { return queues_; }
+  // The kinds of the jobs in one of them, and how many are of each.
+  const std::map<KindId, std::size_t>& kinds_in(const Queue& queue) const {
+    return kinds_in_.at(queue);
+  }
   const Kind& kind(KindId id) const { return kinds_[id].kind; }
+  const Least& least(KindId id) const { return least_[id]; }
   std::optional<KindId> find(const Kind& kind) const;     // nullopt: nobody is of it
   std::size_t kind_ids() const { return kinds_.size(); }  // all are smaller
   std::size_t kinds() const { return by_value_.size(); }  // that somebody is of
@@ -70,7 +76,9 @@ class Pending {
     std::size_t jobs = 0;
   };
   std::map<Queue, Jobs> queues_;
+  std::map<Queue, std::map<KindId, std::size_t>> kinds_in_;
   std::vector<Counted> kinds_;
+  std::vector<Least> least_;  // of each of these, close together
   std::vector<KindId> unused_;
   std::map<Kind, KindId> by_value_;
   std::map<std::int64_t, std::size_t> begins_;  // moments, and how many wait for each

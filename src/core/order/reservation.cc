@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/order/reservation.h"
 
+#include <algorithm>
+#include <map>
+
+#include "core/place/room.h"
+
 namespace mete::core {
 
 bool in_the_way(const Reservation& reservation, const std::string& user, WallTime now,
@@ -11,15 +16,35 @@ bool in_the_way(const Reservation& reservation, const std::string& user, WallTim
 
 void keep_reserved(Pool& pool, const std::vector<Reservation>& reservations,
                    const std::string& user, WallTime now, std::optional<WallTime> until) {
+  // What the jobs of those who have a reservation hold is taken off it: by user and position.
+  std::map<std::pair<std::string, std::size_t>, Bytes> used;
+  const auto unused = [&](const Reservation& reservation, std::size_t at, Bytes reserved) {
+    const auto [left, added] = used.try_emplace({reservation.user, at});
+    if (added)
+      for (const Holder& holder : pool.cards[at].holders)
+        if (holder.user == reservation.user)
+          left->second = saturating_add(left->second, holder.bytes);
+    const Bytes taken = std::min(left->second, reserved);
+    left->second -= taken;
+    return reserved - taken;
+  };
   for (const Reservation& reservation : reservations) {
-    if (!in_the_way(reservation, user, now, until)) continue;
+    const bool own = reservation.user == user && reservation.from <= now && reservation.until > now;
+    if (!own && !in_the_way(reservation, user, now, until)) continue;
     for (const GrantedCard& reserved : reservation.cards)
-      for (PoolCard& card : pool.cards)
-        if (card.card.uuid == reserved.uuid)
+      for (std::size_t at = 0; at < pool.cards.size(); ++at) {
+        PoolCard& card = pool.cards[at];
+        if (card.card.uuid != reserved.uuid) continue;
+        const Bytes bytes =
+            unused(reservation, at, reserved.whole ? card.card.capacity : reserved.bytes);
+        if (own)
+          card.kept = saturating_sub(card.kept, bytes);
+        else if (!bytes.is_zero())
           card.claimed.push_back({reservation.user + "'s reservation " +
                                       std::to_string(reservation.id) + " until " +
                                       to_string(reservation.until),
-                                  reserved.whole ? card.card.capacity : reserved.bytes});
+                                  bytes});
+      }
   }
 }
 

@@ -31,7 +31,9 @@ bool in_the_way(const Reservation& reservation, const std::string& user, WallTim
                 std::optional<WallTime> until);
 
 // The pool as a job of `user` may see it that starts now and ends by `until` (nullopt: nobody
-// knows): what is reserved for others within that time is claimed by them.
+// knows): what is reserved for others within that time is claimed by them, less what their jobs
+// hold there already. What is reserved for the user now is not kept for anybody further ahead in
+// line.
 void keep_reserved(Pool& pool, const std::vector<Reservation>& reservations,
                    const std::string& user, WallTime now, std::optional<WallTime> until);
 

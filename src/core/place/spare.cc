@@ -2,8 +2,6 @@
 // See spare.h.
 #include "core/place/spare.h"
 
-#include <algorithm>
-
 namespace mete::core {
 
 namespace {
@@ -25,20 +23,36 @@ Spare::Spare(const Pool& pool) {
   }
 }
 
-bool Spare::may_have(const Request& request) const {
-  if (request.or_cpu || request.gpu == no_gpu()) return true;
-  if (!request.gpu && request.devices.empty()) return true;  // an error, which has its own words
+Least least_of(const Request& request) {
+  Least least;
+  if (request.or_cpu || request.gpu == no_gpu()) return least;
+  if (!request.gpu && request.devices.empty()) return least;  // an error, which has its own words
   const Memory memory = request.gpu ? request.gpu->memory : Memory{WholeCard{}};
-  const auto* size = std::get_if<Size>(&memory);
-  const auto* fraction = std::get_if<Fraction>(&memory);
-  const auto fits = [&](const Free& card) {
-    if (size != nullptr) return size->bytes.round_down(kGranule) <= card.bytes;
-    if (fraction != nullptr)
-      return card.capacity.checked_scale(fraction->milli, 1000)->round_down(kGranule) <= card.bytes;
-    return card.whole || !std::holds_alternative<WholeCard>(memory);
-  };
-  return static_cast<std::size_t>(std::count_if(cards_.begin(), cards_.end(), fits)) >=
-         least_cards(request);
+  if (const auto* size = std::get_if<Size>(&memory)) {
+    least.what = Least::What::kBytes;
+    least.amount = size->bytes.round_down(kGranule).count();
+  } else if (const auto* fraction = std::get_if<Fraction>(&memory)) {
+    least.what = Least::What::kMilli;
+    least.amount = fraction->milli;
+  } else if (std::holds_alternative<WholeCard>(memory)) {
+    least.what = Least::What::kWholeCard;
+  }
+  least.cards = static_cast<std::uint32_t>(least_cards(request));
+  return least;
+}
+
+bool Spare::may_have(const Least& least) const {
+  if (least.what == Least::What::kAnything) return true;
+  std::uint32_t missing = least.cards;
+  for (const Free& card : cards_) {
+    if (missing == 0) break;
+    Bytes needed;
+    if (least.what == Least::What::kBytes) needed = Bytes::from_bytes(least.amount);
+    if (least.what == Least::What::kMilli)
+      needed = card.capacity.checked_scale(least.amount, 1000)->round_down(kGranule);
+    if (needed <= card.bytes && (card.whole || least.what != Least::What::kWholeCard)) --missing;
+  }
+  return missing == 0;
 }
 
 }  // namespace mete::core

@@ -4,16 +4,27 @@
 // place; what it lets through may still have no room (types, devices, processes).
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "core/place/place.h"
 
 namespace mete::core {
 
+// What matters of a request then: so much on each of so many cards.
+struct Least {
+  enum class What : std::uint8_t { kAnything, kBytes, kMilli, kWholeCard };
+  What what = What::kAnything;  // kAnything: it may do without a card, or it is not so easily said
+  std::uint32_t cards = 0;
+  std::uint64_t amount = 0;  // bytes, or thousandths of the card
+};
+Least least_of(const Request& request);
+
 class Spare {
  public:
   explicit Spare(const Pool& pool);
-  bool may_have(const Request& request) const;
+  bool may_have(const Least& least) const;
+  bool may_have(const Request& request) const { return may_have(least_of(request)); }
 
  private:
   struct Free {

@@ -52,8 +52,8 @@ inline Exit exit_with(int code) {
   return exit;
 }
 
-class StateWorld : public testing::Test {
- protected:
+class World {
+ public:
   Result<JobId> try_submit(JobSpec spec, bool wait = true) {
     Submit submit;
     submit.admin = spec.user == "root";
@@ -152,5 +152,7 @@ class StateWorld : public testing::Test {
   std::size_t happened_ = 0;
   std::int32_t runners_ = 0;
 };
+
+class StateWorld : public testing::Test, protected World {};
 
 }  // namespace mete::core

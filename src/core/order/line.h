@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The line, one job after another: whoever has waited for too long, then by priority, by who had
+// the least of the cards, by number (pass.h says it in full). Inside of core/order.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <queue>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/order/pass.h"
+
+namespace mete::core {
+
+class Line {
+ public:
+  // `input` and its jobs stay as they are meanwhile.
+  explicit Line(const PassInput& input);
+
+  struct Next {
+    JobId id;
+    KindId kind = 0;
+  };
+  std::optional<Next> next();
+  // The last one was given something that costs so much for each second: its user comes later.
+  void took(std::uint64_t mib_per_second);
+  // No more of the kind of the last one, please. A line of which nobody is left ends.
+  void refused();
+
+ private:
+  using Queues = std::map<Pending::Queue, Pending::Jobs>;
+  // The jobs of one user at the priority that is being walked.
+  struct Queue {
+    Pending::Jobs::const_iterator at, end;
+    std::uint64_t* usage = nullptr;
+    std::size_t kinds = 0;  // of which somebody may still come
+  };
+  struct Turn {
+    std::uint64_t usage = 0;
+    JobId id;
+    std::size_t queue = 0;
+    bool operator>(const Turn& other) const {
+      return usage != other.usage ? usage > other.usage : id > other.id;
+    }
+  };
+  struct Starving {
+    std::int64_t submitted_ms = 0;
+    JobId id;
+    KindId kind = 0;
+    const std::string* user = nullptr;
+  };
+
+  void find_starving();
+  bool begin_level();
+
+  const PassInput& input_;
+  std::map<std::string, std::uint64_t> usage_;
+  std::vector<bool> refused_;  // by kind
+  bool any_refused_ = false;
+  std::vector<Starving> starving_;
+  std::size_t starving_at_ = 0;
+  std::set<JobId> first_;  // those of starving_
+  Queues::const_iterator level_;
+  std::vector<Queue> queues_;
+  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns_;
+  KindId last_kind_ = 0;
+  std::uint64_t* last_usage_ = nullptr;
+  Queue* last_queue_ = nullptr;  // nullptr: it came as one that has waited for too long
+};
+
+}  // namespace mete::core
