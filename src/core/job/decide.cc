@@ -457,6 +457,8 @@ State::Decided State::decide_quota(const SetQuota& quota) const {
 
 State::Decided State::decide_reserve(const Reserve& reserve, const Moment& moment) const {
   if (Result<void> r = only_admins(reserve.by, "a reservation"); !r) return std::move(r).error();
+  if (reserve.user.empty())
+    return Error::invalid("a reservation is for somebody").with_hint("say --user NAME");
   if (reserve.until <= reserve.from || reserve.until <= moment.now)
     return Error::invalid("the reservation is over before it begins")
         .with_evidence("from " + to_string(reserve.from) + " until " + to_string(reserve.until));
