@@ -85,12 +85,15 @@ class SystemDaemon(UsersTest):
         self.env["METE_SOCKET"] = self.socket
         self.log = open(self.folder / "log", "w")
         self.addCleanup(self.log.close)
+        self.start_daemon()
+        for uid in (ALICE, BOB):
+            self.addCleanup(self.end_all_of, uid)
+
+    def start_daemon(self):
         self.daemon = subprocess.Popen([METED, "--system", "--state-dir", str(self.state)], env=self.env, stderr=self.log)
         self.addCleanup(self.daemon.wait)
         self.addCleanup(self.daemon.kill)
         wait_until(lambda: os.path.exists(self.socket), "the daemon listens")
-        for uid in (ALICE, BOB):
-            self.addCleanup(self.end_all_of, uid)
 
     def env_of(self, uid):
         return {**super().env_of(uid), "METE_SOCKET": self.socket}

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The queue of root's daemon: jobs are their users' alone, whatever the other one tries, and administrators are a group."""
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import unittest
+
+import users_test
+from users_test import ALICE, BOB
+from world import BOUND_S, METE, wait_until
+
+ADMINS = 61003
+
+
+class Queue(users_test.SystemDaemon):
+    def do(self, uid, *words, groups=(), **options):
+        env = {**self.env_of(uid), **options.pop("env", {})}
+        return subprocess.run([METE, *map(str, words)], user=uid, group=uid, extra_groups=list(groups), env=env, text=True,
+                              cwd=str(self.home[uid]), stdin=subprocess.DEVNULL, capture_output=True, timeout=BOUND_S, **options)
+
+    def submit(self, uid, *words, **options):
+        result = self.do(uid, "submit", *words, **options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout.strip()
+
+    def ended(self, uid, job):
+        self.do(uid, "wait", job)
+        shown = json.loads(self.do(uid, "show", job, "-o", "json").stdout)["job"]
+        self.assertEqual(shown["state"], "ended")
+        return shown
+
+    def holds(self, uid, *words):
+        """A job that runs until it is cancelled, and its facts."""
+        flag = self.home[uid] / "flag"
+        job = self.submit(uid, "--gpu", "30%", *words, "--", "sh", "-c", f"echo $METE_GRANT > {flag}; echo secret; exec sleep 1000",
+                          env={"TOKEN": "hunter2"})
+        wait_until(lambda: flag.exists() and flag.read_text(), "it runs")
+        return job, flag.read_text().strip()
+
+
+# What the machine itself does is tested in users_test.py.
+for name in [name for name in dir(Queue) if name.startswith("test_")]:
+    setattr(Queue, name, None)
+
+
+class OfTheirUsers(Queue):
+    def test_user_groups_limits_umask_and_folder_are_the_owners(self):
+        script = "id -u; id -g; id -G; umask; ulimit -n; pwd; echo $HOME; stat -c '%u %a' $METE_GRANT"
+        command = f"umask 037; ulimit -n 222; exec {shlex.join([str(METE), 'submit', '--gpu', '10%', '--', 'sh', '-c', script])}"
+        result = subprocess.run(["bash", "-c", command], user=ALICE, group=ALICE, extra_groups=[ADMINS], env=self.env_of(ALICE),
+                                cwd=self.home[ALICE], text=True, capture_output=True, timeout=BOUND_S)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        shown = self.ended(ALICE, result.stdout.strip())
+        self.assertEqual(shown["outcome"], "ok", shown)
+        log = pathlib.Path(shown["log"])
+        self.assertEqual(log.read_text().splitlines(),
+                         [str(ALICE), str(ALICE), f"{ALICE} {ADMINS}", "0037", "222", str(self.home[ALICE]), str(self.home[ALICE]),
+                          f"{ALICE} 600"])
+        self.assertEqual(log.stat().st_uid, ALICE)
+
+    def test_nobody_reads_or_ends_what_is_anothers(self):
+        job, grant = self.holds(ALICE)
+        log = json.loads(self.do(ALICE, "show", job, "-o", "json").stdout)["job"]["log"]
+        for path in (log, grant):
+            self.assertEqual(self.as_user(ALICE, "head", "-c1", path).wait(BOUND_S), 0, path)
+            self.assertNotEqual(self.as_user(BOB, "head", "-c1", path).wait(BOUND_S), 0, path)
+        for verb in ("show", "logs", "explain", "wait", "cancel", "hold", "release", "requeue"):
+            result = self.do(BOB, verb, job)
+            self.assertNotEqual(result.returncode, 0, verb)
+            self.assertIn("no job", result.stderr, verb)
+            self.assertNotIn("secret", result.stdout + result.stderr)
+        self.assertNotEqual(self.do(BOB, "priority", job, "-5").returncode, 0)
+        self.assertNotEqual(self.do(BOB, "submit", "--cpu-only", "--after", job, "--", "true").returncode, 0)
+        self.assertEqual(json.loads(self.do(BOB, "ps", "-a", "-o", "json").stdout)["jobs"], [])
+        self.assertNotIn('"job"', self.do(BOB, "events", "-o", "json").stdout)
+        # Not even by its owner are the values of its environment to be had from us.
+        for verb in ("show", "ps", "events"):
+            words = [verb, job] if verb == "show" else [verb]
+            self.assertNotIn("hunter2", self.do(ALICE, *words, "-o", "json").stdout, verb)
+        self.assertEqual(self.do(ALICE, "cancel", job).returncode, 0)
+        self.assertEqual(self.ended(ALICE, job)["outcome"], "cancelled")
+
+    def test_logs_and_folders_are_tried_with_their_users_rights(self):
+        theirs = self.home[BOB] / "precious"
+        theirs.write_text("bob's\n")
+        os.chown(theirs, BOB, BOB)
+        os.chmod(theirs, 0o600)
+        root_file = self.folder / "root-file"
+        root_file.write_text("root's\n")
+        os.chmod(root_file, 0o644)
+        for target in (theirs, root_file):
+            link = self.home[ALICE] / f"link-{target.name}"
+            link.symlink_to(target)
+            shown = self.ended(ALICE, self.submit(ALICE, "--cpu-only", "--log", link, "--", "echo", "mine"))
+            self.assertEqual(shown["outcome"], "launch-failed", shown)
+            self.assertIn("'s\n", target.read_text())
+            self.assertNotIn("mine", target.read_text())
+        fifo = self.home[ALICE] / "fifo"
+        os.mkfifo(fifo, 0o666)
+        os.chown(fifo, ALICE, ALICE)
+        result = self.do(ALICE, "submit", "--cpu-only", "--log", fifo, "--", "echo", "mine")
+        if result.returncode == 0:  # refused when it is submitted, or when it would start
+            shown = self.ended(ALICE, result.stdout.strip())
+            self.assertEqual(shown["outcome"], "launch-failed", shown)
+        locked = self.home[BOB]
+        result = self.do(ALICE, "submit", "--cpu-only", "--chdir", locked, "--", "pwd")
+        if result.returncode == 0:
+            self.assertEqual(self.ended(ALICE, result.stdout.strip())["outcome"], "launch-failed")
+        door = self.home[ALICE] / "door"
+        door.symlink_to(locked)
+        result = self.do(ALICE, "submit", "--cpu-only", "--chdir", door, "--", "pwd")
+        if result.returncode == 0:
+            self.assertEqual(self.ended(ALICE, result.stdout.strip())["outcome"], "launch-failed")
+
+    def test_what_needs_an_administrator(self):
+        for words in (("drain", "0"), ("quota", "set", "--user", str(ALICE), "--running", "9"),
+                      ("reserve", "--gpu", "1", "--from", "now+1h", "--for", "1h", "--user", str(ALICE))):
+            result = self.do(ALICE, *words)
+            self.assertEqual(result.returncode, 77, (words, result.stderr))
+        job = self.submit(ALICE, "--cpu-only", "--hold", "--", "true")
+        self.assertEqual(self.do(ALICE, "priority", job, "5").returncode, 77)
+        self.assertEqual(self.do(ALICE, "submit", "--cpu-only", "--priority", "5", "--", "true").returncode, 77)
+        self.assertEqual(self.do(ALICE, "priority", job, "-5").returncode, 0)
+        self.assertEqual(self.mete("cancel", job).returncode, 0)  # root may
+
+
+class Administrators(Queue):
+    def setUp(self):
+        subprocess.run(["groupadd", "-g", str(ADMINS), "mete-test-admins"], check=False, capture_output=True)
+        self.addCleanup(lambda: subprocess.run(["groupdel", "mete-test-admins"], check=False, capture_output=True))
+        self.configure('[daemon]\nadmin_group = "mete-test-admins"\n')
+        super().setUp()
+
+    def configure(self, text):
+        import tempfile
+        file = tempfile.NamedTemporaryFile("w", suffix=".toml", delete=False)
+        self.addCleanup(os.unlink, file.name)
+        file.write(text)
+        file.close()
+        os.chmod(file.name, 0o644)
+        self.config = file.name
+
+    def start_daemon(self):
+        self.env["METE_CONFIG"] = self.config
+        super().start_daemon()
+
+    def test_a_member_of_the_group_may(self):
+        job = self.submit(ALICE, "--cpu-only", "--hold", "--", "true")
+        result = self.do(BOB, "cancel", job, groups=[ADMINS])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.ended(ALICE, job)["outcome"], "cancelled")
+
+    def test_quotas_hold_for_those_they_are_set_for(self):
+        env = {"METE_SIM": self.sim}
+        result = self.do(BOB, "quota", "set", "--user", str(ALICE), "--jobs", "2", groups=[ADMINS], env=env)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for _ in range(2):
+            self.submit(ALICE, "--cpu-only", "--hold", "--", "true")
+        result = self.do(ALICE, "submit", "--cpu-only", "--hold", "--", "true")
+        self.assertEqual(result.returncode, 75, result.stderr)
+        self.assertIn("2 unfinished jobs", result.stderr)
+        self.submit(BOB, "--cpu-only", "--hold", "--", "true")
+
+
+if __name__ == "__main__":
+    unittest.main()
