@@ -174,6 +174,17 @@ Result<EventDocument> document_from(const Json& json) {
   return document;
 }
 
+Result<core::Happened> event_from(std::string_view type, const Json& json) {
+  Fields fields(json, "event " + std::string(type));
+  std::optional<core::Happened> what = job_event(type, fields);
+  if (!what) what = other_event(type, fields);
+  if (!what)
+    return Error::unsupported("there is no event " + std::string(type))
+        .with_hint("this state was written by a newer mete");
+  if (!fields.ok()) return fields.error();
+  return *std::move(what);
+}
+
 }  // namespace
 
 std::string job_of(const core::Happened& what) {
@@ -204,14 +215,21 @@ std::string encode(const core::Happened& what, std::uint32_t attempt) {
 Result<core::Happened> decode_event(std::string_view type, std::string_view text) {
   const Result<Json> json = parse_json(text);
   if (!json) return json.error();
-  Fields fields(*json, "event " + std::string(type));
-  std::optional<core::Happened> what = job_event(type, fields);
-  if (!what) what = other_event(type, fields);
-  if (!what)
-    return Error::unsupported("there is no event " + std::string(type))
-        .with_hint("this state was written by a newer mete");
-  if (!fields.ok()) return fields.error();
-  return *std::move(what);
+  return event_from(type, *json);
+}
+
+Result<core::Happened> decode_event(const EventDocument& document) {
+  Result<Json> json = parse_json(document.data);
+  if (!json) return std::move(json).error();
+  if (!json->is_object()) return Error::corrupt("the data of an event is no object");
+  if (!document.job.empty()) (*json)["id"] = document.job;
+  // What document_of() has left out has no meaning here, and the log insists on it.
+  if (json->contains("spec") && (*json)["spec"].contains("detached")) {
+    Json& detached = (*json)["spec"]["detached"];
+    for (const char* key : {"gid", "umask"})
+      if (detached.is_object() && !detached.contains(key)) detached[key] = 0;
+  }
+  return event_from(document.type, *json);
 }
 
 Result<EventDocument> document_of(const LogLine& line) {

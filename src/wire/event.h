@@ -46,6 +46,9 @@ struct LogLine {
 };
 Result<EventDocument> document_of(const LogLine& line);
 
+// What it is about, as far as a reader is told: for showing, never for replay.
+Result<core::Happened> decode_event(const EventDocument& document);
+
 // {"schema":"mete.events/1","at":T,"events":[EVENT],"next":SEQ}: `next` is where to go on.
 struct EventsDocument {
   WallTime at;

@@ -253,6 +253,19 @@ TEST(EventDocument, OfAnythingInTheLogIsValid) {
   EXPECT_FALSE(document_of({1, {0}, "card.lost", "", "torn"}).ok());
 }
 
+TEST(EventDocument, SaysEnoughToShowWhatItIsAbout) {
+  for (const auto& [name, what] : golden()) {
+    const Result<EventDocument> document =
+        document_of({81, {0}, core::type_of(what), job_of(what), encode(what)});
+    ASSERT_TRUE(document.ok()) << name;
+    const Result<Happened> again = decode_event(*document);
+    ASSERT_TRUE(again.ok()) << name << ": " << again.error().message;
+    EXPECT_EQ(again->index(), what.index()) << name;
+    EXPECT_EQ(job_of(*again), job_of(what)) << name;
+  }
+  EXPECT_FALSE(decode_event(EventDocument{1, {0}, "job.held", "12", {}, "[]"}).ok());
+}
+
 TEST(EventsDocument, ReadsBack) {
   EventsDocument document{{1'800'000'000'123}, {}, 83};
   document.events = {{81, {5}, "job.held", "12", 1, R"({"a":[1,"b"]})"},
