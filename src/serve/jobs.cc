@@ -6,6 +6,7 @@
 #include "base/content_hash.h"
 #include "base/text.h"
 #include "core/explain/explain.h"
+#include "core/explain/forecast.h"
 #include "serve/advice.h"
 #include "serve/explain_view.h"
 #include "serve/reply.h"
@@ -150,15 +151,16 @@ void Service::get_job(core::JobId id, const net::Request& request, net::Responde
   if (tag == nullptr && !engine_.settled()) return responder.reply(refuse(not_on_disk()));
   if (tag == nullptr || (engine_.settled() && *tag != tag_of(*job)))
     return reply_with_job(id, 200, responder);
-  add_waiter(id, *tag, std::move(responder));
+  add_waiter(id, *tag, false, std::move(responder));
 }
 
-void Service::add_waiter(core::JobId id, std::optional<std::string> tag, net::Responder responder) {
+void Service::add_waiter(core::JobId id, std::optional<std::string> tag, bool any,
+                         net::Responder responder) {
   const std::uint64_t number = ++last_ticket_;
   responder.on_gone([this, number] {
     waiters_.remove_if([number](const Waiter& waiter) { return waiter.number == number; });
   });
-  waiters_.push_back({number, id, std::move(tag), std::move(responder)});
+  waiters_.push_back({number, id, std::move(tag), any, std::move(responder)});
 }
 
 void Service::report_on_job(core::JobId id, std::string_view what, const net::Request& request,
@@ -264,19 +266,26 @@ void Service::wait_for_job(core::JobId id, const net::Request& request, net::Res
   const std::vector<const core::Job*> jobs = engine_.state().find_all(id);
   if (jobs.empty() || !may_see(*jobs.front(), request.peer))
     return responder.reply(refuse(no_such_job(id)));
-  const bool over = std::all_of(jobs.begin(), jobs.end(), [](const core::Job* job) {
-    return job->state == JobState::kEnded;
-  });
-  if (over && engine_.settled())
-    reply_with_ended(id, responder);
+  const bool any = request.parameter("any") != nullptr;
+  if (is_over(id, any) && engine_.settled())
+    reply_with_ended(id, any, responder);
   else
-    add_waiter(id, std::nullopt, std::move(responder));
+    add_waiter(id, std::nullopt, any, std::move(responder));
 }
 
-void Service::reply_with_ended(core::JobId id, const net::Responder& responder) {
+// Every job of it has ended, or one has; also when none is known any more.
+bool Service::is_over(core::JobId id, bool any) const {
+  const std::vector<const core::Job*> jobs = engine_.state().find_all(id);
+  const auto ended = [](const core::Job* job) { return job->state == JobState::kEnded; };
+  return any ? jobs.empty() || std::any_of(jobs.begin(), jobs.end(), ended)
+             : std::all_of(jobs.begin(), jobs.end(), ended);
+}
+
+void Service::reply_with_ended(core::JobId id, bool any, const net::Responder& responder) {
   net::Responder answer = responder;
   wire::WaitDocument document{clock_.wall(), {}};
-  for (const core::Job* job : engine_.state().find_all(id)) document.jobs.push_back(view_of(*job));
+  for (const core::Job* job : engine_.state().find_all(id))
+    if (!any || job->state == JobState::kEnded) document.jobs.push_back(view_of(*job));
   if (document.jobs.empty())
     answer.reply(refuse(no_such_job(id)));
   else
@@ -353,6 +362,12 @@ wire::ShowDocument Service::show_of(const core::Job& job) {
   wire::ShowDocument document;
   document.at = clock_.wall();
   document.view = view_of(job);
+  if (job.state == JobState::kPending) {
+    document.view.forecast =
+        core::forecast(engine_.state(), engine_.moment(), engine_.sight(), job.id);
+    if (document.view.forecast && !job.forecast)
+      tell(core::Foretold{job.id, *document.view.forecast});
+  }
   if (job.spec->detached) {
     if (identity_.logs_of) std::tie(document.log, document.err) = identity_.logs_of(job);
     if (const Result<std::string> blob = engine_.blob(job.spec->detached->environment))

@@ -65,7 +65,11 @@ bool Service::route_queue(const net::Request& request, const std::vector<std::st
 // ---- events ------------------------------------------------------------------------------------
 
 void Service::get_events(const net::Request& request, net::Responder responder) {
-  const std::uint64_t from = number_or(request.parameter("from"), 1);
+  std::uint64_t from = number_or(request.parameter("from"), 1);
+  if (const std::string* last = request.parameter("last")) {
+    const std::uint64_t seq = engine_.state().last_seq();
+    from = seq - std::min(seq, number_or(last, 0)) + 1;
+  }
   const std::size_t limit =
       std::clamp<std::size_t>(number_or(request.parameter("limit"), kMostEvents), 1, kMostEvents);
   const std::string* accept = request.header("accept");

@@ -97,9 +97,7 @@ void Service::answer_waiters() {
       const core::Job* job = engine_.state().find(waiter->job);
       done = job == nullptr || tag_of(*job) != *waiter->tag;
     } else {
-      const std::vector<const core::Job*> jobs = engine_.state().find_all(waiter->job);
-      done = std::all_of(jobs.begin(), jobs.end(),
-                         [](const core::Job* job) { return job->state == core::JobState::kEnded; });
+      done = is_over(waiter->job, waiter->any);
     }
     if (!done) {
       ++waiter;
@@ -110,7 +108,7 @@ void Service::answer_waiters() {
     if (over.tag)
       reply_with_job(over.job, 200, over.responder);
     else
-      reply_with_ended(over.job, over.responder);
+      reply_with_ended(over.job, over.any, over.responder);
   }
 }
 

@@ -84,6 +84,7 @@ class Service {
     std::uint64_t number = 0;
     core::JobId job;
     std::optional<std::string> tag;
+    bool any = false;  // one job of an array is enough
     net::Responder responder;
   };
   // Somebody reads the log as it grows; as a stream, or until there is something to answer.
@@ -129,9 +130,11 @@ class Service {
   void show_job(core::JobId id, const net::Request& request, net::Responder responder);
   void explain_job(core::JobId id, const net::Request& request, net::Responder responder);
   void wait_for_job(core::JobId id, const net::Request& request, net::Responder responder);
-  void add_waiter(core::JobId id, std::optional<std::string> tag, net::Responder responder);
+  void add_waiter(core::JobId id, std::optional<std::string> tag, bool any,
+                  net::Responder responder);
   void reply_with_job(core::JobId id, int status, const net::Responder& responder);
-  void reply_with_ended(core::JobId id, const net::Responder& responder);
+  bool is_over(core::JobId id, bool any) const;
+  void reply_with_ended(core::JobId id, bool any, const net::Responder& responder);
   Answered changes_to(net::Responder responder);
   std::string tag_of(const core::Job& job);
   wire::JobView view_of(const core::Job& job, bool with_wait = true);
