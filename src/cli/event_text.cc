@@ -106,7 +106,7 @@ std::string event_text(const wire::EventDocument& event, WallTime now) {
   pad(text, event.type, 13);
   pad(text, event.job, 6);
   // A newer daemon's kind of event has a line, too.
-  if (const Result<core::Happened> what = wire::decode_event(event.type, event.data))
+  if (const Result<core::Happened> what = wire::decode_event(event))
     text += printable(std::visit(Detail{now}, *what));
   text.erase(text.find_last_not_of(' ') + 1);
   return text;

@@ -19,16 +19,16 @@ namespace {
 constexpr std::array kOptions{
     OptionSpec{"--watch", "", "go on: print what happens, until Ctrl-C", "-w"},
     OptionSpec{"--from", "SEQ",
-               "from the event of this number on (default: all that are kept; with -w: new ones)"},
+               "from the event of this number on (default: all that are kept; with -w the last\n"
+               "ten, then what happens)"},
     kOutputOption,
 };
+constexpr int kLast = 10;
 
 std::string target(const std::optional<std::uint64_t>& from, bool wait) {
-  std::string text = "/v1/events";
-  char sign = '?';
-  if (from) text.append(1, std::exchange(sign, '&')).append("from=").append(std::to_string(*from));
-  if (wait) text.append(1, std::exchange(sign, '&')).append("wait=1");
-  return text;
+  return "/v1/events?" +
+         (from ? "from=" + std::to_string(*from) : "last=" + std::to_string(kLast)) +
+         (wait ? "&wait=1" : "");
 }
 
 void print(const wire::EventsDocument& page, const Output& output) {

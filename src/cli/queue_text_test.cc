@@ -214,14 +214,32 @@ TEST_F(QueueText, PlacesAreCountedAsPeopleDo) {
   }
 }
 
+std::string line_of(const core::Happened& what) {
+  const std::string data = wire::encode(what, 1);
+  const std::string job = wire::job_of(what);
+  const Result<wire::EventDocument> event =
+      wire::document_of({81, at(0), core::type_of(what), job, data});
+  return event ? event_text(*event, at(0)) : event.error().message;
+}
+
 TEST_F(QueueText, EventsAreOneLineEach) {
   core::JobEnded end{{12, 3}, core::Outcome::kFailed, {}};
   end.exit.emplace();
   end.exit->code = 3;
-  wire::EventDocument event{81, at(0), "job.ended", "12_3", 1, wire::encode(core::Happened(end))};
-  EXPECT_EQ(event_text(event, at(0)), "    81  12:00:00  job.ended      12_3    failed 3");
-  event.type = "job.parked-on-the-moon";
-  event.data = "{}";
+  end.exit->note = "it ran beside its cap";
+  EXPECT_EQ(line_of(end),
+            "    81  12:00:00  job.ended      12_3    failed 3: it ran beside its cap");
+  EXPECT_EQ(line_of(core::JobSubmitted{{12}, job(core::JobState::kPending).spec, {}}),
+            "    81  12:00:00  job.submitted  12      alice (train) asks for 8G");
+  EXPECT_EQ(line_of(core::JobGranted{{12}, {{0, "GPU-0", Bytes::from_gib(8), false}}}),
+            "    81  12:00:00  job.granted    12      8 GiB on card 0");
+  EXPECT_EQ(line_of(core::JobHeld{{12}}), "    81  12:00:00  job.held       12");
+  EXPECT_EQ(line_of(core::CardDrained{"GPU-0", "root"}),
+            "    81  12:00:00  card.drained           GPU-0 by root");
+}
+
+TEST_F(QueueText, ANewerDaemonsEventHasALineToo) {
+  const wire::EventDocument event{81, at(0), "job.parked-on-the-moon", "12_3", 1, "{}"};
   EXPECT_EQ(event_text(event, at(0)), "    81  12:00:00  job.parked-on-the-moon  12_3");
 }
 

@@ -19,7 +19,7 @@ struct Planned {
 // The verbs that the design names and that are not built yet. Refusing them by name is kinder than
 // "unknown".
 constexpr std::array<Planned, 4> kPlanned{{
-    {"top attach advise report sweep", "it comes with the queue"},
+    {"top advise report sweep", "it comes with the queue"},
     {"service", "it comes with services"},
     {"park unpark", "it comes with parking"},
     {"place where simulate", "it comes with placement"},
@@ -37,14 +37,14 @@ const Planned* find_planned(std::string_view name) {
 
 const std::vector<const Verb*>& verbs() {
   static const std::vector<const Verb*> kVerbs{
-      &kRunVerb,      &kSubmitVerb, &kPsVerb,     &kShowVerb,    &kExplainVerb, &kLogsVerb,       &kWaitVerb,
-      &kCancelVerb,   &kHoldVerb,   &kReleaseVerb, &kRequeueVerb, &kPriorityVerb,   &kEventsVerb,
-      &kStatsVerb,    &kCardsVerb,  &kDrainVerb,   &kUndrainVerb, &kQuotaVerb,      &kReserveVerb,
-      &kDaemonVerb,   &kCapVerb,
+      &kRunVerb,      &kSubmitVerb,  &kPsVerb,     &kShowVerb,    &kExplainVerb,    &kLogsVerb,
+      &kAttachVerb,   &kWaitVerb,    &kCancelVerb, &kHoldVerb,    &kReleaseVerb,    &kRequeueVerb,
+      &kPriorityVerb, &kEventsVerb,  &kStatsVerb,  &kCardsVerb,   &kDrainVerb,      &kUndrainVerb,
+      &kQuotaVerb,    &kReserveVerb, &kDaemonVerb, &kCapVerb,
 #ifdef METE_HAVE_SELFTEST
       &kSelftestVerb,
 #endif
-      &kDemoVerb,     &kDoctorVerb, &kConfigVerb,  &kVersionVerb, &kCompletionVerb, &kHelpVerb,
+      &kDemoVerb,     &kDoctorVerb,  &kConfigVerb, &kVersionVerb, &kCompletionVerb, &kHelpVerb,
   };
   return kVerbs;
 }

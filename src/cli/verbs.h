@@ -26,6 +26,7 @@ struct Verb {
   std::vector<std::string_view> aliases = {};  // understood as well
 };
 
+extern const Verb kAttachVerb;
 extern const Verb kCancelVerb;
 extern const Verb kCapVerb;
 extern const Verb kCardsVerb;
