@@ -1,0 +1,491 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs about jobs, on jobs that really wait, run and end: what they say, what they change, what they return."""
+import json
+import os
+import pathlib
+import pty
+import select
+import signal
+import subprocess
+import unittest
+
+import jsonschema
+
+from world import BOUND_S, METE, DaemonTest, wait_until
+from support import SOURCE
+
+
+class VerbTest(DaemonTest):
+    sim = "2xH200"
+
+    def submit(self, *words, **options):
+        result = self.mete("submit", *words, **options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout.strip()
+
+    def flag(self, name="flag"):
+        return self.folder / name
+
+    def until(self, name="flag"):
+        """A program that runs until it is told how to end."""
+        path = self.flag(name)
+        return ["sh", "-c", f"while [ ! -e {path} ]; do sleep 0.02; done; exit $(cat {path})"]
+
+    def let_end(self, name="flag", code=0):
+        new = self.flag(name + ".new")
+        new.write_text(str(code))
+        os.rename(new, self.flag(name))
+
+    def ok(self, *words):
+        result = self.mete(*words)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def document(self, name, *words):
+        """What a verb prints with -o json, held to its schema."""
+        document = json.loads(self.ok(*words, "-o", "json").stdout)
+        schema = json.loads((SOURCE / "docs" / "formats" / f"{name}.schema.json").read_text())
+        jsonschema.validate(document, schema, jsonschema.Draft202012Validator)
+        return document
+
+
+class Wait(VerbTest):
+    def test_returns_the_code_of_the_job(self):
+        for script, code in (("exit 0", 0), ("exit 3", 3), ("kill -9 $$", 137)):
+            job = self.submit("--cpu-only", "--", "sh", "-c", script)
+            result = self.mete("wait", job)
+            self.assertEqual(result.returncode, code, result.stderr)
+            self.assertEqual(result.stdout, "")
+            self.assertEqual(result.stderr == "", code == 0, result.stderr)
+        job = self.submit("--cpu-only", "--time", "1", "--", "sleep", "100")
+        self.assertEqual(self.mete("wait", job).returncode, 124)
+        job = self.submit("--cpu-only", "--", "/no/such/program")
+        self.assertEqual(self.mete("wait", job).returncode, 127)
+        job = self.submit("--cpu-only", "--hold", "--", "true")
+        self.ok("cancel", job)
+        self.assertEqual(self.mete("wait", job).returncode, 143)
+
+    def test_of_several_the_first_that_failed_counts_and_each_bad_word_has_one_error(self):
+        good = self.submit("--cpu-only", "--", "true")
+        bad = self.submit("--cpu-only", "--", "sh", "-c", "exit 4")
+        worse = self.submit("--cpu-only", "--", "sh", "-c", "exit 5")
+        result = self.mete("wait", good, bad, worse)
+        self.assertEqual(result.returncode, 4)
+        self.assertIn(f"job {bad} has ended: failed 4", result.stderr)
+        result = self.mete("wait", "77", worse, "what?")
+        self.assertEqual(result.returncode, 64, result.stderr)  # words are understood first
+        self.assertEqual(result.stderr.count("error: "), 2, result.stderr)
+        self.assertIn("there is no job 77", result.stderr)
+        self.assertEqual(self.mete("wait", "77", worse).returncode, 125)
+
+    def test_an_array_is_waited_for_as_a_whole_and_any_is_the_first(self):
+        job = self.submit("--cpu-only", "--array", "0-3", "--", "sh", "-c",
+                          f"[ $METE_ARRAY_INDEX = 0 ] && exit 7; while [ ! -e {self.flag()} ]; do sleep 0.02; done")
+        self.assertEqual(self.mete("wait", "--any", job).returncode, 7)
+        self.assertEqual(self.mete("wait", f"{job}_0").returncode, 7)
+        waiting = self.start("wait", job, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.let_end()
+        self.assertEqual(waiting.wait(BOUND_S), 7)
+        document = json.loads(self.mete("wait", job, "-o", "json").stdout)
+        self.assertEqual([view["id"] for view in document["jobs"]], [f"{job}_{i}" for i in range(4)])
+
+    def test_survives_the_daemon_and_is_ended_without_the_job(self):
+        job = self.submit("--cpu-only", "--", *self.until())
+        waiting = self.start("wait", job, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        other = self.start("wait", job, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.wait_state(job, "running")
+        for _ in range(2):
+            self.assertTrue(self.kill_daemon())
+            self.ok("show", job)
+        other.send_signal(signal.SIGINT)
+        self.assertEqual(other.wait(BOUND_S), -signal.SIGINT)
+        self.assertEqual(self.job(job)["state"], "running")
+        self.let_end(code=6)
+        self.assertEqual(waiting.wait(BOUND_S), 6)
+
+    def test_a_job_is_found_again_when_its_daemon_has_ended(self):
+        job = self.submit("--cpu-only", "--", "sh", "-c", "exit 9")
+        self.assertEqual(self.mete("wait", job).returncode, 9)
+        self.ok("daemon", "stop")
+        self.assertEqual(self.mete("wait", job).returncode, 9)
+
+    def test_shows_on_a_terminal_how_far_it_is(self):
+        job = self.submit("--cpu-only", "--array", "0-1", "--", "sh", "-c",
+                          f"[ $METE_ARRAY_INDEX = 0 ] || while [ ! -e {self.flag()} ]; do sleep 0.02; done")
+        self.assertEqual(self.mete("wait", f"{job}_0").returncode, 0)
+        shown = Screen(self, "wait", job)
+        shown.until(b"1 of 2 jobs have ended")
+        self.let_end()
+        self.assertEqual(shown.exit_code(), 0)
+
+
+class Changes(VerbTest):
+    def test_cancel(self):
+        running = self.submit("--cpu-only", "--", *self.until())
+        held = self.submit("--cpu-only", "--hold", "--", "true")
+        done = self.submit("--cpu-only", "--", "true")
+        self.ok("wait", done)
+        self.wait_state(running, "running")
+        result = self.mete("cancel", running, "999", held, done)
+        self.assertEqual(result.returncode, 125, result.stderr)
+        self.assertEqual(result.stderr.count("error: "), 2, result.stderr)
+        self.assertIn("there is no job 999", result.stderr)
+        self.assertIn(f"job {done} has ended", result.stderr)
+        self.assertIn(f"job {held} is cancelled", result.stderr)
+        self.assertEqual(self.mete("wait", running).returncode, 143)
+        # Twice is no error; the end of a job that ended otherwise is.
+        again = self.ok("cancel", held)
+        self.assertIn("was cancelled before", again.stderr)
+        self.assert_refused(self.mete("kill", done), 64, f"job {done} has ended", "requeue")
+
+    def test_cancel_of_an_array_and_of_one_of_it(self):
+        job = self.submit("--cpu-only", "--hold", "--array", "1-5", "--", "true")
+        document = self.document("jobs", "cancel", f"{job}_[2-3]")
+        self.assertEqual(document["changed"], [f"{job}_2", f"{job}_3"])
+        self.assertIn(f"3 jobs of {job} are cancelled", self.ok("stop", job).stderr)
+        self.assertEqual(self.mete("ps", "-q").stdout, "")
+
+    def test_hold_release_requeue_and_priority(self):
+        job = self.submit("--cpu-only", "--hold", "--", "sh", "-c", "exit 2")
+        self.assertIn("held", self.ok("ps").stdout)
+        self.ok("hold", job)
+        self.ok("priority", job, "-5")
+        self.assertEqual(self.job(job)["priority"], -5)
+        self.assertEqual(self.document("jobs", "priority", job, "0")["changed"], [job])
+        self.assert_refused(self.mete("priority", job, "5000"), 64, "5000")
+        self.assert_refused(self.mete("priority", job), 64, "priority")
+        self.ok("release", job)
+        self.assertEqual(self.mete("wait", job).returncode, 2)
+        self.assert_refused(self.mete("hold", job), 64, "has ended")
+        self.ok("requeue", job)
+        self.assertEqual(self.mete("wait", job).returncode, 2)
+        self.assertEqual(self.job(job)["attempt"], 2)
+        shown = self.ok("show", job).stdout
+        self.assertIn("attempt 2", shown)
+        self.assertIn("attempt 1   failed 2", shown)
+
+    def test_the_last_job_has_a_name(self):
+        first = self.submit("--cpu-only", "--hold", "--", "true")
+        second = self.submit("--cpu-only", "--hold", "--", "true")
+        self.assertIn(f"job {second} is cancelled", self.ok("cancel", "@").stderr)
+        self.assertIn(f"job {first} is cancelled", self.ok("cancel", "@~1").stderr)
+
+
+class Looking(VerbTest):
+    def test_ps_filters_and_prints_ids(self):
+        one = self.submit("--cpu-only", "--hold", "--name", "alpha", "--", "true")
+        two = self.submit("--cpu-only", "--hold", "--name", "beta-2", "--", "true")
+        self.assertEqual(self.ok("ps", "-q").stdout.split(), [one, two])
+        self.assertEqual(self.ok("ls", "-q", "--name", "beta*").stdout.split(), [two])
+        self.assertEqual(self.ok("ps", "-q", "--state", "running").stdout, "")
+        self.assertEqual(self.ok("ps", "-q", "--state", "pending,running").stdout.split(), [one, two])
+        self.assertEqual(self.ok("ps", "-q", "--user", "nobody-at-all").stdout, "")
+        self.assertEqual(self.ok("ps", "-q", two).stdout.split(), [two])
+        self.assert_refused(self.mete("ps", "--state", "asleep"), 64, "asleep", "pending")
+        document = self.document("ps", "ps", "--name", "alpha")
+        self.assertEqual([job["id"] for job in document["jobs"]], [one])
+        self.assertEqual(len(self.document("ps", "ps")["jobs"]), 2)
+        table = self.ok("ps").stdout
+        self.assertIn("alpha", table)
+        self.assertRegex(table.splitlines()[0], r"^ID +NAME +USER +STATE .* REASON$")
+
+    def test_without_a_daemon_there_is_no_job(self):
+        for verb in ("show", "explain", "logs", "wait", "cancel", "hold", "release", "requeue", "attach"):
+            words = [verb, "12"] + (["-r"] if verb == "attach" else [])
+            self.assert_refused(self.mete(*words), 125, "no daemon runs", "12")
+        self.assert_refused(self.mete("cancel"), 64, "which job is not said")
+        self.assertEqual(self.mete("reserve").returncode, 0)
+        self.assertIsNone(self.daemon_pid())
+
+    def test_show_and_explain_of_a_job_that_waits(self):
+        holder = self.submit("--gpu", "2", "--time", "1h", "--name", "big", "--", *self.until())
+        self.wait_state(holder, "running")
+        job = self.submit("--gpu", "8G", "--name", "small", "--", "true")
+        shown = self.ok("show", job).stdout
+        self.assertIn(f"job {job} (small)", shown)
+        self.assertIn("waits for", shown)
+        self.assertNotIn("METE_STATE_DIR=", shown)
+        document = self.document("show", "show", job)
+        self.assertEqual(document["job"]["reason"], "resources")
+        why = self.ok("explain", job).stdout
+        self.assertIn("in line", why)
+        self.assertIn(f"job {holder}", why)
+        document = self.document("explain", "explain", job)
+        self.assertEqual(document["id"], job)
+        self.let_end()
+        self.ok("wait", holder, job)
+        self.assertIn("is ended", self.ok("explain", job).stdout)
+
+    def test_events_have_numbers_without_gaps(self):
+        job = self.submit("--cpu-only", "--", "sh", "-c", "exit 3")
+        self.assertEqual(self.mete("wait", job).returncode, 3)
+        lines = self.ok("events", "-o", "json").stdout.splitlines()
+        events = [json.loads(line) for line in lines]
+        schema = json.loads((SOURCE / "docs" / "formats" / "event.schema.json").read_text())
+        for event in events:
+            jsonschema.validate(event, schema, jsonschema.Draft202012Validator)
+        self.assertEqual([event["seq"] for event in events], list(range(1, len(events) + 1)))
+        kinds = [event["type"] for event in events if event.get("job") == job]
+        self.assertEqual([kinds[0], kinds[-1]], ["job.submitted", "job.ended"])
+        last = self.ok("events", "--from", str(events[-1]["seq"])).stdout
+        self.assertEqual(len(last.splitlines()), 1)
+        self.assertIn("failed 3", last)
+        self.assert_refused(self.mete("events", "--from", "x"), 64, "--from")
+
+    def test_events_are_watched_over_a_restart(self):
+        first = self.submit("--cpu-only", "--", "true")
+        self.ok("wait", first)
+        watcher = self.start("events", "-w", "-o", "json", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        seen = []
+
+        def read_until(kind, job):
+            while not (seen and seen[-1]["type"] == kind and seen[-1].get("job") == job):
+                seen.append(json.loads(watcher.stdout.readline()))
+        read_until("job.ended", first)
+        self.kill_daemon()
+        second = self.submit("--cpu-only", "--", "true")
+        read_until("job.ended", second)
+        numbers = [event["seq"] for event in seen]
+        self.assertEqual(numbers, list(range(numbers[0], numbers[0] + len(numbers))))
+
+    def test_stats(self):
+        self.ok("wait", self.submit("--cpu-only", "--", "true"))
+        self.assertIn("1 ended", self.ok("stats").stdout)
+        self.assertIn("no job has started", self.ok("stats", "eta").stdout)
+        self.document("stats", "stats")
+        self.assert_refused(self.mete("stats", "ate"), 64, "eta")
+
+
+class Logs(VerbTest):
+    def test_prints_tails_and_says_where(self):
+        job = self.submit("--cpu-only", "--", "sh", "-c", "seq 1 1000; echo no >&2")
+        self.ok("wait", job)
+        self.assertEqual(self.ok("logs", job).stdout, "".join(f"{i}\n" for i in range(1, 1001)) + "no\n")
+        self.assertEqual(self.ok("logs", "--tail", "2", job).stdout, "1000\nno\n")
+        self.assertEqual(self.ok("logs", "-n", "0", job).stdout, "")
+        self.assertEqual(self.ok("logs", "--since", "1h", "--tail", "1", job).stdout, "no\n")
+        document = self.document("logs", "logs", job)
+        path = pathlib.Path(document["logs"][0]["log"])
+        self.assertEqual(document["logs"][0]["size_bytes"], path.stat().st_size)
+        self.assert_refused(self.mete("logs", "--err", job), 125, "--err")
+        self.assert_refused(self.mete("logs", "--tail", "many", job), 64, "--tail")
+        path.unlink()
+        self.assert_refused(self.mete("logs", job), 125, "not there any more", str(path))
+
+    def test_since_leaves_out_what_was_written_before(self):
+        job = self.submit("--cpu-only", "--", "sh", "-c",
+                          f"echo early; while [ ! -e {self.flag()} ]; do sleep 0.02; done; sleep 1.1; echo late")
+        wait_until(lambda: "early" in self.mete("logs", job).stdout, "it writes")
+        # Times are kept about once a second; what is early is made so by more than anybody would wait for.
+        path = pathlib.Path(self.document("logs", "logs", job)["logs"][0]["log"])
+        times = path.parent / f".{path.name}.times"
+        ms, offset, holds = times.read_text().split()
+        times.write_text(f"{int(ms) - 600_000} {offset} {holds}\n")
+        self.let_end()
+        self.ok("wait", job)
+        self.assertEqual(self.ok("logs", job).stdout, "early\nlate\n")
+        self.assertEqual(self.ok("logs", "--since", "5m", job).stdout, "late\n")
+        self.assertEqual(self.ok("logs", "--since", "20m", job).stdout, "early\nlate\n")
+
+    def test_follows_until_the_end_over_restart_and_removal(self):
+        go = [self.flag(f"go{i}") for i in range(3)]
+        steps = "; ".join(f"while [ ! -e {go[i]} ]; do sleep 0.02; done; echo step {i}" for i in range(3))
+        job = self.submit("--cpu-only", "--hold", "--", "sh", "-c", steps)
+        log = self.start("logs", "-f", job, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertIn(f"job {job} waits", log.stderr.readline())
+        self.ok("release", job)
+        go[0].touch()
+        self.assertEqual(log.stdout.readline(), "step 0\n")
+        self.kill_daemon()
+        go[1].touch()
+        self.assertEqual(log.stdout.readline(), "step 1\n")
+        path = self.document("logs", "logs", job)["logs"][0]["log"]
+        os.unlink(path)
+        go[2].touch()
+        self.assertEqual(log.stdout.read(), "step 2\n")
+        self.assertEqual(log.wait(BOUND_S), 0)
+
+    def test_rotation_is_followed_and_both_files_are_printed(self):
+        config = self.folder / "config.toml"
+        config.write_text('[logs]\nmax = "64K"\n')
+        self.env["METE_CONFIG"] = str(config)
+        lines = "".join(f"line {i}\n" for i in range(12_000))  # a little more than 64 KiB, less than twice
+        job = self.submit("--cpu-only", "--", "sh", "-c",
+                          f"seq -f 'line %.0f' 0 11999; while [ ! -e {self.flag()} ]; do sleep 0.02; done")
+        log = self.start("logs", "-f", job, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        read = "".join(log.stdout.readline() for _ in range(12_000))
+        self.assertEqual(read[-200:], lines[-200:])
+        self.let_end()
+        self.assertEqual(log.wait(BOUND_S), 0)
+        path = self.document("logs", "logs", job)["logs"][0]["log"]
+        self.assertTrue(os.path.exists(path + ".1"))
+        whole = self.ok("logs", job).stdout
+        self.assertTrue(lines.endswith(whole), whole[:100])
+        self.assertGreater(len(whole), 64 << 10)
+
+    def test_of_an_array_each_log_has_its_name(self):
+        job = self.submit("--cpu-only", "--array", "0-1", "--", "sh", "-c", "echo I am $METE_ARRAY_INDEX")
+        self.ok("wait", job)
+        self.assertEqual(self.ok("logs", job).stdout,
+                         f"==> job {job}_0 <==\nI am 0\n\n==> job {job}_1 <==\nI am 1\n")
+        self.assertEqual(self.ok("logs", f"{job}_1").stdout, "I am 1\n")
+
+    def test_a_job_that_has_written_nothing_says_why(self):
+        job = self.submit("--cpu-only", "--hold", "--", "true")
+        result = self.ok("logs", job)
+        self.assertEqual(result.stdout, "")
+        self.assertIn(f"job {job} waits: held", result.stderr)
+        runner = self.holder("8G")
+        run = self.jobs(everything=False)[-1]["id"]
+        self.assert_refused(self.mete("logs", run), 64, "mete run")
+        self.release(runner)
+
+
+class Screen:
+    """A program on a terminal of its own."""
+
+    def __init__(self, test, *words):
+        self.test, self.seen = test, b""
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execve(METE, [METE, *words], {**test.env, "TERM": "xterm"})
+        test.addCleanup(self.close)
+
+    def until(self, text):
+        def read():
+            if select.select([self.fd], [], [], 0.01)[0]:
+                try:
+                    self.seen += os.read(self.fd, 4096)
+                except OSError:
+                    pass
+            return text in self.seen
+        wait_until(read, f"{text} is shown, not {self.seen[-300:]}")
+
+    def type(self, keys):
+        os.write(self.fd, keys)
+
+    def exit_code(self):
+        def ended():
+            if select.select([self.fd], [], [], 0)[0]:
+                try:
+                    self.seen += os.read(self.fd, 4096)
+                except OSError:
+                    pass
+            self.status = os.waitpid(self.pid, os.WNOHANG)
+            return self.status[0] == self.pid
+        wait_until(ended, f"it ends after {self.seen[-300:]}")
+        self.pid = None
+        return os.waitstatus_to_exitcode(self.status[1])
+
+    def close(self):
+        if self.pid is not None:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.fd)
+
+
+class Attach(VerbTest):
+    def test_types_leaves_and_returns_the_code(self):
+        job = self.submit("--cpu-only", "--tty", "--", "sh", "-c",
+                          "stty -echo; echo ready; while read line; do [ $line = bye ] && exit 5; echo got $line; done")
+        self.wait_state(job, "running")
+        first = Screen(self, "attach", job)
+        first.until(b"ready")
+        first.type(b"one\r")
+        first.until(b"got one")
+        other = Screen(self, "attach", job)
+        other.until(b"got one")  # what was there before
+        first.type(b"\x1c\x1c")
+        self.assertEqual(first.exit_code(), 0)
+        first.until(b"runs on")
+        self.assertEqual(self.job(job)["state"], "running")
+        other.type(b"two\r")
+        other.until(b"got two")
+        look = self.start("attach", "--read-only", job, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          stdin=subprocess.DEVNULL)
+        while "got two" not in look.stdout.readline():
+            pass
+        other.type(b"bye\r")
+        self.assertEqual(other.exit_code(), 5)
+        self.assertEqual(look.wait(BOUND_S), 5)
+
+    def test_the_terminal_is_as_it_was(self):
+        job = self.submit("--cpu-only", "--tty", "--", "sh", "-c", "echo ready; cat")
+        self.wait_state(job, "running")
+        import termios
+        for end, code in ((lambda s: s.type(b"\x1c\x1c"), 0), (lambda s: os.kill(s.pid, signal.SIGTERM), 143)):
+            screen = Screen(self, "attach", job)
+            before = termios.tcgetattr(screen.fd)
+            screen.until(b"ready")
+            self.assertNotEqual(termios.tcgetattr(screen.fd), before)
+            end(screen)
+            self.assertEqual(screen.exit_code(), code)
+            self.assertEqual(termios.tcgetattr(screen.fd), before)
+        self.ok("cancel", job)
+
+    def test_a_job_without_a_terminal_says_so(self):
+        job = self.submit("--cpu-only", "--", *self.until())
+        self.wait_state(job, "running")
+        self.assert_refused(self.mete("attach", job), 64, "needs a terminal")
+        self.assert_refused(self.mete("attach", "-r", job), 64, "has no terminal", "--tty", "mete logs")
+        held = self.submit("--cpu-only", "--tty", "--hold", "--", "true")
+        self.assert_refused(self.mete("attach", "-r", held), 75, f"job {held} waits")
+        self.let_end()
+
+
+class Administration(VerbTest):
+    def test_a_drained_card_gets_no_new_jobs(self):
+        self.assertIn("card 1 is drained", self.ok("drain", "1").stderr)
+        self.document("cards", "drain", "0")
+        job = self.submit("--gpu", "8G", "--", "true")
+        self.wait_state(job, "pending")
+        self.assertEqual(self.job(job)["reason"], "drained")
+        self.kill_daemon()
+        self.assertIn("drained", self.ok("cards").stdout)
+        self.assert_refused(self.mete("drain", "9"), 125, "9")
+        self.assertIn("takes jobs again", self.ok("undrain", "0").stderr)
+        self.ok("wait", job)
+
+    def test_quotas_hold_and_are_changed_one_by_one(self):
+        me = self.ok("quota", "set", "--default", "--running", "1").stdout
+        self.assertIn("at most 1", me)
+        user = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
+        self.ok("quota", "set", "--user", user, "--gpu-bytes", "80G", "--jobs", "2")
+        document = self.document("quota", "quota", "set", "--user", user, "--jobs", "3")
+        own = next(each for each in document["users"] if each["user"] == user)
+        self.assertEqual(own["own"], {"bytes": 80 << 30, "jobs": 3})
+        first = self.submit("--gpu", "8G", "--", *self.until())
+        second = self.submit("--gpu", "8G", "--", "true")
+        self.wait_state(first, "running")
+        self.wait_state(second, "pending")
+        self.assertEqual(self.job(second)["reason"], "quota")
+        self.submit("--gpu", "8G", "--hold", "--", "true")
+        refused = self.mete("submit", "--gpu", "8G", "--", "true")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn(user, refused.stderr)
+        self.ok("quota", "set", "--default", "--running", "none")
+        self.ok("wait", second)
+        self.let_end()
+        self.ok("quota", "rm", "--user", user)
+        self.assertEqual(self.document("quota", "quota")["default"], {})
+        for words in (["quota", "set", "--user", "x"], ["quota", "set", "--cards", "1"], ["quota", "set", "--user", "x",
+                      "--cards", "few"], ["quota", "--cards", "1"], ["quota", "sett"]):
+            self.assert_refused(self.mete(*words), 64)
+
+    def test_reservations_are_made_listed_and_taken_back(self):
+        self.assertIn("nothing is reserved", self.ok("reserve").stderr)
+        made = self.document("reservations", "reserve", "--gpu", "1", "--from", "now+1h", "--for", "4h", "--user", "carol")
+        self.assertEqual(len(made["reservations"]), 1)
+        ident = made["reservations"][0]["id"]
+        self.assertIn("carol", self.ok("reserve").stdout)
+        self.assertIn(f"reservation {ident} is taken back", self.ok("reserve", "rm", ident).stderr)
+        self.assert_refused(self.mete("reserve", "rm", ident), 125, ident)
+        for words in (["--gpu", "1", "--for", "4h"], ["--gpu", "1", "--user", "carol"], ["--user", "c", "--for", "1h"],
+                      ["--gpu", "1", "--user", "c", "--for", "1h", "--until", "18:00"], ["--gpu", "1", "--user", "c",
+                      "--for", "1h", "--from", "teatime"], ["rn", "3"]):
+            self.assert_refused(self.mete("reserve", *words), 64)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
