@@ -1,94 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks every question of tests/data/place/*.txt again and compares the answers. The grammar is in
 // the README there.
-#include <gtest/gtest.h>
+#include "core/test/golden.h"
 
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
-#include "base/text.h"
 #include "core/place/hold.h"
 #include "core/place/place.h"
 
 namespace mete::core {
 namespace {
 
-constexpr std::string_view kAnswer = "  => ";
-
-// The words of a line, taken from the left.
-class Words {
- public:
-  explicit Words(const std::string& line) : in_(line) {}
-  std::string next() {
-    std::string word;
-    if (!(in_ >> word)) ADD_FAILURE() << "a word is missing in: " << in_.str();
-    return word;
-  }
-  bool more() { return !(in_ >> std::ws).eof(); }
-  std::string rest() {
-    std::string text;
-    std::getline(in_ >> std::ws, text);
-    return text;
-  }
-  std::uint64_t number() { return base::parse_uint(next()).value(); }
-  Bytes bytes() { return base::parse_bytes(next()).value(); }
-
- private:
-  std::istringstream in_;
-};
-
-Request read_request(Words& words) {
-  Request request;
-  while (words.more()) {
-    const std::string option = words.next();
-    if (option == "--gpu") {
-      request.gpu = parse_gpu(words.next()).value();
-    } else if (option == "--devices") {
-      const std::string list = words.next();
-      for (const std::string_view name : base::split(list, ',')) request.devices.emplace_back(name);
-    } else if (option == "--gpu-type") {
-      request.gpu_type = words.next();
-    } else if (option == "--procs") {
-      request.procs = static_cast<std::uint32_t>(words.number());
-    } else if (option == "--or-cpu") {
-      request.or_cpu = true;
-    } else {
-      ADD_FAILURE() << "no such option: " << option;
-    }
-  }
-  return request;
-}
-
-PoolCard read_card(Words& words) {
-  PoolCard card;
-  card.card.index = static_cast<std::uint32_t>(words.number());
-  card.card.uuid = "GPU-" + std::to_string(card.card.index);
-  card.card.type = words.next();
-  card.card.capacity = words.bytes();
-  while (words.more()) {
-    const std::string word = words.next();
-    if (word == "context")
-      card.context = words.bytes();
-    else if (word == "lost")
-      card.lost = true;
-    else if (word == "drained")
-      card.drained = true;
-    else if (word == "stale")
-      card.stale = true;
-    else if (word == "one-process")
-      card.one_process = true;
-    else
-      ADD_FAILURE() << "no such word of a card: " << word;
-  }
-  return card;
-}
-
-std::string answer(const std::string& text) { return std::string(kAnswer) + text + "\n"; }
-
-std::string answer(const Decision& decision) {
+std::string decision_answer(const Decision& decision) {
   std::string text;
   if (const auto* placement = std::get_if<Placement>(&decision)) {
     for (const GrantedCard& card : placement->cards)
@@ -102,11 +23,7 @@ std::string answer(const Decision& decision) {
     for (const JobId job : wait->holders) jobs.append(" ").append(to_string(job));
     return jobs.empty() ? text : text + answer("would help:" + jobs);
   }
-  const Error& error = std::get<Error>(decision);
-  text = answer(std::string(to_string(error.code)) + ": " + error.message);
-  if (!error.evidence.empty()) text += answer("because: " + error.evidence);
-  if (!error.hint.empty()) text += answer("try: " + error.hint);
-  return text;
+  return error_answer(std::get<Error>(decision));
 }
 
 class Story {
@@ -177,48 +94,13 @@ class Story {
     const Decision decision = place(pool_, request, policy);
     const auto* placement = std::get_if<Placement>(&decision);
     if (verb == "run" && placement != nullptr) add_grant(pool_, who, placement->cards);
-    return answer(decision);
+    return decision_answer(decision);
   }
 
   Pool pool_;
 };
 
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  EXPECT_TRUE(in) << path;
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-// The file as it would be with today's answers.
-std::string told_again(const std::string& text) {
-  Story story;
-  std::string out;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with(kAnswer)) continue;
-    out += line + "\n" + story.read(line);
-  }
-  EXPECT_GT(story.questions, 0) << "the file asks nothing";
-  return out;
-}
-
-TEST(Golden, EveryFileIsAnsweredAsItSays) {
-  const char* root = std::getenv("METE_SOURCE_DIR");
-  ASSERT_NE(root, nullptr) << "run by ctest, or set METE_SOURCE_DIR to the source tree";
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::filesystem::path(root) / "tests/data/place"))
-    if (entry.path().extension() == ".txt") files.push_back(entry.path());
-  ASSERT_FALSE(files.empty()) << "there is nothing to compare with";
-  std::sort(files.begin(), files.end());
-  for (const std::filesystem::path& file : files) {
-    SCOPED_TRACE(file.filename());
-    const std::string before = contents(file);
-    const std::string after = told_again(before);
-    if (std::getenv("METE_GOLDEN_UPDATE") != nullptr) std::ofstream(file) << after;
-    EXPECT_EQ(before, after);
-  }
-}
+TEST(Golden, EveryFileIsAnsweredAsItSays) { compare_files<Story>("tests/data/place"); }
 
 }  // namespace
 }  // namespace mete::core
