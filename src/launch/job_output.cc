@@ -70,10 +70,10 @@ void JobOutput::heard(std::span<const pollfd> list) {
 }
 
 bool JobOutput::pump(base::Pipe& from, JobLog& to) {
-  const ssize_t got = read(from.read.get(), buffer_.data(), buffer_.size());
+  const ssize_t got = read(from.read.get(), buffer_.get(), kBuffer);
   if (got < 0) return errno == EAGAIN || errno == EINTR;
   if (got == 0) return false;
-  to.write(std::string_view(buffer_).substr(0, static_cast<std::size_t>(got)));
+  to.write({buffer_.get(), static_cast<std::size_t>(got)});
   return true;
 }
 
@@ -84,7 +84,7 @@ void JobOutput::finish() {
   for (auto [pipe, log] : {std::pair(&pipe_, &log_), std::pair(&error_pipe_, &errors())}) {
     if (!pipe->read) continue;
     const int most = fcntl(pipe->read.get(), F_GETPIPE_SZ);
-    for (int taken = 0; taken <= most; taken += static_cast<int>(buffer_.size())) {
+    for (int taken = 0; taken <= most; taken += static_cast<int>(kBuffer)) {
       pollfd ready{pipe->read.get(), POLLIN, 0};
       if (poll(&ready, 1, 0) != 1 || !pump(*pipe, *log)) break;
     }

@@ -6,6 +6,7 @@
 #include <poll.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -60,7 +61,9 @@ class JobOutput {
   Fd null_;
   base::Pipe pipe_;
   base::Pipe error_pipe_;  // only with a log of its own
-  std::string buffer_ = std::string(64 << 10, '\0');
+  // Untouched, and so not there, in a job that writes nothing.
+  static constexpr std::size_t kBuffer = 64 << 10;
+  std::unique_ptr<char[]> buffer_ = std::make_unique_for_overwrite<char[]>(kBuffer);
 };
 
 }  // namespace mete::launch

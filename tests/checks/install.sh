@@ -15,7 +15,9 @@ for verb in run cap ps cards daemon config doctor demo selftest; do
   [[ -s "$prefix/share/man/man1/mete-$verb.1" ]] || fail "there is no manual page of mete $verb"
 done
 [[ -s "$prefix/share/bash-completion/completions/mete" ]] || fail "there is no completion for bash"
+[[ "$("$prefix/libexec/mete/mete-keeper" --version)" == "mete-keeper "* ]] || fail "there is no keeper"
 unit=$prefix/lib/systemd/system/meted.service
 started=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$unit")
 [[ "$started" == */bin/meted && -x "$prefix/bin/$(basename "$started")" ]] || fail "the unit starts '$started'"
+grep -q '^KillMode=process$' "$unit" || fail "the daemon's end would end the jobs"
 echo "install: all there"
