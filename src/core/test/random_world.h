@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests of what every history has in common: a world in which anything happens, by seed. Jobs
+// of all kinds come, people ask for sensible and for senseless things, processes start, end and
+// vanish, cards are lost, clocks jump. Refusals are part of it.
+#pragma once
+
+#include <algorithm>
+#include <random>
+
+#include "core/test/state_world.h"
+
+namespace mete::core {
+
+class RandomWorld : public World {
+ public:
+  explicit RandomWorld(std::uint64_t seed, Rules rules = few_remembered()) : random_(seed) {
+    state_ = State(rules);
+    machine_ = pool_of({80, 80, 40, 16});
+    machine_.cards[2].card.type = "T4";
+  }
+
+  // Few, so that jobs are forgotten in a short history.
+  static Rules few_remembered() {
+    Rules rules;
+    rules.ended_kept = 20;
+    rules.cpus = 12;
+    rules.starve_after_s = 3600;
+    return rules;
+  }
+
+  std::uint64_t below(std::uint64_t count) { return random_() % count; }
+  bool one_in(std::uint64_t count) { return below(count) == 0; }
+  template <typename T>
+  T any(std::vector<T> list) {
+    return list[below(list.size())];
+  }
+
+  void step() {
+    const std::uint64_t dice = below(100);
+    if (dice < 25)
+      (void)take(any_submit());
+    else if (dice < 45)
+      grant_some();
+    else if (dice < 75)
+      (void)take(any_news());
+    else if (dice < 90)
+      (void)take(any_wish());
+    else
+      pass_time();
+    if (one_in(2)) settle();
+  }
+
+ private:
+  std::string any_user() { return any<std::string>({"alice", "bob", "carol", "root"}); }
+  JobId any_id() {
+    if (state_.jobs().empty() || one_in(30)) return {below(50), {}};
+    auto at = state_.jobs().begin();
+    std::advance(at, static_cast<std::ptrdiff_t>(below(state_.jobs().size())));
+    // Unfinished ones are more interesting.
+    if (at->second.state == JobState::kEnded && !one_in(4)) {
+      const JobId last = state_.jobs().rbegin()->first;
+      at = state_.jobs().lower_bound(JobId{last.number - std::min(last.number - 1, below(10))});
+      if (at == state_.jobs().end()) return last;
+    }
+    return one_in(5) ? JobId{at->first.number} : at->first;
+  }
+  WallTime any_time() { return {now_.ms + static_cast<std::int64_t>(below(7200)) * 1000}; }
+
+  Submit any_submit() {
+    Submit submit;
+    submit.spec = any_spec();
+    submit.admin = submit.spec.user == "root" || one_in(10);
+    submit.wait = !one_in(10);
+    if (!submit.spec.detached) submit.runner = ProcessRef{++runners_, 7};
+    return submit;
+  }
+  JobSpec any_spec() {
+    JobSpec spec = spec_of(any<std::string>({"0", "1", "2", "5G", "20G", "39G", "50%", "2x10G",
+                                             "2x30%", "80G", "90G", "all"}),
+                           any_user());
+    spec.name = any<std::string>({"train", "test", "serve"});
+    if (one_in(4)) spec.detached.reset();
+    if (one_in(3)) spec.time_s = 1 + below(5000);
+    if (one_in(5)) spec.priority = static_cast<std::int32_t>(below(20)) - 15;
+    if (one_in(4)) spec.request.cpus = static_cast<unsigned>(1 + below(16));
+    if (one_in(10)) spec.request.or_cpu = true;
+    if (one_in(10)) spec.request.gpu_type = any<std::string>({"H200", "T4", "L4"});
+    if (one_in(5)) spec.array = *parse_array(any<std::string>({"0-3", "1,5,9", "0-9:3%2", "7%1"}));
+    if (one_in(4)) spec.retries = static_cast<std::uint32_t>(below(3));
+    if (one_in(4)) spec.retry_gpu_pct = 110 + static_cast<std::uint32_t>(below(200));
+    if (one_in(4)) spec.requeue = true;
+    if (one_in(10)) spec.held = true;
+    if (one_in(10)) spec.begin = any_time();
+    if (one_in(10)) spec.deadline = any_time();
+    // A `mete run` has one attempt.
+    if (!spec.detached && !one_in(10)) {
+      spec.array.reset();
+      spec.retry_gpu_pct.reset();
+      spec.retries = 0;
+      spec.requeue = false;
+    }
+    while (one_in(6))
+      spec.after.push_back({any_id(), any<When>({When::kOk, When::kAny, When::kFail})});
+    return spec;
+  }
+
+  // Any number of them from the front may be applied.
+  void grant_some() {
+    std::vector<JobGranted> granted = state_.grants(moment());
+    if (one_in(3)) granted.resize(std::min(granted.size(), below(3)));
+    for (JobGranted& each : granted) apply(std::move(each));
+  }
+
+  Exit any_exit() {
+    Exit exit;
+    if (one_in(4))
+      exit.signal = 9;
+    else
+      exit.code = one_in(2) ? 0 : static_cast<int>(below(3));
+    exit.gpu_oom = one_in(5);
+    exit.ram_oom = one_in(20);
+    exit.timed_out = one_in(20);
+    exit.not_started = one_in(30);
+    if (one_in(2)) exit.ran_ms = below(5'000'000);
+    if (one_in(2)) exit.log_bytes = Bytes::from_bytes(below(1 << 20));
+    if (one_in(2)) exit.peaks = {Bytes::from_gib(below(80))};
+    if (one_in(10)) exit.note = "a note";
+    return exit;
+  }
+  // Of a job that holds a grant, most of the time.
+  JobId any_active() {
+    if (state_.active().empty() || one_in(20)) return any_id();
+    auto at = state_.active().begin();
+    std::advance(at, static_cast<std::ptrdiff_t>(below(state_.active().size())));
+    return *at;
+  }
+  Input any_news() {
+    const JobId id = any_active();
+    const ProcessRef program{static_cast<std::int32_t>(1 + below(30'000)), below(1000)};
+    const std::uint32_t uid = one_in(10) ? uid_of("bob") : 0;
+    switch (below(10)) {
+      case 0:
+      case 1:
+      case 2:
+        return Started{id, uid, program, below(1000), ProcessRef{5, below(9)}};
+      case 3:
+      case 4:
+      case 5:
+        return Ended{id, uid, any_exit(), one_in(2) ? std::optional(program) : std::nullopt,
+                     below(9)};
+      case 6:
+        return RunnerGone{id};
+      case 7:
+        return JobGone{id};
+      case 8:
+        return NotLaunched{id, one_in(2) ? "" : "no such folder"};
+      default:
+        return Foretold{any_id(), {now_, any_time(), any_time()}};
+    }
+  }
+
+  Input any_wish() {
+    const Caller by = caller(one_in(3) ? any_user() : "root");
+    const JobId id = any_id();
+    switch (below(10)) {
+      case 0:
+      case 1:
+        return Cancel{id, by};
+      case 2:
+        return Hold{id, by};
+      case 3:
+        return Release{id, by};
+      case 4:
+        return Requeue{id, by};
+      case 5:
+        return SetPriority{id, by, static_cast<std::int32_t>(below(30)) - 15};
+      case 6:
+        return Drain{std::to_string(below(5)), by, one_in(4)};
+      case 7:
+        return SetQuota{one_in(2) ? "" : any_user(), any_quota(), by};
+      case 8:
+        return Unreserve{1 + below(20), by};
+      default:
+        return Reserve{any_user(), spec_of(any<std::string>({"1", "40G", "2"})).request, any_time(),
+                       any_time(), by};
+    }
+  }
+  Quota any_quota() {
+    Quota quota;
+    if (!one_in(3)) return quota;
+    if (one_in(2)) quota.cards = static_cast<std::uint32_t>(1 + below(5));
+    if (one_in(3)) quota.bytes = Bytes::from_gib(80 + below(200));
+    if (one_in(3)) quota.running = static_cast<std::uint32_t>(1 + below(5));
+    if (one_in(4)) quota.jobs = static_cast<std::uint32_t>(5 + below(30));
+    if (one_in(4)) quota.disk = Bytes::from_mib(1 + below(10));
+    return quota;
+  }
+
+  void pass_time() {
+    now_.ms += static_cast<std::int64_t>(below(one_in(10) ? 100'000'000 : 600'000));
+    if (one_in(20)) now_.ms -= 7'200'000;
+    if (one_in(5)) {
+      PoolCard& card = machine_.cards[below(machine_.cards.size())];
+      card.lost = !card.lost && one_in(2);
+    }
+    (void)take(Look{});
+    if (one_in(50)) apply(Booted{"boot-" + std::to_string(below(1000))});
+  }
+
+  std::mt19937_64 random_;
+};
+
+}  // namespace mete::core
