@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bin/hands.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -145,6 +146,21 @@ void Hands::forget(core::JobId job) {
   keepers_.forget(job);
   processes_.forget(job);
   claims_.release(job);
+}
+
+// Only what we named ourselves; a file that a user named is that user's. Every folder on the way
+// may be the user's, so that none of them is followed elsewhere.
+void Hands::discard(const core::Job& job) {
+  if (!job.spec->detached || !job.spec->detached->log.empty()) return;
+  constexpr int kFolder = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  const Fd own(open(folder_of(job.spec->uid).c_str(), kFolder));
+  const Fd logs(own ? openat(own.get(), "logs", kFolder) : -1);
+  if (!logs) return;
+  const std::string name = to_string(job.id) + ".log";
+  for (const std::string& file : {name, name + ".1"}) {
+    (void)unlinkat(logs.get(), file.c_str(), 0);
+    (void)unlinkat(logs.get(), ("." + file + ".times").c_str(), 0);
+  }
 }
 
 // ---- what a keeper is told ---------------------------------------------------------------------

@@ -45,6 +45,7 @@ class Hands final : public seam::Launcher {
   void watch(core::JobId job, core::ProcessRef runner) override;
   void stop(core::JobId job) override;
   void forget(core::JobId job) override;
+  void discard(const core::Job& job) override;
 
   // Where the logs of a detached job are; "" as the second: in the first.
   std::pair<std::string, std::string> logs_of(const core::Job& job) const;

@@ -93,7 +93,8 @@ Result<void> Engine::recover() {
   }
   ++version_;
   grants_due_ = true;
-  act();
+  // Otherwise in the turn in which there is room for what boot() had to record.
+  if (settled()) act();
   return {};
 }
 
@@ -106,7 +107,11 @@ Result<void> Engine::boot() {
   std::vector<core::JobId> gone;
   for (const auto& [id, job] : state_.jobs())
     if (again && job.state != core::JobState::kEnded && !job.spec->detached) gone.push_back(id);
-  for (const core::JobId id : gone) record(core::JobEnded{id, core::Outcome::kLost, {}});
+  for (const core::JobId id : gone) {
+    // One that was being ended has ended as it should.
+    const core::Job& job = *state_.find(id);
+    record(core::JobEnded{id, job.outcome.value_or(core::Outcome::kLost), {}});
+  }
   touched_.clear();
   // On a full disk it is recorded later, and decided again after another crash.
   const Result<bool> kept = commit();
@@ -213,6 +218,7 @@ void Engine::put_snapshot() {
 
 // It was decided that there is room, but only the other daemons' consent makes it so.
 Result<core::JobId> Engine::start_now_or_never(core::JobId id) {
+  what_is_due();  // whose deadline has passed does not start in this moment either
   grant_what_fits();
   // Of an array all of it, or none.
   bool waits = false;
@@ -299,6 +305,7 @@ void Engine::act() {
     orphans_.erase(id);
     stopping_.erase(id);
   }
+  for (const core::Job& job : state_.take_forgotten()) launcher_.discard(job);
   for (const core::JobId id : std::exchange(touched_, {}))
     if (const core::Job* job = state_.find(id);
         job != nullptr && job->state != core::JobState::kEnded)
@@ -315,12 +322,13 @@ core::Sight& Engine::sight() {
 
 Result<std::vector<Answer>> Engine::turn(std::vector<Asked> inputs) {
   std::vector<Answer> answers;
-  now_ = clock_.wall();
+  const WallTime before = std::exchange(now_, clock_.wall());
   if (full_ && !uncommitted_ && store_.restore_ballast()) full_ = false;
   for (const Asked& asked : inputs) take(asked, answers);
   if (std::exchange(machine_changed_, false)) ++version_;
   what_is_due();
-  if (begins_ && now_ >= *begins_) {
+  // A clock that was set back changes who waits for a time, as one that goes on does.
+  if (now_ < before || (begins_ && now_ >= *begins_)) {
     grants_due_ = true;
     ++version_;
   }

@@ -28,8 +28,10 @@ struct Launcher {
   // arrives as core::Ended, otherwise the last process's as core::JobGone. Asking again does no
   // harm.
   virtual void stop(core::JobId job) = 0;
-  // The job has ended: forget it.
+  // The attempt has ended: forget it.
   virtual void forget(core::JobId job) = 0;
+  // The job itself is no longer remembered: what was kept for its user (its log) goes.
+  virtual void discard(const core::Job& job) { (void)job; }
 };
 
 }  // namespace mete::seam

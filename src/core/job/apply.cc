@@ -9,7 +9,7 @@ namespace mete::core {
 
 namespace {
 
-// The correction of forecasts moves by a twentieth of 1 for each hundredth that is expected.
+// The correction of forecasts stays between a quarter and twenty times.
 constexpr std::uint32_t kLeastFactor = 250;
 constexpr std::uint32_t kMostFactor = 20'000;
 
@@ -118,14 +118,21 @@ void State::on(const JobGranted& granted, WallTime at) {
   Job& job = step(granted.id, JobState::kStarting);
   job.grant = granted.cards;
   enter(job);
-  if (!job.forecast || job.attempt > 1) return;
-  // A step down for each that held, four up for each that did not: they balance at 80 in 100.
+  score_forecast(job, at);
+}
+
+void State::score_forecast(Job& job, WallTime at) {
+  if (!job.forecast) return;
   const bool held = at <= job.forecast->by;
+  job.forecast.reset();  // each is scored once, also if nothing is launched and it waits again
   ++score_.given;
   if (held) ++score_.held;
-  const std::uint32_t step = std::max(1u, score_.factor_milli / 50);
-  score_.factor_milli = held ? std::max(kLeastFactor, score_.factor_milli - step)
-                             : std::min(kMostFactor, score_.factor_milli + 4 * step);
+  // A step down for each that held, four up for each that did not: 0.98^4 * 1.0842 is 1, so they
+  // balance at 80 in 100.
+  if (held)
+    score_.factor_milli = std::max(kLeastFactor, score_.factor_milli * 49 / 50);
+  else
+    score_.factor_milli = std::min(kMostFactor, score_.factor_milli * 2711 / 2500 + 1);
 }
 
 // What it cost its user, and how long such jobs run.
@@ -145,7 +152,12 @@ void State::charge(const Job& job, const std::optional<Exit>& exit, WallTime at)
 void State::on(const JobEnded& ended, WallTime at) {
   const Job& before = this->at(ended.id);
   if (before.state != JobState::kPending) charge(before, ended.exit, at);
+  // Who gave up waiting after the time that was told makes it no better.
+  const bool waited_in_vain = before.state == JobState::kPending && before.forecast &&
+                              at > before.forecast->by && ended.outcome == Outcome::kCancelled;
   Job& job = step(ended.id, JobState::kEnded);
+  if (waited_in_vain) score_forecast(job, at);
+  job.forecast.reset();
   job.outcome = ended.outcome;
   job.exit = ended.exit;
   job.ended = at;
@@ -194,6 +206,7 @@ void State::on(const JobPriority& priority, WallTime) {
   const bool doomed = doomed_.contains(job.id);
   leave(job);
   job.priority = priority.priority;
+  job.forecast.reset();  // was about another place
   enter(job);
   if (doomed) doomed_.insert(job.id);
 }
@@ -277,6 +290,7 @@ void State::set_held(JobId id, bool held) {
   const bool doomed = doomed_.contains(id);
   leave(job);
   job.held = held;
+  job.forecast.reset();  // did not know of that
   enter(job);
   if (doomed) doomed_.insert(id);
 }
@@ -325,6 +339,7 @@ void State::forget_old() {
       Bytes& disk = users_[job.spec->user].disk;
       disk = Bytes::from_bytes(disk.count() - job.exit->log_bytes->count());
     }
+    forgotten_.push_back(job);
     jobs_.erase(id);
     if (id.element) {
       const auto next = jobs_.lower_bound(JobId{id.number});

@@ -13,6 +13,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -104,6 +105,8 @@ class State {
   // Those that have ended since, the last first. Stops at the first that ended before: a clock that
   // was set hides some.
   std::vector<const Job*> ended_after(WallTime time) const;
+  // Those that were forgotten since it was last asked, by apply().
+  std::vector<Job> take_forgotten() { return std::exchange(forgotten_, {}); }
   std::size_t unfinished() const { return jobs_.size() - ended_.size(); }
   std::uint64_t last_seq() const { return last_seq_; }
   const std::set<std::string>& lost_cards() const { return lost_; }
@@ -217,6 +220,7 @@ class State {
   void enter(const Job& job);
   void leave(const Job& job);
   void charge(const Job& job, const std::optional<Exit>& exit, WallTime at);
+  void score_forecast(Job& job, WallTime at);
   void tell_dependents(const Job& job);
   void tell_dependents_of(JobId target, bool failed);
   void forget_old();
@@ -231,6 +235,7 @@ class State {
   std::set<JobId> active_;    // hold a grant
   std::vector<JobId> ended_;  // oldest first
   std::map<std::pair<std::int32_t, std::uint64_t>, JobId> runners_;  // of `mete run`s, unfinished
+  std::vector<Job> forgotten_;  // to be told once; no part of the state
   std::map<JobId, std::set<JobId>> dependents_;
   std::set<JobId> doomed_;                             // a dependency can never be met
   std::set<std::pair<std::int64_t, JobId>> start_by_;  // pending ones with a deadline

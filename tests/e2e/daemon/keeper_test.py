@@ -212,6 +212,83 @@ class Killed(QueueTest):
             return []
 
 
+class History(QueueTest):
+    def test_old_jobs_are_forgotten_with_their_logs(self):
+        self.env["METE_CONFIG"] = str(self.config("[history]\njobs = 100\n[queue]\ncpus = 16\n"))
+        first = self.submit("--cpu-only", "--", "echo", "old")
+        self.ended(first)
+        log = self.log_of(first)
+        self.assertEqual(log.read_text(), "old\n")
+        mine = self.folder / "mine"
+        self.ended(self.submit("--cpu-only", "--log", mine, "--", "echo", "kept"))
+        array = self.submit("--cpu-only", "--array", "1-250", "--log", "/dev/null", "--", "true")
+        self.mete("wait", array)
+        wait_until(lambda: not log.exists(), "its log has gone")
+        self.assertEqual(self.api(f"/v1/jobs/{first}/show")[0], 404)
+        self.assertEqual(mine.read_text(), "kept\n")
+        self.assertLessEqual(len(self.jobs()), 200)
+
+
+class Rebooted(QueueTest):
+    """The machine's id of this boot is another file's, seen by a daemon in a mount namespace of its own."""
+
+    def boot(self, number):
+        """A shell that starts daemons of such a boot."""
+        fake = self.folder / f"boot{number}"
+        fake.write_text(f"0000000{number}-0000-4000-8000-000000000000\n")
+        self.boot_file = fake
+
+    def in_boot(self, *words):
+        import shlex
+        from world import METE
+        command = f"mount --bind {self.boot_file} /proc/sys/kernel/random/boot_id && exec {shlex.join([str(METE), *words])}"
+        return subprocess.run(["unshare", "-m", "sh", "-c", command], env=self.env, text=True, capture_output=True, timeout=BOUND_S)
+
+    def test_what_ran_is_lost_or_starts_again(self):
+        if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
+            self.skipTest("no mount namespaces")
+        self.boot(1)
+        flags = [self.folder / f"flag{i}" for i in range(3)]
+        ids = [self.in_boot("submit", "--gpu", "30%", *more, "--", "sh", "-c", f"echo $METE_ATTEMPT >> {flag}; [ -e {flag}.go ] || exec sleep 1000").stdout.strip()
+               for flag, more in zip(flags, ([], ["--requeue"], []))]
+        self.assertEqual(ids, ["1", "2", "3"])
+        waits = self.in_boot("submit", "--gpu", "all", "--", "true").stdout.strip()
+        for ident in ids:
+            self.wait_state(ident, "running")
+        # One ends while nobody looks: its keeper leaves word before the machine goes down.
+        self.kill_daemon()
+        third = next(pid for pid in self.processes("mete-keeper") if f"METE_JOB_ID=3" in self.words_of_children(pid))
+        self.end_program_of(third)
+        wait_until(lambda: not self.alive(third), "the third has ended")
+        for pid in self.processes("mete-keeper"):  # power is cut
+            os.kill(pid, signal.SIGKILL)
+        for pid in self.processes("sleep"):
+            os.kill(pid, signal.SIGKILL)
+        for flag in flags:
+            pathlib.Path(f"{flag}.go").touch()
+        self.boot(2)
+        self.in_boot("cards")
+        self.assertEqual(self.ended(ids[0])["outcome"], "lost")
+        again = self.ended(ids[1])
+        self.assertEqual((again["outcome"], again["attempt"]), ("ok", 2))
+        self.assertEqual(flags[1].read_text().split(), ["1", "2"])
+        self.assertEqual(self.ended(ids[2])["outcome"], "signal")
+        self.assertEqual(flags[0].read_text().split(), ["1"], "it was not started twice")
+        self.assertEqual(self.ended(waits)["outcome"], "ok")
+
+    def children(self, pid):
+        text = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text()
+        return [int(word) for word in text.split()]
+
+    def words_of_children(self, pid):
+        return "\n".join(pathlib.Path(f"/proc/{child}/environ").read_text(errors="replace").replace("\0", "\n") for child in self.children(pid))
+
+    def end_program_of(self, pid):
+        for child in self.children(pid):
+            if pathlib.Path(f"/proc/{child}/comm").read_text().strip() == "sleep":
+                os.kill(child, signal.SIGKILL)
+
+
 class FullDisk(QueueTest):
     def test_exits_are_kept_and_nothing_new_is_taken(self):
         """On a real disk of 8 MiB that is full while jobs end, and while their daemon is killed."""
