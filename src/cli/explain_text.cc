@@ -80,6 +80,19 @@ std::string card_line(const ExplainDocument::Card& card, WallTime now) {
   return "  card " + std::to_string(card.index) + "  " + base::join(parts, "; ");
 }
 
+// What it waits for; what is said of each card is on the card's own line.
+std::string without_cards(const ExplainDocument& document) {
+  return document.cards.empty() ? document.text
+                                : document.text.substr(0, document.text.find("; card "));
+}
+
+// "with --gpu 40% (instead of 80%)", "if job 2 of root ended"
+std::string change_text(const ExplainDocument::Change& change) {
+  if (change.argument.empty())
+    return (change.kind.starts_with("job-") ? "if " : "with ") + change.text;
+  return "with " + change.argument + (change.text.empty() ? "" : " (" + change.text + ")");
+}
+
 }  // namespace
 
 std::string explain_text(const ExplainDocument& document) {
@@ -87,16 +100,13 @@ std::string explain_text(const ExplainDocument& document) {
     return "job " + to_string(document.id) + " is " + std::string(to_string(document.state)) +
            (document.text.empty() ? "" : ": " + printable(document.text));
   std::string text = first_line(document);
-  if (!document.text.empty()) text += "\n  " + printable(document.text);
+  if (!document.text.empty()) text += "\n  " + printable(without_cards(document));
   for (const ExplainDocument::Card& card : document.cards)
     text += "\n" + card_line(card, document.at);
   for (std::size_t i = 0; i < document.changes.size(); ++i) {
     const ExplainDocument::Change& change = document.changes[i];
-    const std::string what = change.argument.empty() ? change.text
-                             : change.text.empty()   ? change.argument
-                                                     : change.argument + "  (" + change.text + ")";
-    text +=
-        (i == 0 ? "\n  would start now with  " : "\n                    or  ") + printable(what);
+    text += i == 0 ? "\n  would start now  " : "\n               or  ";
+    text += printable(change_text(change));
   }
   return text;
 }

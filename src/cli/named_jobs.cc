@@ -4,7 +4,6 @@
 
 #include <set>
 
-#include "base/text.h"
 #include "cli/job_ref.h"
 
 namespace mete::cli {
@@ -30,13 +29,12 @@ Result<DaemonClient> open_for_words(std::string_view verb, const std::vector<std
     return Error::invalid("which job is not said")
         .with_hint("mete " + std::string(verb) + " 12, or @ for your last; mete ps lists the jobs");
   Result<DaemonClient> client = DaemonClient::open_for_jobs();
-  if (!client && client.error().code == ErrorCode::kNotFound) {
-    Error error = std::move(client).error();
-    if (words.size() == 1)
-      error.message = "no daemon runs, so there is no job " + base::quote(words.front());
-    return error;
-  }
-  return client;
+  if (client || client.error().code != ErrorCode::kNotFound) return client;
+  Error error = std::move(client).error();
+  const Result<JobRef> first = parse_job_ref(words.front());
+  if (!first) return first.error();
+  if (words.size() == 1) error.message = "no daemon runs, so there is no job " + to_string(*first);
+  return error;
 }
 
 std::string job_target(core::JobId id, std::string_view rest) {

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "cli/daemon_client.h"
+#include "cli/job_ref.h"
 #include "cli/named_jobs.h"
 #include "cli/ps_table.h"
 #include "cli/table.h"
@@ -76,6 +77,8 @@ Result<std::vector<core::JobState>> parse_states(const std::string& text) {
 
 Result<Question> parse_question(const Parsed& parsed) {
   Question question;
+  for (const std::string& word : parsed.rest)
+    if (const Result<JobRef> ref = parse_job_ref(word); !ref) return ref.error();
   question.all = parsed.has("--all") || !parsed.rest.empty();
   if (const std::string* user = parsed.find("--user"); user != nullptr) question.user = *user;
   if (const std::string* name = parsed.find("--name"); name != nullptr) question.name = *name;

@@ -151,7 +151,7 @@ TEST_F(QueueText, ShowOfAJobThatMetItsCap) {
             "  limits      time 2 h\n"
             "  runs again  up to 2 times after a failure\n"
             "  log         /logs/12.log\n"
-            "  variables   HOME PATH\n"
+            "  variables   2; -o json has their names\n"
             "  attempt 1   gpu-oom 1, 11:20:00 to 11:30:00, peak 8 GiB\n"
             "  note        it asked for more than 8 GiB\\x0a\n"
             "  next time   --gpu 12G: it stopped at its cap");
@@ -183,17 +183,19 @@ TEST_F(QueueText, ExplainNamesPlaceTimeHoldersAndTheWayOut) {
   document.cards[1].reserved = {{"carol", at(360), Bytes::from_gib(139)}};
   document.cards[2].index = 2;
   document.cards[2].state = "drained";
+  document.text = "waits for 32 GiB on one card; card 0: too full; card 1: reserved";
   document.changes = {{"gpu", "a smaller share", "--gpu 20G", {}},
-                      {"job-ends", "if bob's job 14 ended", "", core::JobId{14}}};
+                      {"job-ends", "bob's job 14 ended", "", core::JobId{14}}};
   EXPECT_EQ(explain_text(document),
             "job 31: waiting 12 min · resources · 3rd of 7 in line · starts about 14:05, 80% sure "
             "by 14:30\n"
+            "  waits for 32 GiB on one card\n"
             "  card 0  needs 32 GiB, 20 GiB free; held by alice's job 12 with 100 GiB (ends by "
             "14:05), bob's job 14 with 9 GiB (ends about 15:20, idle for 3 h)\n"
             "  card 1  139 GiB reserved for carol until 18:00\n"
             "  card 2  drained\n"
-            "  would start now with  --gpu 20G  (a smaller share)\n"
-            "                    or  if bob's job 14 ended");
+            "  would start now  with --gpu 20G (a smaller share)\n"
+            "               or  if bob's job 14 ended");
 }
 
 TEST_F(QueueText, ExplainOfAJobThatDoesNotWait) {

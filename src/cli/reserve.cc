@@ -99,7 +99,9 @@ int make(const Parsed& parsed, const Output& output) {
 
 int list(const Output& output) {
   Result<DaemonClient> client = DaemonClient::open_for_jobs();
-  if (!client && client.error().code == ErrorCode::kNotFound && !output.json()) {
+  if (!client && client.error().code == ErrorCode::kNotFound) {
+    if (output.json())
+      output.data(wire::encode(wire::ReservationsDocument{seam::system_clock().wall(), {}}));
     output.say("no daemon runs, so nothing is reserved");
     return kExitOk;
   }

@@ -136,7 +136,9 @@ std::string show_text(const wire::ShowDocument& document) {
   add_spec(lines, job, now);
   lines.add("log", document.log);
   lines.add("errors", document.err);
-  lines.add("variables", base::join(document.environment, " "));
+  if (!document.environment.empty())
+    lines.add("variables",
+              std::to_string(document.environment.size()) + "; -o json has their names");
   for (const core::Attempt& attempt : job.attempts)
     lines.add("attempt " + std::to_string(attempt.number), attempt_text(attempt, now));
   for (const std::string& note : document.notes) lines.add("note", note);

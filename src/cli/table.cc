@@ -37,7 +37,8 @@ Table::Cell Table::keep(std::string_view text) {
   else
     text_ += text;
   const std::string_view kept = std::string_view(text_).substr(begin);
-  return {begin, kept.size(), width_of(kept)};
+  return {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(kept.size()),
+          static_cast<std::uint32_t>(width_of(kept))};
 }
 
 void Table::add(std::initializer_list<std::string_view> cells) {
@@ -54,7 +55,7 @@ void Table::add(std::initializer_list<std::string_view> cells) {
 
 void Table::cut(std::size_t column, std::size_t most) {
   columns_[column].most = most;
-  widths_[column] = std::min(widths_[column], std::max(most, titles_[column].width));
+  widths_[column] = std::min(widths_[column], std::max<std::size_t>(most, titles_[column].width));
 }
 
 void Table::append_line(std::string& out, const Cell* cells,

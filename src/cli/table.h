@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -36,10 +37,10 @@ class Table {
   std::string text(std::optional<std::size_t> width) const;
 
  private:
-  struct Cell {
-    std::size_t begin = 0;  // in text_
-    std::size_t size = 0;
-    std::size_t width = 0;  // in characters
+  struct Cell {               // small: of ten thousand rows most of the time goes into fresh memory
+    std::uint32_t begin = 0;  // in text_
+    std::uint32_t size = 0;
+    std::uint32_t width = 0;  // in characters
   };
   Cell keep(std::string_view text);
   void append_line(std::string& out, const Cell* cells, std::optional<std::size_t> width) const;

@@ -95,7 +95,7 @@ class WithoutDaemon(Verbs):
                             (["config", "show", "x"], "'x' is not expected here"),
                             (["config", "check", "a", "b"], "'b' is not expected here"),
                             (["config", "check", "--origin"], "mete config show --origin"),
-                            (["ps", "12"], "'12' is not expected here"), (["ps", "--al"], "did you mean --all?"),
+                            (["ps", "x"], "'x' names no job"), (["ps", "--al"], "did you mean --all?"),
                             (["cards", "0"], "is not expected here"), (["doctor", "now"], "is not expected here"),
                             (["ps", "-o", "yaml"], "write -o json or -o text"), (["doctor", "-o", "yaml"], "-o json"),
                             (["cards", "-o"], "needs a value")):
