@@ -31,7 +31,7 @@ OnCard on_card(const Reserved& held, const std::string& uuid) {
 }
 
 Cards::Cards(Dice& dice) : dice_(dice) {
-  const std::uint64_t count = dice.between(1, 8);
+  const std::uint64_t count = dice.percent(70) ? dice.between(1, 3) : dice.between(4, 8);
   for (std::uint32_t i = 0; i < count; ++i) {
     PoolCard card;
     const bool large = dice.percent(60);
@@ -42,16 +42,16 @@ Cards::Cards(Dice& dice) : dice_(dice) {
     if (dice.percent(3)) card.unusable = "split into MIG slices";
     pool_.cards.push_back(card);
   }
+  for (int i = 0; i < 4; ++i)
+    usual_.push_back(core::Size{Bytes::from_mib(2 * dice.between(1'000, 22'000))});
 }
 
 void Cards::change(const Reserved& ours) {
   PoolCard& card = dice_.pick(pool_.cards);
   switch (dice_.below(8)) {
     case 0:
-      card.lost = dice_.percent(30);
-      break;
     case 1:
-      card.drained = dice_.percent(20);
+      card.lost = dice_.percent(20);
       break;
     case 2:
       card.stale = dice_.percent(20);
@@ -79,7 +79,7 @@ void Cards::change(const Reserved& ours) {
 
 void Cards::become_quiet() {
   for (PoolCard& card : pool_.cards) {
-    card.lost = card.drained = card.stale = false;
+    card.lost = card.stale = false;
     card.foreign.clear();
     card.claimed.clear();
   }
@@ -96,55 +96,66 @@ bool Cards::others_agree(const Reserved& ours, const std::vector<core::GrantedCa
   return true;
 }
 
+std::string Cards::name() {
+  if (dice_.percent(3)) return "99";
+  const core::Card& card = dice_.pick(pool_.cards).card;
+  return dice_.percent(50) ? std::to_string(card.index) : card.uuid;
+}
+
+core::GpuRequest Cards::gpu_of_size() {
+  const core::Size any{Bytes::from_mib(2 * dice_.between(1, 36'000))};
+  return GpuRequest{{Kind::kOne, 0}, dice_.percent(70) ? dice_.pick(usual_) : any};
+}
+
 core::Request Cards::request() {
   core::Request request;
   const std::uint64_t count = pool_.cards.size();
-  const core::Size size{Bytes::from_mib(2 * dice_.between(1, 36'000))};
   const auto some =
       static_cast<std::uint32_t>(dice_.between(1, count + (dice_.percent(5) ? 1 : 0)));
-  switch (dice_.below(20)) {
+  request.gpu = gpu_of_size();
+  switch (dice_.below(40)) {
     case 0:
-      request.gpu = core::no_gpu();
-      break;
     case 1:
     case 2:
-      request.gpu = core::whole_cards(some);
+      request.gpu = core::no_gpu();
       break;
     case 3:
-      request.gpu = GpuRequest{{Kind::kAll, 0}, size};
-      break;
     case 4:
-      request.gpu = GpuRequest{{Kind::kNumber, some}, size};
-      request.procs = some * static_cast<std::uint32_t>(dice_.between(1, 3));
+      request.gpu = core::whole_cards(some);
       break;
     case 5:
-      request.gpu = GpuRequest{{Kind::kAll, 0}, core::WholeCard{}};
+      request.gpu->cards = {Kind::kAll, 0};
       break;
     case 6:
-      for (std::uint64_t i = 0; i < some && i < count; ++i)
-        request.devices.push_back(std::to_string(dice_.percent(3) ? 99 : count - 1 - i));
-      if (dice_.percent(50)) request.gpu = GpuRequest{{Kind::kOne, 0}, size};
+      request.gpu->cards = {Kind::kNumber, some};
+      request.procs = some * dice_.small(1, 3);
       break;
     case 7:
-      request.gpu = GpuRequest{{Kind::kOne, 0}, size};
-      request.gpu_type = dice_.percent(90) ? "H200" : "B300";
+      request.gpu = GpuRequest{{Kind::kAll, 0}, core::WholeCard{}};
       break;
     case 8:
-      request.gpu = GpuRequest{{Kind::kOne, 0}, size};
-      request.or_cpu = true;
+      for (std::uint64_t i = 0; i < some && i < count; ++i)
+        request.devices.push_back(std::to_string(dice_.percent(3) ? 99 : count - 1 - i));
+      if (dice_.percent(50)) request.gpu.reset();
       break;
     case 9:
-      request.gpu = *core::parse_gpu(dice_.percent(20) ? "grow" : "500G");
+      request.gpu_type = dice_.percent(90) ? "H200" : "B300";
       break;
     case 10:
+      request.or_cpu = true;
+      break;
     case 11:
+      request.gpu = *core::parse_gpu(dice_.percent(20) ? "grow" : "500G");
+      break;
     case 12:
-      request.gpu = GpuRequest{
-          {Kind::kOne, 0}, core::Fraction{static_cast<std::uint32_t>(dice_.between(1, 10)) * 100}};
+    case 13:
+    case 14:
+      request.gpu = GpuRequest{{Kind::kOne, 0}, core::Fraction{dice_.small(1, 10) * 100}};
       break;
     default:
-      request.gpu = GpuRequest{{Kind::kOne, 0}, size};
+      break;
   }
+  if (dice_.percent(10)) request.cpus = dice_.small(1, 6);
   return request;
 }
 

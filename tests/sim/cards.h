@@ -22,7 +22,7 @@ class Cards {
   // What a look shows: our own grants are not in it.
   const core::Pool& now() const { return pool_; }
 
-  // Something changes: foreign memory, another daemon's claim, a card lost or back, drained, stale.
+  // Something changes: foreign memory, another daemon's claim, a card lost or back, or stale.
   void change(const Reserved& ours);
   // Nobody else is here any more, and all cards are well.
   void become_quiet();
@@ -31,10 +31,15 @@ class Cards {
 
   // Any words a user might say, some of them impossible on these cards.
   core::Request request();
+  // Some card, as people name them; now and then one that is not there.
+  std::string name();
 
  private:
+  core::GpuRequest gpu_of_size();
+
   Dice& dice_;
   core::Pool pool_;
+  std::vector<core::Size> usual_;  // sizes that many ask for
 };
 
 // The sum of what is held on a card, and by how many.

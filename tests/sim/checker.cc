@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// See checker.h.
+// See checker.h. What people were told is answers.cc.
 #include "tests/sim/checker.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
+#include <type_traits>
 
-#include "tests/sim/where.h"
-#include "wire/job.h"
+#include "wire/event.h"
 
 namespace mete::sim {
 
@@ -16,245 +14,306 @@ using core::JobState;
 
 namespace {
 
-// Comparing a thousand jobs takes longer than a turn.
-constexpr std::uint64_t kCompareEvery = 16;
+constexpr std::uint64_t kAuditEvery = 1000;  // steps
+// A reason to wait is found by another walk along the line, and written out.
+constexpr std::uint64_t kWaitsEvery = 50;  // turns
+constexpr std::uint64_t kAdviceEvery = 100;
+
+// For traces.
+std::string in_words(const core::Input& input) {
+  static constexpr const char* kNames[] = {
+      "Submit",     "Started",     "Ended",   "Cancel",   "Hold",    "Release",
+      "Requeue",    "Priority",    "Drain",   "Quota",    "Reserve", "Unreserve",
+      "RunnerGone", "NotLaunched", "JobGone", "Foretold", "Look"};
+  std::string text = kNames[input.index()];
+  std::visit(
+      [&](const auto& in) {
+        if constexpr (requires { requires std::is_same_v<decltype(in.id), JobId>; })
+          text += " " + to_string(in.id);
+      },
+      input);
+  return text;
+}
 
 bool holds(const core::Job& job) {
   return job.state != JobState::kPending && job.state != JobState::kEnded;
 }
 
-Reserved held_by(const core::State& state) {
-  Reserved held;
-  for (const auto& [id, job] : state.jobs())
-    if (holds(job)) held.emplace(id, job.grant);
-  return held;
-}
-
-// A share on any one card, and nothing else said: for these the check below is easy to trust.
-std::optional<Bytes> plain_share(const core::Request& request) {
-  core::Request plain;
-  plain.gpu = request.gpu;
-  if (request != plain || !request.gpu) return std::nullopt;
-  const auto* size = std::get_if<core::Size>(&request.gpu->memory);
-  if (size == nullptr || request.gpu->cards.kind != core::CardCount::Kind::kOne)
-    return std::nullopt;
-  return size->bytes;
-}
-
-// How much others would have to give up before the share fits anywhere. nullopt: on no card, ever.
-std::optional<std::uint64_t> missing(const core::Pool& machine, const Reserved& held, Bytes share) {
-  std::optional<std::uint64_t> least;
-  for (const core::PoolCard& card : machine.cards) {
-    const std::uint64_t capacity = card.card.capacity.count();
-    if (card.lost || card.drained || card.stale || !card.unusable.empty()) continue;
-    if (share.count() > capacity) continue;
-    const OnCard on = on_card(held, card.card.uuid);
-    const std::uint64_t promised = on.bytes.count() + sum(card.claimed).count();
-    const std::uint64_t used = promised + sum(card.foreign).count();
-    std::uint64_t here = used + share.count() - std::min(used + share.count(), capacity);
-    if (on.whole != 0) here = promised;              // the one who has it must go
-    if (card.one_process && used != 0) here = used;  // all must go
-    least = std::min(least.value_or(here), here);
-  }
-  return least;
-}
-
 }  // namespace
 
-void Checker::fail(const std::string& what) const {
-  report_failure(what.c_str(), seed_, step_);
-  std::exit(1);
+Checker::Checker(Judge& judge, World& world)
+    : judge_(judge),
+      world_(world),
+      line_(judge, world.books_),
+      advice_dice_(judge.seed()),
+      advice_(judge, advice_dice_, world.books_),
+      follower_(world.options_.rules) {
+  Witness& witness = world.books_.witness;
+  witness.learned = [this](const core::JobSpec& spec) {
+    return follower_.estimates().ends_by(spec, 0, 95);
+  };
+  witness.end_was_asked = [this](JobId id) {
+    return ends_asked_.contains(id.number) || (hurried_ && id.number >= *hurried_);
+  };
+  witness.parent_lives = [&world](const Entry& entry) { return world.parent_lives(entry); };
 }
 
 // ---- the log -----------------------------------------------------------------------------------
 
-void Checker::follow(const World& world) {
-  const auto& committed = world.store_.committed();
-  for (; followed_ < committed.size(); ++followed_) {
-    const seam::StoredEvent& event = committed[followed_];
-    if (event.seq != followed_ + 1) fail("event " + std::to_string(event.seq) + " after a gap");
+void Checker::follow() {
+  fresh_.clear();
+  touched_.clear();
+  const std::uint64_t last = world_.disk_.last_committed();
+  if (last < followed_) judge_.fail("what was on disk is not there any more");
+  const std::vector<seam::StoredEvent>& committed = world_.disk_.committed();
+  if (last - followed_ > committed.size()) judge_.fail("events were let go of before their time");
+  for (std::size_t i = committed.size() - (last - followed_); i < committed.size(); ++i) {
+    const seam::StoredEvent& event = committed[i];
+    if (event.seq != ++followed_)
+      judge_.fail("event " + std::to_string(event.seq) + " after a gap");
     const Result<core::Happened> what = wire::decode_event(event.type, event.data);
-    if (!what) fail("event " + std::to_string(event.seq) + ": " + what.error().message);
-    follower_.apply({event.seq, {event.at_ms}, *what});
-    ++counts_[event.type];
+    if (!what) judge_.fail("event " + std::to_string(event.seq) + ": " + what.error().message);
+    if (judge_.traces()) judge_.trace("  " + event.type + " " + event.job + " " + event.data);
+    const core::Event decoded{event.seq, {event.at_ms}, *what};
+    world_.books_.enter(decoded);
+    follower_.apply(decoded);
+    (void)follower_.take_forgotten();
+    judge_.saw(event.type);
+    if (event.job.empty()) continue;
+    const Result<JobId> id = core::parse_job_id(event.job);
+    if (!id) judge_.fail("event " + std::to_string(event.seq) + " is about " + event.job);
+    touched_.insert(*id);
+    if (std::holds_alternative<core::JobGranted>(*what)) fresh_.push_back(*id);
   }
+}
+
+void Checker::forget_the_batch() {
+  batch_.clear();
+  ends_asked_.clear();
+  hurried_.reset();
+  old_ = false;
 }
 
 // ---- turns -------------------------------------------------------------------------------------
 
-void Checker::before_turn(const World& world) {
-  holding_.clear();
-  for (const auto& [id, job] : world.engine_->state().jobs())
-    if (holds(job)) holding_.insert(id);
-}
-
-void Checker::after_turn(const World& world, const std::vector<engine::Asked>& inputs,
-                         const Result<std::vector<engine::Answer>>& answers) {
-  ++counts_["turn"];
+void Checker::before_turn(const std::vector<engine::Asked>& inputs) {
+  was_full_ = world_.engine_->disk_full() && world_.disk_is_full_;
+  if (judge_.traces()) judge_.trace("turn at " + to_string(world_.clock_.wall()));
+  if (batch_.empty()) known_jobs_ = world_.books_.last_job();
   for (const engine::Asked& asked : inputs) {
+    if (judge_.traces()) judge_.trace("  input " + in_words(asked.input));
+    batch_.push_back(asked.input);
     if (asked.ticket != 0) asked_.emplace(asked.ticket, asked.input);
     if (const auto* gone = std::get_if<core::RunnerGone>(&asked.input))
       runner_gone_.insert(gone->id);
-  }
-  if (!answers) {
-    ++counts_["failed commit"];
-    return;
-  }
-  follow(world);
-  check_answers(world, *answers);
-  const std::set<JobId> fresh = check_grants(world);
-  const bool hurried = std::any_of(inputs.begin(), inputs.end(), [](const engine::Asked& asked) {
     const auto* submit = std::get_if<core::Submit>(&asked.input);
-    return submit != nullptr && !submit->wait;
-  });
-  // Who does not wait is placed in the middle of a turn, when there may have been less room.
-  if (!hurried) check_first_in_line(world, fresh);
-  if (!world.engine_->settled()) {
-    ++counts_["unsettled turn"];
+    if (submit != nullptr && !submit->wait && !hurried_) hurried_ = world_.books_.last_job() + 1;
+    if (const auto* cancel = std::get_if<core::Cancel>(&asked.input))
+      ends_asked_.insert(cancel->id.number);
+    if (const auto* requeue = std::get_if<core::Requeue>(&asked.input))
+      ends_asked_.insert(requeue->id.number);
+  }
+}
+
+void Checker::after_turn(const Result<std::vector<engine::Answer>>& answers) {
+  ++turns_;
+  judge_.saw("turn");
+  const bool refused = world_.hands_.take_refused();
+  if (!answers) {
+    judge_.saw("failed commit");
     return;
   }
-  check_launcher(world);
-  check_waits(world);
-  if (counts_["turn"] % kCompareEvery == 0 && follower_ != world.engine_->state())
-    fail("what the log says is not what the engine believes");
+  const engine::Engine& engine = *world_.engine_;
+  follow();
+  check_answers(*answers);
+  if (!engine.settled()) {
+    judge_.saw("unsettled turn");
+    old_ = true;
+    return;
+  }
+  if (was_full_ && !old_ && !fresh_.empty())
+    judge_.fail("somebody was given cards while the disk was full");
+  const WallTime now = engine.moment().now;
+  // Who would not wait was placed in the middle of a turn, when there may have been less room.
+  if (!old_ && !hurried_) {
+    check_fresh_cards();
+    world_.books_.nothing_is_overdue(now);
+    const bool all_were_asked = !refused && !engine.disk_full() && !engine.again();
+    line_.check({engine.machine(), now, engine.state(), fresh_, all_were_asked});
+  }
+  for (const JobId id : touched_) {
+    check_same(id);
+    check_launcher(id);
+  }
+  if (turns_ % kWaitsEvery == 0) check_waits(false);
+  if (turns_ % kAdviceEvery == 0) advice_.check(engine.state(), engine.moment());
+  forget_the_batch();
 }
 
-void Checker::check_answers(const World& world, const std::vector<engine::Answer>& answers) {
-  for (const engine::Answer& answer : answers) {
-    const auto found = asked_.find(answer.ticket);
-    if (found == asked_.end()) fail("ticket " + std::to_string(answer.ticket) + " answered twice");
-    const core::Input input = found->second;
-    asked_.erase(found);
-    if (!answer.result) {
-      ++counts_["refused"];
-      continue;
-    }
-    const core::Job* job = follower_.find(*answer.result);
-    if (!world.engine_->settled()) fail("answered before the commit");
-    if (const auto* submit = std::get_if<core::Submit>(&input)) {
-      if (answer.result->number <= last_id_) fail("a job's number was given twice");
-      last_id_ = answer.result->number;
-      if (job == nullptr) fail("a job was acknowledged and is not in the log");
-      if (job->spec != submit->spec) fail("a job is not what was asked for");
-      if (!submit->wait && job->state == JobState::kPending) fail("--no-wait waits");
-    } else if (std::holds_alternative<core::Ended>(input)) {
-      if (job != nullptr && job->state != JobState::kEnded)
-        fail("an end was acknowledged, and is none");
-    } else if (std::holds_alternative<core::Cancel>(input)) {
-      if (job != nullptr && job->state != JobState::kEnded && job->state != JobState::kStopping)
-        fail("a cancel was acknowledged, and nothing came of it");
-    }
-  }
-  if (world.engine_->settled() && !asked_.empty()) fail("somebody was not answered");
-}
-
-std::set<JobId> Checker::check_grants(const World& world) {
-  const Reserved held = held_by(world.engine_->state());
-  const core::Pool& seen = world.engine_->machine();
-  std::set<JobId> fresh;
-  std::set<std::string> fresh_cards;
-  for (const auto& [id, cards] : held) {
-    if (holding_.contains(id)) continue;
-    fresh.insert(id);
-    for (const core::GrantedCard& card : cards) fresh_cards.insert(card.uuid);
-  }
-  for (const core::PoolCard& card : seen.cards) {
+// Cards as the daemon saw them, and as they really are.
+void Checker::check_fresh_cards() const {
+  std::set<std::string> cards;
+  for (const JobId id : fresh_)
+    if (const Entry* entry = world_.books_.find(id); entry != nullptr)
+      for (const core::GrantedCard& card : entry->grant) cards.insert(card.uuid);
+  const core::Pool& seen = world_.engine_->machine();
+  const core::Pool& real = world_.cards_.now();
+  for (std::size_t i = 0; i < seen.cards.size(); ++i) {
+    const core::PoolCard& card = seen.cards[i];
+    if (!cards.contains(card.card.uuid)) continue;
     const std::string name = "card " + std::to_string(card.card.index);
-    const OnCard on = on_card(held, card.card.uuid);
-    if (on.bytes > card.card.capacity) fail(name + ": more is granted than there is");
-    if (on.whole != 0 && on.holders != 1) fail(name + ": held whole, and by others too");
-    if (!fresh_cards.contains(card.card.uuid)) continue;
-    if (card.lost || card.drained || card.stale || !card.unusable.empty())
-      fail(name + ": granted while it was not to be used");
-    if (on.bytes + sum(card.claimed) + sum(card.foreign) > card.card.capacity)
-      fail(name + ": granted what others were seen to hold");
-    if (card.one_process && on.holders != 1) fail(name + ": for one process, and two hold it");
-    const auto really = std::find_if(
-        world.cards_.now().cards.begin(), world.cards_.now().cards.end(),
-        [&card](const core::PoolCard& each) { return each.card.uuid == card.card.uuid; });
-    if (on.bytes + sum(really->claimed) > card.card.capacity)
-      fail(name + ": granted what another daemon had been promised");
-    if (on.whole != 0 && !really->claimed.empty())
-      fail(name + ": granted whole while another daemon has a share");
-  }
-  return fresh;
-}
-
-// Whoever came later may take only what does not keep the first in line waiting any longer.
-void Checker::check_first_in_line(const World& world, const std::set<JobId>& fresh) {
-  const core::State& state = world.engine_->state();
-  const auto first = std::find_if(state.jobs().begin(), state.jobs().end(), [](const auto& each) {
-    return each.second.state == JobState::kPending;
-  });
-  if (first == state.jobs().end() || fresh.empty() || *fresh.rbegin() < first->first) return;
-  const std::optional<Bytes> share = plain_share(first->second.spec.request);
-  if (!share) return;
-  const core::Pool& seen = world.engine_->machine();
-  const Reserved with = held_by(state);
-  Reserved without = with;
-  std::erase_if(without, [&](const auto& each) {
-    return fresh.contains(each.first) && each.first > first->first;
-  });
-  ++counts_["overtaken"];
-  if (missing(seen, with, *share) > missing(seen, without, *share))
-    fail("job " + to_string(first->first) + " is first in line, and was put further back");
-}
-
-void Checker::check_launcher(const World& world) {
-  const core::State& state = world.engine_->state();
-  if (world.launcher_.reserved() != held_by(state))
-    fail("the other daemons were told of other grants than there are");
-  for (const auto& [id, job] : state.jobs()) {
-    const bool ours = job.state == JobState::kStopping &&
-                      (job.outcome == core::Outcome::kLost || runner_gone_.contains(id));
-    if (runner_gone_.contains(id) && !ours && job.state != JobState::kEnded)
-      fail("job " + to_string(id) + " goes on without its runner");
-    const auto stops = world.launcher_.stops().find(id);
-    const int times = stops == world.launcher_.stops().end() ? 0 : stops->second;
-    if (times != (ours ? 1 : 0))
-      fail("job " + to_string(id) + " was to be stopped " + std::to_string(times) + " times");
-    const bool watched = world.launcher_.watched().contains(id);
-    if (watched && job.state == JobState::kEnded) fail("an ended job is watched");
-    if (!watched && !ours && job.state != JobState::kEnded)
-      fail("job " + to_string(id) + " is watched by nobody");
-    counts_["stopped"] += ours ? 1 : 0;
+    const Sums& sums = world_.books_.cards().at(card.card.uuid);
+    if (card.lost || card.stale || !card.unusable.empty() ||
+        world_.books_.drained().contains(card.card.uuid))
+      judge_.fail(name + ": granted while it was not to be used");
+    const std::uint64_t capacity = card.card.capacity.count();
+    if (sums.bytes + sum(card.claimed).count() + sum(card.foreign).count() > capacity)
+      judge_.fail(name + ": granted what others were seen to hold");
+    if (card.one_process && sums.holders != 1)
+      judge_.fail(name + ": for one process, and two hold it");
+    if (sums.bytes + sum(real.cards[i].claimed).count() > capacity)
+      judge_.fail(name + ": granted what another daemon had been promised");
+    if (sums.whole != 0 && !real.cards[i].claimed.empty())
+      judge_.fail(name + ": granted whole while another daemon has a share");
   }
 }
 
-void Checker::check_waits(const World& world) const {
-  for (const auto& [id, job] : world.engine_->state().jobs()) {
-    const core::Wait* wait = world.engine_->wait_of(id);
-    if ((wait != nullptr) != (job.state == JobState::kPending))
-      fail("job " + to_string(id) + ": a reason to wait without waiting, or none");
-    if (wait != nullptr && wait->text.empty()) fail("job " + to_string(id) + " waits for nothing");
+// What the books say of a job is what the engine believes of it.
+void Checker::check_same(JobId id) const {
+  const Entry* entry = world_.books_.find(id);
+  const core::Job* job = world_.engine_->state().find(id);
+  if (entry == nullptr) return;  // of an array: its jobs are compared when they are audited
+  if (job == nullptr) {
+    if (entry->state != JobState::kEnded) judge_.fail("job " + to_string(id) + " is forgotten");
+    return;
+  }
+  const bool same = job->state == entry->state && job->attempt == entry->attempt &&
+                    job->priority == entry->priority && job->held == entry->held &&
+                    job->requeue == entry->requeue && *job->spec == *entry->spec &&
+                    (!entry->active() || job->grant == entry->grant) &&
+                    (job->state == JobState::kPending || job->outcome == entry->outcome);
+  if (!same) judge_.fail("job " + to_string(id) + " is not what the log says");
+}
+
+void Checker::check_launcher(JobId id) const {
+  const core::Job* job = world_.engine_->state().find(id);
+  const Hands& hands = world_.hands_;
+  const std::string name = "job " + to_string(id);
+  const bool active = job != nullptr && holds(*job);
+  const auto reserved = hands.reserved().find(id);
+  if (active != (reserved != hands.reserved().end()) || (active && reserved->second != job->grant))
+    judge_.fail(name + ": the other daemons were told of another grant");
+  const auto started = hands.started().find(id);
+  const bool detached = job != nullptr && job->spec->detached.has_value();
+  if ((active && detached) != (started != hands.started().end()) ||
+      (active && detached && started->second.attempt != job->attempt))
+    judge_.fail(name + " is not in the hands of the launcher as it should be");
+  const bool gone = runner_gone_.contains(id);
+  const bool stopping = active && job->state == JobState::kStopping;
+  const bool ours = stopping && (detached || gone || job->outcome == core::Outcome::kLost);
+  if (ours != hands.stopped().contains(id)) judge_.fail(name + " is to be stopped, or is not");
+  if (ours) judge_.saw("stopped");
+  if (job == nullptr || job->state == JobState::kEnded) {
+    if (hands.watched().contains(id)) judge_.fail(name + " has ended, and is watched");
+  } else if (!detached && !ours) {
+    if (gone) judge_.fail(name + " goes on without its runner");
+    if (!hands.watched().contains(id)) judge_.fail(name + " is watched by nobody");
   }
 }
 
-// ---- death -------------------------------------------------------------------------------------
+// Everybody who waits is told for what.
+void Checker::check_waits(bool all) const {
+  std::size_t looked = 0;
+  for (const JobId id : world_.books_.pending()) {
+    const core::Wait* wait = world_.engine_->wait_of(id);
+    if (wait == nullptr || wait->text.empty())
+      judge_.fail("job " + to_string(id) + " waits for nothing");
+    if (!all && ++looked == 5) return;
+  }
+}
 
-void Checker::saved(const World& world) { follow(world); }
+// ---- death, and thorough looks -----------------------------------------------------------------
 
-void Checker::before_death(const World& world) {
-  ++counts_["death"];
-  follow(world);
+void Checker::before_death() {
+  judge_.saw("death");
+  if (judge_.traces()) judge_.trace("the daemon dies");
+  follow();
+  forget_the_batch();
   asked_.clear();
   runner_gone_.clear();
 }
 
-void Checker::after_recovery(const World& world) {
-  follow(world);  // a commit may have reached the disk and failed nevertheless
-  if (follower_ != world.engine_->state()) fail("the daemon came back with another state");
-  if (world.store_.queued() != 0) fail("recovery recorded something");
+void Checker::after_recovery() {
+  follow();  // a commit may have reached the disk and failed nevertheless
+  if (!world_.engine_->settled()) {
+    old_ = true;
+    return;
+  }
+  audit();
 }
 
-void Checker::after_step(const World& world) {
-  for (const auto& runner : world.runners_) {
-    if (!runner->program_lives()) continue;
-    const core::Job* job = runner->job ? follower_.find(*runner->job) : nullptr;
-    if (job == nullptr || !holds(*job))
-      fail("a program of job " + to_string(*runner->job) + " runs without a grant");
-    if (job->grant != runner->cards)
-      fail("a program of job " + to_string(job->id) + " runs on another grant");
+void Checker::before_start(const Life& life) const {
+  const std::string name =
+      "attempt " + std::to_string(life.attempt) + " of job " + to_string(life.job);
+  const Entry* entry = world_.books_.find(life.job);
+  if (entry == nullptr || !entry->active()) judge_.fail(name + " runs without a grant");
+  if (entry->attempt != life.attempt) judge_.fail(name + " runs, and is over");
+  if (entry->grant != life.cards) judge_.fail(name + " runs on another grant");
+  if (!entry->spec->detached) return;
+  for (const auto& [hash, data] : People::blobs(*entry->spec))
+    if (const Result<std::string> kept = world_.disk_.load_blob(hash); !kept || *kept != data)
+      judge_.fail(name + " runs, and its environment or script was lost");
+}
+
+void Checker::after_step() {
+  if (judge_.step() % kAuditEvery == 0 && world_.engine_ && world_.engine_->settled()) audit();
+}
+
+void Checker::audit() {
+  judge_.saw("audit");
+  const core::State& state = world_.engine_->state();
+  if (follower_ != state) judge_.fail("what the log says is not what the engine believes");
+  world_.books_.forget_unless([&](JobId id) { return state.find(id) != nullptr; });
+  world_.books_.audit();
+  world_.lives_.sweep();
+  for (const auto& [id, entry] : world_.books_.jobs()) {
+    check_same(id);
+    if (world_.inputs_.empty()) check_launcher(id);
+  }
+  if (state.jobs().size() != world_.books_.jobs().size())
+    judge_.fail("the engine has other jobs than the log");
+  audit_indexes();
+  check_waits(true);
+}
+
+void Checker::audit_indexes() const {
+  const core::State& state = world_.engine_->state();
+  const Books& books = world_.books_;
+  judge_.require(state.active() == books.active(), "others hold grants than the log says");
+  std::size_t in_line = 0;
+  for (const JobId id : books.pending()) {
+    const Entry& entry = *books.find(id);
+    if (entry.held || !entry.unmet.empty()) continue;
+    ++in_line;
+    const auto queue = state.pending().queues().find({entry.priority, entry.spec->user});
+    judge_.require(queue != state.pending().queues().end() && queue->second.contains(id),
+                   "somebody who should be in line is not");
+  }
+  judge_.require(state.pending().size() == in_line, "somebody is in line who should not be");
+  std::map<std::string, std::uint64_t> disk;
+  for (const auto& [id, job] : state.jobs())
+    if (job.state == JobState::kEnded && job.exit && job.exit->log_bytes)
+      disk[job.spec->user] += job.exit->log_bytes->count();
+  for (const auto& [id, entry] : books.jobs()) {
+    const std::string& name = entry.spec->user;
+    const UserSums sums = books.user(name);
+    judge_.require(
+        state.held_by(name) == core::Held{sums.cards, Bytes::from_bytes(sums.bytes), sums.running},
+        "a user has more or less than the log says");
+    judge_.require(state.unfinished_of(name) == sums.unfinished,
+                   "a user has more or fewer jobs than the log says");
+    judge_.require(state.disk_of(name).count() == disk[name],
+                   "the logs of a user take another number of bytes than was said");
   }
 }
 

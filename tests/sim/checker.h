@@ -1,57 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold after every step, judged without the engine's own helpers: sums are added up anew,
-// and a second state follows the committed log event by event.
+// What must hold after every step. Books and Line judge what the log says; here it is compared with
+// what people were answered, with what the launcher was told, and with what the engine believes:
+// step by step for the jobs that a turn has touched, for all of them every thousand steps and
+// whenever the daemon has died.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "tests/sim/advice.h"
+#include "tests/sim/line.h"
 #include "tests/sim/world.h"
 
 namespace mete::sim {
 
 class Checker {
  public:
-  explicit Checker(std::uint64_t seed) : seed_(seed) {}
+  Checker(Judge& judge, World& world);
 
-  void begin_step() { ++step_; }
-  std::uint64_t step() const { return step_; }
-  [[noreturn]] void fail(const std::string& what) const;
-
-  // The daemon is about to take a turn, and has taken it (with this answer to each ticket).
-  void before_turn(const World& world);
-  void after_turn(const World& world, const std::vector<engine::Asked>& inputs,
-                  const Result<std::vector<engine::Answer>>& answers);
-  // It has recorded a snapshot; is about to die; is back.
-  void saved(const World& world);
-  void before_death(const World& world);
-  void after_recovery(const World& world);
-  void after_step(const World& world);
-
-  // What the log says so far.
-  const core::State& recorded() const { return follower_; }
-  // How often each thing was there to be checked: a simulator in which nothing happens fails.
-  const std::map<std::string, std::uint64_t>& counts() const { return counts_; }
+  // The daemon is about to take a turn, and has taken it.
+  void before_turn(const std::vector<engine::Asked>& inputs);
+  void after_turn(const Result<std::vector<engine::Answer>>& answers);
+  // It is about to die; is back.
+  void before_death();
+  void after_recovery();
+  // A program is about to start.
+  void before_start(const Life& life) const;
+  void after_step();
 
  private:
-  void follow(const World& world);
-  std::set<core::JobId> check_grants(const World& world);  // returns the new ones
-  void check_answers(const World& world, const std::vector<engine::Answer>& answers);
-  void check_first_in_line(const World& world, const std::set<core::JobId>& fresh);
-  void check_launcher(const World& world);
-  void check_waits(const World& world) const;
+  void follow();
+  void forget_the_batch();
+  void check_answers(const std::vector<engine::Answer>& answers);
+  void check_answer(const core::Input& input, const engine::Answer& answer);
+  void check_refusal(const core::Input& input, const Error& error) const;
+  void check_submit(const core::Submit& submit, core::JobId id) const;
+  void check_change(const core::Input& input, core::JobId id) const;
+  bool is_the_only_one_about(const core::Input& input) const;
+  void check_fresh_cards() const;
+  void check_launcher(core::JobId id) const;
+  void check_same(core::JobId id) const;
+  void check_waits(bool all) const;
+  void audit();
+  void audit_indexes() const;
 
-  std::uint64_t seed_;
-  std::uint64_t step_ = 0;
+  Judge& judge_;
+  World& world_;
+  Line line_;
+  Dice advice_dice_;  // its own: what is looked at does not change what happens
+  Advice advice_;
   core::State follower_;  // made of what was committed, and nothing else
-  std::size_t followed_ = 0;
-  std::set<core::JobId> holding_;               // before the turn
+  std::uint64_t followed_ = 0;
+  std::vector<core::JobId> fresh_;              // granted in what was followed last
+  std::set<core::JobId> touched_;               // the same
   std::set<core::JobId> runner_gone_;           // what this daemon was told
   std::map<std::uint64_t, core::Input> asked_;  // and not answered
-  std::uint64_t last_id_ = 0;                   // given to anybody
-  std::map<std::string, std::uint64_t> counts_;
+  std::vector<core::Input> batch_;              // since everything was on disk
+  std::uint64_t known_jobs_ = 0;                // before it
+  std::set<std::uint64_t> ends_asked_;          // numbers of jobs, the same
+  std::optional<std::uint64_t> hurried_;        // from this number on somebody would not wait
+  bool old_ = false;                            // part of it was decided in an earlier turn
+  bool was_full_ = false;
+  std::uint64_t turns_ = 0;
 };
 
 }  // namespace mete::sim

@@ -17,7 +17,11 @@ class Dice {
   std::uint64_t between(std::uint64_t low, std::uint64_t high) {
     return low + below(high - low + 1);
   }
+  std::uint32_t small(std::uint32_t low, std::uint32_t high) {
+    return static_cast<std::uint32_t>(between(low, high));
+  }
   bool percent(unsigned chance) { return below(100) < chance; }
+  bool per_mille(unsigned chance) { return below(1000) < chance; }
   template <typename T>
   T& pick(std::vector<T>& list) {
     return list[below(list.size())];

@@ -2,6 +2,8 @@
 // The simulator: whole daemons on fakes, in one thread, checked after every step.
 //
 //   mete-sim --seed 123 --steps 20000     the same seed is the same run
+//   mete-sim ... --trace 700              prints what happens from step 700 on
+//   mete-sim-planted --plant NAME ...     the same with a bug on purpose, which has to be found
 //
 // Ends with what was there to be checked, or with the seed, step and commit of a failure.
 #include <unistd.h>
@@ -13,24 +15,16 @@
 #include <string>
 
 #include "base/text.h"
-#include "tests/sim/checker.h"
-#include "tests/sim/where.h"
+#include "tests/sim/planted.h"
 #include "tests/sim/world.h"
 
 namespace mete::sim {
 
 namespace {
 
-constexpr std::uint64_t kStepsBetweenQuiet = 2500;
+constexpr std::uint64_t kStepsBetweenQuiet = 5000;
 
-const Checker* running = nullptr;
-std::uint64_t running_seed = 0;
-
-// METE_ASSERT says what was impossible; this says in which run.
-void on_abort(int) {
-  if (running != nullptr) report_failure("the daemon died", running_seed, running->step());
-  std::_Exit(1);
-}
+const Judge* running = nullptr;
 
 std::string commit() {
   const char* tree = std::getenv("METE_SOURCE_DIR");
@@ -45,58 +39,100 @@ std::string commit() {
   return text.empty() ? "unknown" : text;
 }
 
-int simulate(std::uint64_t seed, std::uint64_t steps) {
-  Checker checker(seed);
-  running = &checker;
-  running_seed = seed;
-  World world(seed, checker);
-  for (std::uint64_t i = 1; i <= steps; ++i) {
-    world.step();
-    if ((i % kStepsBetweenQuiet == 0 || i == steps) && !world.drains())
-      checker.fail("the world is quiet, and the queue does not drain");
-  }
-  running = nullptr;
-  std::printf("seed %llu:", static_cast<unsigned long long>(seed));
-  for (const auto& [what, count] : checker.counts())
-    std::printf(" %s %llu,", what.c_str(), static_cast<unsigned long long>(count));
-  std::printf(" all is well\n");
-  if (steps < 10'000) return 0;
-  for (const char* what : {"job.submitted", "job.granted", "job.started", "job.stopping",
-                           "job.ended", "card.lost", "card.back", "turn", "unsettled turn",
-                           "failed commit", "refused", "overtaken", "stopped", "death"}) {
-    if (checker.counts().contains(what)) continue;
+// METE_ASSERT says what was impossible; this says in which run.
+void on_abort(int) {
+  if (running != nullptr) end_with_failure("the daemon died", running->seed(), running->step());
+  std::_Exit(1);
+}
+
+// A simulator in which nothing happens finds nothing.
+int check_that_enough_happened(const Judge& judge) {
+  for (const char* what : {"job.submitted",   "job.granted",
+                           "job.started",     "job.stopping",
+                           "job.ended",       "job.requeued",
+                           "job.ungranted",   "job.held",
+                           "job.released",    "job.priority",
+                           "job.forecast",    "card.lost",
+                           "card.back",       "card.drained",
+                           "card.undrained",  "card.reserved",
+                           "card.unreserved", "quota.set",
+                           "machine.booted",  "turn",
+                           "unsettled turn",  "failed commit",
+                           "refused",         "stopped",
+                           "death",           "death inside of a turn",
+                           "reboot",          "first in line",
+                           "overtaken",       "advice",
+                           "a keeper's exit", "a run's exit"}) {
+    if (judge.seen().contains(what)) continue;
     std::printf("there was no %s to look at: that is a failure\n", what);
     return 1;
   }
   return 0;
 }
 
+int simulate(std::uint64_t seed, std::uint64_t steps, std::uint64_t trace) {
+  Judge judge(seed, trace);
+  running = &judge;
+  World world(judge);
+  for (std::uint64_t i = 1; i <= steps; ++i) {
+    world.step();
+    if ((i % kStepsBetweenQuiet == 0 || i == steps) && !world.drains())
+      judge.fail("the world is quiet, and the queue does not drain");
+  }
+  running = nullptr;
+  if (!plant().empty()) {
+    std::printf("%s: NOT FOUND in %llu steps of seed %llu\n", plant().c_str(),
+                static_cast<unsigned long long>(steps), static_cast<unsigned long long>(seed));
+    return 1;
+  }
+  std::printf("seed %llu:", static_cast<unsigned long long>(seed));
+  for (const auto& [what, count] : judge.seen())
+    std::printf(" %s %llu,", what.c_str(), static_cast<unsigned long long>(count));
+  std::printf(" all is well\n");
+  return steps < 100'000 ? 0 : check_that_enough_happened(judge);
+}
+
 }  // namespace
 
-void report_failure(const char* what, std::uint64_t seed, std::uint64_t step) {
-  std::fprintf(stderr, "FAILED: %s\nseed %llu, step %llu, commit %s\n", what,
+void end_with_failure(const std::string& what, std::uint64_t seed, std::uint64_t step) {
+  if (!plant().empty()) {
+    std::printf("%s: found at step %llu of seed %llu: %s\n", plant().c_str(),
+                static_cast<unsigned long long>(step), static_cast<unsigned long long>(seed),
+                what.c_str());
+    std::fflush(stdout);
+    std::_Exit(0);
+  }
+  std::fflush(stdout);
+  std::fprintf(stderr, "FAILED: %s\nseed %llu, step %llu, commit %s\n", what.c_str(),
                static_cast<unsigned long long>(seed), static_cast<unsigned long long>(step),
                commit().c_str());
+  std::_Exit(1);
 }
 
 int run(int argc, char** argv) {
   std::uint64_t seed = 1;
   std::uint64_t steps = 10'000;
+  std::uint64_t trace = UINT64_MAX;
   for (int i = 1; i + 1 < argc; i += 2) {
     const Result<std::uint64_t> number = base::parse_uint(argv[i + 1]);
     if (number && std::strcmp(argv[i], "--seed") == 0)
       seed = *number;
     else if (number && std::strcmp(argv[i], "--steps") == 0)
       steps = *number;
+    else if (number && std::strcmp(argv[i], "--trace") == 0)
+      trace = *number;
+    else if (std::strcmp(argv[i], "--plant") == 0)
+      set_plant(argv[i + 1]);
     else
       argc = 0;
   }
   if (argc % 2 == 0) {
-    std::fprintf(stderr, "usage: mete-sim [--seed N] [--steps N]\n");
+    std::fprintf(stderr,
+                 "usage: mete-sim [--seed N] [--steps N] [--trace FROM-STEP] [--plant NAME]\n");
     return 64;
   }
   std::signal(SIGABRT, on_abort);
-  return simulate(seed, steps);
+  return simulate(seed, steps, trace);
 }
 
 }  // namespace mete::sim

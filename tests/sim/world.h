@@ -1,49 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine with people, processes, cards and a disk, and one daemon on it: the real engine on the
-// fakes of its seams. One step is one thing that happens, chosen by dice: somebody submits, a
-// runner starts its program, a program ends or will not die, a runner is killed, a card falls off
-// the bus, another daemon takes bytes, the disk fills up, the daemon takes a turn, or is killed.
-// After every step the Checker looks at it all.
+// A machine with people, processes, cards, clocks and a disk, and one daemon on it: the real engine
+// on the fakes of its seams. One step is one thing that happens, chosen by dice: somebody submits
+// or changes his mind, a keeper goes one stage further or is killed, a program ends or will not, a
+// card falls off the bus, another daemon takes bytes, the disk fills up, a clock is set, the daemon
+// takes a turn or is killed, between two turns or inside of one, the machine is started anew. After
+// every step the Checker looks at it all.
 //
-// What outlives the daemon: processes, cards, what was committed. What does not: its inputs, its
-// launcher's knowledge, its answers under way.
+// What outlives the daemon: processes, records, cards, what was committed. What does not: its
+// inputs, its launcher's knowledge, its answers under way.
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/engine.h"
+#include "tests/sim/books.h"
 #include "tests/sim/cards.h"
 #include "tests/sim/dice.h"
+#include "tests/sim/hands.h"
+#include "tests/sim/lives.h"
+#include "tests/sim/people.h"
 #include "tests/support/fake_clock.h"
-#include "tests/support/fake_launcher.h"
 #include "tests/support/mem_store.h"
 
 namespace mete::sim {
 
-// A `mete run`, and the program it starts.
-struct Runner {
-  enum class Program { kNone, kRuns, kDying, kGone };
+// Thrown by a seam: the daemon was killed in the middle of a turn.
+struct Killed {};
 
+// The disk, on which the daemon can be killed before and after a commit.
+class Disk final : public tests::FaultyStore {
+ public:
+  std::function<void()> seam;
+  Result<void> commit() override;
+};
+
+// A `mete run`.
+struct Runner {
   core::ProcessRef self;
   core::Submit wants;
   bool alive = true;
   std::optional<core::JobId> job;  // once it was answered
   std::uint64_t ticket = 0;        // of what it waits for; 0: nothing
-  Program program = Program::kNone;
-  core::ProcessRef program_ref;
-  std::vector<core::GrantedCard> cards;  // on which it was started
-  unsigned stubborn = 0;                 // steps until it gives in
-  core::Exit exit;
-  bool program_lives() const { return program == Program::kRuns || program == Program::kDying; }
 };
 
 class Checker;
 
 class World {
  public:
-  World(std::uint64_t seed, Checker& checker);
+  explicit World(Judge& judge);
+  ~World();
 
   void step();
   // No new arrivals, all cards are well, all programs end. True: the queue drained within a bound.
@@ -53,45 +61,63 @@ class World {
   friend class Checker;
   using Action = void (World::*)();
 
+  // people.cc decides what they want; here it is handed in.
+  void somebody_runs();
   void somebody_submits();
+  void somebody_changes();
+  void an_admin_orders();
   void a_runner_acts();
-  void a_program_ends();
   void a_runner_dies();
-  void somebody_cancels();
+  void keepers_act() { lives_.keepers_act(); }
+  void a_keeper_dies() { lives_.a_keeper_dies(); }
+  void a_program_ends() { lives_.a_program_ends(); }
   void cards_change();
+  void a_clock_is_set();
+  void disk_trouble();
   void daemon_looks();
   void news_arrive();
-  void disk_trouble();
   void daemon_turns();
   void daemon_is_killed();
+  void daemon_will_be_killed();
   void daemon_restarts_cleanly();
+  void machine_reboots();
 
   void start_daemon();
+  void turn();
+  void time_passes();
+  void quiet_round(std::size_t round);
+  void hear(bool all);
   void act(Runner& runner);
   void start_program(Runner& runner, const core::Job& job);
-  void let_die(Runner& runner);
-  void time_passes();
   void give_up(Runner& runner);
-  void tell(core::Input input);
+  engine::Asked& tell(core::Input input);
   std::uint64_t ask(core::Input input);  // and waits for the answer to this ticket
   void answered(const engine::Answer& answer);
-  Runner* runner_of(core::JobId job);
-  Runner* by_process(core::ProcessRef process);
+  void seam_is_called();
+  bool crowded() const;
+  bool runner_lives(core::ProcessRef process) const;
+  bool parent_lives(const Entry& entry);
   void forget_the_dead();
 
+  Judge& judge_;
   Dice dice_;
-  Cards cards_;
   tests::FakeClock clock_;
-  tests::FaultyStore store_;
-  tests::FakeLauncher launcher_;
+  Cards cards_;
+  Lives lives_;
+  Hands hands_;
+  Disk disk_;
   engine::Options options_;
-  Checker& checker_;
+  Books books_;
+  People people_;
+  std::unique_ptr<Checker> checker_;
   std::unique_ptr<engine::Engine> engine_;  // empty: the daemon is down
+  std::uint64_t daemon_ = 0;                // the number of the one that lives; 0: none
+  std::uint64_t daemons_ = 0;
   std::vector<engine::Asked> inputs_;
   std::vector<std::unique_ptr<Runner>> runners_;
   std::uint64_t last_ticket_ = 0;
-  std::int32_t last_pid_ = 1000;
-  std::size_t crowd_ = 0;  // so many unfinished jobs at most
+  std::size_t crowd_ = 0;                 // so many unfinished jobs at most
+  std::optional<std::uint64_t> kill_in_;  // calls of a seam
   bool quiet_ = false;
   bool disk_is_full_ = false;
 };

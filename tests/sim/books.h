@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the log says, kept by somebody else: sums are added up here, rules are read out of the
+// documents and not out of core/, and every event is judged when it is entered. What an event costs
+// does not depend on how many jobs there are.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/job/event.h"
+#include "core/order/pass.h"
+#include "tests/sim/judge.h"
+#include "tests/sim/lives.h"
+
+namespace mete::sim {
+
+struct Entry {
+  core::JobId id;
+  core::SharedSpec spec;
+  core::JobState state = core::JobState::kPending;
+  std::uint32_t attempt = 1;
+  std::int32_t priority = 0;
+  bool held = false;
+  bool requeue = false;     // while it is being ended: then it waits again
+  std::uint64_t boots = 0;  // the machine had been started so often when it was submitted
+  std::optional<core::Outcome> outcome;
+  std::optional<core::GpuRequest> gpu;  // asked for since --retry-gpu
+  std::uint32_t failures = 0;
+  WallTime submitted;
+  std::int64_t not_before_ms = 0;
+  std::vector<core::GrantedCard> grant;
+  std::vector<core::After> unmet;
+  bool doomed = false;
+
+  bool active() const {
+    return state != core::JobState::kPending && state != core::JobState::kEnded;
+  }
+  core::Request request() const;
+  // Nothing but room, quota and limits can keep it from starting.
+  bool in_line(WallTime now) const;
+};
+
+// The bytes and holders of one card, or of one user.
+struct Sums {
+  std::uint64_t bytes = 0;
+  std::uint32_t holders = 0;
+  std::uint32_t whole = 0;
+  bool operator==(const Sums&) const = default;
+};
+struct UserSums {
+  std::uint32_t cards = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t running = 0;
+  std::uint32_t unfinished = 0;
+  bool operator==(const UserSums&) const = default;
+};
+
+// What the log cannot say.
+struct Witness {
+  // How long such jobs are known to run, in seconds, if anybody knows.
+  std::function<std::optional<std::uint64_t>(const core::JobSpec&)> learned;
+  // Somebody who may has asked for the end of this job, or for another attempt.
+  std::function<bool(core::JobId)> end_was_asked;
+  // The `mete run` or keeper of this attempt.
+  std::function<bool(const Entry&)> parent_lives;
+};
+
+class Books {
+ public:
+  Books(Judge& judge, Lives& lives, const core::Rules& rules,
+        std::map<std::string, Bytes> capacities)
+      : judge_(judge), lives_(lives), rules_(rules), capacities_(std::move(capacities)) {}
+
+  Witness witness;
+  // Enters what was committed.
+  void enter(const core::Event& event);
+
+  const Entry* find(core::JobId id) const;
+  const std::map<core::JobId, Entry>& jobs() const { return jobs_; }
+  const std::set<core::JobId>& pending() const { return pending_; }
+  const std::set<core::JobId>& active() const { return active_; }
+  const std::map<std::string, Sums>& cards() const { return cards_; }
+  const std::set<std::string>& drained() const { return drained_; }
+  const std::set<std::string>& lost() const { return lost_; }
+  const std::map<std::uint64_t, core::Reservation>& reservations() const { return reservations_; }
+  std::uint64_t last_job() const { return last_job_; }
+  UserSums user(const std::string& name) const;
+  core::Quota quota_of(const std::string& user) const;
+  std::uint32_t running_of_array(std::uint64_t number) const;
+  // Whether one more job with such a grant is within the limits of its user and array.
+  bool within_limits(const Entry& entry, const std::vector<core::GrantedCard>& grant) const;
+  const core::Rules& rules() const { return rules_; }
+
+  // What a settled turn at this moment may not leave behind: doomed jobs, passed deadlines.
+  void nothing_is_overdue(WallTime now) const;
+  // The sums, added up from the beginning.
+  void audit() const;
+  // Ended jobs that the daemon has forgotten.
+  void forget_unless(const std::function<bool(core::JobId)>& known);
+
+ private:
+  struct ArrayCount {
+    std::uint32_t open = 0;
+    std::uint32_t failed = 0;
+    std::uint32_t running = 0;
+    std::uint32_t remembered = 0;
+  };
+
+  void on(const core::JobSubmitted& what);
+  void on(const core::JobGranted& what);
+  void on(const core::JobStarted& what);
+  void on(const core::JobStopping& what);
+  void on(const core::JobEnded& what);
+  void on(const core::JobRequeued& what);
+  void on(const core::JobUngranted& what);
+  void on(const core::JobHeld& what);
+  void on(const core::JobReleased& what);
+  void on(const core::JobPriority& what);
+  void on(const core::JobForecast& what);
+  void on(const core::CardLost& what);
+  void on(const core::CardBack& what);
+  void on(const core::CardDrained& what);
+  void on(const core::CardUndrained& what);
+  void on(const core::QuotaSet& what);
+  void on(const core::Reserved& what);
+  void on(const core::Unreserved& what);
+  void on(const core::Booted& what);
+
+  [[noreturn]] void fail(core::JobId id, const std::string& what) const;
+  Entry& at(core::JobId id);
+  void check_grant(const Entry& entry) const;
+  void check_sums(const Entry& entry) const;
+  void check_reservations(const Entry& entry) const;
+  void check_cpus() const;
+  void check_exit(const Entry& entry, const std::optional<core::Exit>& exit) const;
+  void check_end_of_pending(const Entry& entry, core::Outcome outcome) const;
+  void check_outcome(const Entry& entry, core::Outcome outcome,
+                     const std::optional<core::Exit>& exit) const;
+  bool may_run_again(const Entry& entry, core::Outcome outcome) const;
+  bool must_run_again(const Entry& entry, core::Outcome outcome) const;
+  void take(Entry& entry, const std::vector<core::GrantedCard>& grant);
+  void give_back(Entry& entry);
+  void end_attempt(Entry& entry, const std::optional<core::Exit>& exit);
+  void tell_dependents(const Entry& entry);
+  void tell(core::JobId target, bool failed, bool over);
+  void begin_waiting(Entry& entry);
+  void stop_waiting(Entry& entry);
+
+  Judge& judge_;
+  Lives& lives_;
+  core::Rules rules_;
+  std::map<std::string, Bytes> capacities_;
+  WallTime now_;  // of the event
+  std::uint64_t boots_ = 0;
+  std::map<core::JobId, Entry> jobs_;
+  std::set<core::JobId> pending_;
+  std::set<core::JobId> active_;
+  std::map<std::string, Sums> cards_;
+  std::map<std::string, UserSums> users_;
+  std::map<std::uint64_t, ArrayCount> arrays_;
+  std::map<core::JobId, std::set<core::JobId>> dependents_;
+  std::set<core::JobId> doomed_;
+  std::set<std::pair<std::int64_t, core::JobId>> start_by_;
+  std::set<std::pair<std::int64_t, core::JobId>> end_by_;
+  std::map<std::string, core::Quota> quotas_;
+  std::map<std::uint64_t, core::Reservation> reservations_;
+  std::set<std::string> drained_;
+  std::set<std::string> lost_;
+  std::uint64_t last_job_ = 0;
+};
+
+}  // namespace mete::sim

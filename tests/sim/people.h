@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What people ask for: runs and jobs with every option there is, changes of their own and of
+// others' jobs, and what administrators do. Some of it makes no sense, as with people.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/job/input.h"
+#include "seam/clock.h"
+#include "tests/sim/books.h"
+#include "tests/sim/cards.h"
+#include "tests/sim/dice.h"
+
+namespace mete::sim {
+
+// What is usual for a time.
+struct Customs {
+  std::uint32_t users = 4;
+  bool quotas = true;
+  bool reservations = true;
+  bool priorities = true;
+};
+
+class People {
+ public:
+  People(Dice& dice, Cards& cards, seam::Clock& clock, const Books& books)
+      : dice_(dice), cards_(cards), clock_(clock), books_(books) {}
+
+  void change_customs();
+  core::Submit a_run(core::ProcessRef runner);
+  core::Submit a_job();
+  // Contents that a job speaks of, with their names.
+  static std::vector<std::pair<std::string, std::string>> blobs(const core::JobSpec& spec);
+  core::Input a_change();
+  core::Input an_order();  // of an administrator, or of somebody who would like to be one
+
+  // All that stands in the way of a queue that drains.
+  std::vector<core::Input> everything_is_lifted() const;
+
+ private:
+  core::JobSpec a_spec();
+  void say_when(core::JobSpec& spec);
+  core::JobId some_job();
+  core::Caller caller_for(core::JobId id);
+  core::Caller an_admin();
+  core::Input a_quota();
+  core::Input a_reservation();
+  std::string some_user();
+  WallTime from_now(std::int64_t low_s, std::int64_t high_s);
+
+  Dice& dice_;
+  Cards& cards_;
+  seam::Clock& clock_;
+  const Books& books_;
+  Customs customs_;
+};
+
+}  // namespace mete::sim

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// See books.h: what no event may do, each rule in a few lines that one can compare with the
+// documents.
+#include <algorithm>
+
+#include "tests/sim/books.h"
+
+namespace mete::sim {
+
+using core::JobId;
+using core::JobState;
+using core::Outcome;
+
+namespace {
+
+// With --retry-gpu and no --retries.
+constexpr std::uint32_t kGrowths = 3;
+
+Outcome outcome_in_words(const core::Exit& exit) {
+  if (exit.not_started) return Outcome::kLaunchFailed;
+  if (exit.timed_out) return Outcome::kTimeout;
+  if (exit.code == 0) return Outcome::kOk;
+  if (exit.ram_oom) return Outcome::kRamOom;
+  if (exit.gpu_oom) return Outcome::kGpuOom;
+  return exit.signal ? Outcome::kSignal : Outcome::kFailed;
+}
+
+bool is_failure(Outcome outcome) {
+  return outcome == Outcome::kFailed || outcome == Outcome::kSignal ||
+         outcome == Outcome::kGpuOom || outcome == Outcome::kRamOom;
+}
+
+}  // namespace
+
+// ---- starting ----------------------------------------------------------------------------------
+
+void Books::check_grant(const Entry& entry) const {
+  if (entry.held) fail(entry.id, "starts, and is held");
+  if (!entry.unmet.empty() || entry.doomed) fail(entry.id, "starts before what it comes after");
+  if (entry.not_before_ms > now_.ms) fail(entry.id, "starts before its time");
+  const core::JobSpec& spec = *entry.spec;
+  if (spec.deadline &&
+      now_.ms + static_cast<std::int64_t>(spec.time_s.value_or(0)) * 1000 > spec.deadline->ms)
+    fail(entry.id, "starts, and cannot be over by its deadline");
+}
+
+core::Quota Books::quota_of(const std::string& user) const {
+  const auto limits = [this](const std::string& of) {
+    const auto found = quotas_.find(of);
+    return found == quotas_.end() ? core::Quota{} : found->second;
+  };
+  core::Quota quota = limits(user);
+  const core::Quota everybody = limits("");
+  if (!quota.cards) quota.cards = everybody.cards;
+  if (!quota.bytes) quota.bytes = everybody.bytes;
+  if (!quota.running) quota.running = everybody.running;
+  if (!quota.jobs) quota.jobs = everybody.jobs;
+  if (!quota.disk) quota.disk = everybody.disk;
+  return quota;
+}
+
+bool Books::within_limits(const Entry& entry, const std::vector<core::GrantedCard>& grant) const {
+  const core::JobSpec& spec = *entry.spec;
+  if (spec.array && spec.array->at_once &&
+      running_of_array(entry.id.number) + 1 > *spec.array->at_once)
+    return false;
+  const core::Quota quota = quota_of(spec.user);
+  const UserSums sums = user(spec.user);
+  std::uint64_t bytes = sums.bytes;
+  for (const core::GrantedCard& card : grant) bytes += card.bytes.count();
+  return !(quota.running && sums.running + 1 > *quota.running) &&
+         !(quota.cards && !grant.empty() && sums.cards + grant.size() > *quota.cards) &&
+         !(quota.bytes && bytes > sums.bytes && bytes > quota.bytes->count());
+}
+
+void Books::check_sums(const Entry& entry) const {
+  for (const core::GrantedCard& card : entry.grant) {
+    const Sums& sums = cards_.at(card.uuid);
+    const std::string name = "card " + std::to_string(card.index);
+    const auto capacity = capacities_.find(card.uuid);
+    if (capacity == capacities_.end()) judge_.fail(name + ": there is no such card");
+    if (sums.bytes > capacity->second.count()) judge_.fail(name + ": more is granted than it has");
+    if (sums.whole != 0 && sums.holders != 1) judge_.fail(name + ": held whole, and by others too");
+  }
+  const core::JobSpec& spec = *entry.spec;
+  if (spec.array && spec.array->at_once && running_of_array(entry.id.number) > *spec.array->at_once)
+    fail(entry.id, "is one more of its array than may run at once");
+  const core::Quota quota = quota_of(spec.user);
+  const UserSums sums = user(spec.user);
+  if ((quota.running && sums.running > *quota.running) ||
+      (quota.cards && !entry.grant.empty() && sums.cards > *quota.cards) ||
+      (quota.bytes && !entry.grant.empty() && sums.bytes > quota.bytes->count()))
+    fail(entry.id, "is more than the quota of its user");
+  check_cpus();
+}
+
+// A job that asks for more CPUs than there are runs alone.
+void Books::check_cpus() const {
+  if (!rules_.cpus) return;
+  std::uint64_t sum = 0;
+  for (const JobId id : active_) {
+    const Entry& entry = jobs_.at(id);
+    if (!entry.spec->detached) continue;
+    const core::Request& request = entry.spec->request;
+    const bool without_cards =
+        request.gpu && request.gpu->cards.kind == core::CardCount::Kind::kNone;
+    sum += std::min(*rules_.cpus, request.cpus.value_or(without_cards ? 1 : 0));
+  }
+  if (sum > *rules_.cpus) judge_.fail("jobs have more CPUs than there are");
+}
+
+// A job of somebody else that could still run when a reservation begins leaves it its bytes.
+void Books::check_reservations(const Entry& entry) const {
+  if (reservations_.empty() || entry.grant.empty()) return;
+  const core::JobSpec& spec = *entry.spec;
+  // With TERM, grace and KILL after its limit.
+  const std::optional<std::uint64_t> takes =
+      spec.time_s ? *spec.time_s + rules_.grace_s : witness.learned(spec);
+  for (const auto& [number, reservation] : reservations_) {
+    if (reservation.user == spec.user || reservation.until <= now_) continue;
+    if (takes && now_.ms + static_cast<std::int64_t>(*takes) * 1000 <= reservation.from.ms)
+      continue;
+    for (const core::GrantedCard& reserved : reservation.cards) {
+      const auto mine = std::find_if(entry.grant.begin(), entry.grant.end(),
+                                     [&](const auto& card) { return card.uuid == reserved.uuid; });
+      if (mine == entry.grant.end()) continue;
+      judge_.saw("beside a reservation");
+      std::uint64_t bytes = reserved.bytes.count();
+      for (const JobId id : active_) {
+        const Entry& other = jobs_.at(id);
+        if (other.spec->user == reservation.user) continue;
+        for (const core::GrantedCard& card : other.grant)
+          if (card.uuid == reserved.uuid) bytes += card.bytes.count();
+      }
+      if (reserved.whole || bytes > capacities_.at(reserved.uuid).count())
+        fail(entry.id, "has what is reserved for " + reservation.user);
+    }
+  }
+}
+
+// ---- ending ------------------------------------------------------------------------------------
+
+void Books::check_end_of_pending(const Entry& entry, Outcome outcome) const {
+  const core::JobSpec& spec = *entry.spec;
+  bool reason = false;
+  if (outcome == Outcome::kDependency) reason = entry.doomed;
+  if (outcome == Outcome::kDeadline)
+    reason = spec.deadline && now_.ms + static_cast<std::int64_t>(spec.time_s.value_or(0)) * 1000 >
+                                  spec.deadline->ms;
+  if (outcome == Outcome::kCancelled)
+    reason = witness.end_was_asked(entry.id) || (!spec.detached && !witness.parent_lives(entry));
+  if (outcome == Outcome::kLost) reason = !spec.detached && boots_ > entry.boots;
+  if (!reason)
+    fail(entry.id, "ended while it waited, without a reason: " + std::string(to_string(outcome)));
+}
+
+// What is recorded is what its parent wrote down, and no process is left.
+void Books::check_exit(const Entry& entry, const std::optional<core::Exit>& exit) const {
+  const Life* life = lives_.find(entry.id, entry.attempt);
+  if (life != nullptr && life->program.lives())
+    fail(entry.id, "is over, and its program still runs");
+  const bool written = life != nullptr && life->exit.has_value();
+  if (!written) {
+    const bool never_launched = exit && exit->not_started && entry.spec->detached &&
+                                (life == nullptr || life->program.stage == Program::Stage::kNone);
+    if (exit && !never_launched) fail(entry.id, "has an exit that nobody wrote");
+    return;
+  }
+  // A `mete run` that was killed before anybody heard it has told nobody.
+  if (!exit && !entry.spec->detached && !witness.parent_lives(entry)) return;
+  if (!exit) fail(entry.id, "is over, and its exit was lost");
+  if (*exit != *life->exit) fail(entry.id, "has another exit than was written");
+  judge_.saw(entry.spec->detached ? "a keeper's exit" : "a run's exit");
+}
+
+void Books::check_outcome(const Entry& entry, Outcome outcome,
+                          const std::optional<core::Exit>& exit) const {
+  bool right = false;
+  if (entry.state == JobState::kStopping)
+    right = outcome == *entry.outcome;
+  else if (exit)
+    right = outcome == outcome_in_words(*exit);
+  else
+    right = outcome == Outcome::kLost && !entry.spec->detached && boots_ > entry.boots;
+  if (!right) fail(entry.id, "ended, but not as " + std::string(to_string(outcome)));
+}
+
+bool Books::may_run_again(const Entry& entry, Outcome outcome) const {
+  const core::JobSpec& spec = *entry.spec;
+  const bool stopped = entry.state == JobState::kStopping;
+  if (stopped && entry.requeue) return true;
+  if (outcome == Outcome::kLost && spec.requeue) return true;
+  if (stopped || !is_failure(outcome)) return false;
+  const bool grows = outcome == Outcome::kGpuOom && spec.retry_gpu_pct;
+  return entry.failures + 1 <= (spec.retries == 0 && grows ? kGrowths : spec.retries);
+}
+
+// A share that cannot grow any more is no reason to try again.
+bool Books::must_run_again(const Entry& entry, Outcome outcome) const {
+  const bool grows = outcome == Outcome::kGpuOom && entry.spec->retries == 0;
+  return entry.spec->detached && !grows && may_run_again(entry, outcome);
+}
+
+// ---- at all times ------------------------------------------------------------------------------
+
+void Books::nothing_is_overdue(WallTime now) const {
+  if (!doomed_.empty())
+    fail(*doomed_.begin(), "waits for what can never be, and should have ended as `dependency`");
+  if (!start_by_.empty() && start_by_.begin()->first < now.ms)
+    fail(start_by_.begin()->second, "waits, and cannot be over by its deadline any more");
+  for (const auto& [ms, id] : end_by_) {
+    if (ms > now.ms) break;
+    if (jobs_.at(id).state != JobState::kStopping) fail(id, "runs beyond its deadline");
+  }
+  for (const auto& [number, reservation] : reservations_)
+    if (reservation.until <= now) judge_.fail("a reservation is over, and still there");
+}
+
+void Books::audit() const {
+  std::map<std::string, Sums> cards;
+  std::map<std::string, UserSums> users;
+  std::set<JobId> active;
+  for (const auto& [id, entry] : jobs_) {
+    UserSums& user = users[entry.spec->user];
+    user.unfinished += entry.state == JobState::kEnded ? 0 : 1;
+    if (!entry.active()) continue;
+    active.insert(id);
+    ++user.running;
+    for (const core::GrantedCard& card : entry.grant) {
+      Sums& sums = cards[card.uuid];
+      sums.bytes += card.bytes.count();
+      ++sums.holders;
+      sums.whole += card.whole ? 1 : 0;
+      ++user.cards;
+      user.bytes += card.bytes.count();
+    }
+  }
+  judge_.require(active == active_, "the books do not add up: who has a grant");
+  for (const auto& [uuid, sums] : cards_)
+    judge_.require(sums == cards[uuid], "the books do not add up: a card");
+  for (const auto& [name, sums] : users_)
+    judge_.require(sums == users[name], "the books do not add up: a user");
+}
+
+}  // namespace mete::sim
