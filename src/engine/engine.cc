@@ -128,15 +128,22 @@ void Engine::see(core::Pool machine) {
 
 void Engine::record(core::Happened what) {
   core::Event event{state_.last_seq() + 1, clock_.wall(), std::move(what)};
-  state_.apply(event);
   const std::string job = wire::job_of(event.what);
-  if (!job.empty()) touched_.insert(*core::parse_job_id(job));
-  if (std::holds_alternative<core::JobEnded>(event.what) ||
-      std::holds_alternative<core::JobRequeued>(event.what) ||
-      std::holds_alternative<core::JobUngranted>(event.what))
-    over_.insert(*core::parse_job_id(job));
+  std::uint32_t attempt = 0;
+  if (!job.empty()) {
+    const core::JobId id = *core::parse_job_id(job);
+    const core::Job* before = state_.find(id);
+    attempt = before == nullptr ? 1 : before->attempt;
+    touched_.insert(id);
+    // An ended one that is to run once more was put away long ago.
+    const bool ends_it = std::holds_alternative<core::JobEnded>(event.what) ||
+                         std::holds_alternative<core::JobRequeued>(event.what) ||
+                         std::holds_alternative<core::JobUngranted>(event.what);
+    if (ends_it && before != nullptr && before->state != core::JobState::kEnded) over_.insert(id);
+  }
+  state_.apply(event);
   store_.append({event.seq, event.at.ms, std::string(core::type_of(event.what)), job,
-                 wire::encode(event.what)});
+                 wire::encode(event.what, attempt)});
   uncommitted_ = true;
   // A new job changes nothing for those before it, and may itself have no chance.
   if (const auto* submitted = std::get_if<core::JobSubmitted>(&event.what))
@@ -246,10 +253,10 @@ bool Engine::fresh_may_start() {
 
 void Engine::grant_what_fits() {
   fresh_.clear();
+  again_ = false;
   grants_due_ = true;
   if (full_) return;  // the room that is left is for the ends of what runs
   bool refused = false;
-  again_ = false;
   for (core::JobGranted& granted : state_.grants(moment())) {
     // Another daemon promised the same bytes a moment ago, which a later look may show. Or never,
     // if it has given them back by then: so the next turn asks again, whatever it sees.

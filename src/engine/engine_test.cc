@@ -1,124 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/engine.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <map>
-#include <memory>
 
-#include "tests/support/fake_clock.h"
-#include "tests/support/fake_launcher.h"
-#include "tests/support/mem_store.h"
+#include "engine/test/engine_world.h"
 #include "wire/job.h"
 
 namespace mete::engine {
 namespace {
-
-using core::JobId;
-using core::JobState;
-using tests::FakeClock;
-using tests::FakeLauncher;
-using tests::FaultyStore;
-using Ids = std::vector<JobId>;
-
-constexpr std::uint32_t kAlice = 1000;
-
-core::Pool one_card(std::uint64_t gib) {
-  core::PoolCard card;
-  card.card = {0, "GPU-0", "H200", Bytes::from_gib(gib)};
-  return {{card}};
-}
-
-// A daemon on fakes. The tests' words: submit, started, ended, cancel, tick, crash_and_restart.
-class EngineTest : public testing::Test {
- protected:
-  EngineTest() {
-    launcher_.before_act = [this] {
-      EXPECT_EQ(store_.queued(), 0u) << "acted on what is not on disk";
-    };
-    begin();
-  }
-
-  void begin() {
-    engine_ = std::make_unique<Engine>(clock_, store_, launcher_, options_);
-    const Result<void> recovered = engine_->recover();
-    ASSERT_TRUE(recovered.ok()) << recovered.error().message;
-    engine_->see(machine_);
-  }
-  void crash_and_restart() {
-    engine_.reset();
-    store_.crash();
-    launcher_.crash();
-    begin();
-  }
-
-  std::vector<Answer> turn(std::vector<core::Input> inputs) {
-    std::vector<Asked> asked;
-    for (core::Input& input : inputs) asked.push_back({++tickets_, std::move(input)});
-    clock_.advance(seam::Milliseconds(10));
-    Result<std::vector<Answer>> answers = engine_->turn(std::move(asked));
-    EXPECT_TRUE(answers.ok()) << answers.error().message;
-    return answers.ok() ? *std::move(answers) : std::vector<Answer>{};
-  }
-  std::vector<Answer> tick() { return turn({}); }
-
-  static core::Submit job(const std::string& gpu, bool wait = true) {
-    static std::int32_t runners = 100;
-    core::Submit submit;
-    submit.spec = {"train", kAlice, "alice", {}, {"train"}, "/", {}};
-    submit.spec.request.gpu = *core::parse_gpu(gpu);
-    submit.runner = core::ProcessRef{++runners, 7};
-    submit.wait = wait;
-    return submit;
-  }
-  JobId submit(const std::string& gpu) {
-    const std::vector<Answer> answers = turn({job(gpu)});
-    EXPECT_EQ(answers.size(), 1u);
-    if (answers.empty() || !answers.front().result) return {};
-    return *answers.front().result;
-  }
-  void started(JobId id) { turn({core::Started{id, kAlice, program_of(id)}}); }
-  void ended(JobId id) { turn({end_of(id)}); }
-  static core::Ended end_of(JobId id) {
-    core::Exit exit;
-    exit.code = 0;
-    return {id, kAlice, exit};
-  }
-  static core::ProcessRef program_of(JobId id) {
-    return {static_cast<std::int32_t>(id.number + 5000), 3};
-  }
-  JobId run(const std::string& gpu) {
-    const JobId id = submit(gpu);
-    started(id);
-    EXPECT_EQ(state_of(id), JobState::kRunning);
-    return id;
-  }
-
-  JobState state_of(JobId id) const {
-    const core::Job* found = engine_->state().find(id);
-    return found == nullptr ? JobState::kEnded : found->state;
-  }
-  Ids in_state(JobState state) const {
-    Ids ids;
-    for (const auto& [id, each] : engine_->state().jobs())
-      if (each.state == state) ids.push_back(id);
-    return ids;
-  }
-  Ids reserved() const {
-    Ids ids;
-    for (const auto& [id, cards] : launcher_.reserved()) ids.push_back(id);
-    return ids;
-  }
-
-  FakeClock clock_;
-  FaultyStore store_;
-  FakeLauncher launcher_;
-  Options options_;
-  core::Pool machine_ = one_card(80);
-  std::unique_ptr<Engine> engine_;
-  std::uint64_t tickets_ = 0;
-};
 
 // ---- decide, record, act -----------------------------------------------------------------------
 
@@ -185,7 +75,7 @@ TEST_F(EngineTest, OneTurnIsOneCommit) {
 }
 
 TEST_F(EngineTest, EachAnswerCarriesItsTicket) {
-  const std::vector<Answer> answers = turn({job("8G"), job("90G"), core::Cancel{{7}, kAlice}});
+  const std::vector<Answer> answers = turn({job("8G"), job("90G"), core::Cancel{{7}, alice()}});
   ASSERT_EQ(answers.size(), 3u);
   std::map<std::uint64_t, Result<JobId>> by_ticket;
   for (const Answer& answer : answers) by_ticket.emplace(answer.ticket, answer.result);
@@ -300,7 +190,7 @@ TEST_F(EngineTest, SnapshotAndReplayIsReplayAlone) {
   for (int i = 0; i < 10; ++i) {
     const JobId id = run("30G");
     if (i % 3 == 0) submit("60G");
-    if (i % 4 == 0) turn({core::Cancel{id, kAlice}});
+    if (i % 4 == 0) turn({core::Cancel{id, alice()}});
     machine_.cards[0].lost = i % 5 == 4;
     engine_->see(machine_);
     turn({core::Look{}});
@@ -347,6 +237,9 @@ TEST_F(EngineTest, AMissingEventIsCorruptNotSkipped) {
     }
     void append(seam::StoredEvent) override {}
     void put_snapshot(seam::Snapshot) override {}
+    void put_blob(std::string, std::string) override {}
+    Result<std::string> load_blob(const std::string&) override { return Error::not_found("none"); }
+    void keep_blobs(std::vector<std::string>) override {}
     Result<void> commit() override { return {}; }
   } store;
   Engine engine(clock_, store, launcher_, options_);
@@ -389,7 +282,7 @@ TEST_F(EngineTest, RecoverGoesOnEndingWhatWasBeingEnded) {
 
 TEST_F(EngineTest, ACancelledJobIsEndedByItsRunner) {
   const JobId id = run("8G");
-  turn({core::Cancel{id, kAlice}});
+  turn({core::Cancel{id, alice()}});
   EXPECT_EQ(state_of(id), JobState::kStopping);
   EXPECT_TRUE(launcher_.stops().empty());
   ended(id);
@@ -398,7 +291,7 @@ TEST_F(EngineTest, ACancelledJobIsEndedByItsRunner) {
 
 TEST_F(EngineTest, ACancelledJobWhoseRunnerDiesIsEndedByUs) {
   const JobId id = run("8G");
-  turn({core::Cancel{id, kAlice}});
+  turn({core::Cancel{id, alice()}});
   turn({core::RunnerGone{id}});
   EXPECT_EQ(launcher_.stops().at(id), 1);
   turn({core::JobGone{id}});
@@ -410,7 +303,7 @@ TEST_F(EngineTest, ACancelledJobWithoutARunnerIsEndedByUs) {
   core::Submit orphan = job("8G");
   orphan.runner.reset();
   turn({orphan});
-  turn({core::Cancel{JobId{1}, kAlice}});
+  turn({core::Cancel{JobId{1}, alice()}});
   EXPECT_EQ(launcher_.stops().at(JobId{1}), 1);
 }
 

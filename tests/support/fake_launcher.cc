@@ -17,6 +17,12 @@ bool FakeLauncher::reserve(core::JobId job, const std::vector<core::GrantedCard>
   return true;
 }
 
+void FakeLauncher::start(const core::Job& job) {
+  if (before_act) before_act();
+  call("start", job.id);
+  kept_[job.id] = job;
+}
+
 void FakeLauncher::watch(core::JobId job, core::ProcessRef runner) {
   if (before_act) before_act();
   call("watch", job);
@@ -34,12 +40,14 @@ void FakeLauncher::forget(core::JobId job) {
   call("forget", job);
   reserved_.erase(job);
   watched_.erase(job);
+  kept_.erase(job);
   stops_.erase(job);
 }
 
 void FakeLauncher::crash() {
   reserved_.clear();
   watched_.clear();
+  kept_.clear();
   stops_.clear();
 }
 

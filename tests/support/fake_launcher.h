@@ -15,13 +15,15 @@ namespace mete::tests {
 class FakeLauncher final : public seam::Launcher {
  public:
   bool reserve(core::JobId job, const std::vector<core::GrantedCard>& cards) override;
+  void start(const core::Job& job) override;
   void watch(core::JobId job, core::ProcessRef runner) override;
   void stop(core::JobId job) override;
   void forget(core::JobId job) override;
 
   // The other daemons' answer to reserve(). Asked each time; unset: they agree.
   std::function<bool(core::JobId, const std::vector<core::GrantedCard>&)> others_agree;
-  // Called by watch, stop and forget, which change the world: what must be on disk is by then.
+  // Called by start, watch, stop and forget, which change the world: what must be on disk is by
+  // then.
   std::function<void()> before_act;
 
   // The daemon died: a new one knows nothing. What was asked stays recorded.
@@ -31,9 +33,11 @@ class FakeLauncher final : public seam::Launcher {
     return reserved_;
   }
   const std::map<core::JobId, core::ProcessRef>& watched() const { return watched_; }
+  // Those with a keeper: as they were when it was to be started or found, in which attempt.
+  const std::map<core::JobId, core::Job>& kept() const { return kept_; }
   // How often each was to be stopped, since the last crash and until it was forgotten.
   const std::map<core::JobId, int>& stops() const { return stops_; }
-  // "reserve 1", "watch 1", "stop 1", "forget 1", since the last look.
+  // "reserve 1", "start 1", "watch 1", "stop 1", "forget 1", since the last look.
   std::vector<std::string> take_calls();
 
  private:
@@ -41,6 +45,7 @@ class FakeLauncher final : public seam::Launcher {
 
   std::map<core::JobId, std::vector<core::GrantedCard>> reserved_;
   std::map<core::JobId, core::ProcessRef> watched_;
+  std::map<core::JobId, core::Job> kept_;
   std::map<core::JobId, int> stops_;
   std::vector<std::string> calls_;
 };
