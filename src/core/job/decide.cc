@@ -532,6 +532,15 @@ std::optional<WallTime> State::next_change(WallTime now) const {
     if (reservation.from > now) consider(reservation.from.ms);
     consider(reservation.until.ms);
   }
+  // Whoever has waited too long goes before everybody.
+  for (const auto& [queue, jobs] : pending_.queues())
+    for (const auto& [id, entry] : jobs) {
+      if (entry.not_before_ms > now.ms) continue;
+      const std::int64_t starves =
+          entry.submitted_ms + static_cast<std::int64_t>(rules_.starve_after_s) * 1000;
+      if (starves > now.ms) consider(starves);
+      break;
+    }
   return next;
 }
 

@@ -256,11 +256,11 @@ Pool seen_by(const PassInput& input, const Pool& pool, const Kind& kind) {
 }
 
 std::optional<WallTime> ends_if_started(const PassInput& input, const Kind& kind) {
-  std::optional<std::uint64_t> seconds = kind.time_s;
-  if (!seconds) seconds = input.estimates->ends_by(kind.user, kind.name, 0, kLearnedPct);
+  const std::optional<std::uint64_t> seconds =
+      kind.time_s ? *kind.time_s + input.rules->grace_s
+                  : input.estimates->ends_by(kind.user, kind.name, 0, kLearnedPct);
   if (!seconds) return std::nullopt;
-  const auto grace = static_cast<std::int64_t>(input.rules->grace_s);
-  return WallTime{input.now.ms + (static_cast<std::int64_t>(*seconds) + grace) * 1000};
+  return WallTime{input.now.ms + static_cast<std::int64_t>(*seconds) * 1000};
 }
 
 PassResult walk(const PassInput& input) { return Walk(input).go(); }

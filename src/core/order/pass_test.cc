@@ -160,6 +160,14 @@ TEST_F(PassTest, HowLongIsTooLongCanBeSet) {
   EXPECT_EQ(in_order(state_.pass_input(moment())), (Ids{alices, bobs}));
 }
 
+TEST_F(PassTest, TheMomentAtWhichSomebodyHasWaitedTooLongIsAChange) {
+  run("80G", "zoe");
+  submit("80G", "alice");
+  EXPECT_EQ(state_.next_change(now_), in(86'400));
+  later(86'400);
+  EXPECT_EQ(state_.next_change(now_), std::nullopt);
+}
+
 // ---- arrays ------------------------------------------------------------------------------------
 
 TEST_F(PassTest, SoManyOfAnArrayRunAtATime) {
@@ -332,6 +340,19 @@ TEST_F(PassTest, WhatWasLearnedIsBelieved) {
   submit(unknown);
   const JobId known = submit("20G");
   EXPECT_EQ(grant(), Ids{known});
+}
+
+TEST_F(PassTest, WhatStartsInTheSameWalkIsBelievedToEndLikeWhatRuns) {
+  Exit exit = exit_with(0);
+  exit.ran_ms = 300'000;
+  for (int i = 0; i < 5; ++i) ended(run("1G"), exit);
+  const JobId known = submit("60G");
+  JobSpec large = spec_of("80G");
+  large.name = "large";
+  submit(large);
+  submit(timed("20G", 290));  // with the grace it ends after `known`
+  EXPECT_EQ(grant(), Ids{known});
+  EXPECT_EQ(walked().held_until, in(300));
 }
 
 TEST_F(PassTest, AJobThatOutlastsWhatWasLearnedLendsNothing) {
