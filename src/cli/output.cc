@@ -33,7 +33,7 @@ void write_line(std::FILE* file, std::string text) {
 
 }  // namespace
 
-void Output::data(std::string_view text) const { write_line(stdout, std::string(text)); }
+void Output::data(std::string text) const { write_line(stdout, std::move(text)); }
 
 void Output::say(std::string_view text) const {
   if (talk_)

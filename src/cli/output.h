@@ -37,7 +37,7 @@ class Output {
   bool json() const { return format_ == Format::kJson; }
 
   // A document or a table, to stdout; a newline is added.
-  void data(std::string_view text) const;
+  void data(std::string text) const;
   // One line of talk to stderr: "mete: ...".
   void say(std::string_view text) const;
   // A line to stderr as it is (JSON).

@@ -127,10 +127,10 @@ int without_daemon(bool all, const Output& output) {
 int print_json(DaemonClient& client, const Question& question, const Output& output) {
   std::vector<wire::JobView> jobs;
   for (const std::string& target : question.targets()) {
-    const Result<std::string> body = client.call("GET", target);
+    Result<std::string> body = client.call("GET", target);
     if (!body) return output.fail(body.error());
     if (!question.filters() && body->starts_with("{\"schema\":\"mete.ps/1\"")) {
-      output.data(*body);
+      output.data(*std::move(body));
       return kExitOk;
     }
     Result<std::vector<wire::JobView>> some = wire::decode_ps(*body);
@@ -142,13 +142,15 @@ int print_json(DaemonClient& client, const Question& question, const Output& out
   return kExitOk;
 }
 
-// Hands on each job that is wanted.
+// Hands on each job that is wanted; before them the lines in which they stand.
 Result<void> read_jobs(DaemonClient& client, const Question& question,
+                       const std::function<void(std::string_view lines)>& begin,
                        const std::function<void(const wire::JobView& view)>& take) {
   client.accept(std::string(wire::kPsLinesType));
   for (const std::string& target : question.targets()) {
     const Result<std::string> body = client.call("GET", target);
     if (!body) return body.error();
+    begin(*body);
     Result<void> read = wire::decode_ps_lines(*body, [&](const wire::JobView& view) {
       if (question.wants(view.job)) take(view);
     });
@@ -159,9 +161,11 @@ Result<void> read_jobs(DaemonClient& client, const Question& question,
 
 int print_ids(DaemonClient& client, const Question& question, const Output& output) {
   std::string ids;
-  const Result<void> read = read_jobs(client, question, [&ids](const wire::JobView& view) {
-    ids.append(ids.empty() ? "" : "\n").append(to_string(view.job.id));
-  });
+  const Result<void> read = read_jobs(
+      client, question, [](std::string_view) {},
+      [&ids](const wire::JobView& view) {
+        ids.append(ids.empty() ? "" : "\n").append(to_string(view.job.id));
+      });
   if (!read) return output.fail(read.error());
   if (!ids.empty()) output.data(ids);
   return kExitOk;
@@ -169,8 +173,9 @@ int print_ids(DaemonClient& client, const Question& question, const Output& outp
 
 int print_table(DaemonClient& client, const Question& question, const Output& output) {
   PsTable table(seam::system_clock().wall());
-  const Result<void> read =
-      read_jobs(client, question, [&table](const wire::JobView& view) { table.add(view); });
+  const Result<void> read = read_jobs(
+      client, question, [&table](std::string_view lines) { table.expect(lines); },
+      [&table](const wire::JobView& view) { table.add(view); });
   if (!read) return output.fail(read.error());
   if (!table.empty())
     output.data(table.text(stdout_width()));

@@ -60,6 +60,11 @@ void PsTable::add(const wire::JobView& view) {
               time_of(job, now_), starts(view), base::join(job.spec->command, " "), reason});
 }
 
+void PsTable::expect(std::string_view lines) {
+  table_.expect(static_cast<std::size_t>(std::count(lines.begin(), lines.end(), '\n')),
+                lines.size());
+}
+
 const std::string& PsTable::starts(const wire::JobView& view) {
   static const std::string kNothing;
   if (view.job.state != JobState::kPending || !view.forecast) return kNothing;

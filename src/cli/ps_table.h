@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/time.h"
 #include "cli/table.h"
@@ -16,6 +17,8 @@ class PsTable {
   explicit PsTable(WallTime now);
 
   void add(const wire::JobView& view);
+  // Of the lines that are about to be added.
+  void expect(std::string_view lines);
   bool empty() const { return table_.empty(); }
   std::string text(std::optional<std::size_t> width);
 

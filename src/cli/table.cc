@@ -53,6 +53,11 @@ void Table::add(std::initializer_list<std::string_view> cells) {
   }
 }
 
+void Table::expect(std::size_t rows, std::size_t bytes) {
+  cells_.reserve(cells_.size() + rows * columns_.size());
+  text_.reserve(text_.size() + bytes);
+}
+
 void Table::cut(std::size_t column, std::size_t most) {
   columns_[column].most = most;
   widths_[column] = std::min(widths_[column], std::max<std::size_t>(most, titles_[column].width));

@@ -28,6 +28,8 @@ class Table {
 
   // As many cells as columns. An empty cell shows as "-".
   void add(std::initializer_list<std::string_view> cells);
+  // So many rows will come, with about so many bytes in them all.
+  void expect(std::size_t rows, std::size_t bytes);
   // Cuts the cells of a column, also those that are there already.
   void cut(std::size_t column, std::size_t most);
   bool empty() const { return cells_.empty(); }

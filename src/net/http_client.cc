@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -14,7 +15,7 @@ namespace mete::net {
 
 namespace {
 
-constexpr std::size_t kReadBytes = 16 << 10;
+constexpr std::size_t kReadBytes = 64 << 10;
 
 std::string head_of(std::string_view method, std::string_view target, std::size_t body_bytes,
                     std::string_view accept) {
@@ -98,6 +99,10 @@ Result<HttpClient::Reply> HttpClient::receive(const Wait& wait) {
   const Deadline deadline = Deadline::in(wait.timeout);
   if (Result<void> r = receive_until_head(wait, deadline); !r) return std::move(r).error();
   for (;;) {
+    // A long list grows once, not twenty times.
+    whole_.reserve(
+        whole_.size() + parser_->body_waiting() +
+        static_cast<std::size_t>(std::min<std::uint64_t>(parser_->expected(), kMaxBodyBytes)));
     whole_ += parser_->take_body();
     if (whole_.size() > kMaxBodyBytes)
       return broken(

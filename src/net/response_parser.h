@@ -38,6 +38,8 @@ class ResponseParser {
   // What has come of the body since the last time.
   std::string take_body();
   std::size_t body_waiting() const { return body_.size(); }
+  // How much more of it has been announced; 0: that is not known.
+  std::uint64_t expected() const { return state_ == State::kLength ? left_ : 0; }
 
  private:
   enum class State {
