@@ -19,6 +19,16 @@ from support import SOURCE
 class VerbTest(DaemonTest):
     sim = "2xH200"
 
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.end_jobs)
+
+    def end_jobs(self):
+        """Jobs outlive their daemon: what a test has left running is ended before that."""
+        if jobs := self.mete("ps", "-q").stdout.split():
+            self.mete("cancel", *jobs)
+            self.mete("wait", *jobs)
+
     def submit(self, *words, **options):
         result = self.mete("submit", *words, **options)
         self.assertEqual(result.returncode, 0, result.stderr)
