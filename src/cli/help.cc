@@ -3,6 +3,7 @@
 #include "cli/help.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/text.h"
 
@@ -38,9 +39,28 @@ void append_block(std::string& text, std::string_view title, std::string_view li
   text.append("\n");
 }
 
+// Words on lines of their own that fit a narrow screen.
+std::string wrapped(const std::string& words) {
+  constexpr std::size_t kWidth = 76;
+  std::string text;
+  std::size_t column = kWidth;
+  for (const std::string_view word : base::split(words, ' ')) {
+    if (word.empty()) continue;
+    if (column + 1 + word.size() > kWidth) {
+      text += "\n ";
+      column = 1;
+    }
+    text.append(" ").append(word);
+    column += 1 + word.size();
+  }
+  return text;
+}
+
+constexpr std::array kOptions{OptionSpec{"--all", "", "all verbs, with what each does", "-a"}};
+
 int run_help(const Parsed& parsed, const Output& output) {
   if (parsed.rest.empty()) {
-    output.data(overview());
+    output.data(overview(parsed.has("--all")));
     return kExitOk;
   }
   const Verb* verb = find_verb(parsed.rest.front());
@@ -51,19 +71,29 @@ int run_help(const Parsed& parsed, const Output& output) {
 
 }  // namespace
 
-std::string overview() {
+std::string overview(bool all) {
+  // What most people need most days; a screen.
+  static constexpr std::array<std::string_view, 10> kCommon{
+      "run", "submit", "ps", "explain", "logs", "cancel", "cards", "cap", "doctor", "demo"};
   std::string text =
       "mete shares GPUs between programs that know nothing of each other.\n"
       "\n"
       "  mete run --gpu 0.4 -- python train.py    wait for 40% of a card, then run inside it\n"
+      "  mete submit --gpu 1 -- python train.py   the same without you: queued, logged, kept\n"
       "  mete cap --gpu 16G -- python train.py    run inside 16 GiB now, without reserving them\n"
       "\n";
+  std::string others;
   for (const Verb* verb : verbs()) {
+    if (!all && std::find(kCommon.begin(), kCommon.end(), verb->name) == kCommon.end()) {
+      others.append(" ").append(verb->name);
+      continue;
+    }
     std::string line = "  ";
     line.append(verb->name);
     pad_to(line, 14);
     text.append(line).append(verb->summary).append("\n");
   }
+  if (!all) text += "\nmete help --all says what the others do:" + wrapped(others) + "\n";
   text +=
       "\nmete VERB --help shows examples and options; man mete has the rest.\n"
       "Without a GPU: METE_SIM=4xH200 simulates cards.";
@@ -86,10 +116,11 @@ std::string verb_help(const Verb& verb) {
 const Verb kHelpVerb{
     "help",
     "show help, also for a verb",
-    "mete help [verb]",
-    "mete help cap",
+    "mete help [--all] [verb]",
+    "mete help cap\n"
+    "mete help --all             # every verb, with what it does",
     "",
-    {},
+    kOptions,
     Rest::kWords,
     run_help,
 };

@@ -11,7 +11,7 @@ namespace mete::cli {
 inline constexpr OptionSpec kHelpOption{"--help", "", "show this", "-h"};
 
 // What `mete` alone prints: a screen at most.
-std::string overview();
+std::string overview(bool all = false);
 // What `mete VERB --help` prints: examples first.
 std::string verb_help(const Verb& verb);
 

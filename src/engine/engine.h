@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "core/explain/explain.h"
+#include "core/explain/forecast.h"
 #include "core/job/input.h"
 #include "core/job/state.h"
 #include "core/place/place.h"
@@ -73,6 +75,13 @@ class Engine {
   core::Sight& sight();
   // The next turn should not wait for an input.
   bool again() const { return again_; }
+  // Why a job waits, and when a pending one is believed to start. Takes milliseconds.
+  core::Explanation explain(const core::Job& job) {
+    return core::explain(state_, moment(), sight(), job);
+  }
+  std::optional<core::Forecast> forecast(core::JobId id) {
+    return core::forecast(state_, moment(), sight(), id);
+  }
   // When a turn is due although nothing has arrived; nullopt: never.
   std::optional<WallTime> next_change() const { return state_.next_change(now_); }
   // Grows whenever a job, a grant or a wait may have changed.

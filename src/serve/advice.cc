@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "core/request/gpu.h"
-
 namespace mete::serve {
 
 namespace {

@@ -5,8 +5,6 @@
 #include <optional>
 #include <string>
 
-#include "core/job/job.h"
-#include "core/place/place.h"
 #include "wire/show.h"
 
 namespace mete::serve {

@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "core/explain/explain.h"
+#include "engine/engine.h"
 #include "wire/cards.h"
 #include "wire/explain.h"
 

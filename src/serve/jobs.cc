@@ -5,8 +5,6 @@
 
 #include "base/content_hash.h"
 #include "base/text.h"
-#include "core/explain/explain.h"
-#include "core/explain/forecast.h"
 #include "serve/advice.h"
 #include "serve/explain_view.h"
 #include "serve/reply.h"
@@ -316,8 +314,7 @@ void Service::explain_job(core::JobId id, const net::Request& request, net::Resp
     return job->state == JobState::kPending;
   });
   const core::Job& job = waits == jobs.end() ? *jobs.front() : **waits;
-  const core::Explanation why =
-      core::explain(engine_.state(), engine_.moment(), engine_.sight(), job);
+  const core::Explanation why = engine_.explain(job);
   if (why.forecast && !job.forecast) tell(core::Foretold{job.id, *why.forecast});
   responder.reply(respond(200, wire::encode(serve::view_of(why, clock_.wall(), machine_.cards))));
 }
@@ -363,8 +360,7 @@ wire::ShowDocument Service::show_of(const core::Job& job) {
   document.at = clock_.wall();
   document.view = view_of(job);
   if (job.state == JobState::kPending) {
-    document.view.forecast =
-        core::forecast(engine_.state(), engine_.moment(), engine_.sight(), job.id);
+    document.view.forecast = engine_.forecast(job.id);
     if (document.view.forecast && !job.forecast)
       tell(core::Foretold{job.id, *document.view.forecast});
   }

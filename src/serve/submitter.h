@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "core/job/input.h"
-#include "core/job/job.h"
+#include "engine/engine.h"
 #include "net/http.h"
 
 namespace mete::serve {

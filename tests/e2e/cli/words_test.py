@@ -14,6 +14,9 @@ class Words(support.MeteTest):
         self.assertIn("mete cap --gpu", result.stdout)
         self.assertEqual(self.mete("help").stdout, result.stdout)
         self.assertEqual(self.mete("--help").stdout, result.stdout)
+        every = self.mete("help", "--all").stdout
+        for verb in ("undrain", "reserve", "attach", "selftest"):
+            self.assertIn(f"\n  {verb} ", every)
 
     def test_help_of_a_verb_begins_with_examples(self):
         for words in (["cap", "--help"], ["cap", "-h"], ["help", "cap"]):
@@ -145,7 +148,7 @@ class Words(support.MeteTest):
           complete_words mete cap --gpu 8G -- prog --gpu-
         """
         result = subprocess.run(["bash", "-uc", script], capture_output=True, text=True, timeout=support.BOUND_S)
-        self.assertEqual(result.stdout, "cards cap\n--gpu-type\nfish\nstop\n\n", result.stderr)
+        self.assertEqual(result.stdout, "cancel cards cap\n--gpu-type\nfish\nstop\n\n", result.stderr)
 
 
 if __name__ == "__main__":
