@@ -197,6 +197,7 @@ class Keeper {
       launch::raise_hard_limits(detached.limits);
       if (Result<void> r = launch::become({plan_.spec.uid, detached.gid, detached.groups}); !r)
         return r;
+      groups_.drop_closed();
     }
     (void)umask(077);
     return base::make_directories(plan_.state);

@@ -63,8 +63,7 @@ Result<void> write_setting(const std::string& path, const std::string& value) {
 }
 
 // Entering may be forbidden where making is not. A child tries, so that we stay where we are.
-bool can_enter(int door) {
-  if (geteuid() == 0) return true;
+bool try_door(int door) {
   const pid_t child = fork();
   if (child == 0) _exit(write(door, "0", 1) == 1 ? 0 : 1);
   int status = 1;
@@ -163,7 +162,8 @@ Result<Cgroup> Cgroup::make(const std::string& above, const std::string& name,
       return std::move(r).error();
   Result<Fd> door = base::open_fd(base::join_path(folder, "cgroup.procs"), O_WRONLY);
   if (!door) return std::move(door).error();
-  if (!can_enter(door->get())) return Error::denied("no process may be moved to " + folder);
+  if (geteuid() != 0 && !try_door(door->get()))
+    return Error::denied("no process may be moved to " + folder);
   group.door_ = *std::move(door);
   group.open_killer();
   return group;
@@ -206,6 +206,8 @@ void Cgroup::kill_all() const {
   for (const pid_t pid : members()) (void)kill(pid, SIGKILL);
   if (frozen) (void)!write(killer_.get(), "THAWED", 6);
 }
+
+bool Cgroup::can_enter() const { return try_door(door_.get()); }
 
 bool Cgroup::remove() const { return rmdir(folder_.c_str()) == 0 || errno == ENOENT; }
 

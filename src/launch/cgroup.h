@@ -62,6 +62,8 @@ class Cgroup {
   // Whoever writes "0" to this descriptor is in the group, with all that it forks. -1 of one that
   // was found.
   int door() const { return door_.get(); }
+  // Whether a process of ours can go in: a child tries.
+  bool can_enter() const;
   // Living processes, zombies not.
   std::vector<pid_t> members() const;
   // SIGKILL to every process in it. Where the kernel can, none escapes by forking meanwhile;

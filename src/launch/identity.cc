@@ -3,6 +3,7 @@
 #include "launch/identity.h"
 
 #include <grp.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -46,6 +47,9 @@ Result<void> become(const Identity& identity) {
     return Error::io("the job's user could not be taken on");
   if (identity.uid != 0 && (setuid(0) == 0 || seteuid(0) == 0))
     return Error::io("the rights of root could not be given up");
+  // We still hold what root has opened: the user may end us, not look into us. (It is so by itself
+  // unless somebody has set fs.suid_dumpable.)
+  if (prctl(PR_SET_DUMPABLE, 0) != 0) return Error::from_errno("close ourselves", errno);
   return {};
 }
 

@@ -142,6 +142,16 @@ std::uint64_t JobGroups::out_of_memory() const {
   return times;
 }
 
+void JobGroups::drop_closed() {
+  const auto closed = std::find_if(groups_.begin(), groups_.end(),
+                                   [](const Cgroup& group) { return !group.can_enter(); });
+  if (closed == groups_.end()) return;
+  refused_.push_back(
+      {"a control group of its own", "the job's user may not enter " + closed->folder()});
+  groups_.clear();
+  container_ = SIZE_MAX;
+}
+
 void JobGroups::keep() {
   for (Cgroup& group : groups_) group.keep();
 }

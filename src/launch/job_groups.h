@@ -48,6 +48,9 @@ class JobGroups {
   }
   std::uint64_t out_of_memory() const;
   void keep();
+  // Made as root, to be entered as somebody else: if that cannot be (kernels before 5.16 ask who
+  // enters, not who opened the door), there are none.
+  void drop_closed();
 
  private:
   struct Limit;

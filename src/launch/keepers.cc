@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -233,6 +234,9 @@ void Keepers::keeper_ended(core::JobId job) {
   const auto found = jobs_.find(job);
   if (found == jobs_.end() || found->second.over) return;
   Kept& kept = found->second;
+  // A loop may call once more for what it saw on a descriptor of this number before.
+  pollfd ended{kept.pidfd.get(), POLLIN, 0};
+  if (kept.pidfd && poll(&ended, 1, 0) == 0) return;
   unwatch(kept);
   const pid_t keeper = kept.child > 0 ? kept.child : kept.keeper.pid;
   if (kept.child > 0) (void)waitpid(kept.child, nullptr, WNOHANG);

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/process_tree.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/fd.h"
+
+namespace mete::launch {
+namespace {
+
+// A child with a child of its own, until they are let go.
+class Family {
+ public:
+  Family() {
+    Result<base::Pipe> told = base::make_pipe();
+    child_ = fork();
+    if (child_ == 0) {
+      const pid_t grandchild = fork();
+      if (grandchild > 0) (void)!write(told->write.get(), &grandchild, sizeof grandchild);
+      for (;;) pause();
+    }
+    (void)!read(told->read.get(), &grandchild_, sizeof grandchild_);
+  }
+  ~Family() {
+    (void)kill(grandchild_, SIGKILL);
+    (void)kill(child_, SIGKILL);
+    (void)waitpid(child_, nullptr, 0);
+  }
+  Family(const Family&) = delete;
+  Family& operator=(const Family&) = delete;
+
+  pid_t child_ = -1;
+  pid_t grandchild_ = -1;
+};
+
+bool has(const std::vector<pid_t>& list, pid_t pid) {
+  return std::find(list.begin(), list.end(), pid) != list.end();
+}
+
+TEST(ProcessTree, DescendantsAreFoundBothWays) {
+  const Family family;
+  for (const std::vector<pid_t>& list :
+       {descendants(getpid(), {}), some_descendants(getpid(), 100)}) {
+    EXPECT_TRUE(has(list, family.child_));
+    EXPECT_TRUE(has(list, family.grandchild_));
+    EXPECT_FALSE(has(list, getpid()));
+    EXPECT_FALSE(has(list, getppid()));
+  }
+}
+
+TEST(ProcessTree, OutsidersAndWhatTheyForkedAreLeftOut) {
+  const Family family;
+  EXPECT_FALSE(has(descendants(getpid(), {{family.child_}, ""}), family.grandchild_));
+  EXPECT_TRUE(is_outsider(family.child_, {{family.child_}, ""}));
+  EXPECT_FALSE(is_outsider(family.child_, {{}, "/bin/true"}));
+}
+
+}  // namespace
+}  // namespace mete::launch
