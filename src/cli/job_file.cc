@@ -2,6 +2,7 @@
 // See job_file.h. yaml-cpp throws; nothing of that leaves this file.
 #include "cli/job_file.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <exception>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "base/text.h"
 
@@ -235,18 +237,51 @@ class Reader {
   std::vector<Key> keys_;
 };
 
+// Hears where documents begin, and nothing else.
+class Beginnings : public YAML::EventHandler {
+ public:
+  std::vector<YAML::Mark> documents;
+
+ private:
+  using Style = YAML::EmitterStyle::value;
+  void OnDocumentStart(const YAML::Mark& mark) override { documents.push_back(mark); }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, Style) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, Style) override {}
+  void OnMapEnd() override {}
+};
+
+// Whether there is one document. Not by YAML::LoadAll: that of yaml-cpp 0.7 never ends on a text
+// such as ",a", of which it reads nothing, again and again.
+Result<void> check_one_document(const std::string& text, const std::string& path) {
+  std::istringstream in(text);
+  YAML::Parser parser(in);
+  Beginnings heard;
+  while (heard.documents.size() < 2 && parser.HandleNextDocument(heard)) continue;
+  if (heard.documents.size() < 2) return {};
+  if (heard.documents[0].pos == heard.documents[1].pos)
+    throw YAML::ParserException(heard.documents[1], "a value is expected");
+  return Error::invalid(path + ":" + std::to_string(heard.documents[1].line + 1) +
+                        ": a second document begins")
+      .with_hint("several jobs of one file stand in a list under jobs:");
+}
+
 }  // namespace
 
 Result<std::vector<FileJob>> parse_job_file(std::string_view text, const std::string& path) {
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.empty() || !documents.front().IsDefined() || documents.front().IsNull())
+    const std::string owned(text);
+    if (Result<void> r = check_one_document(owned, path); !r) return std::move(r).error();
+    const YAML::Node root = YAML::Load(owned);
+    if (!root.IsDefined() || root.IsNull())
       return Error::invalid(path + " says nothing")
           .with_hint("write gpu: 8G and command: [python, train.py], each in a line of its own");
-    if (documents.size() > 1)
-      return Error::invalid(path + " has " + std::to_string(documents.size()) + " documents")
-          .with_hint("several jobs of one file stand in a list under jobs:");
-    return Reader(path).read(documents.front());
+    return Reader(path).read(root);
   } catch (const YAML::Exception& wrong) {
     std::string where = path;
     if (!wrong.mark.is_null())

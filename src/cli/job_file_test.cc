@@ -111,12 +111,17 @@ TEST_F(JobFileTest, NamesWhatIsWrong) {
   EXPECT_EQ(bad("where: x\n"), "job.yaml:1:1: where is not built yet");
   EXPECT_EQ(bad("- a\n"), "job.yaml:1:1: a job file is a map of keys and values");
   EXPECT_EQ(bad(""), "job.yaml says nothing");
-  EXPECT_EQ(bad("gpu: 1G\n---\ngpu: 1G\n"), "job.yaml has 2 documents");
+  EXPECT_EQ(bad("gpu: 1G\n---\ngpu: 1G\n"), "job.yaml:2: a second document begins");
+  EXPECT_EQ(bad(",a be\b"), "job.yaml:1:1: this is no YAML")
+      << "LoadAll of yaml-cpp 0.7 never ends";
   EXPECT_EQ(bad("gpu: [1\n"), "job.yaml:2:1: this is no YAML");
   EXPECT_EQ(bad("gpu: 1G\n"), "job.yaml:1: there is no program to run");
   EXPECT_EQ(bad("command: x\n"), "job.yaml:1: how much of a card is not said");
   EXPECT_EQ(bad("script: /no/such/script\n").substr(0, 14), "job.yaml:1:9: ");
   EXPECT_EQ(bad("gpu: 0\nscript: |\n  echo\n  echo\n").substr(0, 14), "job.yaml:2:9: ");
+  EXPECT_EQ(bad("gpu: 0\nenv: {A: \"x\\0y\"}\ncommand: x\n"),
+            "job.yaml:2:7: --env has a byte 0 in it");
+  EXPECT_EQ(bad("gpu: 0\ncommand: [x, \"\\0\"]\n"), "job.yaml:1: the command has a byte 0 in it");
   EXPECT_EQ(bad("jobs: {}\n"), "job.yaml:1:7: jobs: is a list of jobs");
   EXPECT_EQ(bad("jobs: []\n"), "job.yaml:1:7: jobs: is a list of jobs");
   EXPECT_EQ(bad("jobs: [x]\n"), "job.yaml:1:8: a job is a map of keys and values");

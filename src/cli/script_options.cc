@@ -32,7 +32,8 @@ Result<void> add_mete_line(std::string_view rest, const std::string& where,
   const std::span<const OptionSpec> specs = submit_options();
   const Result<Parsed> parsed = parse_options(specs, *args, Rest::kNothing);
   if (!parsed) return parsed.error();
-  for (const auto& [option, value] : parsed->options) {
+  for (const auto& given : parsed->options) {
+    const std::string_view option = given.first;
     if (is_of_command_line(option))
       return Error::invalid(std::string(option) + " has its place on the command line alone")
           .with_hint("take it out of the script");
@@ -44,7 +45,7 @@ Result<void> add_mete_line(std::string_view rest, const std::string& where,
       return Error::invalid(std::string(option) + " is given twice")
           .with_evidence("the first is at " + before->where)
           .with_hint("give it once");
-    words.push_back({spec->name, value, where});
+    words.push_back({spec->name, given.second, where});
   }
   return {};
 }

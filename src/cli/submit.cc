@@ -3,6 +3,7 @@
 // they are on disk. Several are all there or none is: they are held until the last is accepted.
 #include "wire/submit.h"
 
+#include <cstdio>
 #include <map>
 #include <string>
 #include <vector>
@@ -56,6 +57,10 @@ class Submitter {
     for (const Sent& sent : sent_)
       if (sent.to_release && !release(sent.reply.id)) code = kExitFailed;
     for (const Sent& sent : sent_) print(sent.reply);
+    if (std::ferror(stdout) != 0) {
+      output_.fail(Error::io("the ids could not be printed").with_hint("mete ps shows the jobs"));
+      return kExitFailed;
+    }
     return code;
   }
 
@@ -96,7 +101,7 @@ class Submitter {
 
   int take_back(const Error& error) {
     for (const Sent& sent : sent_)
-      if (const Result<std::string> gone = client_.call("DELETE", job_path(sent.reply.id)); !gone)
+      if (const Result<std::string> gone = call_again("DELETE", job_path(sent.reply.id)); !gone)
         output_.say("job " + to_string(sent.reply.id) + " could not be taken back: it is held");
     // Of what was wrong the daemon says where it is, but not that it was a file.
     if (error.code == ErrorCode::kInvalid &&
@@ -105,8 +110,20 @@ class Submitter {
     return output_.fail(error);
   }
 
+  // What may be said twice: over a restart of the daemon.
+  Result<std::string> call_again(std::string_view method, const std::string& target) {
+    Result<std::string> answer = client_.call(method, target);
+    if (answer || !client_.went_away()) return answer;
+    Result<DaemonClient> next = DaemonClient::open_again(
+        client_.http().path(),
+        client_.may_start() ? DaemonClient::Start::kIfNeeded : DaemonClient::Start::kNever);
+    if (!next) return answer;
+    client_ = *std::move(next);
+    return client_.call(method, target);
+  }
+
   bool release(core::JobId id) {
-    const Result<std::string> answer = client_.call("POST", job_path(id) + "/release");
+    const Result<std::string> answer = call_again("POST", job_path(id) + "/release");
     if (!answer)
       output_.fail(Error(answer.error())
                        .within("job " + to_string(id) + " is submitted, and still held")

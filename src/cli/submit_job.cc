@@ -147,10 +147,18 @@ Result<void> fill_files(const Parsed& words, core::Detached& detached) {
   return {};
 }
 
+// Files can hold what no program can be given.
+Result<void> check_no_nul(std::string_view what, std::string_view text) {
+  if (text.find('\0') == std::string_view::npos) return {};
+  return Error::invalid(std::string(what) + " has a byte 0 in it").with_hint("take it out");
+}
+
 // Every value that the words have; what is missing stays as it is.
 Result<void> fill(const Parsed& words, const std::vector<std::string>* names,
                   const Surroundings& around, PlannedJob& job) {
   core::JobSpec& spec = job.request.spec;
+  for (const auto& [option, value] : words.options)
+    if (Result<void> r = check_no_nul(option, value); !r) return r;
   Result<core::Request> request = parse_request(words);
   if (!request) return std::move(request).error();
   spec.request = *std::move(request);
@@ -269,6 +277,8 @@ Result<void> set_command(const JobWords& words, const Parsed& options, PlannedJo
   if (spec.command.front().empty())
     return Error::invalid("the name of the program is empty")
         .with_hint("mete submit --gpu 8G -- python train.py");
+  for (const std::string& word : spec.command)
+    if (Result<void> r = check_no_nul("the command", word); !r) return r;
   if (words.script) job.request.script = words.script->text;
   Result<std::string> name = job_name(options, program);
   if (!name) return std::move(name).error();

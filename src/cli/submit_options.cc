@@ -89,8 +89,9 @@ bool is_replaced(const Word& below, const std::vector<Word>& over) {
            (word.option == "--gpu" && word.value == "0");
   });
   if (no_gpu && (option == "--devices" || option == "--gpu-type")) return true;
-  if (option == "--gpu" || option == "--cpu-only")
-    return no_gpu || has(over, "--gpu") || has(over, option);
+  if (option == "--gpu") return no_gpu || has(over, "--gpu");
+  if (option == "--cpu-only")
+    return has(over, "--gpu") || has(over, "--devices") || has(over, "--cpu-only");
   return has(over, option);
 }
 
