@@ -227,6 +227,7 @@ void Books::on(const core::JobEnded& what) {
   }
   entry.state = JobState::kEnded;
   entry.outcome = what.outcome;
+  entry.exit = what.exit;
   entry.held = entry.requeue = entry.doomed = false;
   entry.unmet.clear();
   --users_[entry.spec->user].unfinished;
@@ -264,6 +265,7 @@ void Books::on(const core::JobRequeued& what) {
   ++entry.attempt;
   entry.state = JobState::kPending;
   entry.outcome.reset();
+  entry.exit.reset();
   entry.requeue = false;
   entry.not_before_ms = std::max(entry.spec->begin ? entry.spec->begin->ms : 0,
                                  what.not_before ? what.not_before->ms : 0);

@@ -28,6 +28,7 @@ struct Entry {
   bool requeue = false;     // while it is being ended: then it waits again
   std::uint64_t boots = 0;  // the machine had been started so often when it was submitted
   std::optional<core::Outcome> outcome;
+  std::optional<core::Exit> exit;       // of an ended one
   std::optional<core::GpuRequest> gpu;  // asked for since --retry-gpu
   std::uint32_t failures = 0;
   WallTime submitted;

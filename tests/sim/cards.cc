@@ -88,8 +88,9 @@ void Cards::become_quiet() {
 bool Cards::others_agree(const Reserved& ours, const std::vector<core::GrantedCard>& wanted) const {
   for (const core::GrantedCard& want : wanted)
     for (const PoolCard& card : pool_.cards) {
-      if (card.card.uuid != want.uuid) continue;
-      if (want.whole && !card.claimed.empty()) return false;
+      // Where they have nothing they do not mind.
+      if (card.card.uuid != want.uuid || card.claimed.empty()) continue;
+      if (want.whole) return false;
       const Bytes used = on_card(ours, want.uuid).bytes + sum(card.claimed);
       if (used + want.bytes > card.card.capacity) return false;
     }

@@ -190,7 +190,7 @@ void Checker::check_same(JobId id) const {
   const bool same = job->state == entry->state && job->attempt == entry->attempt &&
                     job->priority == entry->priority && job->held == entry->held &&
                     job->requeue == entry->requeue && *job->spec == *entry->spec &&
-                    (!entry->active() || job->grant == entry->grant) &&
+                    job->exit == entry->exit && (!entry->active() || job->grant == entry->grant) &&
                     (job->state == JobState::kPending || job->outcome == entry->outcome);
   if (!same) judge_.fail("job " + to_string(id) + " is not what the log says");
 }

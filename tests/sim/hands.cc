@@ -49,6 +49,9 @@ void Hands::forget(JobId job) {
   before_act();
   const auto found = detached_.find(job);
   if (found != detached_.end()) {
+    if (planted("exit-of-before"))
+      if (const Life* life = lives_.find(job, found->second.attempt); life != nullptr && life->exit)
+        before_[job] = *life->exit;
     lives_.forget(job, found->second.attempt);
     detached_.erase(found);
   }
@@ -93,6 +96,11 @@ std::vector<core::Input> Hands::news(bool all) {
 void Hands::of_keeper(JobId id, Watched& watched, std::vector<core::Input>& news) {
   if (!watched.failed.empty()) {
     news.emplace_back(core::NotLaunched{id, watched.failed});
+    return;
+  }
+  if (const auto before = before_.find(id); before != before_.end()) {
+    news.emplace_back(core::Ended{id, 0, before->second});
+    before_.erase(before);
     return;
   }
   Life& life = lives_.life(id, watched.attempt);

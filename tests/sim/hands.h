@@ -68,6 +68,7 @@ class Hands final : public seam::Launcher {
   std::map<core::JobId, Watched> detached_;
   std::map<core::JobId, core::ProcessRef> runs_;
   std::set<core::JobId> stopped_;
+  std::map<core::JobId, core::Exit> before_;  // for a planted bug: exits of attempts that are over
   bool refused_ = false;
 };
 

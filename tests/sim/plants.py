@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Bugs on purpose, to prove that the simulator finds them (README.md has the list in words).
+
+Each is a small mistake that somebody could make in the sources of the engine, or in the world around it. The build
+makes copies of those sources with all of the mistakes in them, each behind `planted("name")`, and links them into
+mete-sim-planted; what is shipped and what mete-sim runs has none. plants_test.py runs them one by one.
+
+    plants.py SOURCE-TREE FILE OUTPUT       writes the copy of src/FILE
+"""
+import pathlib
+import re
+import sys
+
+# name: file below src/ -> [(what it says, what it says with the mistake)]. P is planted("name").
+IN_SOURCES = {
+    "double-grant": {"core/order/pass.cc": [
+        ("    left_.give(holder, placement.cards, cpus);\n    open_.give(holder, placement.cards, cpus);\n",
+         "    if (!P) left_.give(holder, placement.cards, cpus);\n"
+         "    if (!P) open_.give(holder, placement.cards, cpus);\n")]},
+    "forgotten-release": {"core/job/apply.cc": [
+        ("    active_.erase(job.id);\n",
+         "    if (!mete::sim::planted_every(\"forgotten-release\", 30)) active_.erase(job.id);\n")]},
+    "quota-ignored": {"core/order/pass.cc": [
+        ("    if (over(input_.quota_of(kind.user), result_.held[kind.user], held_of(placement->cards)))\n",
+         "    if (!P && over(input_.quota_of(kind.user), result_.held[kind.user], held_of(placement->cards)))\n")]},
+    "array-limit-ignored": {"core/order/pass.cc": [
+        ("    if (kind.array != 0 && result_.in_array[kind.array] >= kind.at_once) return {};\n",
+         "    if (!P && kind.array != 0 && result_.in_array[kind.array] >= kind.at_once) return {};\n")]},
+    "cpus-ignored": {"core/order/pass.cc": [
+        ("    if (cpus <= left_.cpus()) placement = left_.place(kind);\n",
+         "    if (P || cpus <= left_.cpus()) placement = left_.place(kind);\n")]},
+    "priority-ignored": {"core/order/line.cc": [
+        ("level_ != all.end() && level_->first.priority == priority; ++level_)",
+         "level_ != all.end() && (P || level_->first.priority == priority); ++level_)")]},
+    "nothing-held": {"core/order/pass.cc": [
+        ("    if (answered.no_room && !result_.held_for) hold(id, kind);\n",
+         "    if (!P && answered.no_room && !result_.held_for) hold(id, kind);\n")]},
+    "lent-for-too-long": {"core/order/pass.cc": [
+        ("    if (!ends || *ends > *result_.held_until) return std::nullopt;\n",
+         "    if (!P && (!ends || *ends > *result_.held_until)) return std::nullopt;\n")]},
+    "patience-forgotten": {"core/order/line.cc": [
+        ("      if (entry.submitted_ms > before) break;\n", "      if (P || entry.submitted_ms > before) break;\n")]},
+    "begin-ignored": {"core/order/line.cc": [
+        ("refused_[entry.kind] || entry.not_before_ms > input_.now.ms ||",
+         "refused_[entry.kind] || (!P && entry.not_before_ms > input_.now.ms) ||")]},
+    "reservation-ignored": {"core/order/reservation.cc": [
+        ("  if (reservation.user == user || reservation.until <= now) return false;\n",
+         "  if (P || reservation.user == user || reservation.until <= now) return false;\n")]},
+    "hold-ignored": {"core/job/apply.cc": [
+        ("  if (!job.held && job.unmet.empty()) pending_.insert(job);\n",
+         "  if ((P || !job.held) && job.unmet.empty()) pending_.insert(job);\n"),
+        ("  if (!job.held && job.unmet.empty()) pending_.erase(job);\n",
+         "  if ((P || !job.held) && job.unmet.empty()) pending_.erase(job);\n")]},
+    "dependency-ignored": {"core/job/apply.cc": [
+        ("    if (ends_among(after.id).open > 0) job.unmet.push_back(after);\n",
+         "    if (!P && ends_among(after.id).open > 0) job.unmet.push_back(after);\n")]},
+    "doom-forgotten": {"core/job/apply.cc": [
+        ("    if (was_doomed || in_vain) doomed_.insert(id);\n",
+         "    if (was_doomed || (in_vain && !P)) doomed_.insert(id);\n")]},
+    "deadline-missed": {"core/job/decide.cc": [
+        ("    if (ms > moment.now.ms) break;\n    if (jobs_.at(id).state != JobState::kStopping)\n",
+         "    if (ms > moment.now.ms) break;\n    if (!P && jobs_.at(id).state != JobState::kStopping)\n")]},
+    "started-too-late": {"core/job/decide.cc": [
+        ("    if (ms >= moment.now.ms) break;\n", "    if (P || ms >= moment.now.ms) break;\n")]},
+    "retry-forgotten": {"core/job/decide.cc": [
+        ("  if (failed && failures <= spec.retries) {\n", "  if (!P && failed && failures <= spec.retries) {\n")]},
+    "requeue-forgotten": {"core/job/decide.cc": [
+        ("  if (job.state == JobState::kStopping && job.requeue) return again;\n",
+         "  if (!P && job.state == JobState::kStopping && job.requeue) return again;\n")]},
+    "anybodys-jobs": {"core/job/decide.cc": [
+        ("  if (jobs.empty() || (!by.admin && by.uid != jobs.front()->spec->uid)) return no_such_job(id);\n",
+         "  if (jobs.empty() || (!P && !by.admin && by.uid != jobs.front()->spec->uid)) return no_such_job(id);\n")]},
+    "exit-forgotten": {"core/job/apply.cc": [
+        ("  job.exit = ended.exit;\n", "  if (!P) job.exit = ended.exit;\n")]},
+    "drained-ignored": {"core/job/state.cc": [
+        ("  if (!drained_.empty())\n    for (PoolCard& card : machine.cards)\n",
+         "  if (!P && !drained_.empty())\n    for (PoolCard& card : machine.cards)\n")]},
+    "snapshot-forgets": {"core/job/state.cc": [
+        ("    state.arrays_[array.number].failed = array.failed;\n",
+         "    state.arrays_[array.number].failed = P ? 0 : array.failed;\n")]},
+    "answered-before-commit": {"engine/engine.cc": [
+        ("  if (*kept) {\n    act();\n",
+         "  if (!*kept && P)\n    for (Answer& answer : std::exchange(unsaid_, {})) answers.push_back(std::move(answer));\n"
+         "  if (*kept) {\n    act();\n")]},
+    "acted-before-commit": {"engine/engine.cc": [
+        ("  if (*kept) {\n    act();\n", "  if (!*kept && P) act();\n  if (*kept) {\n    act();\n")]},
+    "not-put-away": {"engine/engine.cc": [
+        ("    launcher_.forget(id);\n",
+         "    if (!mete::sim::planted_every(\"not-put-away\", 30)) launcher_.forget(id);\n")]},
+    "not-stopped": {"engine/engine.cc": [
+        ("    if (stopping_.insert(id).second) launcher_.stop(id);\n",
+         "    if (stopping_.insert(id).second && !P) launcher_.stop(id);\n")]},
+    "not-found-again": {"engine/engine.cc": [
+        ("    if (job.state != core::JobState::kPending || !job.spec->detached) touched_.insert(id);\n",
+         "    if ((!P && job.state != core::JobState::kPending) || !job.spec->detached) touched_.insert(id);\n")]},
+    "ballast-for-all": {"engine/engine.cc": [
+        ("  if (full_) return;  // the room that is left", "  if (full_ && !P) return;  // the room that is left")]},
+    "contents-dropped": {"engine/engine.cc": [
+        ("  store_.keep_blobs(std::move(blobs));\n",
+         "  store_.keep_blobs(P ? std::vector<std::string>{} : std::move(blobs));\n")]},
+    "asleep": {"engine/engine.cc": [
+        ("  if (now_ < before || (begins_ && now_ >= *begins_)) {\n",
+         "  if (!P && (now_ < before || (begins_ && now_ >= *begins_))) {\n")]},
+}
+
+# Those of the world: they ask planted() themselves.
+IN_WORLD = ["lost-sync", "claim-not-exclusive", "late-keeper-runs", "exit-lost", "exit-invented", "exit-of-before",
+            "gone-too-soon"]
+
+NAMES = sorted(list(IN_SOURCES) + IN_WORLD)
+
+
+def files():
+    return sorted({file for places in IN_SOURCES.values() for file in places})
+
+
+def planted(name, text, places):
+    """The text with this mistake; None: a place is not there as it is written here."""
+    for old, new in places:
+        if text.count(old) != 1:
+            return None
+        text = text.replace(old, re.sub(r"\bP\b", f'mete::sim::planted("{name}")', new))
+    return text
+
+
+def copy_of(tree, file):
+    original = (pathlib.Path(tree) / "src" / file).read_text()
+    text = original
+    for name, places in IN_SOURCES.items():
+        if file not in places:
+            continue
+        with_it = planted(name, text, places[file])
+        if with_it is None:
+            # Not an error here, where it would stop everybody's build: the test does not find it and fails.
+            print(f"plants.py: src/{file} has changed, {name} is no longer planted there", file=sys.stderr)
+        else:
+            text = with_it
+    return f'#include "tests/sim/planted.h"\n#line 1 "src/{file}"\n' + text
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 2 and sys.argv[1] == "--files":
+        print(";".join(files()), end="")
+    elif len(sys.argv) == 4:
+        output = pathlib.Path(sys.argv[3])
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(copy_of(sys.argv[1], sys.argv[2]))
+    else:
+        sys.exit(__doc__)
