@@ -173,7 +173,7 @@ class KeeperTest(unittest.TestCase):
                         "if os.fork(): os._exit(0)\n"
                         "os.setsid()\n"
                         "if os.fork(): os._exit(0)\n"
-                        "os.execve('/bin/sh', ['sh', '-c', 'trap \"\" TERM; echo $$ > $0; while :; do sleep 1000; done', sys.argv[1]], {})\n")
+                        "os.execve('/bin/sh', ['sh', '-c', 'trap \"\" TERM; echo $$ > $0; exec sleep 1000', sys.argv[1]], {})\n")
         return f"/usr/bin/python3 {path} {self.folder}/hidden"
 
     def hidden(self):
