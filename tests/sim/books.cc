@@ -198,9 +198,12 @@ void Books::on(const core::JobStopping& what) {
   Entry& entry = at(what.id);
   if (!entry.active()) fail(what.id, "is being ended, and does not run");
   const bool late = entry.spec->deadline && entry.spec->deadline->ms <= now_.ms;
-  const bool reason = (what.why == Outcome::kCancelled && witness.end_was_asked(what.id)) ||
-                      (what.why == Outcome::kLost && !witness.parent_lives(entry)) ||
-                      (what.why == Outcome::kDeadline && late);
+  // Of one that is being ended anyway: it is to run again, or not any more.
+  const bool only_then = entry.state == JobState::kStopping && entry.outcome == what.why;
+  const bool reason =
+      ((what.why == Outcome::kCancelled || only_then) && witness.end_was_asked(what.id)) ||
+      (what.why == Outcome::kLost && !witness.parent_lives(entry)) ||
+      (what.why == Outcome::kDeadline && late);
   if (!reason)
     fail(what.id, "is being ended without a reason: " + std::string(to_string(what.why)));
   entry.state = JobState::kStopping;
@@ -329,6 +332,7 @@ void Books::on(const core::QuotaSet& what) {
 }
 
 void Books::on(const core::Reserved& what) {
+  check_overlap(what.reservation);
   if (!reservations_.emplace(what.reservation.id, what.reservation).second)
     judge_.fail("two reservations have the same number");
 }

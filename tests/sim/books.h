@@ -137,6 +137,7 @@ class Books {
   void check_sums(const Entry& entry) const;
   void check_reservations(const Entry& entry) const;
   void check_cpus() const;
+  void check_overlap(const core::Reservation& made) const;
   void check_exit(const Entry& entry, const std::optional<core::Exit>& exit) const;
   void check_end_of_pending(const Entry& entry, core::Outcome outcome) const;
   void check_outcome(const Entry& entry, core::Outcome outcome,

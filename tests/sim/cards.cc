@@ -70,9 +70,9 @@ void Cards::change(const Reserved& ours) {
     default: {
       const OnCard on = on_card(ours, card.card.uuid);
       if (on.whole != 0) break;
-      const Bytes free = card.card.capacity - on.bytes - sum(card.claimed);
       const Bytes claim = Bytes::from_mib(dice_.between(1, 40'000));
-      if (claim <= free) card.claimed.push_back({"dave's mete", claim});
+      if (on.bytes + sum(card.claimed) + claim <= card.card.capacity)
+        card.claimed.push_back({"dave's mete", claim});
     }
   }
 }

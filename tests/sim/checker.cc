@@ -228,6 +228,16 @@ void Checker::check_waits(bool all) const {
     const core::Wait* wait = world_.engine_->wait_of(id);
     if (wait == nullptr || wait->text.empty())
       judge_.fail("job " + to_string(id) + " waits for nothing");
+    const Entry& entry = *world_.books_.find(id);
+    const bool early = !entry.in_line(world_.engine_->moment().now);
+    const bool right =
+        entry.held             ? wait->reason == core::Reason::kHeld
+        : !entry.unmet.empty() ? wait->reason == core::Reason::kDependency
+        : early
+            ? wait->reason == core::Reason::kBegin || wait->reason == core::Reason::kRetry
+            : wait->reason != core::Reason::kHeld && wait->reason != core::Reason::kDependency &&
+                  wait->reason != core::Reason::kBegin && wait->reason != core::Reason::kRetry;
+    if (!right) judge_.fail("job " + to_string(id) + " is told that it waits for " + wait->text);
     if (!all && ++looked == 5) return;
   }
 }

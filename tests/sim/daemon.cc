@@ -11,11 +11,16 @@ namespace mete::sim {
 Result<void> Disk::commit() {
   if (queued() == 0) return FaultyStore::commit();
   seam();
-  // It says that it is synced.
-  if (planted_every("lost-sync", 50)) return {};
   Result<void> done = FaultyStore::commit();
+  // Or it says so only.
+  if (done && !planted_every("lost-sync", 3)) synced_ = last_committed();
   if (done) seam();
   return done;
+}
+
+void Disk::crash() {
+  FaultyStore::crash();
+  if (planted("lost-sync")) lose_after(synced_);
 }
 
 void World::seam_is_called() {

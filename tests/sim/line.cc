@@ -42,6 +42,7 @@ void Line::look(const Turn& turn) {
   judge_.saw("waiting in line", waiting_.size());
   fresh_ = {turn.fresh.begin(), turn.fresh.end()};
   find_starving();
+  add_up_usage(turn);
   cards_.clear();
   for (const core::PoolCard& card : turn.machine.cards) {
     Loaded on{
@@ -78,13 +79,40 @@ void Line::find_starving() {
   for (const auto& [user, id] : oldest) starving_.insert(id);
 }
 
+// MiB of cards times seconds, a GiB for each CPU of a job without: what is over, faded, and what
+// runs.
+void Line::add_up_usage(const Turn& turn) {
+  served_.clear();
+  for (const JobId id : fresh_) served_.insert(books_.find(id)->spec->user);
+  usage_.clear();
+  const auto begin = [&](const std::string& user) {
+    usage_.try_emplace(user, turn.state.fair_share().usage(user, now_));
+  };
+  for (const Entry* entry : waiting_) begin(entry->spec->user);
+  for (const std::string& user : served_) begin(user);
+  for (const JobId id : books_.active()) {
+    const core::Job* job = turn.state.find(id);
+    if (job == nullptr || !job->started || *job->started >= now_) continue;
+    const auto user = usage_.find(job->spec->user);
+    if (user == usage_.end()) continue;
+    std::uint64_t bytes = 0;
+    for (const core::GrantedCard& card : job->grant) bytes += card.bytes.count();
+    const std::uint64_t cpus =
+        job->spec->detached ? std::max(1u, job->spec->request.cpus.value_or(1)) : 1;
+    const std::uint64_t mib = bytes == 0 ? 1024 * cpus : bytes >> 20;
+    user->second += mib * static_cast<std::uint64_t>((now_.ms - job->started->ms) / 1000);
+  }
+}
+
 bool Line::is_behind(const Entry& later, const Entry& earlier) const {
   const bool starves = starving_.contains(earlier.id);
   if (starving_.contains(later.id))
     return starves && std::tie(earlier.submitted, earlier.id) < std::tie(later.submitted, later.id);
   if (starves || later.priority < earlier.priority) return true;
-  return later.priority == earlier.priority && later.spec->user == earlier.spec->user &&
-         later.id > earlier.id;
+  if (later.priority != earlier.priority) return false;
+  const std::string& user = earlier.spec->user;
+  if (later.spec->user == user) return later.id > earlier.id;
+  return !served_.contains(user) && usage_.at(user) < usage_.at(later.spec->user);
 }
 
 // Neither a quota nor a count of CPUs can be in its way.
@@ -193,9 +221,14 @@ void Line::first_is_not_delayed(const Turn& turn, const Entry& first) {
   judge_.saw("first in line");
   const std::string name = "job " + to_string(first.id);
   const std::optional<WallTime> with = fits_at(*share, {}, now_);
-  // Who has waited too long may have come to the front since: when the one before him started.
-  if (turn.all_were_asked && !starving_.contains(first.id) && with && *with <= now_ &&
-      missing(*share, {}) == 0)
+  // Who is ahead by what others had, or because he has waited too long, may be so since a moment:
+  // the line is walked when something happens, not when time passes.
+  const bool since_long =
+      !starving_.contains(first.id) &&
+      std::none_of(waiting_.begin(), waiting_.end(), [&](const Entry* entry) {
+        return entry->priority == first.priority && entry->spec->user != first.spec->user;
+      });
+  if (turn.all_were_asked && since_long && with && *with <= now_ && missing(*share, {}) == 0)
     judge_.fail(name + " is first in line, there is room for it, and it waits");
   std::set<JobId> later;
   for (const JobId id : fresh_)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whose turn it was: what must hold between those who were given cards in a turn and those who
-// still wait after it. Judged only where it is certain who was ahead of whom (within one priority
-// the order between users depends on what they had before) and whether a job could have started;
-// the rest is left to the golden tests of core/order.
+// still wait after it. Judged only where it is certain who was ahead of whom and whether a job
+// could have started; the rest is left to the golden tests of core/order. Ahead is who has waited
+// too long, then the higher priority, then the user who had less of the cards lately (certain as
+// long as that user was given nothing in the same turn), then the lower number.
 //
 //  - Nobody starts on room that somebody ahead of him, who asks for the same and for no longer,
 //    could have had.
@@ -53,6 +54,7 @@ class Line {
 
   void look(const Turn& turn);
   void find_starving();
+  void add_up_usage(const Turn& turn);
   // Nullptr: not certain.
   const Entry* first() const;
   bool is_behind(const Entry& later, const Entry& earlier) const;
@@ -70,6 +72,8 @@ class Line {
   const Books& books_;
   std::vector<const Entry*> waiting_;  // in line, by number
   std::set<core::JobId> fresh_;
+  std::map<std::string, std::uint64_t> usage_;  // by user, as the walk found it
+  std::set<std::string> served_;                // users of the fresh ones
   std::set<core::JobId> starving_;  // of each user one, also of those who were just given cards
   std::vector<Loaded> cards_;
   WallTime now_;

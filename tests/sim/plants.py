@@ -33,6 +33,10 @@ IN_SOURCES = {
     "priority-ignored": {"core/order/line.cc": [
         ("level_ != all.end() && level_->first.priority == priority; ++level_)",
          "level_ != all.end() && (P || level_->first.priority == priority); ++level_)")]},
+    "fairness-ignored": {"core/order/line.cc": [
+        ("    turns_.push({*queues_[i].usage, queues_[i].at->first, i});\n",
+         "    turns_.push({P ? 0 : *queues_[i].usage, queues_[i].at->first, i});\n"),
+        ("    if (turn.usage != *queue.usage) {\n", "    if (!P && turn.usage != *queue.usage) {\n")]},
     "nothing-held": {"core/order/pass.cc": [
         ("    if (answered.no_room && !result_.held_for) hold(id, kind);\n",
          "    if (!P && answered.no_room && !result_.held_for) hold(id, kind);\n")]},
@@ -47,6 +51,9 @@ IN_SOURCES = {
     "reservation-ignored": {"core/order/reservation.cc": [
         ("  if (reservation.user == user || reservation.until <= now) return false;\n",
          "  if (P || reservation.user == user || reservation.until <= now) return false;\n")]},
+    "reserved-twice": {"core/job/decide.cc": [
+        ("  keep_reserved(pool, overlapping, \"\", reserve.from, reserve.until);\n",
+         "  if (!P) keep_reserved(pool, overlapping, \"\", reserve.from, reserve.until);\n")]},
     "hold-ignored": {"core/job/apply.cc": [
         ("  if (!job.held && job.unmet.empty()) pending_.insert(job);\n",
          "  if ((P || !job.held) && job.unmet.empty()) pending_.insert(job);\n"),

@@ -138,6 +138,23 @@ void Books::check_reservations(const Entry& entry) const {
   }
 }
 
+// Of one card no more is reserved for one time than it has.
+void Books::check_overlap(const core::Reservation& made) const {
+  for (const core::GrantedCard& card : made.cards) {
+    std::uint64_t bytes = card.bytes.count();
+    for (const auto& [number, other] : reservations_) {
+      if (other.until <= made.from || made.until <= other.from) continue;
+      for (const core::GrantedCard& reserved : other.cards) {
+        if (reserved.uuid != card.uuid) continue;
+        if (reserved.whole || card.whole) judge_.fail("two reservations of one whole card");
+        bytes += reserved.bytes.count();
+      }
+    }
+    if (bytes > capacities_.at(card.uuid).count())
+      judge_.fail("more of a card is reserved than it has");
+  }
+}
+
 // ---- ending ------------------------------------------------------------------------------------
 
 void Books::check_end_of_pending(const Entry& entry, Outcome outcome) const {

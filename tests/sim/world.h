@@ -35,6 +35,11 @@ class Disk final : public tests::FaultyStore {
  public:
   std::function<void()> seam;
   Result<void> commit() override;
+  // Its daemon or the machine died.
+  void crash();
+
+ private:
+  std::uint64_t synced_ = 0;  // for a planted bug: what is really on the platter
 };
 
 // A `mete run`.

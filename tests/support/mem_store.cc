@@ -69,6 +69,11 @@ void MemStore::forget_uncommitted() {
   kept_blobs_.reset();
 }
 
+void MemStore::lose_after(std::uint64_t seq) {
+  if (snapshot_) seq = std::max(seq, snapshot_->seq);
+  while (!events_.empty() && events_.back().seq > seq) events_.pop_back();
+}
+
 void MemStore::let_go(std::size_t kept) {
   if (!snapshot_ || snapshot_->seq <= gone_) return;
   const std::size_t covered = snapshot_->seq - gone_;

@@ -29,6 +29,9 @@ class MemStore : public seam::Store {
   // The process died: what was not committed is gone, what was is still there.
   void forget_uncommitted();
 
+  // The disk was wrong when it said that these were kept.
+  void lose_after(std::uint64_t seq);
+
   // Events that the snapshot covers are let go of, but for the last so many.
   void let_go(std::size_t kept);
 
