@@ -135,7 +135,7 @@ class Keepers(KeeperTest):
         self.assert_nothing_left()
 
     def test_killed_while_it_ends_its_job(self):
-        self.sh(1, f"{self.hider()} & trap '' TERM; while :; do sleep 1; done", grace_ms=60000)
+        self.sh(1, f"trap '' TERM; {self.hider()} & while :; do sleep 1; done", grace_ms=60000)
         keeper, program = self.started(1)
         hidden = self.hidden()
         self.stop(1)
@@ -148,8 +148,9 @@ class Keepers(KeeperTest):
         self.assert_nothing_left()
 
     def test_one_that_stands_still_is_killed_in_the_end(self):
-        self.sh(1, "trap '' TERM; while :; do sleep 1; done", grace_ms=300_000)
+        self.sh(1, "trap '' TERM; echo up; while :; do sleep 1; done", grace_ms=300_000)
         keeper, program = self.started(1)
+        wait_until(lambda: "up" in self.log(1), "it ignores TERM")
         self.stop(1)
         self.assertEqual(self.final(1)["event"], "runner_gone")  # the driver's patience is five seconds
         self.driver.wait(1, "job_gone")
