@@ -243,7 +243,7 @@ void try_ends(const State& state, const Question& question, Found& found) {
   for (const Running& each : question.now().running)
     if (room_without(question, each.id)) running.emplace_back(each.held.bytes, each.id);
   std::sort(running.begin(), running.end());
-  if (running.size() > kMostWalks) running.resize(kMostWalks);
+  if (running.size() > question.most_walks()) running.resize(question.most_walks());
   for (const auto& [bytes, id] : running)
     if (question.without_jobs(std::span(&id, 1))) {
       found.push_back(ended(state, {id}));
@@ -264,7 +264,7 @@ void try_priorities(Question& question, const Job& job, Found& found) {
   }
   std::size_t walks = 0;
   for (const std::int32_t level : levels) {
-    if (++walks > kMostWalks) return;
+    if (++walks > question.most_walks()) return;
     if (!question.with_priority(level)) continue;
     const std::string number = std::to_string(level);
     Change change{Change::Kind::kPriority, "", "--priority " + number};
@@ -312,8 +312,9 @@ const Limit kLimits[] = {
 void try_quotas(const Question& question, Found& found) {
   const std::string& user = question.kind().user;
   const Quota now = question.now().quota_of(user);
+  if (!question.over_quota()) return;
   for (const Limit& limit : kLimits)
-    for (std::uint64_t steps = 1; steps <= kMostWalks; ++steps) {
+    for (std::uint64_t steps = 1; steps <= question.most_walks(); ++steps) {
       const std::optional<Quota> raised = limit.raise(now, steps);
       if (!raised) break;
       if (!question.with_quota(*raised)) continue;
@@ -332,8 +333,8 @@ void try_reservations(const Question& question, Found& found) {
   for (const Reservation& each : now.reservations)
     if (in_the_way(each, question.kind().user, now.now, ends_if_started(now, question.kind())))
       list.emplace_back(held_of(each.cards).bytes, each.id, each.user);
-  if (list.size() > kMostWalks) return;
   std::sort(list.begin(), list.end());
+  if (list.size() > question.most_walks()) list.resize(question.most_walks());
   for (const auto& [bytes, id, user] : list) {
     if (!question.without_reservation(id)) continue;
     Change change{Change::Kind::kReservation, "", ""};

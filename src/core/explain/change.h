@@ -21,7 +21,8 @@
 //   reservation  one is taken back: the one with the least memory
 //   undrain      one drained card is back in use
 //
-// The job keeps its place in line meanwhile. What takes more than kMostWalks to find is not found.
+// The job keeps its place in line meanwhile. What takes too many walks to find is not found: 64 for
+// each kind of change, fewer where a walk takes long.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,6 @@ namespace mete::core {
 inline constexpr Bytes kShareStep = Bytes::from_mib(256);
 inline constexpr std::uint32_t kShareStepMilli = 10;
 inline constexpr Bytes kQuotaStep = Bytes::from_gib(1);
-inline constexpr std::size_t kMostWalks = 64;  // for each kind of change
 
 struct Change {
   enum class Kind {

@@ -3,9 +3,11 @@
 #include "core/explain/forecast.h"
 
 #include <algorithm>
+#include <deque>
 #include <set>
 #include <vector>
 
+#include "core/explain/arrivals.h"
 #include "core/explain/lengths.h"
 #include "core/order/fair_share.h"
 
@@ -14,32 +16,40 @@ namespace mete::core {
 namespace {
 
 constexpr std::size_t kFutures = 25;
-// How often the line is walked at most for one forecast, and in each walk how many kinds of jobs
-// are looked at: together some 50 ms.
-constexpr std::size_t kMostWork = 40'000;
+// Where each takes long fewer have to do.
+constexpr std::size_t kLeastFutures = 10;
+// How much may be looked at for one forecast: a walk is as much as kWalk kinds of jobs in it. All
+// of it is some 50 ms.
+constexpr std::size_t kMostWork = 300'000;
+constexpr std::size_t kWalk = 128;
+constexpr std::size_t kMostToCome = 200;  // jobs
 
-// The front of the line, with the job.
-struct Line {
-  std::vector<const Job*> jobs;  // in order
+// What is known at the moment of the forecast.
+struct Known {
+  PassInput now;                     // with the usage of all who may come
+  std::map<JobId, const Job*> jobs;  // the front of the line
+  Pending pending;                   // the same
   std::vector<const Job*> running;
+  Past past;
+  Lengths lengths;
 };
 
 class Future {
  public:
-  Future(const PassInput& now, const Line& line, const Lengths& lengths, std::uint64_t seed)
-      : input_(now), lengths_(lengths), draw_(seed) {
-    for (const Job* job : line.jobs) {
-      pending_.insert(*job);
-      waiting_.emplace(job->id, job);
-    }
+  Future(const Known& known, std::uint64_t seed)
+      : known_(known),
+        input_(known.now),
+        pending_(known.pending),
+        draw_(seed),
+        arrivals_(known.past, known.now.now, draw_) {
     input_.pending = &pending_;
-    for (const Job* job : line.running) ends_at(*job, job->started.value_or(now.now));
+    for (const Job* job : known.running) ends_at(*job, job->started.value_or(input_.now));
   }
 
   // When the job starts; nullopt: never, as far as can be seen. Takes off `work` what it took.
   std::optional<WallTime> start_of(JobId id, std::size_t& work) {
     for (;;) {
-      const std::size_t takes = 1 + pending_.kinds();
+      const std::size_t takes = kWalk + pending_.kinds();
       if (work < takes) {
         work = 0;
         return std::nullopt;
@@ -56,14 +66,15 @@ class Future {
  private:
   void ends_at(const Job& job, WallTime started) {
     const std::int64_t elapsed = std::max<std::int64_t>(0, input_.now.ms - started.ms) / 1000;
-    const auto seconds = lengths_.draw(*job.spec, static_cast<std::uint64_t>(elapsed), draw_);
+    const auto seconds = known_.lengths.draw(*job.spec, static_cast<std::uint64_t>(elapsed), draw_);
     if (seconds)
       ends_.emplace(
           std::max(input_.now.ms, started.ms + static_cast<std::int64_t>(*seconds) * 1000), job.id);
   }
 
   void start(const JobGranted& granted) {
-    const Job& job = *waiting_.at(granted.id);
+    const Job& job = granted.id.number >= kFirstToCome ? come_[granted.id.number - kFirstToCome]
+                                                       : *known_.jobs.at(granted.id);
     const Kind kind = kind_of(job);
     add_grant(input_.pool, {job.id, kind.user, "", {}, false}, granted.cards);
     input_.running.push_back({job.id, kind.user, held_of(granted.cards),
@@ -71,6 +82,22 @@ class Future {
                               ends_if_started(input_, kind), kind.time_s.has_value()});
     pending_.erase(job);
     ends_at(job, input_.now);
+  }
+
+  // Whoever has come since the last walk.
+  void let_in() {
+    while (const Past::Came* came = arrivals_.next(input_.now))
+      for (std::size_t i = 0; i < came->count && come_.size() < kMostToCome; ++i) {
+        Job& job = come_.emplace_back(*came->job);
+        job.id = {kFirstToCome + come_.size() - 1};
+        job.state = JobState::kPending;
+        job.submitted = input_.now;
+        job.priority = job.spec->priority;
+        job.held = false;
+        job.unmet.clear();
+        job.not_before.reset();
+        pending_.insert(job);
+      }
   }
 
   // On to the next moment at which somebody may start; false: there is none.
@@ -92,6 +119,7 @@ class Future {
       remove_grant(input_.pool, id);
       std::erase_if(input_.running, [id](const Running& running) { return running.id == id; });
     }
+    let_in();
     return true;
   }
 
@@ -103,24 +131,40 @@ class Future {
     input_.now = next;
   }
 
+  static constexpr std::uint64_t kFirstToCome = std::uint64_t{1} << 60;
+
+  const Known& known_;
   PassInput input_;
   Pending pending_;
-  std::map<JobId, const Job*> waiting_;
+  std::deque<Job> come_;
   std::set<std::pair<std::int64_t, JobId>> ends_;
-  const Lengths& lengths_;
   Draw draw_;
+  Arrivals arrivals_;
 };
 
-std::optional<Line> line_with(const State& state, const PassInput& input, JobId id) {
+// nullopt: the job does not stand in line, or too far back.
+std::optional<Known> known_for(const State& state, const PassInput& input, JobId id) {
+  const Job* job = state.find(id);
+  if (job == nullptr || job->state != JobState::kPending || job->held || !job->unmet.empty())
+    return std::nullopt;
   const std::vector<JobId> order = in_order(input);
   const auto place = std::find(order.begin(), order.end(), id);
-  if (place == order.end() || place - order.begin() >= static_cast<std::ptrdiff_t>(kForecastJobs))
+  const bool later = place == order.end();  // it waits for its time
+  if (!later && place - order.begin() >= static_cast<std::ptrdiff_t>(kForecastJobs))
     return std::nullopt;
-  Line line;
-  for (std::size_t i = 0; i < std::min(kForecastJobs, order.size()); ++i)
-    line.jobs.push_back(state.find(order[i]));
-  for (const JobId running : state.active()) line.running.push_back(state.find(running));
-  return line;
+  Known known{input, {}, {}, {}, Past(state, input.now), Lengths(state.estimates())};
+  const auto add = [&known](const Job* each) {
+    known.pending.insert(*each);
+    known.jobs.emplace(each->id, each);
+  };
+  for (std::size_t i = 0; i < std::min(kForecastJobs, order.size()); ++i) add(state.find(order[i]));
+  if (later) add(job);
+  for (const JobId running : state.active()) known.running.push_back(state.find(running));
+  for (const Past::Came& came : known.past.came()) {
+    const std::string& user = came.job->spec->user;
+    if (!known.now.usage.contains(user)) known.now.usage[user] = state.usage_of(user, input.now);
+  }
+  return known;
 }
 
 // In whole seconds, so that what is told is not more exact than what is meant.
@@ -130,21 +174,23 @@ WallTime whole_second(WallTime time) { return {(time.ms + 999) / 1000 * 1000}; }
 
 std::optional<Forecast> forecast(const State& state, const Moment& moment, const Sight& sight,
                                  JobId id) {
-  const std::optional<Line> line = line_with(state, sight.input, id);
-  if (!line) return std::nullopt;
-  const Lengths lengths(state.estimates());
+  const std::optional<Known> known = known_for(state, sight.input, id);
+  if (!known) return std::nullopt;
   std::vector<WallTime> starts;
   std::size_t work = kMostWork;
   std::size_t futures = 0;
   Draw seeds(id.number * 1'000'003 + id.element.value_or(0));
-  for (; futures < kFutures; ++futures) {
-    Future future(sight.input, *line, lengths, seeds.next());
-    if (const std::optional<WallTime> start = future.start_of(id, work)) starts.push_back(*start);
-    if (work == 0) break;
+  while (futures < kFutures) {
+    Future future(*known, seeds.next());
+    const std::optional<WallTime> start = future.start_of(id, work);
+    if (work == 0) break;  // nobody knows what would have come of this one
+    ++futures;
+    if (start) starts.push_back(*start);
   }
-  if (futures < kFutures) return std::nullopt;
+  if (futures < kLeastFutures) return std::nullopt;
   std::sort(starts.begin(), starts.end());
-  const auto mark = [&](std::size_t pct) { return (kFutures * pct + 99) / 100 - 1; };
+  // Of n futures the k-th to start has k / (n + 1) of what may be before it.
+  const auto mark = [&](std::size_t pct) { return ((futures + 1) * pct + 99) / 100 - 1; };
   if (starts.size() <= mark(kForecastPct)) return std::nullopt;
   Forecast told;
   told.made = moment.now;

@@ -11,7 +11,8 @@
 // the time. A job without limit on a machine that has no history runs forever, and then there is no
 // forecast for those who wait for it: it is absent, not invented.
 //
-// Not foreseen: jobs that are yet to come, also those that wait for a job or are held.
+// Jobs that are yet to come are taken to come as they did lately (arrivals.h). Not foreseen: that
+// somebody is cancelled, held or released, and that cards are lost.
 #pragma once
 
 #include <cstddef>

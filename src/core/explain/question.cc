@@ -9,8 +9,20 @@ namespace mete::core {
 Question::Question(const State& state, const Sight& sight, const Job& job)
     : state_(state), sight_(sight), job_(job), kind_(kind_of(job)) {}
 
+std::size_t Question::most_walks() const {
+  // A walk takes as long as to look at so many kinds of jobs, and then at those that are there.
+  constexpr std::size_t kWalk = 128;
+  constexpr std::size_t kMostWork = 40'000;
+  return std::clamp<std::size_t>(kMostWork / (kWalk + sight_.input.pending->kinds()), 4, 64);
+}
+
 bool Question::starts(const PassInput& input) const {
   return first_to_start(input, job_.id, std::span(&kind_, 1)).has_value();
+}
+
+bool Question::over_quota() const {
+  const std::optional<Blocked> by = blocked(sight_.input, sight_.result, kind_);
+  return by && by->by == Blocked::By::kQuota;
 }
 
 std::optional<std::size_t> Question::first_as(std::span<const Kind> kinds) const {

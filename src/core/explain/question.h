@@ -19,7 +19,11 @@ class Question {
 
   const PassInput& now() const { return sight_.input; }
   const Kind& kind() const { return kind_; }
+  // How many walks one search may take, so that all of them stay within some 50 ms.
+  std::size_t most_walks() const;
 
+  // Whether its user's quota is in its way, now or once there is room.
+  bool over_quota() const;
   // As which of these it would start, being of that kind instead.
   std::optional<std::size_t> first_as(std::span<const Kind> kinds) const;
   // If it were neither held nor to begin later.

@@ -230,7 +230,7 @@ struct Job {
   std::optional<ProcessRef> runner;   // its parent: a `mete run` or a keeper
   std::optional<ProcessRef> program;  // once it runs
   std::vector<Attempt> attempts;      // those before this one
-  std::optional<Forecast> forecast;   // the first that anybody was told
+  std::optional<Forecast> forecast;   // the first that anybody was told, until it starts
   bool requeue = false;               // while it is being ended: then it waits again
   bool operator==(const Job&) const = default;
 };

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/explain/forecast.h"
+
+#include <gtest/gtest.h>
+
+#include "core/test/state_world.h"
+
+namespace mete::core {
+namespace {
+
+class ForecastTest : public StateWorld {
+ protected:
+  std::optional<Forecast> told(JobId id) {
+    const Sight sight = state_.look(moment());
+    return forecast(state_, moment(), sight, id);
+  }
+  // Seconds from now.
+  std::int64_t at(JobId id) { return (told(id)->at.ms - now_.ms) / 1000; }
+  std::int64_t by(JobId id) { return (told(id)->by.ms - now_.ms) / 1000; }
+
+  static JobSpec named(const std::string& name, const std::string& gpu, const std::string& user) {
+    JobSpec spec = spec_of(gpu, user);
+    spec.name = name;
+    return spec;
+  }
+  static JobSpec timed(const std::string& gpu, std::uint64_t seconds,
+                       const std::string& user = "alice") {
+    JobSpec spec = spec_of(gpu, user);
+    spec.time_s = seconds;
+    return spec;
+  }
+  // So many have run for that long.
+  void have_run(int count, const JobSpec& spec, std::int64_t seconds) {
+    for (int i = 0; i < count; ++i) {
+      const JobId id = run(spec);
+      later(seconds);
+      ended(id);
+    }
+  }
+  void tell(JobId id) { EXPECT_TRUE(take(Foretold{id, *told(id)}).ok()); }
+};
+
+TEST_F(ForecastTest, FollowsFromHowLongSuchJobsRan) {
+  have_run(30, named("train", "80G", "alice"), 1000);
+  run(named("train", "80G", "alice"));
+  later(400);
+  const JobId waits = submit("80G", "bob");
+  EXPECT_EQ(at(waits), 600);
+}
+
+TEST_F(ForecastTest, AddsUpTheJobsAhead) {
+  run(timed("80G", 600));
+  submit(timed("80G", 1200));
+  const JobId waits = submit("80G");
+  EXPECT_EQ(at(waits), 1800);
+}
+
+TEST_F(ForecastTest, KnowsThatAShortJobMayGoBetween) {
+  run(timed("60G", 3600));
+  submit(timed("80G", 3600));
+  const JobId small = submit(timed("10G", 600));
+  EXPECT_EQ(grant(), Ids{small});
+}
+
+TEST_F(ForecastTest, IsTheSameForTheSame) {
+  have_run(14, named("train", "80G", "alice"), 1000);
+  have_run(6, named("train", "80G", "alice"), 3000);
+  run(named("train", "80G", "alice"));
+  const JobId waits = submit("80G", "bob");
+  EXPECT_EQ(told(waits), told(waits));
+  EXPECT_LT(at(waits), by(waits));
+}
+
+TEST_F(ForecastTest, AJobThatIsLateMayTakeAsLongAgain) {
+  have_run(30, named("train", "80G", "alice"), 1000);
+  run(named("train", "80G", "alice"));
+  later(5000);
+  const JobId waits = submit("80G", "bob");
+  EXPECT_GT(by(waits), at(waits));
+  EXPECT_GT(at(waits), 2000);
+  EXPECT_LT(at(waits), 12'000);
+}
+
+TEST_F(ForecastTest, IsAbsentForJobsThatDoNotStandInLine) {
+  run(timed("80G", 600));
+  JobSpec spec = timed("10G", 60);
+  spec.held = true;
+  EXPECT_FALSE(told(submit(spec)));
+  spec.held = false;
+  spec.after = {{{1}, When::kAny}};
+  EXPECT_FALSE(told(submit(spec)));
+}
+
+TEST_F(ForecastTest, IsAbsentFarBackInLine) {
+  run(timed("80G", 600));
+  JobId last;
+  for (std::size_t i = 0; i < kForecastJobs; ++i) last = submit(timed("80G", 60));
+  EXPECT_TRUE(told(last));
+  EXPECT_FALSE(told(submit(timed("80G", 60))));
+}
+
+TEST_F(ForecastTest, IsNotBeforeTheTimeThatTheJobWaitsFor) {
+  JobSpec spec = timed("10G", 60);
+  spec.begin = WallTime{now_.ms + 900'000};
+  EXPECT_EQ(at(submit(spec)), 900);
+}
+
+TEST_F(ForecastTest, IsNotWithinAReservationOfSomebodyElse) {
+  EXPECT_TRUE(
+      take(Reserve{"carol", spec_of("1").request, {now_.ms}, {now_.ms + 5'000'000}, caller("root")})
+          .ok());
+  EXPECT_EQ(at(submit(timed("10G", 60))), 5000);
+}
+
+// Bob comes every five minutes, and has had less of the cards than alice: he goes first each time,
+// and she needs all of them.
+TEST_F(ForecastTest, ReckonsWithThoseWhoWillCome) {
+  machine_ = pool_of({80, 80, 80, 80});
+  have_run(1, named("long", "4", "alice"), 5'000);
+  for (int i = 0; i < 50; ++i) {
+    have_run(1, named("short", "80G", "bob"), 290);
+    later(10);
+  }
+  run(timed("4", 600, "carol"));
+  const JobId waits = submit(named("long", "4", "alice"));
+  EXPECT_GE(by(waits), 600 + 290);
+}
+
+TEST_F(ForecastTest, ABurstOfOneSubmitIsNotTakenToComeAgainAtOnce) {
+  have_run(1, named("long", "80G", "alice"), 5'000);
+  run(timed("80G", 600, "carol"));
+  JobSpec many = named("short", "80G", "bob");
+  many.array = *parse_array("0-499");
+  many.priority = -1;
+  submit(many);
+  EXPECT_EQ(at(submit(named("long", "80G", "alice"))), 600);
+}
+
+TEST_F(ForecastTest, IsStretchedByWhatEarlierOnesWereWorth) {
+  run(timed("80G", 600));
+  const JobId waits = submit("10G", "bob");
+  EXPECT_EQ(by(waits), 600);
+  State::Parts parts = state_.parts();
+  parts.score.factor_milli = 1500;
+  state_ = State::from_parts(parts);
+  EXPECT_EQ(by(waits), 900);
+  EXPECT_EQ(at(waits), 600);
+}
+
+// ---- how they have done ------------------------------------------------------------------------
+
+TEST_F(ForecastTest, OneThatHeldShrinksTheNextAndOneThatDidNotStretchesIt) {
+  const JobId running = run(timed("80G", 600));
+  const JobId waits = submit("10G", "bob");
+  tell(waits);
+  later(600);
+  ended(running);
+  EXPECT_EQ(grant(), Ids{waits});
+  EXPECT_EQ(state_.score(), (ForecastScore{1, 1, 980}));
+  started(waits);
+  ended(waits);
+
+  const JobId again = run(timed("80G", 600));
+  const JobId late = submit("10G", "bob");
+  tell(late);
+  later(700);
+  ended(again);
+  EXPECT_EQ(grant(), Ids{late});
+  EXPECT_EQ(state_.score(), (ForecastScore{2, 1, 1063}));
+}
+
+TEST_F(ForecastTest, EightyOfAHundredThatHoldLeaveItAsItIs) {
+  const auto score_one = [this](bool held) {
+    const JobId running = run(timed("80G", 600));
+    const JobId waits = submit("10G", "bob");
+    EXPECT_TRUE(take(Foretold{waits, {now_, now_, {now_.ms + (held ? 2000 : 500)}}}).ok());
+    later(1);
+    ended(running);
+    EXPECT_EQ(grant(), Ids{waits});
+    started(waits);
+    ended(waits);
+  };
+  for (int i = 0; i < 100; ++i) score_one(i % 5 != 0);
+  EXPECT_EQ(state_.score().held, 80u);
+  EXPECT_NEAR(state_.score().factor_milli, 1000, 50);
+}
+
+TEST_F(ForecastTest, CountsOnceAlthoughNothingWasLaunched) {
+  run(timed("80G", 600));
+  const JobId waits = submit(timed("10G", 60, "bob"));
+  tell(waits);
+  EXPECT_TRUE(cancel({1}, "root").ok());
+  EXPECT_TRUE(take(JobGone{{1}}).ok());
+  EXPECT_EQ(grant(), Ids{waits});
+  EXPECT_TRUE(take(NotLaunched{waits, ""}).ok());
+  EXPECT_EQ(grant(), Ids{waits});
+  EXPECT_EQ(state_.score().given, 1u);
+}
+
+TEST_F(ForecastTest, AJobThatWasHeldOrMovedMeanwhileIsNotCounted) {
+  const JobId running = run(timed("80G", 600));
+  const JobId held = submit("10G", "bob");
+  const JobId moved = submit("10G", "bob");
+  tell(held);
+  tell(moved);
+  EXPECT_TRUE(take(Hold{held, caller("bob")}).ok());
+  EXPECT_TRUE(take(SetPriority{moved, caller("bob"), -5}).ok());
+  later(600);
+  EXPECT_TRUE(take(Release{held, caller("bob")}).ok());
+  ended(running);
+  EXPECT_EQ(grant(), (Ids{held, moved}));
+  EXPECT_EQ(state_.score().given, 0u);
+}
+
+TEST_F(ForecastTest, WhoGivesUpAfterTheTimeThatWasToldCountsAsMissed) {
+  run(timed("80G", 600));
+  const JobId patient = submit("10G", "bob");
+  const JobId hasty = submit("10G", "bob");
+  tell(patient);
+  tell(hasty);
+  EXPECT_TRUE(cancel(hasty, "bob").ok());
+  later(5000);
+  EXPECT_TRUE(cancel(patient, "bob").ok());
+  EXPECT_EQ(state_.score().given, 1u);
+  EXPECT_EQ(state_.score().held, 0u);
+}
+
+}  // namespace
+}  // namespace mete::core
