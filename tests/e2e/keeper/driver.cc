@@ -84,6 +84,7 @@ class Driver {
   }
 
   int run() {
+    std::cout << Json{{"event", "ready"}, {"job", ""}}.dump() << std::endl;
     loop_.loop().watch_fd(STDIN_FILENO, [this] { hear(); });
     while (!over_) loop_.turn();
     return 0;

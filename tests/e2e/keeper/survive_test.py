@@ -100,6 +100,7 @@ class Daemons(KeeperTest):
         """(A lock forbids that; the claim holds all the same.)"""
         for job in range(1, 11):
             other = self.new_driver()
+            other.wait("", "ready")  # it has looked through the folder, as if it were the only one
             for driver in (self.driver, other):
                 self.sh(job, RAN + "; sleep 0.2; exit 3", driver=driver)
             for driver in (self.driver, other):
