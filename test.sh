@@ -17,6 +17,9 @@ for arg in "$@"; do
 done
 jobs=${METE_TEST_JOBS:-2}
 passed=0 failed=0 skipped=0 stages=()
+# Cluster traces, where there are any: a few tests replay them, and are skipped without.
+traces=${METE_TRACES:-$PWD/../shared/traces/openb}
+[[ ! -d $traces ]] || export METE_TRACES=$traces
 
 # stage NAME COMMAND...: runs it, keeps its time for the table at the end.
 stage() {
