@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The grant file: what a job may hold, shared by its processes, its launcher and the daemon.
-// Version 1.0.
+// Version 1.1.
 //
 // One file per job and attempt, mapped shared by everybody. It holds no pointer and no lock.
 // Quantities are in units of 64 KiB inside the packed words and in bytes everywhere else. How the
@@ -19,7 +19,10 @@ namespace mete::abi {
 
 inline constexpr char kGrantMagic[8] = {'M', 'E', 'T', 'E', 'G', 'R', 'N', 'T'};
 inline constexpr uint16_t kGrantMajor = 1;
-inline constexpr uint16_t kGrantMinor = 0;
+inline constexpr uint16_t kGrantMinor = 1;
+
+// Features, in the half that may be ignored.
+inline constexpr uint64_t kParkable = 1ull << 32;  // its processes listen to park_order (park.h)
 
 inline constexpr uint32_t kMaxCards = 16;
 inline constexpr uint32_t kMaxParts = 64;
@@ -148,7 +151,11 @@ struct GrantHeader {
   Word namespaces[kMaxNamespaces];
   Word escape_pid;  // the last of those, and the most it held
   Word escape_bytes;
-  uint8_t unused[1776];
+  Word park_order;         // ParkOrder
+  Word park_answers;       // counts the answers; a futex for whoever waits for them
+  uint8_t park_token[16];  // what the job shows to movers
+  char movers[72];         // the folder of their sockets; "": none
+  uint8_t unused[1672];
   GrantCard cards[kMaxCards];
 };
 static_assert(sizeof(GrantHeader) == 4096);
@@ -185,10 +192,12 @@ static_assert(sizeof(SlotCard) == 48);
 struct Slot {
   Word owner;  // OwnerWord
   Word part;
-  Word park;     // for parking; 0 = runs
-  Word nvml_ns;  // when nvml_bytes was read
-  Word lease;    // the owner that holds a lock on byte sizeof(Grant) + slot of the file
-  uint8_t unused[24];
+  Word park;         // ParkAnswer
+  Word nvml_ns;      // when nvml_bytes was read
+  Word lease;        // the owner that holds a lock on byte sizeof(Grant) + slot of the file
+  Word unparkable;   // a bit for each ParkReason that stands in the way as things are
+  Word moved_bytes;  // what a mover keeps for it
+  uint8_t unused[8];
   SlotCard cards[kMaxCards];
 };
 static_assert(sizeof(Slot) == 832);
@@ -245,6 +254,9 @@ struct GrantSpec {
   uint8_t boot_id[16] = {};
   uint32_t card_count = 0;
   uint32_t part_count = 1;
+  bool parkable = false;
+  const char* movers = "";      // the folder of the movers' sockets
+  uint8_t park_token[16] = {};  // what the job shows to them
   struct Card {
     uint8_t uuid[16] = {};
     uint64_t guarantee_bytes = 0;
@@ -282,6 +294,10 @@ inline bool init_grant(void* memory, const GrantSpec& spec) {
   header.minor = kGrantMinor;
   header.header_bytes = sizeof(GrantHeader);
   header.file_bytes = sizeof(Grant);
+  header.features = spec.parkable ? kParkable : 0;
+  for (size_t i = 0; i + 1 < sizeof(header.movers) && spec.movers[i] != 0; ++i)
+    header.movers[i] = spec.movers[i];
+  for (int i = 0; i < 16; ++i) header.park_token[i] = spec.park_token[i];
   for (int i = 0; i < 16; ++i) header.boot_id[i] = spec.boot_id[i];
   for (size_t i = 0; i + 1 < sizeof(header.job) && spec.job[i] != 0; ++i)
     header.job[i] = spec.job[i];
