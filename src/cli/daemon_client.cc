@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 
 #include "base/file.h"
@@ -48,8 +49,21 @@ Result<DaemonClient> DaemonClient::open_for_jobs() {
   if (!place) return place.error();
   Result<DaemonClient> client = open_at(*place, Start::kNever, -1);
   if (client || !nobody_listens(client.error())) return client;
-  if (access(base::join_path(place->state_dir, "meted.db").c_str(), F_OK) == 0)
-    return open_at(*place, Start::kIfNeeded, -1);
+  const std::string database = base::join_path(place->state_dir, "meted.db");
+  if (access(database.c_str(), F_OK) == 0) {
+    client = open_at(*place, Start::kIfNeeded, -1);
+    if (client || client.error().code != ErrorCode::kNotFound) return client;
+    Error error = std::move(client).error();
+    error.code = ErrorCode::kIo;  // there are jobs, and nobody to ask about them
+    return error;
+  }
+  if (errno != ENOENT && errno != ENOTDIR) return Error::from_errno("look for " + database, errno);
+  // A daemon that ends takes its socket away; one that was killed leaves it, and its jobs.
+  const std::string& socket = place->places.system_socket;
+  if (place->places.socket.empty() && !socket.empty() && access(socket.c_str(), F_OK) == 0)
+    return Error::io("the machine's daemon does not answer, so its jobs are not known")
+        .with_evidence("nobody listens at " + socket)
+        .with_hint("systemctl status meted, or ask who looks after this machine");
   return Error::not_found("no daemon runs, so there are no jobs")
       .with_hint("mete submit or mete run starts one");
 }

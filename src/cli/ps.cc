@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete ps`: the jobs that the daemon knows. Does not start one: who asks what runs does not want
-// something to run because of it. Ten thousand jobs are listed before one has looked up: for the
-// table the daemon sends lines (wire/ps_lines.h), and its JSON is passed on as it is.
-#include <dirent.h>
+// `mete ps`: the jobs that the daemon knows. Where none ever ran none is started; one that has gone
+// and left its jobs is, since only it can tell them: an empty list means that there is no job. Ten
+// thousand jobs are listed before one has looked up: for the table the daemon sends lines
+// (wire/ps_lines.h), and its JSON is passed on as it is.
 #include <fnmatch.h>
 
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <memory>
 
-#include "base/file.h"
 #include "base/text.h"
-#include "base/time.h"
 #include "cli/daemon_client.h"
 #include "cli/job_ref.h"
 #include "cli/named_jobs.h"
 #include "cli/ps_table.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
-#include "launch/state_dir.h"
 #include "net/http.h"
 #include "seam/clock.h"
 #include "wire/job.h"
@@ -92,33 +88,10 @@ Result<Question> parse_question(const Parsed& parsed) {
   return question;
 }
 
-// Jobs outlive their daemon, and then there is nobody to list them: their grant files tell.
-std::size_t jobs_without_daemon() {
-  const Result<std::string> state = launch::state_dir();
-  if (!state) return 0;
-  struct Close {
-    void operator()(DIR* folder) const { (void)closedir(folder); }
-  };
-  const std::unique_ptr<DIR, Close> folder(opendir(base::join_path(*state, "grants").c_str()));
-  std::size_t count = 0;
-  if (folder != nullptr) {
-    while (const dirent* entry = readdir(folder.get()))
-      if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9') ++count;
-  }
-  return count;
-}
-
-int without_daemon(bool all, const Output& output) {
+// Neither a daemon nor anything that one has left behind.
+int without_daemon(const Output& output) {
   if (output.json()) output.data(wire::encode_ps({}, seam::system_clock().wall()));
-  std::string text = "no daemon runs";
-  if (const std::size_t left = jobs_without_daemon(); left != 0)
-    text += "; " + std::to_string(left) + (left == 1 ? " job" : " jobs") +
-            " may still run without it: mete cards starts it, then ask again";
-  else if (all)
-    text += "; mete cards starts it, and then -a shows the jobs that have ended";
-  else
-    text += ", so no job waits or runs";
-  output.say(text);
+  output.say("no daemon runs, so no job waits or runs");
   return kExitOk;
 }
 
@@ -189,8 +162,10 @@ int print_table(DaemonClient& client, const Question& question, const Output& ou
 int run_ps(const Parsed& parsed, const Output& output) {
   Result<Question> question = parse_question(parsed);
   if (!question) return output.fail(question.error());
-  Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kNever);
-  if (!client && nobody_listens(client.error())) return without_daemon(question->all, output);
+  Result<DaemonClient> client =
+      parsed.rest.empty() ? DaemonClient::open_for_jobs() : open_for_words("ps", parsed.rest);
+  if (!client && client.error().code == ErrorCode::kNotFound && parsed.rest.empty())
+    return without_daemon(output);
   if (!client) return output.fail(client.error());
   Failures failures(output);
   question->ids = named_jobs(parsed.rest, client->http().path(), failures);
@@ -215,7 +190,7 @@ const Verb kPsVerb{
     "Your own jobs; administrators see everybody's. TIME is how long a job waits, runs or ran; of "
     "a\n"
     "pending job STARTS is when it is believed to start and the last column what it waits for.\n"
-    "Starts no daemon: without one the list is empty. Also called ls.",
+    "A daemon that is gone and has left jobs behind is started again. Also called ls.",
     kOptions,
     Rest::kWords,
     run_ps,

@@ -6,6 +6,7 @@ import os
 import pathlib
 import pty
 import select
+import shutil
 import signal
 import subprocess
 import unittest
@@ -207,6 +208,27 @@ class Looking(VerbTest):
         self.assert_refused(self.mete("cancel"), 64, "which job is not said")
         self.assertEqual(self.mete("reserve").returncode, 0)
         self.assertIsNone(self.daemon_pid())
+
+    def test_ps_finds_the_jobs_of_a_daemon_that_was_killed(self):
+        runs = self.submit("--cpu-only", "--", *self.until())
+        self.wait_state(runs, "running")
+        waits = self.submit("--cpu-only", "--hold", "--", "true")
+        for words in (["ps", "-q"], ["ps", "-q", "-a"], ["ps", "-q", runs, waits]):
+            self.assertTrue(self.kill_daemon())
+            self.assertEqual(self.ok(*words).stdout.split(), [runs, waits])
+        self.assertTrue(self.kill_daemon())
+        self.assertEqual([job["id"] for job in self.document("ps", "ps")["jobs"]], [runs, waits])
+
+    def test_ps_prints_no_empty_list_when_the_jobs_cannot_be_known(self):
+        self.submit("--cpu-only", "--hold", "--", "true")
+        self.ok("daemon", "stop")
+        program = self.folder / "bin" / "mete"  # without a meted beside it
+        program.parent.mkdir()
+        shutil.copy2(METE, program)
+        for words in (["ps"], ["ps", "-o", "json"], ["reserve", "-o", "json"]):
+            result = self.mete(*words, program=str(program))
+            self.assertEqual((result.returncode, result.stdout), (125, ""), result.stderr)
+            self.assertIn("meted", result.stderr)
 
     def test_show_and_explain_of_a_job_that_waits(self):
         holder = self.submit("--gpu", "2", "--time", "1h", "--name", "big", "--", *self.until())
