@@ -128,7 +128,8 @@ std::vector<Shown> show(const Config& config) {
        "CPUs for jobs of mete submit, 0: not counted; not set: as many as there are",
        config.cpus.origin},
       {"history", "jobs", std::to_string(config.history_jobs.value),
-       "so many ended jobs are remembered, with their logs", config.history_jobs.origin},
+       "of each user so many ended jobs are remembered, with their logs",
+       config.history_jobs.origin},
       {"logs", "max", "\"" + base::to_exact_string(config.log_max.value) + "\"",
        "a log of this size goes on in a new file, and one old file is kept", config.log_max.origin},
   };

@@ -47,7 +47,7 @@ struct Config {
   Setting<std::uint64_t> retry_pause_s{10};        // before the first of --retries
   Setting<std::optional<std::uint64_t>> cpus{std::nullopt};  // nullopt: as many as there are
   // [history]
-  Setting<std::uint64_t> history_jobs{10'000};  // ended ones that are remembered
+  Setting<std::uint64_t> history_jobs{10'000};  // ended ones of each user that are remembered
   // [logs]
   Setting<Bytes> log_max{Bytes::from_mib(256)};  // then a log goes on in a new file
   bool operator==(const Config&) const = default;

@@ -376,6 +376,24 @@ TEST_F(DetachedTest, ContentsThatNoJobSpeaksOfGoWithTheNextSnapshot) {
   EXPECT_EQ(*store_.load_blob("old"), "A=b");
 }
 
+// ---- history -----------------------------------------------------------------------------------
+
+TEST_F(DetachedTest, ALogIsReplayedByADaemonThatRemembersLess) {
+  const JobId first = run_detached("0");
+  keeper_ended(first);
+  for (int i = 0; i < 200; ++i) {
+    const JobId id = submit(detached("0"));
+    keeper_ended(id);
+  }
+  turn({core::Requeue{first, alice()}});
+  go_on();
+  ASSERT_EQ(state_of(first), JobState::kStarting);
+  options_.rules.ended_kept = 10;
+  crash_and_restart();
+  EXPECT_EQ(state_of(first), JobState::kStarting);
+  EXPECT_LT(engine_->state().jobs().size(), 150u);
+}
+
 // ---- the disk is full --------------------------------------------------------------------------
 
 TEST_F(DetachedTest, OnAFullDiskEndsAreRecordedAndNothingIsStarted) {

@@ -62,6 +62,7 @@ Result<void> Engine::load() {
                             ", not " + std::to_string((*snapshot)->seq));
     state_ = core::State::from_parts(*std::move(parts), options_.rules);
   }
+  if (Result<void> r = look_ahead(); !r) return r;
   for (;;) {
     Result<std::vector<seam::StoredEvent>> events =
         store_.load_events(state_.last_seq(), kReplayBatch);
@@ -78,6 +79,22 @@ Result<void> Engine::load() {
   }
   for (std::string& hash : state_.blobs()) blobs_.insert(std::move(hash));
   return {};
+}
+
+// Rules that remember less than those under which the log was written must not make a job forgotten
+// that is requeued in it.
+Result<void> Engine::look_ahead() {
+  for (std::uint64_t after = state_.last_seq();;) {
+    Result<std::vector<seam::StoredEvent>> events = store_.load_events(after, kReplayBatch);
+    if (!events) return std::move(events).error();
+    for (const seam::StoredEvent& stored : *events) {
+      after = stored.seq;
+      if (stored.type != core::type_of(core::JobRequeued{})) continue;
+      if (const Result<core::JobId> id = core::parse_job_id(stored.job))
+        state_.remember_until_requeued(*id);
+    }
+    if (events->size() < kReplayBatch) return {};
+  }
 }
 
 Result<void> Engine::recover() {

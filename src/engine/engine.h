@@ -107,6 +107,7 @@ class Engine {
   void what_is_due();
   void put_blobs(const Asked& asked);
   void put_snapshot();
+  Result<void> look_ahead();
   Result<void> boot();
   Result<core::JobId> start_now_or_never(core::JobId id);
   bool fresh_may_start();

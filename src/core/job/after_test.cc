@@ -215,13 +215,19 @@ TEST_F(AfterTest, AFailureOfAnArrayIsKnownEvenWhenTheElementIsForgotten) {
   Rules rules;
   rules.ended_kept = 0;
   state_ = State(rules);
-  const JobId array = run_array("0-1");
+  const JobId array = run_array("0-2");
   fails(JobId{array.number, 0});
+  fails(JobId{array.number, 1});
   for (int i = 0; i < 200; ++i) ended(run("0"));
   ASSERT_EQ(state_.find(JobId{array.number, 0}), nullptr);
+  // The other one, which is remembered, is made good.
+  ASSERT_TRUE(take(Requeue{{array.number, 1}, caller("alice")}).ok());
   EXPECT_EQ(try_submit(after({{array, When::kOk}})).error().code, ErrorCode::kInfeasible);
   const JobId next = submit_after(array, When::kFail);
+  EXPECT_EQ(grant(), (Ids{{array.number, 1}}));
+  started(JobId{array.number, 1});
   ended(JobId{array.number, 1});
+  ended(JobId{array.number, 2});
   EXPECT_EQ(grant(), Ids{next});
 }
 

@@ -36,10 +36,7 @@ Job& State::step(JobId id, JobState to) {
 void State::enter(const Job& job) {
   const JobSpec& spec = *job.spec;
   if (job.state == JobState::kEnded) {
-    ended_.push_back(job.id);
-    if (job.exit && job.exit->log_bytes)
-      users_[spec.user].disk =
-          Bytes::from_bytes(users_[spec.user].disk.count() + job.exit->log_bytes->count());
+    into_history(job);
     return;
   }
   ++users_[spec.user].unfinished;
@@ -60,10 +57,7 @@ void State::leave(const Job& job) {
   const JobSpec& spec = *job.spec;
   if (job.state == JobState::kEnded) {
     std::erase(ended_, job.id);
-    if (job.exit && job.exit->log_bytes) {
-      Bytes& disk = users_[spec.user].disk;
-      disk = Bytes::from_bytes(disk.count() - job.exit->log_bytes->count());
-    }
+    out_of_history(job);
     return;
   }
   --users_[spec.user].unfinished;
@@ -111,6 +105,7 @@ void State::on(const JobSubmitted& submitted, WallTime at) {
     job.id.element = element;
     enter(jobs_.emplace(job.id, job).first->second);
     ++array.open;
+    ++array.known;
   }
 }
 
@@ -166,12 +161,14 @@ void State::on(const JobEnded& ended, WallTime at) {
   job.unmet.clear();
   enter(job);
   tell_dependents(job);
-  forget_old();
+  forget_old(job.spec->user);
 }
 
 void State::on(const JobRequeued& requeued, WallTime at) {
   Job& job = this->at(requeued.id);
   METE_ASSERT(job.state != JobState::kPending && job.spec->detached);
+  if (const auto known = requeued_later_.find(job.id); known != requeued_later_.end())
+    if (--known->second == 0) requeued_later_.erase(known);
   const bool was_ended = job.state == JobState::kEnded;
   if (!was_ended) charge(job, requeued.exit, at);
   leave(job);
@@ -325,28 +322,6 @@ void State::apply(const Event& event) {
   METE_ASSERT(event.seq == last_seq_ + 1);
   last_seq_ = event.seq;
   std::visit([&](const auto& what) { on(what, event.at); }, event.what);
-}
-
-void State::forget_old() {
-  // In batches: the list is a vector.
-  if (ended_.size() < rules_.ended_kept + std::max<std::size_t>(100, rules_.ended_kept / 10))
-    return;
-  const std::size_t count = ended_.size() - rules_.ended_kept;
-  const std::vector<JobId> old(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(count));
-  for (const JobId id : old) {
-    const Job& job = jobs_.at(id);
-    if (job.exit && job.exit->log_bytes) {
-      Bytes& disk = users_[job.spec->user].disk;
-      disk = Bytes::from_bytes(disk.count() - job.exit->log_bytes->count());
-    }
-    forgotten_.push_back(job);
-    jobs_.erase(id);
-    if (id.element) {
-      const auto next = jobs_.lower_bound(JobId{id.number});
-      if (next == jobs_.end() || next->first.number != id.number) arrays_.erase(id.number);
-    }
-  }
-  ended_.erase(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
 }  // namespace mete::core

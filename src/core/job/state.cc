@@ -341,6 +341,8 @@ State State::from_parts(Parts parts, Rules rules) {
   state.fair_.set(parts.usage);
   state.estimates_.set(std::move(parts.estimates));
   state.score_ = parts.score;
+  for (const Job& job : parts.jobs)
+    if (job.id.element) ++state.arrays_[job.id.number].known;
   for (Job& job : parts.jobs) {
     const JobId id = job.id;
     if (id.element && job.state != JobState::kEnded) ++state.arrays_[id.number].open;

@@ -4,7 +4,8 @@
 // function for what was just decided and for the log of the time before.
 //
 // The machine (cards, what others hold there) and the time are handed in: they are seen, not
-// decided. decide.cc has the decisions, apply.cc what becomes of them, state.cc the rest.
+// decided. decide.cc has the decisions, apply.cc what becomes of them, history.cc what is
+// remembered of jobs that have ended, state.cc the rest.
 #pragma once
 
 #include <cstdint>
@@ -83,6 +84,9 @@ class State {
   // METE_ASSERTs what can never be: a gap in the numbers, a step that no state allows, a grant for
   // a job that has one.
   void apply(const Event& event);
+  // Before a replay, for each time that its log has the job run again: an ended job is not
+  // forgotten before that. Whoever wrote the log may have been told to remember more.
+  void remember_until_requeued(JobId id) { ++requeued_later_[id]; }
 
   PassInput pass_input(const Moment& moment) const;
   Sight look(const Moment& moment) const;
@@ -162,9 +166,16 @@ class State {
   struct Ends {
     std::uint64_t open = 0;  // have not ended
     std::uint64_t failed = 0;
+    // Of an array: its jobs that are not forgotten, and those of them that failed.
+    std::uint64_t known = 0;
+    std::uint64_t known_failed = 0;
+    // One failure stays as long as the rest: whoever waits for the array is to hear of it.
+    bool keeps_one() const { return known_failed > 0 && known > 1; }
   };
   struct UserState {
     std::size_t unfinished = 0;
+    std::size_t ended = 0;         // and not forgotten
+    std::size_t arrays_known = 0;  // that keep one of their failures
     Bytes disk;
   };
   using Decided = Result<std::vector<Happened>>;
@@ -223,7 +234,14 @@ class State {
   void score_forecast(Job& job, WallTime at);
   void tell_dependents(const Job& job);
   void tell_dependents_of(JobId target, bool failed);
-  void forget_old();
+  // What is remembered (history.cc).
+  void into_history(const Job& job);
+  void out_of_history(const Job& job);
+  template <typename Change>
+  void change_array(const Job& job, Change change);
+  bool may_forget(const Job& job) const;
+  void forget(const Job& job);
+  void forget_old(const std::string& user);
   Ends ends_among(JobId id) const;
   bool in_vain(const After& after) const;
   Wait wait_of_its_own(const Job& job, const Moment& moment, const Sight& sight) const;
@@ -235,7 +253,8 @@ class State {
   std::set<JobId> active_;    // hold a grant
   std::vector<JobId> ended_;  // oldest first
   std::map<std::pair<std::int32_t, std::uint64_t>, JobId> runners_;  // of `mete run`s, unfinished
-  std::vector<Job> forgotten_;  // to be told once; no part of the state
+  std::vector<Job> forgotten_;                     // to be told once; no part of the state
+  std::map<JobId, std::uint32_t> requeued_later_;  // while a log is replayed; no part either
   std::map<JobId, std::set<JobId>> dependents_;
   std::set<JobId> doomed_;                             // a dependency can never be met
   std::set<std::pair<std::int64_t, JobId>> start_by_;  // pending ones with a deadline

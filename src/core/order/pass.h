@@ -38,7 +38,7 @@ struct Rules {
   std::uint64_t grace_s = 30;         // between TERM and KILL, after a time limit too
   std::optional<std::uint32_t> cpus;  // for jobs of mete submit; nullopt: not counted
   std::uint64_t retry_pause_s = 10;   // before the first retry; doubles with each
-  std::size_t ended_kept = 10'000;
+  std::size_t ended_kept = 10'000;    // of each user's jobs
   bool operator==(const Rules&) const = default;
 };
 
