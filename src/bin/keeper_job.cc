@@ -25,6 +25,7 @@
 #include "base/text.h"
 #include "cli/job_runner.h"
 #include "cli/output.h"
+#include "cli/slurm_environment.h"
 #include "launch/container_watch.h"
 #include "launch/grant_file.h"
 #include "launch/identity.h"
@@ -56,6 +57,14 @@ core::ProcessRef process(pid_t pid) {
   abi::ProcessStat stat;
   (void)abi::read_stat(static_cast<std::uint32_t>(pid), &stat);
   return {pid, stat.start};
+}
+
+// "node7" of "node7.example.org", as Slurm names nodes.
+std::string host_name() {
+  char name[256] = {};
+  if (gethostname(name, sizeof name - 1) != 0) return "localhost";
+  const std::string_view whole = name;
+  return std::string(whole.substr(0, whole.find('.')));
 }
 
 bool is_pending(int signal_number) {
@@ -104,8 +113,9 @@ void take_on_environment(const KeeperPlan& plan) {
   static std::vector<std::string> lines;
   static std::vector<char*> pointers;
   lines = wire::environment_lines(plan.environment);
+  const bool slurm = cli::has_slurm_lines(plan.script);
   std::erase_if(lines, [&](const std::string& line) {
-    return line.starts_with("METE_ARRAY_") ||
+    return line.starts_with("METE_ARRAY_") || (slurm && cli::is_slurm_variable(line)) ||
            (!plan.simulated.empty() && line.starts_with("METE_SIM="));
   });
   if (!plan.simulated.empty()) lines.push_back("METE_SIM=" + plan.simulated);
@@ -247,6 +257,10 @@ class Keeper {
     if (plan_.job.element)
       job.extra_environment = {{"METE_ARRAY_INDEX", std::to_string(*plan_.job.element)},
                                {"METE_ARRAY_JOB_ID", std::to_string(plan_.job.number)}};
+    if (cli::has_slurm_lines(plan_.script))
+      for (auto& variable : cli::slurm_environment(
+               {plan_.job, plan_.attempt, plan_.grant.size(), host_name()}, spec))
+        job.extra_environment.push_back(std::move(variable));
     job.folder = spec.folder;
     job.command = spec.command;
     if (!spec.detached->script.empty()) {

@@ -118,6 +118,10 @@ std::vector<std::string> job_environment(const std::vector<std::string>& current
     set(lines, "MASTER_ADDR", "127.0.0.1");
     set(lines, "MASTER_PORT", job.rank->port);
     set(lines, "METE_PART", std::to_string(job.rank->part));
+    // Of a script for Slurm: which of its processes this is, where it is told at all.
+    for (const auto& [name, value] : job.extra)
+      if (name == "SLURM_PROCID" || name == "SLURM_LOCALID")
+        set(lines, name, std::to_string(job.rank->rank));
   }
   if (!job.simgpu.empty()) {
     const std::string path = value_of(lines, "LD_LIBRARY_PATH");

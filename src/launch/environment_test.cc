@@ -103,6 +103,12 @@ TEST(Environment, ARankHasTorchrunsVariablesAndItsPartOfTheGrant) {
   for (const char* wanted : {"RANK=3", "LOCAL_RANK=3", "WORLD_SIZE=4", "MASTER_ADDR=127.0.0.1",
                              "MASTER_PORT=29501", "METE_PART=1"})
     EXPECT_EQ(std::count(lines.begin(), lines.end(), wanted), 1) << wanted;
+  // Of a script for Slurm each knows its own number, of others none is told.
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "SLURM_PROCID=3"), 0);
+  job.extra = {{"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}};
+  const std::vector<std::string> slurm = job_environment({}, job);
+  EXPECT_EQ(std::count(slurm.begin(), slurm.end(), "SLURM_PROCID=3"), 1);
+  EXPECT_EQ(std::count(slurm.begin(), slurm.end(), "SLURM_LOCALID=3"), 1);
   // A job without ranks inside one with ranks starts anew.
   job.rank.reset();
   const std::vector<std::string> inner = job_environment({"METE_PART=7"}, job);

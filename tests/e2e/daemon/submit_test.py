@@ -122,6 +122,26 @@ class Scripts(SubmitTest):
             # Where no control group may be made, a line about --mem comes before it.
             self.assertTrue((self.folder / f"s-{job}_{element}.txt").read_text().endswith(f"{element} GPU-\n"))
 
+    def test_a_script_of_slurm_finds_its_variables(self):
+        script = self.file("s.sh", "#!/bin/bash\n#SBATCH -J tale --array=1-3:2 -c 2 --output=%a.txt\n"
+                           "set -u\necho $SLURM_JOB_NAME $SLURM_ARRAY_JOB_ID $SLURM_ARRAY_TASK_ID "
+                           "$SLURM_ARRAY_TASK_COUNT $SLURM_ARRAY_TASK_MIN $SLURM_ARRAY_TASK_MAX $SLURM_ARRAY_TASK_STEP "
+                           "$((SLURM_JOB_ID)) $SLURM_JOBID $SLURM_SUBMIT_DIR $SLURM_CPUS_PER_TASK $SLURM_NTASKS "
+                           "$SLURM_PROCID $SLURM_NNODES ${SLURMD_NODENAME:+host} ${SLURM_OLD-none}\n")
+        # What the shell has from a job that it is itself is not this job's.
+        job, = self.submit("-q", script, cwd=self.folder, env={"SLURM_JOB_ID": "77", "SLURM_OLD": "1"})
+        self.assertEqual(self.mete("wait", job).returncode, 0)
+        for element in (1, 3):
+            words = (self.folder / f"{element}.txt").read_text().splitlines()[-1].split()
+            number = f"{job}{element:07}"
+            self.assertEqual(words, ["tale", job, str(element), "2", "1", "3", "2", number, number, str(self.folder),
+                                     "2", "1", "0", "1", "host", "none"])
+
+    def test_a_program_finds_no_variables_of_slurm_but_its_shells(self):
+        script = self.file("m.sh", "#!/bin/bash\n#METE --cpu-only\nenv | grep ^SLURM || true\n")
+        self.assertEqual(self.run_to_end(script), b"")
+        self.assertEqual(self.run_to_end(script, env={"SLURM_JOB_ID": "77"}), b"SLURM_JOB_ID=77\n")
+
 
 class Files(SubmitTest):
     def test_several_jobs_run_in_their_order(self):
