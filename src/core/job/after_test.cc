@@ -231,6 +231,52 @@ TEST_F(AfterTest, AFailureOfAnArrayIsKnownEvenWhenTheElementIsForgotten) {
   EXPECT_EQ(grant(), Ids{next});
 }
 
+TEST_F(AfterTest, RequeuedTogetherTheyRunInTheirOrderAgain) {
+  const JobId first = run("1G");
+  const JobId next = submit_after(first, When::kOk);
+  ended(first);
+  EXPECT_EQ(grant(), Ids{next});
+  started(next);
+  ASSERT_TRUE(take(Requeue{first, caller("alice")}).ok());
+  // One that runs is ended first.
+  ASSERT_TRUE(take(Requeue{next, caller("alice")}).ok());
+  ended(next);
+  EXPECT_EQ(state_of(next), JobState::kPending);
+  EXPECT_EQ(wait_of(next).reason, Reason::kDependency);
+  EXPECT_EQ(grant(), Ids{first});
+  started(first);
+  ended(first);
+  EXPECT_EQ(grant(), Ids{next});
+  started(next);
+  ended(next);
+  // And one that has ended.
+  ASSERT_TRUE(take(Requeue{first, caller("alice")}).ok());
+  ASSERT_TRUE(take(Requeue{next, caller("alice")}).ok());
+  EXPECT_EQ(grant(), Ids{first});
+  started(first);
+  fails(first);
+  settle();
+  EXPECT_EQ(job(next).outcome, Outcome::kDependency);
+  // What it waited for is over: whoever wants it now wants it without.
+  ASSERT_TRUE(take(Requeue{next, caller("alice")}).ok());
+  EXPECT_EQ(grant(), Ids{next});
+}
+
+TEST_F(AfterTest, ARetryDoesNotWaitForWhatRunsAgainMeanwhile) {
+  const JobId first = run("1G");
+  JobSpec spec = after({{first, When::kAny}});
+  spec.retries = 1;
+  const JobId next = submit(spec);
+  ended(first);
+  EXPECT_EQ(grant(), Ids{next});
+  started(next);
+  ASSERT_TRUE(take(Requeue{first, caller("alice")}).ok());
+  EXPECT_EQ(grant(), Ids{first});
+  fails(next);
+  later(60);
+  EXPECT_EQ(grant(), Ids{next});
+}
+
 // ---- what has ended by then --------------------------------------------------------------------
 
 TEST_F(AfterTest, WhatHasEndedAsWishedIsNotWaitedFor) {

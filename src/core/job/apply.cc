@@ -112,6 +112,7 @@ void State::on(const JobSubmitted& submitted, WallTime at) {
 void State::on(const JobGranted& granted, WallTime at) {
   Job& job = step(granted.id, JobState::kStarting);
   job.grant = granted.cards;
+  job.unmet.clear();  // logs of before have jobs that did not wait for what ran again
   enter(job);
   score_forecast(job, at);
 }
@@ -177,6 +178,10 @@ void State::on(const JobRequeued& requeued, WallTime at) {
     ++array.open;
     if (failed(job) && array.failed > 0) --array.failed;
   }
+  // Somebody wants it again (not: it is tried again): with what it waited for, if that runs again.
+  if (was_ended || job.requeue)
+    for (const After& after : job.spec->after)
+      if (!in_vain(after)) job.unmet.push_back(after);
   const bool counts = !was_ended && !job.requeue && requeued.outcome != Outcome::kLost;
   if (job.attempts.size() == kAttemptsKept) job.attempts.erase(job.attempts.begin());
   job.attempts.push_back(
