@@ -167,6 +167,28 @@ std::optional<Known> known_for(const State& state, const PassInput& input, JobId
   return known;
 }
 
+// Before this it cannot start, whatever the others do: its own time, and reservations. Asked of the
+// same walk, with nobody else there.
+WallTime earliest(const State& state, const PassInput& input, const Job& job) {
+  PassInput alone = input;
+  Pending pending;
+  pending.insert(job);
+  alone.pending = &pending;
+  alone.running.clear();
+  for (const JobId id : state.active()) remove_grant(alone.pool, id);
+  std::set<WallTime> moments{input.now};
+  for (const auto& time : {job.spec->begin, job.not_before})
+    if (time) moments.insert(std::max(input.now, *time));
+  for (const Reservation& reservation : input.reservations)
+    for (const WallTime edge : {reservation.from, reservation.until})
+      moments.insert(std::max(input.now, edge));
+  for (const WallTime moment : moments) {
+    alone.now = moment;
+    if (!walk(alone).start.empty()) return moment;
+  }
+  return input.now;
+}
+
 // In whole seconds, so that what is told is not more exact than what is meant.
 WallTime whole_second(WallTime time) { return {(time.ms + 999) / 1000 * 1000}; }
 
@@ -194,10 +216,12 @@ std::optional<Forecast> forecast(const State& state, const Moment& moment, const
   if (starts.size() <= mark(kForecastPct)) return std::nullopt;
   Forecast told;
   told.made = moment.now;
-  const std::int64_t wait = starts[mark(kForecastPct)].ms - moment.now.ms;
+  // What is certain is not stretched, and never cut.
+  const WallTime least = earliest(state, sight.input, *state.find(id));
+  const std::int64_t wait = std::max<std::int64_t>(0, starts[mark(kForecastPct)].ms - least.ms);
   told.by = whole_second(
-      {moment.now.ms + std::max<std::int64_t>(1, wait * state.score().factor_milli / 1000)});
-  told.at = std::min(told.by, whole_second(starts[mark(50)]));
+      {least.ms + std::max<std::int64_t>(1, wait * state.score().factor_milli / 1000)});
+  told.at = std::min(told.by, whole_second(std::max(least, starts[mark(50)])));
   return told;
 }
 

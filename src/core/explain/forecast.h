@@ -2,8 +2,9 @@
 // When a job that waits will start. The line is walked forward by the same walk that starts jobs
 // (order/pass.h), once for each of a few futures: in each of them every job runs for as long as
 // some earlier job of its user and name did. Half of the futures start the job by `at`; `by` is
-// the 80 % mark, stretched by what earlier forecasts were worth (ForecastScore). No randomness: the
-// same state and moment give the same answer.
+// the 80 % mark, stretched by what earlier forecasts were worth (ForecastScore), as far as it is
+// uncertain: what is before --begin or in others' reservations is not. No randomness: the same
+// state and moment give the same answer.
 //
 // How long a job runs is drawn from the durations of its kind; the fewer of those are known, the
 // more often from those of all jobs. --time cuts both; where nothing is known, it is taken to be

@@ -147,6 +147,25 @@ TEST_F(ForecastTest, IsStretchedByWhatEarlierOnesWereWorth) {
   EXPECT_EQ(at(waits), 600);
 }
 
+TEST_F(ForecastTest, OnlyWhatIsUncertainIsCorrected) {
+  JobSpec later_on = timed("10G", 60);
+  later_on.begin = WallTime{now_.ms + 7'200'000};
+  const JobId begins = submit(later_on);
+  EXPECT_TRUE(
+      take(Reserve{"carol", spec_of("1").request, {now_.ms}, {now_.ms + 3'600'000}, caller("root")})
+          .ok());
+  const JobId reserved = submit(timed("10G", 60));
+  State::Parts parts = state_.parts();
+  for (const std::uint32_t factor : {250u, 20'000u}) {
+    parts.score.factor_milli = factor;
+    state_ = State::from_parts(parts);
+    EXPECT_EQ(at(begins), 7200) << factor;
+    EXPECT_EQ(by(begins), 7201) << factor;
+    EXPECT_EQ(at(reserved), 3600) << factor;
+    EXPECT_EQ(by(reserved), 3601) << factor;
+  }
+}
+
 // ---- how they have done ------------------------------------------------------------------------
 
 TEST_F(ForecastTest, OneThatHeldShrinksTheNextAndOneThatDidNotStretchesIt) {

@@ -42,9 +42,9 @@ struct Moment {
   WallTime now;
 };
 
-// How the forecasts have done, and what corrects them: the time until `by` is multiplied by
-// factor/1000, which grows with each that did not hold and shrinks with each that did, so that 80
-// of 100 hold.
+// How the forecasts have done, and what corrects them: the uncertain part of the time until `by` is
+// multiplied by factor/1000, which grows with each that did not hold and shrinks with each that
+// did, so that 80 of 100 hold.
 struct ForecastScore {
   std::uint64_t given = 0;
   std::uint64_t held = 0;
