@@ -90,6 +90,7 @@ Result<Parts> find_parts_from(const std::string& folder) {
     if (readable(join_path(layout.simgpu, "libcuda.so.1"))) parts.simgpu = layout.simgpu;
     parts.probe = own_program(folder, prefix, "mete-probe");
     parts.keeper = own_program(folder, prefix, "mete-keeper");
+    parts.mover = own_program(folder, prefix, "mete-mover");
     parts.selftest = own_program(folder, prefix, "mete-selftest");
     parts.demo_program = own_program(folder, prefix, "mete-demo-program");
     return parts;

@@ -22,6 +22,8 @@ struct Parts {
   std::string probe;
   // The parent of a detached job; "" when it is not there.
   std::string keeper;
+  // The program that keeps the memory of parked jobs; "" when it is not there.
+  std::string mover;
   // The program that `mete selftest` runs inside a cap; "" when it is not there.
   std::string selftest;
   // The program that `mete demo` runs; "" when it is not there.

@@ -45,9 +45,7 @@ void Books::forbid(const Token& token) {
   if (found == accounts_.end()) return;
   found->second.open = false;
   // With connections it stays until the last one is gone; see settle().
-  const bool needed = std::any_of(connections_.begin(), connections_.end(),
-                                  [&](const auto& entry) { return entry.second.token == token; });
-  if (!needed) accounts_.erase(found);
+  if (found->second.connections == 0) accounts_.erase(found);
 }
 
 void Books::set_goal(uint64_t bytes) {
@@ -79,6 +77,8 @@ Books::Hello Books::hello(ConnectionId id, const Promise& promise) {
     return {stranger()};
   const auto known = connections_.find(id);
   if (known != connections_.end() && known->second.token != promise.token) return {stranger()};
+  if (known == connections_.end() && account->second.connections >= kMaxConnectionsOfToken)
+    return {stranger()};
   const uint64_t used = known == connections_.end() ? 0 : known->second.used;
   const uint64_t before = known == connections_.end() ? 0 : known->second.promised;
   const uint64_t bytes = std::max(abi::round_to_granule(std::min(promise.bytes, kMost)), used);
@@ -92,6 +92,7 @@ Books::Hello Books::hello(ConnectionId id, const Promise& promise) {
       return {later ? Answer() : no_room(before + room()), later};
     }
   }
+  if (known == connections_.end()) ++account->second.connections;
   Connection& connection = connections_[id];
   connection.token = promise.token;
   set_promise(connection, bytes);
@@ -207,7 +208,9 @@ void Books::settle(ConnectionId id) {
   if (!connection.pieces.empty()) return;
   const Token token = connection.token;
   connections_.erase(id);
-  if (!accounts_.at(token).open) forbid(token);
+  Account& account = accounts_.at(token);
+  --account.connections;
+  if (!account.open) forbid(token);
 }
 
 std::optional<Books::Surplus> Books::take_surplus() {

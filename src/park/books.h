@@ -48,7 +48,8 @@ struct Figures {
 class Books {
  public:
   static constexpr std::size_t kMaxTokens = 16384;
-  static constexpr uint32_t kInvalid = 1;  // CUDA_ERROR_INVALID_VALUE
+  static constexpr uint32_t kMaxConnectionsOfToken = abi::kSlots;  // a process has one
+  static constexpr uint32_t kInvalid = 1;                          // CUDA_ERROR_INVALID_VALUE
 
   explicit Books(uint64_t spill_bytes = 0);
 
@@ -110,6 +111,7 @@ class Books {
     uint64_t allowed = 0;
     uint64_t promised = 0;
     uint64_t used = 0;
+    uint32_t connections = 0;
     bool open = true;  // false: forbidden, and kept for the books of its connections
   };
   struct Piece {

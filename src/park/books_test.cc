@@ -112,6 +112,16 @@ TEST_F(BooksTest, ATokenHasItsLimit) {
   EXPECT_FALSE(out(1, 1, 60 * kM));
 }
 
+TEST_F(BooksTest, ATokenHasOneConnectionForEachProcess) {
+  for (ConnectionId id = 1; id <= Books::kMaxConnectionsOfToken; ++id)
+    ASSERT_FALSE(hello(id, kAlice, 0, 1000));
+  expect(hello(5000, kAlice, 0, 1000), ParkReason::kNoMover);
+  EXPECT_FALSE(hello(5000, kBob, 0, 1001));
+  EXPECT_FALSE(hello(7, kAlice, kM, 1000));
+  books_.leave(1);
+  EXPECT_FALSE(hello(5001, kAlice, 0, 1000));
+}
+
 TEST_F(BooksTest, AForbiddenTokenTakesBackAndGivesNothing) {
   EXPECT_FALSE(hello(1, kAlice, 64 * kM, 1000));
   EXPECT_FALSE(out(1, 5, 32 * kM));

@@ -16,6 +16,7 @@ for verb in run cap ps cards daemon config doctor demo selftest; do
 done
 [[ -s "$prefix/share/bash-completion/completions/mete" ]] || fail "there is no completion for bash"
 [[ "$("$prefix/libexec/mete/mete-keeper" --version)" == "mete-keeper "* ]] || fail "there is no keeper"
+[[ "$("$prefix/libexec/mete/mete-mover" --version)" == "mete-mover "* ]] || fail "there is no mover"
 unit=$prefix/lib/systemd/system/meted.service
 started=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$unit")
 [[ "$started" == */bin/meted && -x "$prefix/bin/$(basename "$started")" ]] || fail "the unit starts '$started'"

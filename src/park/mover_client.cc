@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// See mover_client.h.
+#include "park/mover_client.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "park/door.h"
+#include "park/packets.h"
+
+namespace mete::park {
+
+using abi::MoverMessage;
+
+Result<MoverClient> MoverClient::connect(const std::string& socket, int timeout_ms) {
+  Result<Fd> connected = connect_to_mover(socket, timeout_ms);
+  if (!connected) return std::move(connected).error();
+  return MoverClient(std::move(*connected));
+}
+
+Result<MoverMessage> MoverClient::ask(const MoverMessage& message) {
+  std::byte bytes[sizeof(MoverMessage)];
+  ssize_t count = 0;
+  do {
+    count = ::send(socket_.get(), &message, sizeof message, MSG_NOSIGNAL);
+  } while (count < 0 && errno == EINTR);
+  while (count > 0) {
+    count = recv(socket_.get(), bytes, sizeof bytes, 0);
+    if (count >= 0 || errno != EINTR) break;
+    count = 1;
+  }
+  if (count < 0 && errno == EAGAIN) return Error::busy("the mover does not answer");
+  if (count <= 0) return Error::io("the mover is gone");
+  const std::optional<MoverMessage> answer = read_request({bytes, static_cast<std::size_t>(count)});
+  if (!answer) return Error::unsupported("the mover speaks another version");
+  if (answer->kind == MoverMessage::kDone) return *answer;
+  const std::string reason =
+      "reason " + std::to_string(answer->reason) + ", detail " + std::to_string(answer->detail);
+  if (answer->reason == static_cast<uint32_t>(abi::ParkReason::kNoMover))
+    return Error::denied("the mover refuses").with_evidence(reason);
+  if (answer->reason == static_cast<uint32_t>(abi::ParkReason::kNoRoom))
+    return Error::exhausted("the mover has no room").with_evidence(reason);
+  return Error::invalid("the mover refuses").with_evidence(reason);
+}
+
+namespace {
+
+MoverMessage with_token(MoverMessage::Kind kind, const MoverClient::Token& token) {
+  MoverMessage message = make_message(kind);
+  std::memcpy(message.token, token.data(), token.size());
+  return message;
+}
+
+Result<void> without_value(const Result<MoverMessage>& answer) {
+  if (!answer) return answer.error();
+  return {};
+}
+
+}  // namespace
+
+Result<void> MoverClient::allow(const Token& token, std::uint32_t uid, Bytes bytes) {
+  MoverMessage message = with_token(MoverMessage::kAllow, token);
+  message.uid = uid;
+  message.bytes = bytes.count();
+  return without_value(ask(message));
+}
+
+Result<void> MoverClient::forbid(const Token& token) {
+  return without_value(ask(with_token(MoverMessage::kForbid, token)));
+}
+
+Result<void> MoverClient::set_arena(Bytes bytes) {
+  MoverMessage message = make_message(MoverMessage::kArena);
+  message.bytes = bytes.count();
+  return without_value(ask(message));
+}
+
+Result<MoverClient::Status> MoverClient::status() {
+  const Result<MoverMessage> answer = ask(make_message(MoverMessage::kStatus));
+  if (!answer) return answer.error();
+  return Status{Bytes::from_bytes(answer->bytes), Bytes::from_bytes(answer->used),
+                Bytes::from_bytes(answer->wanted), answer->detail};
+}
+
+Result<MoverClient::TokenStatus> MoverClient::status_of(const Token& token) {
+  Result<MoverMessage> answer = ask(with_token(MoverMessage::kStatus, token));
+  if (!answer && answer.error().code == ErrorCode::kInvalid)
+    return Error::not_found("the mover does not know this token");
+  if (!answer) return std::move(answer).error();
+  return TokenStatus{Bytes::from_bytes(answer->bytes), Bytes::from_bytes(answer->used),
+                     Bytes::from_bytes(answer->wanted)};
+}
+
+}  // namespace mete::park
