@@ -157,13 +157,27 @@ Result<void> State::check_quota(const JobSpec& spec, const Moment& moment) const
   return {};
 }
 
-Result<void> State::check_submit(const Submit& submit, const Moment& moment) const {
+// There is an end to everything, and nobody comes to it by what another user does alone.
+Result<void> State::check_bounds(const Submit& submit) const {
   const JobSpec& spec = submit.spec;
   const std::size_t more = spec.array ? elements_of(*spec.array).size() : 1;
-  if (unfinished() + more > kMaxUnfinished)
+  const char* const hint = "try again when some have ended; mete ps lists them";
+  const std::size_t most = submit.admin ? kMaxUnfinished : kMaxUnfinished - kUnfinishedForAdmins;
+  if (unfinished() + more > most)
     return Error::exhausted("there are " + std::to_string(unfinished()) + " unfinished jobs")
-        .with_evidence("there can be " + std::to_string(kMaxUnfinished))
-        .with_hint("try again when some have ended; mete ps lists them");
+        .with_evidence("there can be " + std::to_string(most))
+        .with_hint(hint);
+  if (!submit.admin && unfinished_of(spec.user) + more > kMaxUnfinishedOfUser)
+    return Error::exhausted(spec.user + " has " + std::to_string(unfinished_of(spec.user)) +
+                            " unfinished jobs")
+        .with_evidence("one user can have " + std::to_string(kMaxUnfinishedOfUser))
+        .with_hint(hint);
+  return {};
+}
+
+Result<void> State::check_submit(const Submit& submit, const Moment& moment) const {
+  const JobSpec& spec = submit.spec;
+  if (Result<void> r = check_bounds(submit); !r) return r;
   if (spec.priority > kMaxPriority || spec.priority < -kMaxPriority)
     return Error::invalid("a priority is between -" + std::to_string(kMaxPriority) + " and " +
                           std::to_string(kMaxPriority));

@@ -31,6 +31,9 @@
 namespace mete::core {
 
 inline constexpr std::size_t kMaxUnfinished = 200'000;  // jobs that wait or run
+// Of those: so many of one user, and the last ones are for administrators.
+inline constexpr std::size_t kMaxUnfinishedOfUser = kMaxUnfinished / 2;
+inline constexpr std::size_t kUnfinishedForAdmins = kMaxUnfinished / 20;
 inline constexpr std::size_t kMaxReservations = 1'000;
 inline constexpr std::size_t kMaxAfter = 100;
 inline constexpr std::uint64_t kMaxTimeS = 10 * 366 * 86'400;
@@ -181,6 +184,7 @@ class State {
   using Decided = Result<std::vector<Happened>>;
 
   Decided decide_submit(const Submit& submit, const Moment& moment) const;
+  Result<void> check_bounds(const Submit& submit) const;
   Result<void> check_submit(const Submit& submit, const Moment& moment) const;
   Result<void> check_after(const JobSpec& spec, bool admin) const;
   Result<void> check_quota(const JobSpec& spec, const Moment& moment) const;

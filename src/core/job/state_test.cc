@@ -58,6 +58,26 @@ TEST_F(StateTest, ThereIsAMostOfUnfinishedJobs) {
   EXPECT_TRUE(take(submit).ok()) << "one has ended";
 }
 
+TEST_F(StateTest, OneUserCannotHaveAllTheRoomAndAllUsersNotTheLastOfIt) {
+  const auto many = [this](const std::string& user, std::size_t count) {
+    JobSpec spec = spec_of("0", user);
+    for (std::size_t left = count; left > 0;) {
+      const std::size_t now = std::min(left, kMaxElements);
+      spec.array = *parse_array("0-" + std::to_string(now - 1));
+      const Result<JobId> done = StateWorld::try_submit(spec);
+      if (!done) return done.error().message;
+      left -= now;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(many("alice", kMaxUnfinishedOfUser), "");
+  EXPECT_EQ(many("alice", 1), "alice has 100000 unfinished jobs");
+  EXPECT_EQ(many("bob", kMaxUnfinishedOfUser - kUnfinishedForAdmins), "");
+  EXPECT_EQ(many("carol", 1), "there are 190000 unfinished jobs");
+  EXPECT_EQ(many("root", kUnfinishedForAdmins), "");
+  EXPECT_EQ(many("root", 1), "there are 200000 unfinished jobs");
+}
+
 // ---- the line ----------------------------------------------------------------------------------
 
 TEST_F(StateTest, FirstComeFirstServed) {
