@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node on which the least is left, as the FGD paper's simulator reckons it: CPU against 128
+// cores and cards against eight count half each, the sum is cut to a whole percent. On the node the
+// tightest card.
+#include "core/cluster/policy.h"
+#include "core/cluster/scan.h"
+
+namespace mete::core::cluster {
+
+namespace {
+
+constexpr double kMostCpu = 128000;
+constexpr double kMostShare = 8000;
+
+Way weigh(const Shape& shape, const Kind& kind) {
+  const double asked =
+      kind.ask.cards == 0 ? 0.0 : static_cast<double>(kind.ask.cards) * kind.share(shape.group);
+  double left = static_cast<double>(shape.cpu - kind.ask.cpu_milli) / kMostCpu * 0.5;
+  left += (shape.idle - asked) / kMostShare * 0.5;
+  const auto percent = static_cast<std::int64_t>((1.0 - left) * 100.0);
+  return {-percent, static_cast<std::uint8_t>(tightest(shape, kind))};
+}
+
+class BestFit : public Policy {
+ public:
+  std::optional<Spot> choose(const Cluster& cluster, KindId id) override {
+    const std::optional<Found> found = scan_.best(cluster, id, weigh);
+    if (!found) return std::nullopt;
+    return cluster.spot_on(found->node, cluster.kind(id), found->at);
+  }
+
+ private:
+  Scan scan_;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_best_fit() { return std::make_unique<BestFit>(); }
+
+}  // namespace mete::core::cluster

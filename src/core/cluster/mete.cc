@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Our own policy, the default: a request goes where the potential (potential.h) grows least, with a
+// price for nodes that others need more, and a small preference for nodes that are fuller already.
+// One more rule: a share of at most half a card opens a new card rather early. Half-open cards are
+// filled later by shares like it; whole cards that are gone sooner are not spent on large shares,
+// which leave the most behind.
+//
+// Exact: costs are integers, and ties are broken by what is left on a node, never by its place in
+// the list.
+#include "core/cluster/policy.h"
+#include "core/cluster/potential.h"
+#include "core/cluster/ranking.h"
+
+namespace mete::core::cluster {
+
+namespace {
+
+constexpr std::int64_t fixed(double value) {
+  return static_cast<std::int64_t>(value * static_cast<double>(Potential::kOne));
+}
+
+constexpr std::int64_t kOpen = fixed(-296);           // a new card for a small share
+constexpr std::int64_t kFullerNode = fixed(0.0401);   // for each thousandth idle on the node
+constexpr std::int64_t kFullerCard = fixed(0.00401);  // for each thousandth left on the card
+constexpr std::int64_t kLessCpu = fixed(0.000142);    // for each thousandth of a core left
+constexpr std::int64_t kCpuOnlyIdle = fixed(0.0072);  // CPU-only, for each thousandth idle
+
+class Mete : public Policy {
+ public:
+  void expect(const Cluster& cluster, const Mix& mix) override {
+    potential_ = Potential(cluster, mix);
+    ranking_.forget();
+    before_.clear();
+  }
+
+  std::optional<Spot> choose(const Cluster& cluster, KindId id) override {
+    const std::optional<Found> found =
+        ranking_.best(cluster, id, [&](ClassRef ref, const Shape& shape, const Kind& kind) {
+          return weigh(ref, shape, kind);
+        });
+    if (!found) return std::nullopt;
+    return cluster.spot_on(found->node, cluster.kind(id), found->at);
+  }
+
+ private:
+  struct Known {
+    std::uint32_t generation = 0;  // of the class, and one more
+    std::int64_t potential = 0;
+  };
+
+  std::int64_t before(ClassRef ref, const Shape& shape) {
+    if (before_.size() <= index_of(ref.id)) before_.resize(index_of(ref.id) + 1);
+    Known& known = before_[index_of(ref.id)];
+    if (known.generation != ref.generation + 1) known = {ref.generation + 1, potential_.of(shape)};
+    return known.potential;
+  }
+
+  Way weigh(ClassRef ref, const Shape& shape, const Kind& kind) {
+    const Ask& ask = kind.ask;
+    const std::int32_t share = kind.share(shape.group);
+    const std::int64_t asked = static_cast<std::int64_t>(ask.cards) * share;
+    std::int64_t cost = kFullerNode * (shape.idle - asked) +
+                        kLessCpu * (shape.cpu - ask.cpu_milli) - before(ref, shape);
+    cost += ask.cards == 0 ? kCpuOnlyIdle * shape.idle
+                           : potential_.price(shape.group) * asked / kWholeCard;
+    const bool small = ask.cards > 0 && share <= kWholeCard / 2;
+    Way best;
+    bool first = true;
+    for_each_way(shape, kind, [&](std::size_t at) {
+      std::int64_t with = cost + potential_.of(after(shape, kind, at));
+      if (ask.cards > 0 && share < kWholeCard) with += kFullerCard * shape.free[at];
+      if (small && shape.free[at] == kWholeCard) with += kOpen;
+      if (first || with < best.cost) best = {with, static_cast<std::uint8_t>(at)};
+      first = false;
+    });
+    return best;
+  }
+
+  Potential potential_;
+  Ranking ranking_;
+  std::vector<Known> before_;  // by class
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_mete() { return std::make_unique<Mete>(); }
+
+}  // namespace mete::core::cluster

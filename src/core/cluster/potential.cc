@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// See potential.h.
+#include "core/cluster/potential.h"
+
+#include <algorithm>
+
+namespace mete::core::cluster {
+
+namespace {
+
+// The setting, one for all: found by search over thirteen public traces (docs/adr/0013).
+// Weights of kinds in w1 and w2: shares up to half a card, larger ones, one card, several.
+struct ClassWeights {
+  double small, large, one, several;
+};
+constexpr ClassWeights kOnceWeights{11.3, 0.66, 1.0, 0.77};
+constexpr ClassWeights kCopiesWeights{10.7, 3.1, 1.0, 0.70};
+constexpr double kCopies = 1.656;  // sum of w2 against the sum of w1
+constexpr double kStranded = 3.28;
+constexpr double kStrandedNeed = 0.2;  // of the mean need of a card
+constexpr double kCpuOnly = 0.361;
+constexpr double kCorePerCard = 12;  // cores that are worth a card in kCpuOnly
+constexpr double kCommonCpu = 16000;
+constexpr double kPrice = 584;
+constexpr double kNamedType = 2.03;  // requests that name types count so often in the price
+
+double weight_of(const ClassWeights& weights, const Ask& ask, std::int32_t share) {
+  if (ask.cards > 1) return weights.several;
+  if (share == kWholeCard) return weights.one;
+  return share <= kWholeCard / 2 ? weights.small : weights.large;
+}
+
+// What a kind asks for of a card: of the first group that could hold it. 0: none could.
+std::int32_t common_share(const Kind& kind) {
+  for (const std::uint16_t share : kind.share_on)
+    if (share != Kind::kNever) return share;
+  return 0;
+}
+
+std::int64_t fixed(double value) {
+  return static_cast<std::int64_t>(value * static_cast<double>(Potential::kOne) + 0.5);
+}
+
+const std::int64_t kStrandedFixed = fixed(kStranded);
+
+template <typename T>
+bool less_cpu(const T& a, const T& b) {
+  return a.cpu != b.cpu ? a.cpu < b.cpu : a.ram < b.ram;
+}
+
+// How many copies CPU and memory allow, of at most `most`.
+inline std::int64_t copies_in(const Shape& shape, std::int32_t cpu, std::int32_t ram,
+                              std::uint32_t most) {
+  if (static_cast<std::int64_t>(most) * cpu > shape.cpu)
+    most = static_cast<std::uint32_t>(shape.cpu) / static_cast<std::uint32_t>(cpu);
+  if (static_cast<std::int64_t>(most) * ram > shape.ram)
+    most = static_cast<std::uint32_t>(shape.ram) / static_cast<std::uint32_t>(ram);
+  return most;
+}
+
+}  // namespace
+
+Potential::Potential(const Cluster& cluster, Mix mix) {
+  // Sums of fractions come out the same only in the same order.
+  std::sort(mix.begin(), mix.end(), [&](const Expected& a, const Expected& b) {
+    return cluster.kind(a.kind).ask < cluster.kind(b.kind).ask;
+  });
+  buckets_.resize(cluster.groups().size());
+  weigh_kinds(cluster, mix);
+  for (std::vector<Bucket>& buckets : buckets_) {
+    std::sort(buckets.begin(), buckets.end(), [](const Bucket& a, const Bucket& b) {
+      return a.share != b.share ? a.share < b.share : a.cards < b.cards;
+    });
+    for (Bucket& b : buckets) std::sort(b.terms.begin(), b.terms.end(), less_cpu<Term>);
+  }
+  std::sort(cpu_terms_.begin(), cpu_terms_.end(), less_cpu<CpuTerm>);
+  set_prices(cluster, mix);
+}
+
+Potential::Bucket& Potential::bucket(GroupId group, std::uint32_t cards, std::uint16_t share) {
+  for (Bucket& known : buckets_[index_of(group)])
+    if (known.cards == cards && known.share == share) return known;
+  buckets_[index_of(group)].push_back({cards, share, {}});
+  return buckets_[index_of(group)].back();
+}
+
+void Potential::weigh_kinds(const Cluster& cluster, const Mix& mix) {
+  double once_sum = 0;
+  double copies_sum = 0;
+  double cards = 0;
+  double cpu = 0;
+  double cpu_only_count = 0;
+  for (const Expected& e : mix) {
+    const Kind& kind = cluster.kind(e.kind);
+    const auto count = static_cast<double>(e.count);
+    if (kind.ask.cards == 0) {
+      cpu_only_count += count;
+      continue;
+    }
+    const std::int32_t share = common_share(kind);
+    if (share == 0) continue;
+    const double size = kind.ask.cards * static_cast<double>(share) / kWholeCard;
+    once_sum += count * weight_of(kOnceWeights, kind.ask, share) / size;
+    copies_sum += count * weight_of(kCopiesWeights, kind.ask, share);
+    cards += count * size;
+    cpu += count * kind.ask.cpu_milli;
+  }
+  if (cards > 0) need_ = static_cast<std::int64_t>(cpu / cards * kStrandedNeed);
+  for (const Expected& e : mix) {
+    const Kind& kind = cluster.kind(e.kind);
+    const Ask& ask = kind.ask;
+    const auto count = static_cast<double>(e.count);
+    if (ask.cards == 0) {
+      if (ask.cpu_milli == 0) continue;
+      const double rarity = kCommonCpu / ask.cpu_milli;
+      cpu_terms_.push_back({ask.cpu_milli, ask.ram_mib,
+                            ask.cpu_milli * fixed(kCpuOnly / kCorePerCard * count / cpu_only_count *
+                                                  rarity * rarity)});
+      continue;
+    }
+    const std::int32_t common = common_share(kind);
+    if (common == 0) continue;
+    const double size = ask.cards * static_cast<double>(common) / kWholeCard;
+    const std::int64_t once = fixed(count * weight_of(kOnceWeights, ask, common) / size / once_sum);
+    const std::int64_t copies =
+        fixed(kCopies * count * weight_of(kCopiesWeights, ask, common) / copies_sum);
+    idle_weight_ += once + copies;
+    for (std::uint32_t g = 0; g < buckets_.size(); ++g) {
+      const std::uint16_t share = kind.share_on[g];
+      if (share == Kind::kNever) continue;
+      bucket(GroupId{g}, ask.cards, share)
+          .terms.push_back({ask.cpu_milli, ask.ram_mib, once, copies * ask.cards * share});
+    }
+  }
+}
+
+void Potential::set_prices(const Cluster& cluster, const Mix& mix) {
+  const std::vector<Group>& groups = cluster.groups();
+  std::vector<double> price(groups.size(), 0.0);
+  double asked = 0;
+  for (const Expected& e : mix) {
+    const Kind& kind = cluster.kind(e.kind);
+    asked += static_cast<double>(e.count) * kind.ask.cards * common_share(kind);
+  }
+  for (const Expected& e : mix) {
+    const Kind& kind = cluster.kind(e.kind);
+    if (kind.ask.cards == 0) continue;
+    double cards = 0;  // of nodes that could hold it
+    for (std::size_t g = 0; g < groups.size(); ++g)
+      if (kind.share_on[g] != Kind::kNever) cards += groups[g].nodes * groups[g].empty.cards;
+    if (cards == 0) continue;
+    const double part = static_cast<double>(e.count) * kind.ask.cards * common_share(kind) / asked;
+    const double here = part * (static_cast<double>(cluster.capacity()) / kWholeCard) / cards *
+                        (kind.ask.types.empty() ? 1.0 : kNamedType);
+    for (std::size_t g = 0; g < groups.size(); ++g)
+      if (kind.share_on[g] != Kind::kNever) price[g] += here;
+  }
+  for (const double p : price) prices_.push_back(fixed(kPrice * p));
+}
+
+std::int64_t Potential::of(const Shape& shape) const {
+  std::int64_t of_use = 0;
+  for (const CpuTerm& t : cpu_terms_) {
+    if (t.cpu > shape.cpu) break;
+    of_use += t.weight * copies_in(shape, t.cpu, t.ram, kMaxCpuMilli);
+  }
+  if (shape.idle == 0 || buckets_.empty()) return -of_use;
+  for (const Bucket& bucket : buckets_[index_of(shape.group)]) {
+    if (bucket.share > shape.free[0]) break;
+    std::uint32_t n = 0;  // cards with room
+    std::uint32_t copies = 0;
+    std::int64_t left = 0;
+    for (; n < shape.cards && shape.free[n] >= bucket.share; ++n) left += shape.free[n];
+    if (n < bucket.cards) continue;
+    if (bucket.cards > 1 || 2 * bucket.share > kWholeCard) {
+      copies = n / bucket.cards;
+    } else {
+      for (std::uint32_t i = 0; i < n; ++i) copies += shape.free[i] / bucket.share;
+    }
+    std::int64_t once = 0;
+    for (const Term& t : bucket.terms) {
+      if (t.cpu > shape.cpu) break;
+      if (t.ram > shape.ram) continue;
+      once += t.once;
+      of_use += t.copies * copies_in(shape, t.cpu, t.ram, copies);
+    }
+    of_use += once * left;
+  }
+  std::int64_t potential = idle_weight_ * shape.idle - of_use;
+  if (need_ > 0) {
+    const std::int64_t served = static_cast<std::int64_t>(shape.cpu) * kWholeCard / need_;
+    if (served < shape.idle) potential += kStrandedFixed * (shape.idle - served);
+  }
+  return potential;
+}
+
+}  // namespace mete::core::cluster

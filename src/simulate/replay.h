@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrivals through a policy: jobs come one after another and stay; whoever some node can hold is
+// placed, whoever none can is dropped. replay() decides, score() then says how well, by the
+// measures of the FGD paper: they are reckoned afterwards, so that decisions can be timed alone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "core/cluster/policy.h"
+#include "simulate/trace.h"
+
+namespace mete::simulate {
+
+// Which requests the policy is told to expect: those of the whole list of jobs (not their order),
+// or only what has arrived so far.
+enum class MixFrom { kJobs, kLearned };
+
+struct Trace {
+  std::vector<core::cluster::NodeSpec> nodes;
+  std::vector<TraceJob> jobs;
+  std::vector<std::uint32_t> arrivals;  // rows of jobs
+  std::vector<std::uint32_t> ranks;     // of nodes; none: as they are listed
+};
+
+struct Hooks {
+  std::function<std::uint64_t()> now_ns;                   // for times; none: not taken
+  std::function<void(std::size_t, std::size_t)> progress;  // decided, of all; every thousand
+};
+
+struct Replay {
+  std::vector<std::optional<core::cluster::Spot>> spots;  // one for each arrival
+  std::vector<std::uint32_t> times_ns;                    // of each decision, if they were taken
+};
+
+Result<Replay> replay(const Trace& trace, core::cluster::Policy& policy, MixFrom mix,
+                      const Hooks& hooks = {});
+
+// In percent of all cards, unless it says otherwise. A mean over the arrivals at which what was
+// asked for so far rounds to 100 % or 130 % of the cards; absent: there were none.
+struct Score {
+  double final_alloc = 0;
+  std::optional<double> alloc100, alloc130, frag100, frag130;
+  std::optional<double> first_reject_at;       // asked for so far; absent: nobody was
+  std::map<std::string, double> accepted_pct;  // by "cpu", "share", "1gpu", "2gpu", ...
+  std::uint64_t rejected = 0;
+  std::uint64_t cards = 0;
+};
+
+Result<Score> score(const Trace& trace, const Replay& replay);
+
+// One line for each arrival: "index,node row,cards joined by -", or "index,-1,".
+std::string decisions_csv(const Replay& replay);
+
+}  // namespace mete::simulate

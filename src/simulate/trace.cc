@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// See trace.h.
+#include "simulate/trace.h"
+
+#include <set>
+
+#include "base/text.h"
+#include "simulate/csv.h"
+
+namespace mete::simulate {
+
+using core::cluster::Ask;
+using core::cluster::NodeSpec;
+
+namespace {
+
+// Several columns of one row at once: the first that is wrong is the error.
+struct Row {
+  const Csv& csv;
+  std::optional<Error> wrong;
+
+  std::int64_t number(std::size_t column, std::int64_t most) {
+    const Result<std::int64_t> value = csv.number(column, most);
+    if (value) return *value;
+    if (!wrong) wrong = value.error();
+    return 0;
+  }
+};
+
+// The first column that is missing is the error.
+struct Columns {
+  const Csv& csv;
+  std::optional<Error> wrong;
+
+  std::size_t operator()(std::string_view name) {
+    const Result<std::size_t> at = csv.column(name);
+    if (at) return *at;
+    if (!wrong) wrong = at.error();
+    return 0;
+  }
+};
+
+// Numbers, one on each line, each below `limit`.
+Result<std::vector<std::uint32_t>> parse_numbers(std::string_view text, const std::string& path,
+                                                 std::size_t limit, const std::string& of_what) {
+  std::vector<std::uint32_t> numbers;
+  std::size_t line = 0;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    const std::string_view word = base::trim(text.substr(0, end));
+    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+    ++line;
+    if (word.empty()) continue;
+    const std::string where = path + ":" + std::to_string(line) + ": ";
+    const Result<std::uint64_t> value = base::parse_uint(word);
+    if (!value) return Error::invalid(where + "not a number: " + base::quote(word));
+    if (*value >= limit)
+      return Error::invalid(where + std::to_string(*value) + " is past the end: there are " +
+                            std::to_string(limit) + " " + of_what + ", counted from 0");
+    numbers.push_back(static_cast<std::uint32_t>(*value));
+  }
+  return numbers;
+}
+
+Result<std::vector<std::string>> parse_types(const Csv& csv, std::string_view text,
+                                             const std::set<std::string, std::less<>>& known) {
+  std::vector<std::string> types;
+  bool some = false;
+  for (const std::string_view part : base::split(text, '|')) {
+    const std::string_view type = base::trim(part);
+    if (type.empty()) continue;
+    some = some || known.contains(type);
+    types.emplace_back(type);
+  }
+  if (types.empty() || some) return types;
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  const std::string_view near = base::nearest(types.front(), names);
+  Error error = csv.error("no node has a card of type " + base::quote(text));
+  if (near.empty()) return error;
+  return std::move(error).with_hint("did you mean " + std::string(near) + "?");
+}
+
+}  // namespace
+
+Result<std::vector<NodeSpec>> parse_nodes(std::string_view text, const std::string& path) {
+  Result<Csv> csv = Csv::open(text, path);
+  if (!csv) return csv.error();
+  Columns columns{*csv, {}};
+  const std::size_t name = columns("sn");
+  const std::size_t cpu = columns("cpu_milli");
+  const std::size_t ram = columns("memory_mib");
+  const std::size_t cards = columns("gpu");
+  const std::size_t model = columns("model");
+  if (columns.wrong) return *columns.wrong;
+  const std::optional<std::size_t> card_mib = csv->optional_column("gpu_memory_mib");
+  std::vector<NodeSpec> nodes;
+  std::set<std::string, std::less<>> names;
+  while (true) {
+    const Result<bool> more = csv->next();
+    if (!more) return more.error();
+    if (!*more) break;
+    Row row{*csv, {}};
+    NodeSpec node;
+    node.name = csv->field(name);
+    node.cpu_milli = static_cast<std::int32_t>(row.number(cpu, core::cluster::kMaxCpuMilli));
+    node.ram_mib = static_cast<std::int32_t>(row.number(ram, core::cluster::kMaxRamMib));
+    node.cards = static_cast<std::uint32_t>(row.number(cards, core::cluster::kMaxCards));
+    node.card_type = std::string(base::trim(csv->field(model)));
+    if (card_mib) node.card_mib = row.number(*card_mib, core::cluster::kMaxCardMib);
+    if (row.wrong) return *row.wrong;
+    if (node.name.empty()) return csv->error("a node has no name");
+    if (!names.insert(node.name).second)
+      return csv->error("there are two nodes " + base::quote(node.name));
+    if (node.cards > 0 && node.card_type.empty())
+      return csv->error("node " + base::quote(node.name) + " has cards of no model");
+    if (nodes.size() == kMaxNodes)
+      return csv->error("more than " + std::to_string(kMaxNodes) + " nodes");
+    nodes.push_back(std::move(node));
+  }
+  if (nodes.empty()) return csv->error("there are no nodes");
+  return nodes;
+}
+
+Result<std::vector<TraceJob>> parse_jobs(std::string_view text, const std::string& path,
+                                         const std::vector<NodeSpec>& nodes) {
+  Result<Csv> csv = Csv::open(text, path);
+  if (!csv) return csv.error();
+  Columns columns{*csv, {}};
+  const std::size_t name = columns("name");
+  const std::size_t cpu = columns("cpu_milli");
+  const std::size_t ram = columns("memory_mib");
+  const std::size_t cards = columns("num_gpu");
+  const std::size_t share = columns("gpu_milli");
+  if (columns.wrong) return *columns.wrong;
+  const std::optional<std::size_t> types = csv->optional_column("gpu_spec");
+  std::set<std::string, std::less<>> known;
+  for (const NodeSpec& node : nodes)
+    if (node.cards > 0) known.insert(node.card_type);
+  std::vector<TraceJob> jobs;
+  while (true) {
+    const Result<bool> more = csv->next();
+    if (!more) return more.error();
+    if (!*more) break;
+    Row row{*csv, {}};
+    TraceJob job;
+    job.name = csv->field(name);
+    Ask& ask = job.ask;
+    ask.cpu_milli = static_cast<std::int32_t>(row.number(cpu, core::cluster::kMaxCpuMilli));
+    ask.ram_mib = static_cast<std::int32_t>(row.number(ram, core::cluster::kMaxRamMib));
+    ask.cards = static_cast<std::uint32_t>(row.number(cards, core::cluster::kMaxCards));
+    const std::int64_t milli = row.number(share, core::cluster::kWholeCard);
+    if (row.wrong) return *row.wrong;
+    if (ask.cards > 0) {
+      if (milli == 0) return csv->error("gpu_milli is 0, but num_gpu is not");
+      ask.share = static_cast<std::int32_t>(milli);
+      if (types) {
+        Result<std::vector<std::string>> allowed = parse_types(*csv, csv->field(*types), known);
+        if (!allowed) return allowed.error();
+        ask.types = std::move(*allowed);
+      }
+    }
+    jobs.push_back(std::move(job));
+  }
+  if (jobs.empty()) return csv->error("there are no jobs");
+  return jobs;
+}
+
+Result<std::vector<std::uint32_t>> parse_arrivals(std::string_view text, const std::string& path,
+                                                  std::size_t jobs) {
+  return parse_numbers(text, path, jobs, "jobs");
+}
+
+Result<std::vector<std::uint32_t>> parse_ranks(std::string_view text, const std::string& path,
+                                               std::size_t nodes) {
+  Result<std::vector<std::uint32_t>> ranks = parse_numbers(text, path, nodes, "nodes");
+  if (!ranks) return ranks;
+  const std::set<std::uint32_t> once(ranks->begin(), ranks->end());
+  if (once.size() != nodes || ranks->size() != nodes)
+    return Error::invalid(path + ": there must be one rank for each of the " +
+                          std::to_string(nodes) + " nodes, each number once");
+  return ranks;
+}
+
+}  // namespace mete::simulate

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traces as the openb family has them: a list of nodes, a list of jobs, and the order in which jobs
+// arrive. Text in, values out; an error names file and line. Columns are found by their names, in
+// any order; others are ignored.
+//
+//   nodes     sn,cpu_milli,memory_mib,gpu,model[,gpu_memory_mib]
+//   jobs      name,cpu_milli,memory_mib,num_gpu,gpu_milli[,gpu_spec]   gpu_spec: models joined by |
+//   arrivals  one row of the jobs, counted from 0, on each line
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "core/cluster/model.h"
+
+namespace mete::simulate {
+
+inline constexpr std::size_t kMaxTraceFile = std::size_t{256} << 20;
+inline constexpr std::size_t kMaxNodes = 1'000'000;
+
+struct TraceJob {
+  std::string name;
+  core::cluster::Ask ask;
+};
+
+// `path` is for the places in errors: "nodes.csv:12: ...".
+Result<std::vector<core::cluster::NodeSpec>> parse_nodes(std::string_view text,
+                                                         const std::string& path);
+// A job that names types, none of which some node has, is an error.
+Result<std::vector<TraceJob>> parse_jobs(std::string_view text, const std::string& path,
+                                         const std::vector<core::cluster::NodeSpec>& nodes);
+Result<std::vector<std::uint32_t>> parse_arrivals(std::string_view text, const std::string& path,
+                                                  std::size_t jobs);
+// One rank for each node: the numbers from 0, each once.
+Result<std::vector<std::uint32_t>> parse_ranks(std::string_view text, const std::string& path,
+                                               std::size_t nodes);
+
+}  // namespace mete::simulate
