@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mete-mover --card GPU-… --socket PATH [--arena BYTES] [--cuda LIBRARY] [--mode OCTAL] [--idle-s
-// N]
+// mete-mover --card GPU-… --socket PATH [--arena BYTES] [--cuda LIBRARY] [--mode OCTAL]
+//            [--idle-s N] [--spill FOLDER --spill-bytes BYTES]
 //
 // Keeps the memory of parked jobs of one card (park/mover.h). The daemon starts it; it outlives the
 // daemon. Says what goes wrong on stderr. Exit codes: 0 ended as it should, 75 there is one already
@@ -64,6 +64,8 @@ Result<void> set(const std::string& name, const std::string& value, MoverOptions
   if (name == "--cuda") return keep(Result<std::string>(value), &options->cuda);
   if (name == "--arena") return keep(parse_amount(value), &options->arena);
   if (name == "--mode") return keep(parse_mode(value), &options->mode);
+  if (name == "--spill") return keep(Result<std::string>(value), &options->spill);
+  if (name == "--spill-bytes") return keep(parse_amount(value), &options->spill_bytes);
   if (name == "--idle-s") {
     const Result<std::uint64_t> seconds = mete::base::parse_uint(value);
     if (seconds && *seconds > 1'000'000'000) return Error::invalid("--idle-s is too large");
@@ -82,7 +84,9 @@ Result<MoverOptions> parse(int argc, char** argv) {
   if (options.card.empty() || options.socket.empty())
     return Error::invalid(
         "usage: mete-mover --card GPU-… --socket PATH [--arena BYTES] "
-        "[--cuda LIBRARY] [--mode OCTAL] [--idle-s N]");
+        "[--cuda LIBRARY] [--mode OCTAL] [--idle-s N] [--spill FOLDER --spill-bytes BYTES]");
+  if (options.spill.empty() != options.spill_bytes.is_zero())
+    return Error::invalid("--spill and --spill-bytes belong together");
   return options;
 }
 
@@ -95,6 +99,7 @@ void prepare_signals() {
   (void)sigprocmask(SIG_BLOCK, &set, nullptr);
   (void)signal(SIGPIPE, SIG_IGN);
   (void)signal(SIGHUP, SIG_IGN);
+  (void)signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of a write
 }
 
 // It holds the only copy of other programs' memory: not the first to go when memory runs out. Only

@@ -70,7 +70,7 @@ void Books::set_promise(Connection& connection, uint64_t bytes) {
   connection.promised = bytes;
 }
 
-Books::Hello Books::hello(ConnectionId id, const Promise& promise) {
+Books::Hello Books::hello(ConnectionId id, const Promise& promise, bool may_wait) {
   const auto account = accounts_.find(promise.token);
   if (account == accounts_.end() || !account->second.open ||
       (promise.uid != account->second.uid && promise.uid != 0))
@@ -87,10 +87,9 @@ Books::Hello Books::hello(ConnectionId id, const Promise& promise) {
     const uint64_t allowed =
         account->second.allowed - std::min(account->second.allowed, account->second.promised);
     if (more > allowed) return {no_room(before + std::min(allowed, room()))};
-    if (more > room()) {
-      const bool later = more <= room() + missing();
-      return {later ? Answer() : no_room(before + room()), later};
-    }
+    const uint64_t in_memory = memory_.size() - std::min(memory_.size(), promised_);
+    if (may_wait && more > in_memory && more <= in_memory + missing()) return {{}, true};
+    if (more > room()) return {no_room(before + room())};
   }
   if (known == connections_.end()) ++account->second.connections;
   Connection& connection = connections_[id];
@@ -131,7 +130,9 @@ Answer Books::begin_out(ConnectionId id, uint64_t piece_id, uint64_t bytes, cons
 
 void Books::free_piece(Connection& connection, std::map<uint64_t, Piece>::iterator piece) {
   memory_.give(piece->second.place.memory);
-  disk_.give(piece->second.place.disk);
+  const std::vector<Extent>& on_disk = piece->second.place.disk;
+  disk_.give(on_disk);
+  freed_on_disk_.insert(freed_on_disk_.end(), on_disk.begin(), on_disk.end());
   connection.used -= piece->second.bytes;
   accounts_.at(connection.token).used -= piece->second.bytes;
   connection.pieces.erase(piece);

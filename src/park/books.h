@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "abi/park.h"
@@ -74,8 +75,9 @@ class Books {
     uint64_t bytes;
   };
   // Once more on the same connection: a new promise in place of the old one, never less than it
-  // keeps.
-  Hello hello(ConnectionId connection, const Promise& promise);
+  // keeps. `may_wait`: rather than refuse or go to disk, wait where the arena is to grow far
+  // enough.
+  Hello hello(ConnectionId connection, const Promise& promise, bool may_wait);
   bool known(ConnectionId connection) const { return connections_.contains(connection); }
   // The piece is being filled until end_out(); `place` stays valid until then.
   Answer begin_out(ConnectionId connection, uint64_t id, uint64_t bytes, const Place** place);
@@ -100,6 +102,8 @@ class Books {
     uint64_t bytes;
   };
   std::optional<Surplus> take_surplus();
+  // What was freed in the spill file since it was last asked; its room on disk can go back.
+  std::vector<Extent> take_freed_on_disk() { return std::exchange(freed_on_disk_, {}); }
   // Nothing is kept and nothing is promised.
   bool idle() const { return promised_ == 0; }
   // How many bytes nobody was promised.
@@ -137,6 +141,7 @@ class Books {
   std::map<ConnectionId, Connection> connections_;
   Extents memory_;
   Extents disk_;
+  std::vector<Extent> freed_on_disk_;
   uint64_t goal_ = 0;
   uint64_t promised_ = 0;  // the sum over all connections; each at least what it uses
 };

@@ -20,7 +20,7 @@ class BooksTest : public testing::Test {
     EXPECT_FALSE(books_.allow(kBob, 1001, 1024 * kM));
   }
   Answer hello(ConnectionId connection, const Token& token, uint64_t bytes, uint32_t uid) {
-    const Books::Hello hello = books_.hello(connection, {token, uid, bytes});
+    const Books::Hello hello = books_.hello(connection, {token, uid, bytes}, true);
     EXPECT_FALSE(hello.wait);
     return hello.answer;
   }
@@ -166,9 +166,10 @@ TEST_F(BooksTest, DroppingAllEndsThePromise) {
 
 TEST_F(BooksTest, RoomThatIsToComeIsWaitedFor) {
   books_.set_goal(512 * kM);
-  Books::Hello first = books_.hello(1, {kAlice, 1000, 300 * kM});
+  Books::Hello first = books_.hello(1, {kAlice, 1000, 300 * kM}, true);
   EXPECT_TRUE(first.wait);
   EXPECT_FALSE(books_.known(1));
+  expect(books_.hello(1, {kAlice, 1000, 300 * kM}, false).answer, ParkReason::kNoRoom, 256 * kM);
   expect(hello(2, kAlice, 514 * kM, 1000), ParkReason::kNoRoom, 256 * kM);
   EXPECT_EQ(books_.missing(), 256 * kM);
   books_.add_segment(1, 256 * kM);
@@ -193,12 +194,31 @@ TEST_F(BooksTest, WhatDoesNotFitTheArenaGoesToDisk) {
   books.add_segment(0, 64 * kM);
   ASSERT_FALSE(books.allow(kAlice, 1000, 1024 * kM));
   EXPECT_EQ(books.figures().size, 164 * kM);
-  ASSERT_FALSE(books.hello(1, {kAlice, 1000, 164 * kM}).answer);
+  ASSERT_FALSE(books.hello(1, {kAlice, 1000, 164 * kM}, true).answer);
   ASSERT_FALSE(books.begin_out(1, 1, 48 * kM, &place_));
   EXPECT_TRUE(place_->disk.empty());
   ASSERT_FALSE(books.begin_out(1, 2, 116 * kM, &place_));
   EXPECT_EQ(place_->memory[0].bytes, 16 * kM);
   EXPECT_EQ(place_->disk[0].bytes, 100 * kM);
+  books.end_out(1, 2, true);
+  EXPECT_TRUE(books.take_freed_on_disk().empty());
+  ASSERT_FALSE(books.drop(1, 2));
+  EXPECT_EQ(books.take_freed_on_disk(), (std::vector<Extent>{{0, 0, 100 * kM}}));
+  EXPECT_TRUE(books.take_freed_on_disk().empty());
+}
+
+TEST_F(BooksTest, AnArenaThatGrowsIsPreferredToTheDisk) {
+  Books books(100 * kM);
+  books.set_goal(128 * kM);
+  books.add_segment(0, 64 * kM);
+  ASSERT_FALSE(books.allow(kAlice, 1000, 1024 * kM));
+  EXPECT_TRUE(books.hello(1, {kAlice, 1000, 80 * kM}, true).wait);
+  // More than it will ever hold: there is nothing to wait for.
+  const Books::Hello large = books.hello(2, {kAlice, 1000, 150 * kM}, true);
+  EXPECT_FALSE(large.wait || large.answer);
+  books.leave(2);
+  const Books::Hello late = books.hello(1, {kAlice, 1000, 80 * kM}, false);
+  EXPECT_FALSE(late.wait || late.answer);
 }
 
 }  // namespace

@@ -46,7 +46,10 @@ Result<Fd> open_signals() {
 }  // namespace
 
 Mover::Mover(const MoverOptions& options, Say say, Door door)
-    : options_(options), say_(std::move(say)), door_(std::move(door)) {}
+    : options_(options),
+      say_(std::move(say)),
+      door_(std::move(door)),
+      books_(options.spill.empty() ? 0 : options.spill_bytes.count()) {}
 
 Result<std::unique_ptr<Mover>> Mover::start(const MoverOptions& options, Say say) {
   // Listening comes before the driver, which takes its time: clients wait in the queue.
@@ -67,12 +70,19 @@ Result<void> Mover::prepare() {
   signals_ = std::move(*signals);
   bell_fd_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!bell_fd_) return Error::from_errno("eventfd", errno);
+  Fd spill;
+  if (!options_.spill.empty()) {
+    Result<Fd> file = open_spill(options_.spill);
+    if (!file) return std::move(file).error();
+    spill = std::move(*file);
+  }
   Result<Card> card = open_card(options_.cuda, options_.card);
   if (!card) return std::move(card).error();
   card_ = *card;
   const Bell bell(bell_fd_.get());
   pinner_ = std::make_unique<Pinner>(card_, bell);
   copier_ = std::make_unique<Copier>(card_, bell);
+  if (spill) spiller_ = std::make_unique<Spiller>(card_, bell, std::move(spill));
   books_.set_goal(options_.arena.count());
   idle_since_ns_ = abi::monotonic_ns();
   return {};
@@ -125,6 +135,8 @@ void Mover::turn() {
     if (const auto found = connections_.find(ids[i]); found != connections_.end())
       serve(found->second, polled[i + 3].revents);
   if (polled[2].revents != 0) welcome();
+  if (std::vector<Extent> freed = books_.take_freed_on_disk(); !freed.empty())
+    spiller_->forget(freed);
 }
 
 void Mover::welcome() {
@@ -166,6 +178,11 @@ void Mover::collect() {
   eventfd_t count = 0;
   (void)eventfd_read(bell_fd_.get(), &count);
   while (const std::optional<CopyResult> result = copier_->done()) end_of_copy(*result);
+  while (spiller_ != nullptr) {
+    const std::optional<CopyResult> result = spiller_->done();
+    if (!result) break;
+    end_of_copy(*result);
+  }
   while (const std::optional<Pinner::Done> done = pinner_->done())
     end_of_errand(*done, abi::monotonic_ns());
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mover: keeps the bytes of parked jobs of one card in pinned host memory. One thread and one
-// loop decide (Books) and speak to the sockets; the driver is called by others (Pinner, Copier), so
-// that no connection waits for another one's copy to be answered.
+// loop decide (Books) and speak to the sockets; the driver is called by others (Pinner, Copier,
+// Spiller), so that no connection waits for another one's copy to be answered.
 //
 //   hello, out, in, drop     of processes, which show a token that the daemon has allowed
 //   allow, forbid, arena,    of the daemon: whoever runs as our user, or root
@@ -28,6 +28,7 @@
 #include "park/cuda_library.h"
 #include "park/door.h"
 #include "park/pinner.h"
+#include "park/spiller.h"
 
 struct pollfd;
 
@@ -40,6 +41,8 @@ struct MoverOptions {
   mode_t mode = 0600;
   Bytes arena;
   uint64_t idle_s = 60;
+  std::string spill;  // the folder for what does not fit the arena; "": refuse it
+  Bytes spill_bytes;
 };
 
 class Mover {
@@ -112,6 +115,7 @@ class Mover {
   Card card_;
   std::unique_ptr<Pinner> pinner_;
   std::unique_ptr<Copier> copier_;
+  std::unique_ptr<Spiller> spiller_;  // null: nothing goes to disk
 
   Books books_;
   std::map<ConnectionId, Connection> connections_;

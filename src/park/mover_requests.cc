@@ -132,16 +132,15 @@ void Mover::status(Connection& connection, const MoverMessage& message) {
 void Mover::handle_hello(Connection& connection, Packet packet) {
   const MoverMessage& message = *packet.message;
   if (terms_ > 0) return connection.answer(answer_to(message, kStranger));
-  Books::Hello hello =
-      books_.hello(connection.id, {token_of(message), connection.uid, message.bytes});
+  const uint64_t now = abi::monotonic_ns();
+  const bool in_time = connection.held_until_ns == 0 || now < connection.held_until_ns;
+  const Books::Hello hello =
+      books_.hello(connection.id, {token_of(message), connection.uid, message.bytes},
+                   in_time && pin_error_ == CUDA_SUCCESS);
   if (hello.wait) {
-    const uint64_t now = abi::monotonic_ns();
     if (connection.held_until_ns == 0) connection.held_until_ns = now + kMaxWaitNs;
-    if (pin_error_ == CUDA_SUCCESS && now < connection.held_until_ns) {
-      connection.held = std::move(packet);
-      return;
-    }
-    hello.answer = Refusal{ParkReason::kNoRoom, 0, books_.room()};
+    connection.held = std::move(packet);
+    return;
   }
   connection.held_until_ns = 0;
   if (!hello.answer) connection.process = true;
@@ -167,13 +166,16 @@ void Mover::handle_copy(Connection& connection, Packet packet) {
   tasks_[task.number] = {connection.id, message.id, out};
   ++(out ? connection.copies_out : connection.copies_in);
   connection.questions.push_back({task.number, {}});
-  copier_->send(std::move(task));
+  if (place->disk.empty()) return copier_->send(std::move(task));
+  spiller_->forget(books_.take_freed_on_disk());  // before anything is written there anew
+  spiller_->send(std::move(task));
 }
 
 std::vector<Part> Mover::parts_of(const Place& place) const {
   std::vector<Part> parts;
   for (const Extent& extent : place.memory)
     parts.push_back({segments_.at(extent.segment).memory + extent.offset, 0, extent.bytes});
+  for (const Extent& extent : place.disk) parts.push_back({nullptr, extent.offset, extent.bytes});
   return parts;
 }
 

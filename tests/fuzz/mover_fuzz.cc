@@ -122,7 +122,7 @@ void step(World& world, Input& input) {
       world.books.forbid(token);
       break;
     case 2:
-      (void)world.books.hello(world.number(connection), {token, what / 11 % 3, bytes});
+      (void)world.books.hello(world.number(connection), {token, what / 11 % 3, bytes}, what > 127);
       break;
     case 3: {
       const Answer answer = world.books.begin_out(world.number(connection), id, bytes, &place);

@@ -133,11 +133,10 @@ class MoverTest(unittest.TestCase):
         if actor.process.poll() is None:
             actor.kill()
 
-    def start(self, *words, env=None, **options):
-        """A mover, as the daemon would start it; it listens at once or ends."""
-        command = [MOVER, "--card", self.uuid, "--socket", self.socket, "--cuda", SIMGPU + "/libcuda.so.1", *map(str, words)]
-        process = subprocess.Popen(command, env={**self.env, **(env or {})}, stderr=subprocess.PIPE, text=True, start_new_session=True,
-                                   **options)
+    def start(self, *words, env=None, before=()):
+        """A mover, as the daemon would start it, or by the words of another program before its own."""
+        command = [*before, MOVER, "--card", self.uuid, "--socket", self.socket, "--cuda", SIMGPU + "/libcuda.so.1", *map(str, words)]
+        process = subprocess.Popen(command, env={**self.env, **(env or {})}, stderr=subprocess.PIPE, text=True, start_new_session=True)
         self.addCleanup(self.stop, process)
         return process
 
