@@ -459,6 +459,29 @@ CUresult cuStreamUpdateCaptureDependencies_v2(CUstream, CUgraphNode*, const CUgr
                                               size_t, unsigned int);
 CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream, CUgraphNode*, const CUgraphEdgeData*,
                                                    size_t, unsigned int);
+CUresult cuMemBatchDecompressAsync(void*, size_t, unsigned int, size_t*, CUstream);
+CUresult cuMemBatchDecompressAsync_ptsz(void*, size_t, unsigned int, size_t*, CUstream);
+CUresult cuStreamBatchMemOp(CUstream, unsigned int, CUstreamBatchMemOpParams*, unsigned int);
+CUresult cuStreamBatchMemOp_ptsz(CUstream, unsigned int, CUstreamBatchMemOpParams*, unsigned int);
+CUresult cuStreamBatchMemOp_v2(CUstream, unsigned int, CUstreamBatchMemOpParams*, unsigned int);
+CUresult cuStreamBatchMemOp_v2_ptsz(CUstream, unsigned int, CUstreamBatchMemOpParams*,
+                                    unsigned int);
+CUresult cuStreamWaitValue32(CUstream, CUdeviceptr, uint32_t, unsigned int);
+CUresult cuStreamWaitValue32_ptsz(CUstream, CUdeviceptr, uint32_t, unsigned int);
+CUresult cuStreamWaitValue32_v2(CUstream, CUdeviceptr, uint32_t, unsigned int);
+CUresult cuStreamWaitValue32_v2_ptsz(CUstream, CUdeviceptr, uint32_t, unsigned int);
+CUresult cuStreamWaitValue64(CUstream, CUdeviceptr, uint64_t, unsigned int);
+CUresult cuStreamWaitValue64_ptsz(CUstream, CUdeviceptr, uint64_t, unsigned int);
+CUresult cuStreamWaitValue64_v2(CUstream, CUdeviceptr, uint64_t, unsigned int);
+CUresult cuStreamWaitValue64_v2_ptsz(CUstream, CUdeviceptr, uint64_t, unsigned int);
+CUresult cuStreamWriteValue32(CUstream, CUdeviceptr, uint32_t, unsigned int);
+CUresult cuStreamWriteValue32_ptsz(CUstream, CUdeviceptr, uint32_t, unsigned int);
+CUresult cuStreamWriteValue32_v2(CUstream, CUdeviceptr, uint32_t, unsigned int);
+CUresult cuStreamWriteValue32_v2_ptsz(CUstream, CUdeviceptr, uint32_t, unsigned int);
+CUresult cuStreamWriteValue64(CUstream, CUdeviceptr, uint64_t, unsigned int);
+CUresult cuStreamWriteValue64_ptsz(CUstream, CUdeviceptr, uint64_t, unsigned int);
+CUresult cuStreamWriteValue64_v2(CUstream, CUdeviceptr, uint64_t, unsigned int);
+CUresult cuStreamWriteValue64_v2_ptsz(CUstream, CUdeviceptr, uint64_t, unsigned int);
 CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned int);
 CUresult cuStreamWaitEvent_ptsz(CUstream, CUevent, unsigned int);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode*);

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "abi/park.h"
 #include "base/file.h"
 #include "base/text.h"
 
@@ -37,7 +38,7 @@ bool lock_and_still_there(int fd) {
   return fstat(fd, &info) == 0 && info.st_nlink > 0;
 }
 
-Result<abi::GrantSpec> make_spec(const std::string& job, std::uint32_t attempt,
+Result<abi::GrantSpec> make_spec(const std::string& job, const GrantName& name,
                                  const std::vector<GrantedCard>& cards, std::uint32_t parts) {
   if (cards.size() > abi::kMaxCards) {
     return Error::unsupported("a job can have at most " + std::to_string(abi::kMaxCards) + " cards")
@@ -48,7 +49,16 @@ Result<abi::GrantSpec> make_spec(const std::string& job, std::uint32_t attempt,
     return Error::unsupported("a card can be divided between at most " +
                               std::to_string(abi::kMaxParts) + " processes");
   spec.job = job.c_str();
-  spec.attempt = attempt;
+  spec.attempt = name.attempt;
+  if (name.park) {
+    if (name.park->movers.size() >= abi::kMaxMoverFolder)
+      return Error::unsupported("a parkable job needs a shorter path to its movers")
+          .with_evidence(name.park->movers + " has more than " +
+                         std::to_string(abi::kMaxMoverFolder - 1) + " bytes");
+    spec.parkable = true;
+    spec.movers = name.park->movers.c_str();
+    std::copy(name.park->token.begin(), name.park->token.end(), spec.park_token);
+  }
   spec.part_count = parts;
   spec.uid = geteuid();
   spec.card_count = static_cast<std::uint32_t>(cards.size());
@@ -96,7 +106,7 @@ Result<GrantFile> GrantFile::make(const std::string& folder, const GrantName& na
     file.path_ = path;  // from here on the destructor removes it
     if (name.job.empty()) file.job_ = base_name;
   }
-  const Result<abi::GrantSpec> spec = make_spec(file.job_, name.attempt, cards, parts);
+  const Result<abi::GrantSpec> spec = make_spec(file.job_, name, cards, parts);
   if (!spec) return spec.error();
   int error = 0;
   do {

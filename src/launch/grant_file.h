@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,17 +31,25 @@ struct GrantedCard {
   Bytes context_more;
 };
 
+// Of a job that can be parked: where its movers listen, and what it shows to them.
+struct GrantPark {
+  std::string movers;  // a folder
+  seam::UuidBytes token{};
+};
+
 // Whose it is.
 struct GrantName {
   std::string job;  // "": a cap without a daemon, cap-PID
   std::uint32_t attempt = 1;
+  std::optional<GrantPark> park = {};
 };
 
 class GrantFile {
  public:
   // Makes FOLDER/JOB.ATTEMPT, or JOB-2.ATTEMPT and so on while the name is taken (several daemons
   // count their jobs from 1). `parts`: into how many equal parts the limits are divided. io: the
-  // disk is full or read-only; unsupported: more cards than a grant file holds. A failure leaves
+  // disk is full or read-only; unsupported: more cards than a grant file holds, a folder of movers
+  // with too long a name. A failure leaves
   // nothing behind.
   static Result<GrantFile> make(const std::string& folder, const GrantName& name,
                                 const std::vector<GrantedCard>& cards, std::uint32_t parts = 1);

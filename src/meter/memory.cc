@@ -10,6 +10,8 @@
 
 #include "meter/budget.h"
 #include "meter/cards.h"
+#include "meter/chunk.h"
+#include "meter/park.h"
 #include "meter/pool.h"
 #include "meter/query.h"
 #include "meter/real.h"
@@ -43,6 +45,7 @@ bool leave_slab(CUdeviceptr pointer) {
 }
 
 void give_back_block(CUdeviceptr pointer, const Block& block, bool slab_empty);
+void free_late_blocks();
 
 // Remembers a block that the driver just gave out. An address that we still hold as freed in stream
 // order was let go of by the driver: its units come back now.
@@ -140,13 +143,27 @@ void return_slab(int card) {
   release(card, abi::kGranuleUnits);
 }
 
+// ---- chunks: everything, in parkable processes
+// -----------------------------------------------------------------------------------------------
+
+CUresult allocate_parkable(const Place& place, uint64_t bytes, CUdeviceptr* out) {
+  free_late_blocks();
+  const CUresult result = allocate_in_chunk(place, bytes, out);
+  if (result == CUDA_SUCCESS)
+    remember_block(*out, Block{bytes, place.card, Block::kInChunk, place.context_id,
+                               process.last_serial.fetch_add(1) + 1});
+  return result;
+}
+
 // `call(&bytes)` asks the driver and may say how many bytes it really took.
 template <class Call>
-CUresult allocate(uint64_t bytes, CUdeviceptr* out, Call call) {
+CUresult allocate(uint64_t bytes, CUdeviceptr* out, Call call, bool in_chunks = false) {
   Place place;
   uint64_t ignored = 0;
   if (bytes == 0 || out == nullptr || !find_place(&place)) return call(&ignored);
   if (place.card == kNoCard || bytes > kHuge) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (in_chunks && process.parkable.load(std::memory_order_relaxed))
+    return heed(allocate_parkable(place, bytes, out));
   return heed(bytes > kSmallBytes ? allocate_large(place, bytes, out, call)
                                   : allocate_small(place, out, call));
 }
@@ -165,8 +182,10 @@ CUresult allocate_managed(CUdeviceptr* out, size_t bytes, unsigned int flags) {
   const Cards cards = Cards::all();
   if (!cards.take(units)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult result = real.cuMemAllocManaged(out, bytes, flags);
-  if (result == CUDA_SUCCESS)
+  if (result == CUDA_SUCCESS) {
     remember_block(*out, Block{units, place.card, Block::kManaged, place.context_id});
+    note_obstacle(abi::ParkReason::kManaged, 1);
+  }
   cards.settle(units, result == CUDA_SUCCESS ? units : 0);
   return result;
 }
@@ -187,8 +206,78 @@ void give_back_block(CUdeviceptr pointer, const Block& block, bool slab_empty) {
     }
     case Block::kManaged:
       Cards::all().release(block.units);
+      note_obstacle(abi::ParkReason::kManaged, -1);
+      break;
+    case Block::kInChunk:
+      free_in_chunk(pointer);
       break;
   }
+}
+
+// As the driver's own free does before it lets go of memory: nobody on the card uses it any more.
+CUresult synchronise(uint32_t context_id) {
+  CUcontext context = nullptr;
+  {
+    Locked locked(process.lock);
+    for (const Context& known : process.contexts)
+      if (known.id == context_id) context = known.handle;
+  }
+  CUcontext current = nullptr;
+  (void)real.cuCtxGetCurrent(&current);
+  const bool other = context != nullptr && context != current;
+  if (other && real.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS) return CUDA_SUCCESS;
+  CUresult result = CUDA_SUCCESS;
+  {
+    const Relaxed relaxed;
+    result = real.cuCtxSynchronize();
+  }
+  if (other) (void)real.cuCtxPopCurrent_v2(&current);
+  return result;
+}
+
+bool is_capturing(CUresult result) {
+  return result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+         result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+}
+
+// What was freed while a stream was being captured, when the card could not be synchronised.
+void free_late_blocks() {
+  if (process.late.size() == 0) return;
+  CUdeviceptr pointer = 0;
+  TableValue value;
+  for (;;) {
+    {
+      Locked locked(process.lock);
+      pointer = 0;
+      process.late.each([&](uint64_t key, TableValue& v) {
+        pointer = key;
+        value = v;
+      });
+      if (pointer == 0) return;
+    }
+    if (synchronise(Block::unpack(value).context_id) != CUDA_SUCCESS) return;
+    {
+      Locked locked(process.lock);
+      if (!process.late.remove(pointer, &value)) continue;
+    }
+    free_in_chunk(pointer);
+  }
+}
+
+CUresult free_parkable(CUdeviceptr pointer, const Block& block) {
+  const CUresult result = synchronise(block.context_id);
+  if (is_capturing(result)) {
+    Locked locked(process.lock);
+    process.late.put(pointer, block.pack());
+    return CUDA_SUCCESS;
+  }
+  if (result == CUDA_SUCCESS) {
+    free_in_chunk(pointer);
+    return result;
+  }
+  Locked locked(process.lock);
+  process.blocks.put(pointer, block.pack());
+  return result;
 }
 
 // A free always reaches the driver. The entry leaves our table first: once the driver has freed the
@@ -201,6 +290,8 @@ CUresult free_block(CUdeviceptr pointer, Call call) {
     Locked locked(process.lock);
     known = pointer != 0 && process.blocks.remove(pointer, &value);
   }
+  if (known && Block::unpack(value).kind == Block::kInChunk)
+    return heed(free_parkable(pointer, Block::unpack(value)));
   const CUresult result = heed(call());
   if (!known) {
     if (result == CUDA_SUCCESS && pointer != 0) {
@@ -288,11 +379,41 @@ bool settle_stream_frees() {
   return any;
 }
 
+bool free_in_stream_order(CUdeviceptr pointer, CUstream stream, bool per_thread, CUresult* result) {
+  if (!process.parkable.load(std::memory_order_relaxed)) return false;
+  TableValue value;
+  {
+    Locked locked(process.lock);
+    const TableValue* found = process.blocks.find(pointer);
+    if (found == nullptr || Block::unpack(*found).kind != Block::kInChunk) return false;
+    process.blocks.remove(pointer, &value);
+  }
+  *result = per_thread ? real.cuStreamSynchronize_ptsz(stream) : real.cuStreamSynchronize(stream);
+  if (*result == CUDA_SUCCESS) {
+    free_in_chunk(pointer);
+    return true;
+  }
+  Locked locked(process.lock);
+  process.blocks.put(pointer, value);
+  return true;
+}
+
+bool find_chunk_block(CUdeviceptr address, ChunkBlock* out) {
+  if (!find_in_chunk(address, &out->base, &out->bytes)) return false;
+  Locked locked(process.lock);
+  const TableValue* value = process.blocks.find(out->base);
+  if (value == nullptr) return false;
+  out->block = Block::unpack(*value);
+  out->bytes = out->block.units;
+  return true;
+}
+
 bool find_behind(CUdeviceptr pointer, int* card, uint64_t* units) {
   Locked locked(process.lock);
   const TableValue* value = process.blocks.find(pointer);
   if (value == nullptr) return false;
   const Block block = Block::unpack(*value);
+  if (block.kind == Block::kInChunk) return false;
   *card = block.card;
   *units = block.kind == Block::kSmall ? abi::kGranuleUnits : block.units;
   return true;
@@ -305,7 +426,8 @@ using namespace mete::meter;
 extern "C" {
 
 CUresult hook_cuMemAlloc_v2(CUdeviceptr* out, size_t bytes) {
-  return allocate(bytes, out, [&](uint64_t*) { return real.cuMemAlloc_v2(out, bytes); });
+  return allocate(
+      bytes, out, [&](uint64_t*) { return real.cuMemAlloc_v2(out, bytes); }, true);
 }
 
 // The interface of CUDA 3.1, with 32-bit addresses: still exported, still real memory.
@@ -324,11 +446,19 @@ CUresult hook_cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width, 
   const uint64_t row = (static_cast<uint64_t>(width) + 511) / 512 * 512;
   uint64_t bytes = 0;
   if (__builtin_mul_overflow(row, static_cast<uint64_t>(height), &bytes)) bytes = ~0ull;
-  return allocate(pitch == nullptr ? 0 : bytes, out, [&](uint64_t* took) {
-    const CUresult result = real.cuMemAllocPitch_v2(out, pitch, width, height, element);
-    if (result == CUDA_SUCCESS) *took = *pitch * height;
-    return result;
-  });
+  const bool valid = pitch != nullptr && (element == 4 || element == 8 || element == 16);
+  bool asked = false;
+  const CUresult allocated = allocate(
+      pitch == nullptr ? 0 : bytes, out,
+      [&](uint64_t* took) {
+        asked = true;
+        const CUresult result = real.cuMemAllocPitch_v2(out, pitch, width, height, element);
+        if (result == CUDA_SUCCESS) *took = *pitch * height;
+        return result;
+      },
+      valid);
+  if (allocated == CUDA_SUCCESS && !asked) *pitch = row;  // in a chunk
+  return allocated;
 }
 
 CUresult hook_cuMemAllocPitch(CUdeviceptr_v1* out, unsigned int* pitch, unsigned int width,

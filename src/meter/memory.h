@@ -13,18 +13,19 @@ inline constexpr uint64_t kSmallBytes = 1024 * 1024;
 
 // What an entry of Process::blocks says.
 struct Block {
-  enum Kind : uint64_t { kOwn = 0, kSmall = 1, kManaged = 2 };
-  uint64_t units;
+  enum Kind : uint64_t { kOwn = 0, kSmall = 1, kManaged = 2, kInChunk = 3 };
+  uint64_t units;  // of kInChunk: the bytes that were asked for; the chunk is what is charged
   int card;
   Kind kind;
   uint32_t context_id;
+  uint32_t serial = 0;  // of kInChunk: never used twice
   static Block unpack(TableValue v) {
     return {v.a >> 16, static_cast<int>(v.a & 0xff), static_cast<Kind>((v.a >> 8) & 0xff),
-            static_cast<uint32_t>(v.b)};
+            static_cast<uint32_t>(v.b), static_cast<uint32_t>(v.b >> 32)};
   }
   TableValue pack() const {
     return {units << 16 | static_cast<uint64_t>(kind) << 8 | static_cast<uint64_t>(card),
-            context_id};
+            static_cast<uint64_t>(serial) << 32 | context_id};
   }
 };
 
@@ -46,6 +47,18 @@ struct TakenBlock {
   Block block;
 };
 int take_blocks_of(Table& table, uint32_t context_id, TakenBlock* out);
+
+// A block in a chunk was freed in stream order: it is freed once the stream has come to that.
+// False: not one of those.
+bool free_in_stream_order(CUdeviceptr pointer, CUstream stream, bool per_thread, CUresult* result);
+
+// The block that an address lies in, if it is in a chunk.
+struct ChunkBlock {
+  CUdeviceptr base;
+  uint64_t bytes;
+  Block block;
+};
+bool find_chunk_block(CUdeviceptr address, ChunkBlock* out);
 
 // The card and the units that stand behind a device pointer of ours. False: not a block of ours.
 bool find_behind(CUdeviceptr pointer, int* card, uint64_t* units);

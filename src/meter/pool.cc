@@ -473,9 +473,11 @@ CUresult hook_cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* out, size_t bytes, CUmem
 }
 
 CUresult hook_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
+  if (CUresult result; free_in_stream_order(pointer, stream, false, &result)) return heed(result);
   return after_free(real.cuMemFreeAsync(pointer, stream), pointer);
 }
 CUresult hook_cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
+  if (CUresult result; free_in_stream_order(pointer, stream, true, &result)) return heed(result);
   return after_free(real.cuMemFreeAsync_ptsz(pointer, stream), pointer);
 }
 

@@ -20,7 +20,9 @@
 #include <cstdint>
 
 #include "abi/process.h"
+#include "meter/gate.h"
 #include "meter/lock.h"
+#include "meter/park.h"
 #include "meter/state.h"
 
 // Bound to the versions that every glibc since 2.17 has (until 2.34 in libdl.so.2, which we name as
@@ -56,6 +58,13 @@ extern "C" {
 #undef CALL
 #undef NVML_HOOK
 #undef NVML_CALL
+#define GATE(name)
+#define PARK_HOOK(name) decltype(name) hook_##name;
+#define PARK_CALL(name)
+#include "meter/gates.def"
+#undef GATE
+#undef PARK_HOOK
+#undef PARK_CALL
 extern void* mete_cuda_targets[];
 extern void* mete_nvml_targets[];
 void* mete_resolve(void** slot);
@@ -79,7 +88,8 @@ constexpr size_t kNvmlCount = sizeof(kNvmlNames) / sizeof(kNvmlNames[0]);
 struct HookRow {
   const char* name;
   void* hook;
-  void** real;  // where the driver's function is kept
+  void** real;     // where the driver's function is kept
+  void* parkable;  // instead of the hook, in parkable processes; nullptr: the same
 };
 
 #ifdef METE_TEST_DISABLE_HOOKS
@@ -98,10 +108,41 @@ void* as_pointer(Function* function) {
   return reinterpret_cast<void*>(function);
 }
 
+// The same call, through the gate.
+template <auto Function>
+struct Gated;
+template <class... Arguments, CUresult (*Function)(Arguments...)>
+struct Gated<Function> {
+  static CUresult call(Arguments... arguments) {
+    const Passage passage;
+    return Function(arguments...);
+  }
+};
+template <class... Arguments, CUresult (*Real::*Member)(Arguments...)>
+struct Gated<Member> {
+  static CUresult call(Arguments... arguments) {
+    const Passage passage;
+    return (real.*Member)(arguments...);
+  }
+};
+
+// Which of the hooks are gated: those that touch memory of a card, or take some.
+enum Why { allocates, frees, context, sync, launch, query, lookup, share };
+constexpr bool is_gated(Why why) { return why != sync && why != query && why != lookup; }
+template <auto Function, Why kWhy>
+void* parkable_hook() {
+  if constexpr (is_gated(kWhy))
+    return as_pointer(&Gated<Function>::call);
+  else
+    return nullptr;
+}
+
 const HookRow* cuda_rows(size_t* count) {
   static const HookRow rows[] = {
-#define HOOK(name, why) {#name, as_pointer(&hook_##name), reinterpret_cast<void**>(&real.name)},
-#define CALL(name) {#name, nullptr, reinterpret_cast<void**>(&real.name)},
+#define HOOK(name, why)                                                   \
+  {#name, as_pointer(&hook_##name), reinterpret_cast<void**>(&real.name), \
+   parkable_hook<&hook_##name, why>()},
+#define CALL(name) {#name, nullptr, reinterpret_cast<void**>(&real.name), nullptr},
 #define NVML_HOOK(name)
 #define NVML_CALL(name)
 #include "meter/hooks.def"
@@ -109,6 +150,15 @@ const HookRow* cuda_rows(size_t* count) {
 #undef CALL
 #undef NVML_HOOK
 #undef NVML_CALL
+#define GATE(name) \
+  {#name, nullptr, reinterpret_cast<void**>(&real.name), as_pointer(&Gated<&Real::name>::call)},
+#define PARK_HOOK(name) \
+  {#name, nullptr, reinterpret_cast<void**>(&real.name), as_pointer(&hook_##name)},
+#define PARK_CALL(name) {#name, nullptr, reinterpret_cast<void**>(&real.name), nullptr},
+#include "meter/gates.def"
+#undef GATE
+#undef PARK_HOOK
+#undef PARK_CALL
   };
   *count = sizeof(rows) / sizeof(rows[0]);
   return rows;
@@ -119,8 +169,8 @@ const HookRow* nvml_rows(size_t* count) {
 #define HOOK(name, why)
 #define CALL(name)
 #define NVML_HOOK(name) \
-  {#name, as_pointer(&hook_##name), reinterpret_cast<void**>(&real_nvml.name)},
-#define NVML_CALL(name) {#name, nullptr, reinterpret_cast<void**>(&real_nvml.name)},
+  {#name, as_pointer(&hook_##name), reinterpret_cast<void**>(&real_nvml.name), nullptr},
+#define NVML_CALL(name) {#name, nullptr, reinterpret_cast<void**>(&real_nvml.name), nullptr},
 #include "meter/hooks.def"
 #undef HOOK
 #undef CALL
@@ -267,7 +317,7 @@ constinit std::atomic<int> nvml_state{0};
 
 // The driver's pointers of the functions that we hook: open addressing, filled once before
 // cuda_state says so.
-constexpr size_t kHookSlots = 512;
+constexpr size_t kHookSlots = 1024;
 struct HookSlot {
   void* driver;
   void* hook;
@@ -315,14 +365,19 @@ size_t find_name(const char* const* names, size_t count, const char* name) {
 
 // Each target is stored once and final: other threads jump through it as soon as it is there. Every
 // process pays for this at its start, so hooks look for their names and not names for their hooks.
+// cudart keeps pointers: whether a process is parkable is decided here, once.
+void* hook_of(const HookRow& row, bool gates) {
+  if (is_left_out(row.name)) return nullptr;
+  return gates && row.parkable != nullptr ? row.parkable : row.hook;
+}
+
 template <size_t Count>
 void fill_targets(void** targets, const char* const (&names)[Count], void* library, void* missing,
-                  const HookRow* rows, size_t row_count) {
+                  const HookRow* rows, size_t row_count, bool gates) {
   void* hooks[Count] = {};
   for (size_t r = 0; r < row_count; ++r) {
     const size_t at = find_name(names, Count, rows[r].name);
-    if (at < Count && rows[r].hook != nullptr && !is_left_out(rows[r].name))
-      hooks[at] = rows[r].hook;
+    if (at < Count) hooks[at] = hook_of(rows[r], gates);
   }
   for (size_t i = 0; i < Count; ++i) {
     void* target = library != nullptr ? dlsym(library, names[i]) : nullptr;
@@ -351,16 +406,17 @@ bool load_cuda() {
     Locked locked(process.load_lock);
     if (cuda_state.load() == 0) {
       void* library = open_library("libcuda.so.1");
+      const bool gates = gates_wanted();
       size_t row_count = 0;
       const HookRow* rows = cuda_rows(&row_count);
       for (size_t r = 0; library != nullptr && r < row_count; ++r) {
         *rows[r].real = dlsym(library, rows[r].name);
-        if (*rows[r].real != nullptr && rows[r].hook != nullptr && !is_left_out(rows[r].name))
-          remember_hook(*rows[r].real, rows[r].hook);
+        if (*rows[r].real != nullptr && hook_of(rows[r], gates) != nullptr)
+          remember_hook(*rows[r].real, hook_of(rows[r], gates));
       }
       fill_targets(mete_cuda_targets, kCudaNames, library,
                    library != nullptr ? as_pointer(&no_function) : as_pointer(&no_driver), rows,
-                   row_count);
+                   row_count, gates);
       cuda_state.store(library != nullptr ? 1 : 2, std::memory_order_release);
     }
   }
@@ -383,7 +439,7 @@ bool load_nvml() {
         *rows[r].real = dlsym(library, rows[r].name);
       fill_targets(mete_nvml_targets, kNvmlNames, library,
                    library != nullptr ? as_pointer(&no_nvml_function) : as_pointer(&no_nvml), rows,
-                   row_count);
+                   row_count, false);
       nvml_state.store(library != nullptr ? 1 : 2, std::memory_order_release);
     }
   }

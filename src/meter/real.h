@@ -10,7 +10,8 @@
 
 namespace mete::meter {
 
-// One member for each entry of hooks.def. A function that this driver lacks is nullptr.
+// One member for each entry of hooks.def and gates.def. A function that this driver lacks is
+// nullptr.
 struct Real {
 #define HOOK(name, why) decltype(&::name) name;
 #define CALL(name) decltype(&::name) name;
@@ -21,6 +22,13 @@ struct Real {
 #undef CALL
 #undef NVML_HOOK
 #undef NVML_CALL
+#define GATE(name) decltype(&::name) name;
+#define PARK_HOOK(name) decltype(&::name) name;
+#define PARK_CALL(name) decltype(&::name) name;
+#include "meter/gates.def"
+#undef GATE
+#undef PARK_HOOK
+#undef PARK_CALL
 };
 
 struct RealNvml {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "abi/process.h"
+#include "meter/park.h"
 #include "meter/real.h"
 
 namespace mete::meter {
@@ -166,6 +167,7 @@ int my_slot() {
   const int seen = process.slot.load(std::memory_order_acquire);
   if (seen != 0) return seen - 1;
   const int saved = errno;
+  bool claimed = false;
   {
     Locked locked(process.attach_lock);
     if (process.slot.load() == 0) {
@@ -175,9 +177,11 @@ int my_slot() {
         // What the dead held is free from here on, so that this process sees the card as it is.
         abi::reap_all({*process.grant, static_cast<uint32_t>(slot)}, viewer());
         process.slot.store(slot + 1, std::memory_order_release);
+        claimed = true;
       }
     }
   }
+  if (claimed) listen_for_orders();
   errno = saved;
   return process.slot.load() - 1;
 }

@@ -15,8 +15,10 @@
 #include "abi/cuda_types.h"
 #include "abi/grant.h"
 #include "abi/process.h"
+#include "meter/chunk.h"
 #include "meter/list.h"
 #include "meter/lock.h"
+#include "meter/mover_link.h"
 #include "meter/region.h"
 #include "meter/table.h"
 
@@ -66,6 +68,8 @@ struct Unbound {
   uint32_t context_id;
 };
 
+struct Inside;  // gate.h
+
 struct alignas(4096) Process {
   Lock load_lock;             // around loading the drivers
   Lock attach_lock;           // around attaching to the grant; taken before `lock`
@@ -100,6 +104,23 @@ struct alignas(4096) Process {
   std::atomic<uint64_t> execs_with_memory;
   std::atomic<uint64_t> next_look_ns;  // when to look for the dead again on a mere question
   std::atomic<uint32_t> pools_dirty;   // a free whose effect on RESERVED nobody has looked at yet
+
+  // Of parkable processes (gate.h, chunk.h, park.h).
+  std::atomic<bool> parkable;  // it takes memory in chunks, and its park thread listens
+  std::atomic<uint64_t> gate;  // 0 = open
+  Lock gate_lock;              // the threads below
+  Inside* insides;             // a word for each thread that ever came by
+  size_t inside_count;
+  size_t inside_look_at;        // so many there are when the dead are looked for
+  std::atomic<bool> uncounted;  // a thread could not be given one
+  List<Chunk> chunks;           // ascending by address
+  uint64_t last_chunk_id;
+  std::atomic<uint32_t> last_serial;  // of a block
+  Table late;                         // blocks whose free waits until the card can be synchronised
+  Table captures;                     // streams that are being captured
+  std::atomic<uint32_t> obstacles[16];  // how many things stand in the way, by ParkReason
+  MoverLink movers[abi::kMaxCards];
+  uint64_t peers[abi::kMaxCards];  // devices that may access a card's memory, as bits
 };
 
 extern Process process;

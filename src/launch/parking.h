@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parking a job, as its runner does it: orders in the grant file, answers of the processes, all of
+// them or none (abi/park.h, docs/adr/0012-parking.md). Never waits: step() looks and goes on, and
+// is called every few milliseconds while something is under way.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "abi/park.h"
+#include "base/bytes.h"
+
+namespace mete::launch {
+
+// Why it was not done, in words: "a call into the driver did not come back in time (pid 412)".
+std::string describe(abi::ParkReason reason, std::uint32_t detail, std::uint32_t pid);
+
+class Parking {
+ public:
+  enum class State {
+    kRunning,
+    kQuiescing,  // on the way to being parked
+    kMoving,
+    kParked,
+    kReturning,
+    kUndoing,  // somebody could not give its memory away: the others take theirs back
+  };
+  // What was asked for is done, or why not; state() then says where the job stands.
+  struct End {
+    bool done = false;
+    std::string why;
+    bool no_room = false;  // the card had no room for it to come back
+  };
+
+  // `path` is the grant file's, where leases are asked for.
+  Parking(abi::Grant& grant, std::string path);
+
+  State state() const { return state_; }
+  bool is_busy() const { return state_ != State::kRunning && state_ != State::kParked; }
+
+  // While it runs. `patience_ns`: how long its processes may take to come to rest.
+  void park(std::uint64_t now_ns, std::uint64_t patience_ns);
+  // While it is parked, with its bytes granted.
+  void unpark();
+  // Something has come to its end since the last call.
+  std::optional<End> step(std::uint64_t now_ns);
+
+  // What stands in the way of parking it as things are; "": nothing that is known.
+  std::string obstacle() const;
+  // What movers keep for it, and what it still holds on its card.
+  Bytes moved() const;
+  Bytes held(std::uint32_t card) const;
+
+ private:
+  struct Look;
+  void order(abi::ParkOrder::Kind kind);
+  Look look() const;
+
+  abi::Grant& grant_;
+  std::string path_;
+  State state_ = State::kRunning;
+  std::uint64_t number_ = 0;
+  std::uint64_t give_up_at_ = 0;
+  std::optional<End> failed_;  // what will be told once all stand where they stood before
+};
+
+}  // namespace mete::launch

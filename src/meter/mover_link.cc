@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// See mover_link.h.
+#include "meter/mover_link.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "abi/process.h"
+
+namespace mete::meter {
+namespace {
+
+constexpr time_t kPatienceS = 60;  // a mover that says nothing for so long is taken for gone
+
+// FOLDER/GPU-8-4-4-4-12.
+bool socket_path(const abi::GrantHeader& grant, int card, char* out, size_t size) {
+  const size_t folder = strnlen(grant.movers, sizeof(grant.movers));
+  if (folder == 0 || folder + 42 > size) return false;
+  memcpy(out, grant.movers, folder);
+  char* at = out + folder;
+  memcpy(at, "/GPU-", 5);
+  at += 5;
+  constexpr char kDigits[] = "0123456789abcdef";
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) *at++ = '-';
+    *at++ = kDigits[grant.cards[card].uuid[i] >> 4];
+    *at++ = kDigits[grant.cards[card].uuid[i] & 15];
+  }
+  *at = 0;
+  return true;
+}
+
+}  // namespace
+
+MoverAnswer MoverLink::open(const abi::GrantHeader& grant, int card, uint64_t bytes) {
+  const MoverAnswer nobody{abi::ParkReason::kNoMover, 0};
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (!socket_path(grant, card, address.sun_path, sizeof(address.sun_path))) return nobody;
+  const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  if (fd < 0) return {abi::ParkReason::kNoMover, static_cast<uint32_t>(errno)};
+  const timeval patience{kPatienceS, 0};
+  (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+  abi::MoverMessage hello{};
+  hello.magic = abi::kMoverMagic;
+  hello.version = abi::kMoverVersion;
+  hello.kind = abi::MoverMessage::kHello;
+  hello.bytes = bytes;
+  memcpy(hello.token, grant.park_token, sizeof(hello.token));
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
+      ::send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof(hello))) {
+    const MoverAnswer failed{abi::ParkReason::kNoMover, static_cast<uint32_t>(errno)};
+    abi::close_quietly(fd);
+    return failed;
+  }
+  fd_ = fd;
+  const MoverAnswer said = receive();
+  if (said.reason != abi::ParkReason::kNone) close();
+  return said;
+}
+
+bool MoverLink::send(abi::MoverMessage::Kind kind, uint64_t id, uint64_t bytes, int descriptor) {
+  abi::MoverMessage message{};
+  message.magic = abi::kMoverMagic;
+  message.version = abi::kMoverVersion;
+  message.kind = kind;
+  message.id = id;
+  message.bytes = bytes;
+  iovec part{&message, sizeof(message)};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof(control);
+  cmsghdr* beside = CMSG_FIRSTHDR(&header);
+  beside->cmsg_level = SOL_SOCKET;
+  beside->cmsg_type = SCM_RIGHTS;
+  beside->cmsg_len = CMSG_LEN(sizeof(int));
+  memcpy(CMSG_DATA(beside), &descriptor, sizeof(int));
+  ssize_t sent = 0;
+  do {
+    sent = sendmsg(fd_, &header, MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  return sent == static_cast<ssize_t>(sizeof(message));
+}
+
+MoverAnswer MoverLink::receive() {
+  abi::MoverMessage said{};
+  ssize_t got = 0;
+  do {
+    got = recv(fd_, &said, sizeof(said), 0);
+  } while (got < 0 && errno == EINTR);
+  if (got != static_cast<ssize_t>(sizeof(said)) || said.magic != abi::kMoverMagic)
+    return {abi::ParkReason::kNoMover, 0};
+  if (said.kind == abi::MoverMessage::kDone) return {};
+  const auto reason = static_cast<abi::ParkReason>(said.reason);
+  return {reason == abi::ParkReason::kNone ? abi::ParkReason::kNoMover : reason, said.detail};
+}
+
+void MoverLink::close() {
+  if (fd_ > 0) abi::close_quietly(fd_);
+  fd_ = 0;
+}
+
+}  // namespace mete::meter

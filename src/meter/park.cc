@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+// See park.h. What a chunk is, at any moment that a kill may choose: its memory is mapped here, or
+// a mover has its bytes, or both. Never neither.
+#include "meter/park.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "abi/park.h"
+#include "abi/process.h"
+#include "meter/budget.h"
+#include "meter/chunk.h"
+#include "meter/gate.h"
+#include "meter/mover_link.h"
+#include "meter/real.h"
+#include "meter/relaxed.h"
+#include "meter/state.h"
+
+namespace mete::meter {
+namespace {
+
+using abi::ParkAnswer;
+using abi::ParkOrder;
+using abi::ParkReason;
+
+struct Refusal {
+  ParkReason reason = ParkReason::kNone;
+  uint32_t detail = 0;
+  explicit operator bool() const { return reason != ParkReason::kNone; }
+};
+Refusal refused_by_driver(CUresult result) {
+  return {ParkReason::kDriver, static_cast<uint32_t>(result)};
+}
+
+abi::Slot& slot() { return process.grant->slots[process.slot.load() - 1]; }
+
+void answer(const ParkOrder& order, ParkAnswer::Kind kind, Refusal refusal = {}) {
+  const ParkAnswer word{order.number, refusal.detail, static_cast<uint32_t>(refusal.reason), kind};
+  slot().park.store(word.pack(), std::memory_order_release);
+  abi::Word& answers = process.grant->header.park_answers;
+  answers.fetch_add(1);
+  syscall(SYS_futex, &answers, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+// What it waits for, for a runner that gives up.
+void say_waiting(const ParkOrder& order, ParkReason reason) {
+  slot().park.store(
+      ParkAnswer{order.number, 0, static_cast<uint32_t>(reason), ParkAnswer::kNone}.pack());
+}
+
+bool is_current(const ParkOrder& order) {
+  return ParkOrder::unpack(current_order()).number == order.number;
+}
+
+// ---- coming to rest
+// ------------------------------------------------------------------------------------------------
+
+Refusal standing_in_the_way() {
+  if (process.uncounted.load()) return {ParkReason::kThread, 0};
+  for (uint32_t reason = 0; reason < 16; ++reason)
+    if (process.obstacles[reason].load() != 0) return {static_cast<ParkReason>(reason), 0};
+  return {};
+}
+
+// Streams that are being captured, as the driver sees it: a stream that was destroyed is none.
+bool is_any_captured() {
+  const Relaxed relaxed;
+  for (;;) {
+    CUstream stream = nullptr;
+    CUcontext context = nullptr;
+    {
+      Locked locked(process.lock);
+      process.captures.each([&](uint64_t key, TableValue& value) {
+        stream = reinterpret_cast<CUstream>(key);
+        context = reinterpret_cast<CUcontext>(value.a);
+      });
+    }
+    if (stream == nullptr) return false;
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUcontext ignored = nullptr;
+    if (real.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS) {
+      if (real.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS)
+        status = CU_STREAM_CAPTURE_STATUS_NONE;
+      (void)real.cuCtxPopCurrent_v2(&ignored);
+    }
+    if (status == CU_STREAM_CAPTURE_STATUS_ACTIVE) return true;
+    TableValue gone;
+    Locked locked(process.lock);
+    process.captures.remove(reinterpret_cast<uint64_t>(stream), &gone);
+  }
+}
+
+// The work of every context is done. Blocks as long as the driver does.
+Refusal drain() {
+  const Relaxed relaxed;
+  for (size_t i = 0;; ++i) {
+    CUcontext context = nullptr;
+    {
+      Locked locked(process.lock);
+      if (i >= process.contexts.size()) return {};
+      if (process.contexts[i].ending) continue;
+      context = process.contexts[i].handle;
+    }
+    CUcontext ignored = nullptr;
+    // A green context's own handle is none that can be made current; its view is in the list too.
+    if (real.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS) continue;
+    const CUresult result = real.cuCtxSynchronize();
+    (void)real.cuCtxPopCurrent_v2(&ignored);
+    if (result != CUDA_SUCCESS) return {ParkReason::kSticky, static_cast<uint32_t>(result)};
+  }
+}
+
+// With the gate closed and nobody inside. Capturing goes on only with the gate open: it is waited
+// for before, and looked at again behind it.
+bool quiesce(const ParkOrder& order, Refusal* refusal) {
+  *refusal = standing_in_the_way();
+  if (*refusal) return true;
+  for (;;) {
+    while (is_any_captured()) {
+      say_waiting(order, ParkReason::kCapture);
+      abi::sleep_quietly(1'000'000);
+      if (!is_current(order)) return false;
+    }
+    say_waiting(order, ParkReason::kBusy);
+    if (!close_gate(order.number)) return false;
+    if (!is_any_captured()) break;
+    open_gate(order.number);
+  }
+  say_waiting(order, ParkReason::kWork);
+  *refusal = drain();
+  if (!*refusal) *refusal = standing_in_the_way();
+  return is_current(order);
+}
+
+// ---- out and in
+// ------------------------------------------------------------------------------------------------
+
+// Chunks that a mover has been told of, oldest first: it answers in this order.
+struct Told {
+  Chunk* chunk;
+  CUmemGenericAllocationHandle fresh;  // on the way in: the new memory
+};
+class Window {
+ public:
+  bool full() const { return end_ - begin_ == kSize; }
+  bool empty() const { return end_ == begin_; }
+  void push(const Told& told) { items_[end_++ % kSize] = told; }
+  Told pop() { return items_[begin_++ % kSize]; }
+
+ private:
+  static constexpr size_t kSize = 32;
+  Told items_[kSize] = {};
+  size_t begin_ = 0;
+  size_t end_ = 0;
+};
+
+Refusal refused_by(const MoverAnswer& said) { return {said.reason, said.detail}; }
+
+Refusal connect_mover(int card) {
+  if (process.movers[card].is_open()) return {};
+  uint64_t bytes = 0;
+  for (const Chunk& chunk : process.chunks)
+    if (chunk.card == card) bytes += chunk.bytes;
+  return refused_by(process.movers[card].open(process.grant->header, card, bytes));
+}
+
+// A mover has the bytes: the card may have the memory.
+Refusal let_go(Chunk& chunk) {
+  CUresult result = real.cuMemUnmap(chunk.base, chunk.bytes);
+  if (result == CUDA_SUCCESS) result = real.cuMemRelease(chunk.handle);
+  if (result != CUDA_SUCCESS) return refused_by_driver(result);
+  chunk.handle = 0;
+  release(chunk.card, abi::units_for(chunk.bytes));
+  slot().moved_bytes.fetch_add(chunk.bytes);
+  return {};
+}
+
+Refusal export_to(abi::MoverMessage::Kind kind, const Chunk& chunk,
+                  CUmemGenericAllocationHandle handle) {
+  int descriptor = -1;
+  const CUresult result = real.cuMemExportToShareableHandle(
+      &descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  if (result != CUDA_SUCCESS) return refused_by_driver(result);
+  const bool sent = process.movers[chunk.card].send(kind, chunk.id, chunk.bytes, descriptor);
+  abi::close_quietly(descriptor);
+  return sent ? Refusal{} : Refusal{ParkReason::kNoMover, 0};
+}
+
+Refusal finish_out(const Told& told) {
+  if (const Refusal refusal = refused_by(process.movers[told.chunk->card].receive()))
+    return refusal;
+  told.chunk->kept = true;
+  return let_go(*told.chunk);
+}
+
+// Everything of a card that is here goes to its mover. What was away before and has come back
+// without anybody having run is still there.
+Refusal give_away(int card) {
+  Window window;
+  Refusal refusal;
+  for (Chunk& chunk : process.chunks) {
+    if (chunk.card != card || chunk.handle == 0) continue;
+    if (chunk.kept) {
+      refusal = let_go(chunk);
+    } else {
+      if (window.full()) refusal = finish_out(window.pop());
+      if (!refusal) refusal = connect_mover(card);
+      if (!refusal) refusal = export_to(abi::MoverMessage::kOut, chunk, chunk.handle);
+      if (!refusal) window.push({&chunk, 0});
+    }
+    if (refusal) break;
+  }
+  while (!window.empty()) {
+    const Refusal one = finish_out(window.pop());
+    if (!refusal) refusal = one;
+  }
+  return refusal;
+}
+
+// New memory, charged and on its way to be filled.
+Refusal make_again(const Chunk& chunk, CUmemGenericAllocationHandle* fresh) {
+  const uint64_t units = abi::units_for(chunk.bytes);
+  if (!take(chunk.card, units)) return {ParkReason::kNoRoom, 0};
+  const CUmemAllocationProp properties = chunk_properties(chunk.device);
+  CUresult result = real.cuMemCreate(fresh, chunk.bytes, &properties, 0);
+  for (int tries = 0; result == CUDA_ERROR_OUT_OF_MEMORY && worth_another_try(&tries);)
+    result = real.cuMemCreate(fresh, chunk.bytes, &properties, 0);
+  Refusal refusal;
+  if (result == CUDA_ERROR_OUT_OF_MEMORY)
+    refusal = {ParkReason::kNoRoom, static_cast<uint32_t>(result)};
+  else if (result != CUDA_SUCCESS)
+    refusal = refused_by_driver(result);
+  if (!refusal) {
+    refusal = export_to(abi::MoverMessage::kIn, chunk, *fresh);
+    if (refusal) (void)real.cuMemRelease(*fresh);
+  }
+  settle(chunk.card, units, refusal ? 0 : units);
+  return refusal;
+}
+
+Refusal finish_in(const Told& told) {
+  Chunk& chunk = *told.chunk;
+  Refusal refusal = refused_by(process.movers[chunk.card].receive());
+  if (!refusal)
+    if (const CUresult result = map_chunk(chunk, told.fresh); result != CUDA_SUCCESS)
+      refusal = refused_by_driver(result);
+  if (refusal) {
+    (void)real.cuMemRelease(told.fresh);
+    release(chunk.card, abi::units_for(chunk.bytes));
+    return refusal;
+  }
+  chunk.handle = told.fresh;
+  slot().moved_bytes.fetch_sub(chunk.bytes);
+  return {};
+}
+
+Refusal take_back(int card) {
+  Window window;
+  Refusal refusal;
+  for (Chunk& chunk : process.chunks) {
+    if (chunk.card != card || chunk.handle != 0) continue;
+    Told told{&chunk, 0};
+    if (window.full()) refusal = finish_in(window.pop());
+    if (!refusal) refusal = make_again(chunk, &told.fresh);
+    if (refusal) break;
+    window.push(told);
+  }
+  while (!window.empty()) {
+    const Refusal one = finish_in(window.pop());
+    if (!refusal) refusal = one;
+  }
+  return refusal;
+}
+
+template <class Move>
+Refusal each_card(Move move) {
+  for (uint32_t card = 0; card < process.grant->header.card_count; ++card)
+    if (const Refusal refusal = move(static_cast<int>(card))) return refusal;
+  return {};
+}
+
+bool anything_away() {
+  for (const Chunk& chunk : process.chunks)
+    if (chunk.handle == 0) return true;
+  return false;
+}
+
+// Everything is here: no mover needs to keep it.
+void let_movers_forget() {
+  if (anything_away()) return;
+  for (MoverLink& link : process.movers) link.close();
+  for (Chunk& chunk : process.chunks) chunk.kept = false;
+}
+
+// ---- orders
+// ------------------------------------------------------------------------------------------------
+
+void obey(const ParkOrder& order) {
+  Refusal refusal;
+  switch (order.kind) {
+    case ParkOrder::kRun:
+      let_movers_forget();
+      open_gate(order.number);
+      slot().park.store(0);
+      return;
+    case ParkOrder::kQuiesce:
+      if (!quiesce(order, &refusal)) return;
+      return answer(order, refusal ? ParkAnswer::kRefused : ParkAnswer::kQuiet, refusal);
+    case ParkOrder::kMove:
+      // Of a process that is new in the job: it was not there when the others came to rest.
+      if (!quiesce(order, &refusal)) return;
+      if (!refusal) refusal = each_card(give_away);
+      return answer(order, refusal ? ParkAnswer::kRefused : ParkAnswer::kParked, refusal);
+    case ParkOrder::kBack:
+      if (!close_gate(order.number)) return;
+      refusal = each_card(take_back);
+      return answer(order, refusal ? ParkAnswer::kRefused : ParkAnswer::kReturned, refusal);
+    default:
+      return answer(order, ParkAnswer::kRefused, {ParkReason::kThread, 0});
+  }
+}
+
+void* park_main(void*) {
+  uint64_t obeyed = 0;
+  for (;;) {
+    const uint64_t word = current_order();
+    const ParkOrder order = ParkOrder::unpack(word);
+    if (order.number == obeyed) {
+      wait_for_order(word);
+      continue;
+    }
+    // Driver calls need a context; each of ours brings its own.
+    obey(order);
+    obeyed = order.number;
+  }
+  return nullptr;
+}
+
+// Through the loader: until glibc 2.34 it is in a library of its own, which every program with a
+// driver in it has.
+bool start_thread() {
+  using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  const auto create = reinterpret_cast<Create>(dlsym(RTLD_DEFAULT, "pthread_create"));
+  if (create == nullptr) return false;
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  (void)sigprocmask(SIG_SETMASK, &all, &before);  // the program's signals are for its own threads
+  pthread_t thread{};
+  const bool started = create(&thread, nullptr, &park_main, nullptr) == 0;
+  (void)sigprocmask(SIG_SETMASK, &before, nullptr);
+  return started;
+}
+
+bool has_virtual_memory() {
+  return real.cuMemAddressReserve != nullptr && real.cuMemSetAccess != nullptr &&
+         real.cuMemExportToShareableHandle != nullptr;
+}
+
+}  // namespace
+
+void note_obstacle(ParkReason reason, int change) {
+  std::atomic<uint32_t>& count = process.obstacles[static_cast<uint32_t>(reason)];
+  const uint32_t before = count.fetch_add(static_cast<uint32_t>(change));
+  if (process.slot.load() == 0) return;
+  const uint64_t bit = 1ull << static_cast<uint32_t>(reason);
+  if (change > 0 && before == 0) slot().unparkable.fetch_or(bit);
+  if (change < 0 && before == 1) slot().unparkable.fetch_and(~bit);
+}
+
+bool gates_wanted() {
+  const char* said = getenv("METE_PARKABLE");
+  return said != nullptr && strcmp(said, "1") == 0;
+}
+
+void listen_for_orders() {
+  if ((process.grant->header.features & abi::kParkable) == 0) return;
+  const uint64_t bit = 1ull << static_cast<int>(ParkReason::kThread);
+  if (!gates_wanted() || !has_virtual_memory()) {
+    slot().unparkable.store(bit);
+    return;
+  }
+  slot().unparkable.store(0);
+  slot().moved_bytes.store(0);
+  slot().park.store(0);
+  prepare_gate();
+  const ParkOrder order = ParkOrder::unpack(current_order());
+  if (order.kind != ParkOrder::kRun) (void)close_gate(order.number);
+  if (start_thread())
+    process.parkable.store(true);
+  else
+    slot().unparkable.store(bit);
+}
+
+}  // namespace mete::meter

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a program under a parkable grant, as a runner does, without a daemon: parks it, brings it
+// back and says what came of it. One line of JSON for each thing that happens.
+//
+//   park_driver --state DIR --movers DIR --token HEX --preload LIBS [--simgpu DIR] --card UUID
+//   LIMIT TOTAL...
+//               [--procs N] [--context BYTES] -- PROGRAM...
+//   stdin: "park MS", "unpark", "status", "kill N" (process N, with SIGKILL)
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "abi/process.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "launch/environment.h"
+#include "launch/grant_file.h"
+#include "launch/parking.h"
+
+namespace {
+
+using namespace mete;
+
+struct Options {
+  std::string state;
+  std::string movers;
+  std::string token;
+  std::string preload;
+  std::string simgpu;
+  std::vector<launch::GrantedCard> cards;
+  int procs = 1;
+  std::vector<char*> program;
+};
+
+[[noreturn]] void fail(const std::string& why) {
+  std::fprintf(stderr, "park_driver: %s\n", why.c_str());
+  std::exit(70);
+}
+
+Options parse(int argc, char** argv) {
+  Options options;
+  std::uint64_t context = 518ull << 20;
+  int at = 1;
+  const auto next = [&]() -> std::string {
+    if (++at >= argc) fail("an option without its value");
+    return argv[at];
+  };
+  for (; at < argc && std::strcmp(argv[at], "--") != 0; ++at) {
+    const std::string option = argv[at];
+    if (option == "--state") {
+      options.state = next();
+    } else if (option == "--movers") {
+      options.movers = next();
+    } else if (option == "--token") {
+      options.token = next();
+    } else if (option == "--preload") {
+      options.preload = next();
+    } else if (option == "--simgpu") {
+      options.simgpu = next();
+    } else if (option == "--procs") {
+      options.procs = std::stoi(next());
+    } else if (option == "--context") {
+      context = std::stoull(next());
+    } else if (option == "--card") {
+      launch::GrantedCard card;
+      card.index = static_cast<std::uint32_t>(options.cards.size());
+      card.uuid = next();
+      card.limit = card.guarantee = Bytes::from_bytes(std::stoull(next()));
+      card.total = Bytes::from_bytes(std::stoull(next()));
+      options.cards.push_back(card);
+    } else {
+      fail("unknown option " + option);
+    }
+  }
+  for (launch::GrantedCard& card : options.cards)
+    card.context_first = card.context_more = Bytes::from_bytes(context);
+  for (++at; at < argc; ++at) options.program.push_back(argv[at]);
+  if (options.program.empty()) fail("no program");
+  options.program.push_back(nullptr);
+  return options;
+}
+
+pid_t start(const Options& options, const launch::GrantFile& grant) {
+  launch::JobEnvironment job;
+  job.job = "1";
+  job.grant_path = grant.path();
+  for (const launch::GrantedCard& card : options.cards)
+    job.cards.push_back({card.index, card.uuid, card.limit});
+  std::stringstream libraries(options.preload);
+  for (std::string one; std::getline(libraries, one, ':');) job.preload.push_back(one);
+  job.simgpu = options.simgpu;
+  job.extra = {{"METE_PARKABLE", "1"}};
+  std::vector<std::string> lines = launch::job_environment(base::own_environment(), job);
+  std::vector<char*> environment;
+  for (std::string& line : lines) environment.push_back(line.data());
+  environment.push_back(nullptr);
+  const pid_t pid = fork();
+  if (pid != 0) return pid;
+  (void)dup2(STDERR_FILENO, STDOUT_FILENO);
+  environ = environment.data();
+  (void)execvp(options.program[0], options.program.data());
+  _exit(127);
+}
+
+class Driver {
+ public:
+  Driver(const launch::GrantFile& grant, std::vector<pid_t> programs)
+      : grant_(grant), parking_(grant.grant(), grant.path()), programs_(std::move(programs)) {}
+
+  int run() {
+    int code = 0;
+    std::size_t left = programs_.size();
+    while (left > 0) {
+      pollfd in{hears_ ? STDIN_FILENO : -1, POLLIN, 0};
+      if (poll(&in, 1, parking_.is_busy() ? 1 : 20) > 0) hear();
+      const std::uint64_t now = abi::monotonic_ns();
+      if (const auto end = parking_.step(now)) {
+        std::printf(
+            "{\"event\":\"%s\",\"state\":%d,\"ok\":%s,\"why\":\"%s\",\"ms\":%.3f,\"moved\":%llu,"
+            "\"held\":%llu}\n",
+            what_.c_str(), static_cast<int>(parking_.state()), end->done ? "true" : "false",
+            end->why.c_str(), static_cast<double>(now - began_) / 1e6,
+            static_cast<unsigned long long>(parking_.moved().count()),
+            static_cast<unsigned long long>(parking_.held(0).count()));
+        std::fflush(stdout);
+      }
+      int status = 0;
+      for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG)) > 0; --left) {
+        const int one = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        if (code == 0) code = one;
+        std::printf("{\"event\":\"ended\",\"pid\":%d,\"code\":%d}\n", pid, one);
+        std::fflush(stdout);
+      }
+    }
+    return code;
+  }
+
+ private:
+  void hear() {
+    char buffer[256];
+    const ssize_t got = read(STDIN_FILENO, buffer, sizeof buffer);
+    if (got <= 0) {
+      hears_ = false;
+      return;
+    }
+    heard_.append(buffer, static_cast<std::size_t>(got));
+    for (std::size_t end = 0; (end = heard_.find('\n')) != std::string::npos;) {
+      std::istringstream line(heard_.substr(0, end));
+      heard_.erase(0, end + 1);
+      obey(line);
+    }
+  }
+  void obey(std::istringstream& line) {
+    std::string word;
+    std::uint64_t number = 0;
+    line >> word >> number;
+    if (word == "park" || word == "unpark") {
+      what_ = word;
+      began_ = abi::monotonic_ns();
+      if (word == "park")
+        parking_.park(began_, number * 1'000'000);
+      else
+        parking_.unpark();
+    } else if (word == "kill") {
+      (void)kill(programs_[number], SIGKILL);
+    } else if (word == "status") {
+      std::printf(
+          "{\"event\":\"status\",\"state\":%d,\"obstacle\":\"%s\",\"moved\":%llu,\"held\":%llu}\n",
+          static_cast<int>(parking_.state()), parking_.obstacle().c_str(),
+          static_cast<unsigned long long>(parking_.moved().count()),
+          static_cast<unsigned long long>(parking_.held(0).count()));
+      std::fflush(stdout);
+    }
+  }
+
+  const launch::GrantFile& grant_;
+  launch::Parking parking_;
+  std::vector<pid_t> programs_;
+  bool hears_ = true;
+  std::string heard_;
+  std::string what_;
+  std::uint64_t began_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = parse(argc, argv);
+  launch::GrantName name{"1", 1, launch::GrantPark{options.movers, {}}};
+  for (std::size_t i = 0; i < name.park->token.size() && 2 * i + 1 < options.token.size(); ++i)
+    name.park->token[i] =
+        static_cast<std::uint8_t>(std::stoi(options.token.substr(2 * i, 2), nullptr, 16));
+  Result<launch::GrantFile> grant = launch::GrantFile::make(options.state, name, options.cards);
+  if (!grant) fail(grant.error().message);
+  std::vector<pid_t> programs;
+  for (int i = 0; i < options.procs; ++i) programs.push_back(start(options, *grant));
+  for (const pid_t pid : programs) std::printf("{\"event\":\"started\",\"pid\":%d}\n", pid);
+  std::fflush(stdout);
+  return Driver(*grant, programs).run();
+}

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that are parked and brought back, on simulated cards: they notice nothing, or are refused and notice nothing."""
+import json
+import os
+import pathlib
+import queue
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+BUILD = pathlib.Path(os.environ["METE_BUILD_DIR"])
+BOUND_S = 60
+MIB = 1 << 20
+TOTAL = 150755278848
+RUNNING, PARKED = 0, 3
+TOKEN = b"\x11" * 16
+MESSAGE = struct.Struct("<IHHQQQQIIII16s")
+
+
+def wait_until(condition, what):
+    end = time.monotonic() + BOUND_S
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"after {BOUND_S} s still not: {what}")
+        time.sleep(0.01)
+
+
+class Lines:
+    """The lines of a pipe, as they come."""
+
+    def __init__(self, pipe):
+        self.lines = queue.Queue()
+        self.thread = threading.Thread(target=self._read, args=(pipe,), daemon=True)
+        self.thread.start()
+
+    def _read(self, pipe):
+        for line in pipe:
+            self.lines.put(line.strip())
+
+    def next(self, want):
+        """The first that `want` takes; others are passed over."""
+        seen = []
+        end = time.monotonic() + BOUND_S
+        while True:
+            try:
+                line = self.lines.get(timeout=max(0.01, end - time.monotonic()))
+            except queue.Empty:
+                raise AssertionError(f"nothing more within {BOUND_S} s, but {seen}") from None
+            if want(line):
+                return line
+            seen.append(line)
+
+
+class ParkTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="mete-park-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        (self.folder / "m").mkdir()
+        self.go = self.folder / "go"
+        self.env = {**os.environ, "METE_SIM": "1xH200", "METE_STATE_DIR": str(self.folder)}
+        self.env.pop("METE_PARKABLE", None)
+        bare = {**self.env, "LD_LIBRARY_PATH": str(BUILD / "simgpu")}
+        self.card = subprocess.run([BUILD / "tests/park_program", "uuid"], env=bare, check=True, capture_output=True, text=True).stdout.strip()
+        self.mover = None
+
+    def start_mover(self, arena=4096 * MIB):
+        path = self.folder / "m" / self.card
+        self.mover = subprocess.Popen([BUILD / "bin/mete-mover", "--card", self.card, "--socket", path, "--arena", str(arena), "--cuda",
+                                       BUILD / "simgpu/libcuda.so.1"], env=self.env)
+        self.addCleanup(self.mover.wait)
+        self.addCleanup(self.mover.kill)
+        self.control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.addCleanup(self.control.close)
+
+        def answers():
+            try:
+                self.control.connect(str(path))
+                return True
+            except OSError:
+                return False
+        wait_until(answers, "the mover listens")
+        self.assertEqual(self.ask(16, size=64 << 30)[2], 32)  # allow
+
+    def ask(self, kind, size=0):
+        self.control.send(MESSAGE.pack(0x4d455445, 1, kind, 0, size, 0, 0, 0, 0, os.getuid(), 0, TOKEN))
+        return MESSAGE.unpack(self.control.recv(MESSAGE.size))
+
+    def arena_used(self):
+        return self.ask(19)[5]
+
+    def run_(self, *program, limit=4096 * MIB, procs=1):
+        self.driver = subprocess.Popen(
+            [BUILD / "tests/park_driver", "--state", self.folder, "--movers", self.folder / "m", "--token", TOKEN.hex(), "--preload",
+             BUILD / "lib/libmete.so", "--simgpu", BUILD / "simgpu", "--card", self.card, str(limit), str(TOTAL), "--procs", str(procs),
+             "--", BUILD / "tests/park_program", *map(str, program)],
+            env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
+        self.addCleanup(self.end_driver)
+        self.said = Lines(self.driver.stderr)
+        self.events = Lines(self.driver.stdout)
+        self.pids = [self.event("started")["pid"] for _ in range(procs)]
+        for _ in range(procs):
+            self.up()
+
+    def end_driver(self):
+        for pid in self.pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.driver.kill()
+        for pipe in (self.driver.stdin, self.driver.stdout, self.driver.stderr):
+            pipe.close()
+        self.driver.wait()
+
+    def up(self):
+        return self.said.next(lambda line: line == "up")
+
+    def event(self, kind):
+        return json.loads(self.events.next(lambda line: json.loads(line)["event"] == kind))
+
+    def tell(self, text):
+        self.driver.stdin.write(text + "\n")
+        self.driver.stdin.flush()
+
+    def park(self, patience_ms=30000):
+        self.tell(f"park {patience_ms}")
+        return self.event("park")
+
+    def unpark(self):
+        self.tell("unpark")
+        return self.event("unpark")
+
+    def status(self):
+        self.tell("status")
+        return self.event("status")
+
+    def assert_parked(self, end):
+        self.assertEqual((end["ok"], end["state"], end["why"]), (True, PARKED, ""))
+
+    def assert_refused(self, end, why):
+        self.assertEqual((end["ok"], end["state"]), (False, RUNNING), end)
+        self.assertIn(why, end["why"])
+
+    def assert_ends(self, code=0):
+        self.assertEqual(self.event("ended")["code"], code)
+
+
+class Parking(ParkTest):
+    def test_a_sleeping_program_comes_back_byte_for_byte(self):
+        self.start_mover()
+        self.run_("hold", self.go, 300 * MIB)
+        before = self.status()["held"]
+        for _ in range(3):
+            end = self.park()
+            self.assert_parked(end)
+            self.assertEqual(end["moved"], 300 * MIB)
+            self.assertEqual(end["held"], before - 300 * MIB)
+            self.assertEqual(self.arena_used(), 300 * MIB)
+            end = self.unpark()
+            self.assertEqual((end["ok"], end["state"], end["moved"], end["held"]), (True, RUNNING, 0, before))
+            wait_until(lambda: self.arena_used() == 0, "the mover has forgotten it")
+        self.go.touch()
+        self.assert_ends()
+
+    def test_programs_at_work(self):
+        """Eight threads that allocate, write, read and free, five times."""
+        self.start_mover()
+        self.run_("work", 4000, 8, 4)
+        for _ in range(5):
+            self.assert_parked(self.park())
+            self.assertTrue(self.unpark()["ok"])
+        self.assert_ends()
+
+    def test_two_processes_of_one_job(self):
+        self.start_mover()
+        self.run_("work", 3000, 2, 8, procs=2)
+        for _ in range(3):
+            self.assert_parked(self.park())
+            self.assertTrue(self.unpark()["ok"])
+        self.assert_ends()
+        self.assert_ends()
+
+    def test_many_small_blocks_are_few_chunks(self):
+        self.start_mover()
+        self.run_("many", 20000, 512, self.go)
+        self.assertLess(self.park()["moved"], 20000 * 512 + 34 * MIB)
+        self.assertTrue(self.unpark()["ok"])
+        self.go.touch()
+        self.assert_ends()
+
+    def test_many_granules_are_few_chunks(self):
+        self.start_mover()
+        self.run_("many", 200, 2 * MIB, self.go)
+        self.assertLess(self.park()["moved"], 432 * MIB + 1)
+        self.assertTrue(self.unpark()["ok"])
+        self.go.touch()
+        self.assert_ends()
+
+    def test_a_process_dies_while_parked(self):
+        self.start_mover()
+        self.run_("hold", self.go, 64 * MIB, procs=2)
+        self.assertEqual(self.park()["moved"], 128 * MIB)
+        self.tell("kill 0")
+        self.assert_ends(137)
+        wait_until(lambda: self.arena_used() == 64 * MIB, "the mover has forgotten the dead one")
+        self.assertTrue(self.unpark()["ok"])
+        self.go.touch()
+        self.assert_ends()
+
+
+class Refusals(ParkTest):
+    def test_no_mover(self):
+        self.run_("hold", self.go, 64 * MIB)
+        self.assert_refused(self.park(), "no mover answers")
+        self.go.touch()
+        self.assert_ends()
+
+    def test_an_arena_that_is_too_small(self):
+        self.start_mover(arena=128 * MIB)
+        self.run_("hold", self.go, 200 * MIB)
+        self.assert_refused(self.park(), "there is no room for it")
+        self.go.touch()
+        self.assert_ends()
+
+    def test_a_stream_in_capture(self):
+        self.start_mover()
+        self.run_("capture", self.go)
+        self.assert_refused(self.park(300), "a stream is being captured")
+        self.tell("park 60000")
+        self.go.touch()  # it ends its capture, and can be parked
+        self.assert_parked(self.event("park"))
+        self.assertTrue(self.unpark()["ok"])
+        self.assert_ends()
+
+    def test_managed_memory_is_known_beforehand(self):
+        self.start_mover()
+        self.run_("managed", self.go)
+        self.assertIn("managed memory", self.status()["obstacle"])
+        self.assert_refused(self.park(), "managed memory")
+        self.go.touch()
+        self.assert_ends()
+
+    def test_a_callback_that_waits_for_a_call(self):
+        """The card cannot come to rest before a call that waits at the gate: the runner gives up, and it goes on."""
+        self.start_mover()
+        self.run_("callback", self.go)
+        self.tell("park 1000")
+        time.sleep(0.2)
+        self.go.touch()
+        self.assert_refused(self.event("park"), "did not finish its work")
+        self.assert_ends()
+
+    def test_the_mover_dies_with_the_bytes(self):
+        self.start_mover()
+        self.run_("hold", self.go, 64 * MIB)
+        self.assert_parked(self.park())
+        self.mover.kill()
+        end = self.unpark()
+        self.assertEqual((end["ok"], end["state"]), (False, PARKED))
+        self.assertIn("no mover", end["why"])
+
+
+class NeverParked(ParkTest):
+    def test_the_cap_is_exact_to_the_granule(self):
+        """The last granule can be had, also where a larger chunk does not fit any more."""
+        context = 518 * MIB + 60 * MIB + 2 * MIB
+        self.run_("many", 100, 2 * MIB, self.go, limit=context + 200 * MIB)
+        self.go.touch()
+        self.assert_ends()
+
+
+if __name__ == "__main__":
+    unittest.main()

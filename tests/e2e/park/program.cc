@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// An ordinary program of the driver API that knows nothing of parking, and notices if anything is
+// not as it was: bytes, addresses, errors.
+//
+//   park_program uuid                     tells the first card's
+//   park_program work MS THREADS BLOCKS   blocks of many sizes, written and read all the time
+//   park_program hold FILE BYTES          holds so much and sleeps until FILE is there, then looks
+//   at each byte park_program many COUNT BYTES FILE    many equal blocks; the same park_program
+//   capture FILE             a stream is being captured until FILE is there park_program managed
+//   FILE             holds managed memory until FILE is there park_program callback FILE work on
+//   the card waits for a host function that waits for a call into the
+//                                         driver of another thread
+#include <dlfcn.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "abi/cuda_api.h"
+
+namespace {
+
+template <class Function>
+Function* find(const char* name, Function*) {
+  static void* library = dlopen("libcuda.so.1", RTLD_NOW);
+  void* symbol = library != nullptr ? dlsym(library, name) : nullptr;
+  if (symbol == nullptr) {
+    std::fprintf(stderr, "no %s\n", name);
+    std::exit(3);
+  }
+  return reinterpret_cast<Function*>(symbol);
+}
+#define CU(name) static auto* const name##_ = find(#name, &::name)
+#define CALL(name, ...)                                                                           \
+  do {                                                                                            \
+    CU(name);                                                                                     \
+    if (const CUresult result = name##_(__VA_ARGS__); result != CUDA_SUCCESS) die(#name, result); \
+  } while (false)
+
+[[noreturn]] void die(const char* what, int result) {
+  std::fprintf(stderr, "%s: %d\n", what, result);
+  std::exit(4);
+}
+void expect(bool good, const char* what) {
+  if (!good) die(what, -1);
+}
+
+CUcontext begin() {
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  CALL(cuInit, 0);
+  CALL(cuDeviceGet, &device, 0);
+  CALL(cuDevicePrimaryCtxRetain, &context, device);
+  CALL(cuCtxSetCurrent, context);
+  return context;
+}
+
+bool is_there(const char* file) {
+  struct stat info {};
+  return stat(file, &info) == 0;
+}
+void say_up() { std::fprintf(stderr, "up\n"); }
+void wait_for(const char* file) {
+  while (!is_there(file)) usleep(1000);
+}
+
+struct Block {
+  CUdeviceptr address = 0;
+  size_t bytes = 0;
+  std::uint32_t last = 0;
+};
+
+Block make_block(size_t bytes, std::uint32_t value) {
+  Block block{0, bytes, value};
+  CALL(cuMemAlloc_v2, &block.address, bytes);
+  CALL(cuMemsetD32_v2, block.address, value, bytes / 4);
+  CUdeviceptr base = 0;
+  size_t size = 0;
+  CALL(cuMemGetAddressRange_v2, &base, &size, block.address + bytes / 2);
+  expect(base == block.address && size == bytes, "the range of a block");
+  return block;
+}
+void look_at(const Block& block) {
+  std::vector<std::uint32_t> bytes(block.bytes / 4);
+  CALL(cuMemcpyDtoH_v2, bytes.data(), block.address, block.bytes / 4 * 4);
+  for (const std::uint32_t word : bytes) expect(word == block.last, "a byte has changed");
+}
+
+int work(int ms, int threads, int blocks) {
+  const CUcontext context = begin();
+  static constexpr size_t kSizes[] = {512, 4096, 100'000, 1 << 20, 3 << 20, 20 << 20, 40 << 20};
+  std::atomic<long> steps{0};
+  std::vector<std::thread> all;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+  for (int t = 0; t < threads; ++t)
+    all.emplace_back([&, t] {
+      CALL(cuCtxSetCurrent, context);
+      std::vector<Block> mine;
+      std::uint32_t value = static_cast<std::uint32_t>(t) << 24;
+      for (int i = 0; i < blocks; ++i)
+        mine.push_back(make_block(kSizes[static_cast<size_t>(i) % std::size(kSizes)], ++value));
+      if (t == 0) say_up();
+      for (size_t i = 0; std::chrono::steady_clock::now() < end; ++i) {
+        Block& block = mine[i % mine.size()];
+        look_at(block);
+        block.last = ++value;
+        CALL(cuMemsetD32_v2, block.address, block.last, block.bytes / 4);
+        if (i % 7 == 0) {
+          CALL(cuMemFree_v2, block.address);
+          block = make_block(block.bytes, ++value);
+        }
+        steps.fetch_add(1);
+      }
+      for (const Block& block : mine) look_at(block);
+    });
+  for (std::thread& one : all) one.join();
+  std::fprintf(stderr, "steps %ld\n", steps.load());
+  return 0;
+}
+
+int many(size_t count, size_t bytes, const char* file) {
+  begin();
+  const auto began = std::chrono::steady_clock::now();
+  std::vector<Block> blocks;
+  for (size_t i = 0; i < count; ++i)
+    blocks.push_back(make_block(bytes, static_cast<std::uint32_t>(i + 1)));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  size_t free = 0;
+  size_t total = 0;
+  CALL(cuMemGetInfo_v2, &free, &total);
+  std::fprintf(stderr, "took %.3f s, %zu of %zu free\n", took.count(), free, total);
+  say_up();
+  wait_for(file);
+  for (const Block& block : blocks) look_at(block);
+  for (const Block& block : blocks) CALL(cuMemFree_v2, block.address);
+  size_t after = 0;
+  CALL(cuMemGetInfo_v2, &after, &total);
+  expect(after >= free + count * bytes / 2, "what was freed is free");
+  return 0;
+}
+
+int capture(const char* file) {
+  begin();
+  const Block block = make_block(1 << 20, 5);
+  CUstream stream = nullptr;
+  CUgraph graph = nullptr;
+  CALL(cuStreamCreate, &stream, 0);
+  CALL(cuStreamBeginCapture_v2, stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+  CALL(cuMemsetD32Async, block.address, 6, block.bytes / 4, stream);
+  say_up();
+  wait_for(file);
+  CALL(cuMemsetD32Async, block.address, 7, block.bytes / 4, stream);
+  CALL(cuStreamEndCapture, stream, &graph);
+  look_at(block);
+  say_up();
+  usleep(300'000);
+  look_at(block);
+  return 0;
+}
+
+int managed(const char* file) {
+  begin();
+  CUdeviceptr pointer = 0;
+  CALL(cuMemAllocManaged, &pointer, 1 << 20, 1);
+  say_up();
+  wait_for(file);
+  return 0;
+}
+
+int tell_uuid() {
+  begin();
+  CUuuid uuid{};
+  CALL(cuDeviceGetUuid, &uuid, 0);
+  std::printf("GPU");
+  for (int i = 0; i < 16; ++i)
+    std::printf(i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x",
+                static_cast<unsigned char>(uuid.bytes[i]));
+  std::printf("\n");
+  return 0;
+}
+
+std::atomic<bool> called{false};
+std::atomic<bool> inside{false};
+
+int callback(const char* file) {
+  const CUcontext context = begin();
+  Block block = make_block(1 << 20, 9);
+  CUstream stream = nullptr;
+  CALL(cuStreamCreate, &stream, 1);  // does not wait for others
+  CU(cuLaunchHostFunc);
+  const auto wait = +[](void*) {
+    inside = true;
+    while (!called) usleep(1000);
+  };
+  if (cuLaunchHostFunc_(stream, wait, nullptr) != CUDA_SUCCESS) die("cuLaunchHostFunc", 0);
+  while (!inside) usleep(1000);
+  say_up();
+  wait_for(file);  // by now the gate is closed
+  std::thread other([&] {
+    CALL(cuCtxSetCurrent, context);
+    CALL(cuMemsetD32Async, block.address, 10, block.bytes / 4, nullptr);
+    called = true;
+  });
+  other.join();
+  CALL(cuStreamSynchronize, stream);
+  block.last = 10;
+  look_at(block);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string mode = argc > 1 ? argv[1] : "";
+  if (mode == "uuid") return tell_uuid();
+  if (mode == "work" && argc == 5) return work(atoi(argv[2]), atoi(argv[3]), atoi(argv[4]));
+  if (mode == "hold" && argc == 4) return many(1, std::strtoull(argv[3], nullptr, 10), argv[2]);
+  if (mode == "many" && argc == 5)
+    return many(std::strtoull(argv[2], nullptr, 10), std::strtoull(argv[3], nullptr, 10), argv[4]);
+  if (mode == "capture" && argc == 3) return capture(argv[2]);
+  if (mode == "managed" && argc == 3) return managed(argv[2]);
+  if (mode == "callback" && argc == 3) return callback(argv[2]);
+  std::fprintf(stderr, "park_program: look at its source for what it does\n");
+  return 64;
+}
