@@ -95,7 +95,7 @@ Result<Fd> connect_to_mover(const std::string& path, int timeout_ms) {
   if (!address) return address.error();
   Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!socket) return Error::from_errno("make a socket", errno);
-  const timeval limit{timeout_ms / 1000, timeout_ms % 1000 * 1000};
+  const timeval limit{timeout_ms / 1000, timeout_ms % 1000 * 1000L};
   if (setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0 ||
       setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0)
     return Error::from_errno("set a time limit", errno);
