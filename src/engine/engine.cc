@@ -2,6 +2,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <chrono>
 #include <type_traits>
 #include <utility>
 
@@ -232,6 +233,44 @@ void Engine::what_is_due() {
   }
 }
 
+void Engine::watch_time(const core::Job& job) {
+  const bool running = job.state == core::JobState::kRunning;
+  if (!job.spec->time_s || (!running && job.state != core::JobState::kStarting)) {
+    limits_.erase(job.id);
+    return;
+  }
+  const auto [found, fresh] = limits_.try_emplace(job.id);
+  if (!fresh && found->second.running == running) return;
+  const std::chrono::seconds seconds(*job.spec->time_s + options_.rules.grace_s);
+  found->second = {running, clock_.monotonic() + seconds + kLimitPatience +
+                                (running ? seam::Milliseconds(0) : kStartPatience)};
+}
+
+void Engine::end_overdue() {
+  if (limits_.empty()) return;
+  const seam::Nanoseconds now = clock_.monotonic();
+  std::vector<core::JobId> overdue;
+  for (const auto& [id, limit] : limits_)
+    if (limit.at <= now) overdue.push_back(id);
+  for (const core::JobId id : overdue) {
+    std::vector<core::JobId> changed;
+    if (auto happened = state_.decide(core::Overdue{id}, moment()))
+      record_all(*std::move(happened), changed);
+  }
+}
+
+std::optional<WallTime> Engine::next_change() const {
+  std::optional<WallTime> next = state_.next_change(now_);
+  if (limits_.empty()) return next;
+  const seam::Nanoseconds now = clock_.monotonic();
+  for (const auto& [id, limit] : limits_) {
+    const auto left = std::chrono::ceil<seam::Milliseconds>(limit.at - now);
+    const WallTime at{now_.ms + std::max<std::int64_t>(1, left.count())};
+    if (!next || at < *next) next = at;
+  }
+  return next;
+}
+
 void Engine::put_snapshot() {
   std::vector<std::string> blobs = state_.blobs();
   blobs_ = {blobs.begin(), blobs.end()};
@@ -303,15 +342,17 @@ Result<bool> Engine::commit() {
   return true;
 }
 
-// Those whose runner lives are ended by it; a keeper waits to be told.
+// Those whose runner lives are ended by it, unless it should have done so long ago; a keeper waits
+// to be told.
 bool Engine::is_ours_to_end(const core::Job& job) const {
   return job.state == core::JobState::kStopping &&
          (job.spec->detached || !job.runner || job.outcome == core::Outcome::kLost ||
-          orphans_.contains(job.id));
+          job.outcome == core::Outcome::kTimeout || orphans_.contains(job.id));
 }
 
 void Engine::act_on(const core::Job& job) {
   const core::JobId id = job.id;
+  watch_time(job);
   // After a restart this finds the keeper, also of one that was being ended: to be told.
   if (job.spec->detached && job.state != core::JobState::kPending && launched_.insert(id).second)
     launcher_.start(job);
@@ -326,6 +367,7 @@ void Engine::act() {
   for (const core::JobId id : std::exchange(over_, {})) {
     launcher_.forget(id);
     launched_.erase(id);
+    limits_.erase(id);
     orphans_.erase(id);
     stopping_.erase(id);
   }
@@ -350,6 +392,7 @@ Result<std::vector<Answer>> Engine::turn(std::vector<Asked> inputs) {
   if (full_ && !uncommitted_ && store_.restore_ballast()) full_ = false;
   for (const Asked& asked : inputs) take(asked, answers);
   if (std::exchange(machine_changed_, false)) ++version_;
+  end_overdue();
   what_is_due();
   // A clock that was set back changes who waits for a time, as one that goes on does.
   if (now_ < before || (begins_ && now_ >= *begins_)) {

@@ -45,6 +45,12 @@ struct Options {
   std::string boot_id;  // of the machine, as it runs now; "": not known
 };
 
+// Whoever runs a job ends it when its --time is over. After the grace and this the engine does: its
+// keeper may have been stopped, by the job itself.
+inline constexpr seam::Milliseconds kLimitPatience{30'000};
+// For one that was granted, and never said to have begun.
+inline constexpr seam::Milliseconds kStartPatience{600'000};
+
 class Engine {
  public:
   Engine(seam::Clock& clock, seam::Store& store, seam::Launcher& launcher, Options options);
@@ -83,7 +89,7 @@ class Engine {
     return core::forecast(state_, moment(), sight(), id);
   }
   // When a turn is due although nothing has arrived; nullopt: never.
-  std::optional<WallTime> next_change() const { return state_.next_change(now_); }
+  std::optional<WallTime> next_change() const;
   // Grows whenever a job, a grant or a wait may have changed.
   std::uint64_t version() const { return version_; }
   bool disk_full() const { return full_; }
@@ -105,6 +111,8 @@ class Engine {
   void take(const Asked& asked, std::vector<Answer>& answers);
   void record_all(std::vector<core::Happened> happened, std::vector<core::JobId>& changed);
   void what_is_due();
+  void watch_time(const core::Job& job);
+  void end_overdue();
   void put_blobs(const Asked& asked);
   void put_snapshot();
   Result<void> look_ahead();
@@ -133,6 +141,14 @@ class Engine {
   std::set<core::JobId> orphans_;   // being ended, and their runner is gone
   std::set<core::JobId> launched_;  // the launcher was told, of detached ones
   std::set<core::JobId> stopping_;  // the same
+  // When the patience with those that have a --time is over, by a clock that nobody sets and that
+  // stands still while the machine sleeps, as their keepers' does. After a restart it counts anew:
+  // what was slept of the time before is not known.
+  struct Limit {
+    bool running = false;
+    seam::Nanoseconds at{};
+  };
+  std::map<core::JobId, Limit> limits_;
   std::optional<WallTime> begins_;  // when time alone changes something, as of the last turn
   std::uint64_t since_snapshot_ = 0;
   std::uint64_t version_ = 0;

@@ -42,6 +42,51 @@ TEST_F(TimeTest, NobodyStartsAfterItsDeadlineBesideSomebodyWhoDoesNotWait) {
   EXPECT_EQ(engine_->state().find(id)->outcome, Outcome::kDeadline);
 }
 
+// A job can stop its own keeper (SIGSTOP), which is its user's process.
+TEST_F(TimeTest, WhoIsNotEndedAfterItsTimeIsEndedByTheEngine) {
+  core::Submit asked = detached("10G");
+  asked.spec.time_s = 100;
+  const JobId kept = run(asked);
+  core::Submit of_run = job("10G");
+  of_run.spec.time_s = 100;
+  const JobId held = run(of_run);
+  const JobId unlimited = run(detached("10G"));
+  const Milliseconds patience = Milliseconds(130'000) + kLimitPatience;  // its time, and the grace
+  clock_.set_wall(Milliseconds(86'400'000));  // is nothing that a program has run
+  clock_.advance(patience - Milliseconds(1'000));
+  tick();
+  EXPECT_EQ(state_of(kept), JobState::kRunning) << "its keeper does that";
+  ASSERT_TRUE(engine_->next_change());
+  EXPECT_LE(engine_->next_change()->ms, clock_.wall().ms + 1'000);
+  (void)launcher_.take_calls();
+  clock_.advance(Milliseconds(1'000));
+  tick();
+  for (const JobId id : {kept, held}) {
+    EXPECT_EQ(state_of(id), JobState::kStopping);
+    EXPECT_EQ(engine_->state().find(id)->outcome, Outcome::kTimeout);
+  }
+  EXPECT_EQ(launcher_.take_calls(), (Calls{"stop 1", "stop 2"}));
+  EXPECT_EQ(state_of(unlimited), JobState::kRunning);
+  turn({core::JobGone{kept}, core::JobGone{held}});
+  EXPECT_EQ(state_of(kept), JobState::kEnded);
+  EXPECT_EQ(state_of(held), JobState::kEnded);
+  EXPECT_FALSE(engine_->next_change());
+}
+
+TEST_F(TimeTest, AfterARestartItsTimeCountsAnew) {
+  core::Submit asked = detached("10G");
+  asked.spec.time_s = 100;
+  const JobId id = run(asked);
+  clock_.advance(Milliseconds(100'000));
+  crash_and_restart();
+  clock_.advance(Milliseconds(130'000));
+  tick();
+  EXPECT_EQ(state_of(id), JobState::kRunning);
+  clock_.advance(kLimitPatience);
+  tick();
+  EXPECT_EQ(state_of(id), JobState::kStopping);
+}
+
 TEST_F(TimeTest, ARunThatWasBeingCancelledWhenTheMachineWentDownIsCancelled) {
   reboot("one");
   const JobId cancelled = run("20G");

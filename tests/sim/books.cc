@@ -79,6 +79,24 @@ void Books::stop_waiting(Entry& entry) {
   if (entry.spec->deadline) start_by_.erase({latest_start(*entry.spec), entry.id});
 }
 
+bool Books::is_open(JobId id) const {
+  bool open = false;
+  for (auto at = jobs_.lower_bound(id); at != jobs_.end() && at->first.number == id.number; ++at) {
+    if (id.element && at->first != id) break;
+    open = open || at->second.state != JobState::kEnded;
+  }
+  return open;
+}
+
+// Somebody wants it again: after what has not ended by now, unless that has failed in part.
+void Books::waits_again(Entry& entry) {
+  for (const core::After& after : entry.spec->after) {
+    const auto array = arrays_.find(after.id.number);
+    const bool failed = !after.id.element && array != arrays_.end() && array->second.failed > 0;
+    if (is_open(after.id) && !(failed && after.when == When::kOk)) entry.unmet.push_back(after);
+  }
+}
+
 void Books::on(const core::JobSubmitted& what) {
   if (what.id.number != last_job_ + 1 || what.id.element) fail(what.id, "has a wrong number");
   last_job_ = what.id.number;
@@ -91,15 +109,8 @@ void Books::on(const core::JobSubmitted& what) {
   entry.submitted = now_;
   entry.boots = boots_;
   if (spec.begin) entry.not_before_ms = spec.begin->ms;
-  for (const core::After& after : spec.after) {
-    bool open = false;
-    for (auto at = jobs_.lower_bound(after.id);
-         at != jobs_.end() && at->first.number == after.id.number; ++at) {
-      if (after.id.element && at->first != after.id) break;
-      open = open || at->second.state != JobState::kEnded;
-    }
-    if (open) entry.unmet.push_back(after);
-  }
+  for (const core::After& after : spec.after)
+    if (is_open(after.id)) entry.unmet.push_back(after);
   std::vector<std::uint32_t> elements;
   if (spec.array) elements = core::elements_of(*spec.array);
   const auto add = [&] {
@@ -203,7 +214,8 @@ void Books::on(const core::JobStopping& what) {
   const bool reason =
       ((what.why == Outcome::kCancelled || only_then) && witness.end_was_asked(what.id)) ||
       (what.why == Outcome::kLost && !witness.parent_lives(entry)) ||
-      (what.why == Outcome::kDeadline && late);
+      (what.why == Outcome::kDeadline && late) ||
+      (what.why == Outcome::kTimeout && is_beyond_its_time(entry));
   if (!reason)
     fail(what.id, "is being ended without a reason: " + std::string(to_string(what.why)));
   entry.state = JobState::kStopping;
@@ -255,10 +267,12 @@ void Books::on(const core::JobRequeued& what) {
       array.failed -= entry.outcome == Outcome::kOk ? 0 : 1;
     }
     entry.failures = 0;
+    waits_again(entry);
   } else {
     check_outcome(entry, what.outcome, what.exit);
     if (!may_run_again(entry, what.outcome)) fail(what.id, "runs again, and should have ended");
     if (!entry.requeue && what.outcome != Outcome::kLost) ++entry.failures;
+    if (entry.requeue) waits_again(entry);
     end_attempt(entry, what.exit);
   }
   if (what.gpu != entry.gpu &&

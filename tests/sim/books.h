@@ -142,6 +142,7 @@ class Books {
   void check_end_of_pending(const Entry& entry, core::Outcome outcome) const;
   void check_outcome(const Entry& entry, core::Outcome outcome,
                      const std::optional<core::Exit>& exit) const;
+  bool is_beyond_its_time(const Entry& entry) const;
   bool may_run_again(const Entry& entry, core::Outcome outcome) const;
   bool must_run_again(const Entry& entry, core::Outcome outcome) const;
   void take(Entry& entry, const std::vector<core::GrantedCard>& grant);
@@ -149,6 +150,8 @@ class Books {
   void end_attempt(Entry& entry, const std::optional<core::Exit>& exit);
   void tell_dependents(const Entry& entry);
   void tell(core::JobId target, bool failed, bool over);
+  bool is_open(core::JobId id) const;
+  void waits_again(Entry& entry);
   void begin_waiting(Entry& entry);
   void stop_waiting(Entry& entry);
 

@@ -210,7 +210,8 @@ void Checker::check_launcher(JobId id) const {
     judge_.fail(name + " is not in the hands of the launcher as it should be");
   const bool gone = runner_gone_.contains(id);
   const bool stopping = active && job->state == JobState::kStopping;
-  const bool ours = stopping && (detached || gone || job->outcome == core::Outcome::kLost);
+  const bool ours = stopping && (detached || gone || job->outcome == core::Outcome::kLost ||
+                                 job->outcome == core::Outcome::kTimeout);
   if (ours != hands.stopped().contains(id)) judge_.fail(name + " is to be stopped, or is not");
   if (ours) judge_.saw("stopped");
   if (job == nullptr || job->state == JobState::kEnded) {

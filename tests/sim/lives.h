@@ -78,6 +78,7 @@ class Lives {
 
   core::ProcessRef new_process();
   std::uint64_t boot() const { return boot_; }
+  seam::Nanoseconds now() const { return clock_.monotonic(); }
   Life& life(core::JobId job, std::uint32_t attempt);
   const Life* find(core::JobId job, std::uint32_t attempt) const;
   // The log says that the attempt has ended.

@@ -202,6 +202,17 @@ void Books::check_outcome(const Entry& entry, Outcome outcome,
   if (!right) fail(entry.id, "ended, but not as " + std::string(to_string(outcome)));
 }
 
+// By so much that whoever runs it should have ended it long ago.
+bool Books::is_beyond_its_time(const Entry& entry) const {
+  if (!entry.spec->time_s) return false;
+  const Life* life = lives_.find(entry.id, entry.attempt);
+  judge_.saw("a job beyond its time");
+  // Of one that has not begun, or whose program is gone and whose keeper says nothing, there is
+  // nothing to compare with.
+  if (life == nullptr || !life->program.lives()) return true;
+  return life->program.stop_at + std::chrono::seconds(rules_.grace_s) <= lives_.now();
+}
+
 bool Books::may_run_again(const Entry& entry, Outcome outcome) const {
   const core::JobSpec& spec = *entry.spec;
   const bool stopped = entry.state == JobState::kStopping;

@@ -100,6 +100,11 @@ State::Decided State::decide(const Input& input, const Moment& moment) const {
   if (const auto* in = std::get_if<RunnerGone>(&input)) return decide_runner_gone(in->id);
   if (const auto* in = std::get_if<NotLaunched>(&input)) return decide_not_launched(*in, moment);
   if (const auto* in = std::get_if<JobGone>(&input)) return decide_job_gone(in->id, moment);
+  if (const auto* in = std::get_if<Overdue>(&input)) {
+    if (!active_.contains(in->id) || jobs_.at(in->id).state == JobState::kStopping)
+      return std::vector<Happened>{};
+    return one(JobStopping{in->id, Outcome::kTimeout});
+  }
   if (const auto* in = std::get_if<Foretold>(&input)) {
     const Job* job = find(in->id);
     if (job == nullptr || job->state != JobState::kPending || job->forecast)

@@ -101,6 +101,11 @@ struct NotLaunched {
 struct JobGone {
   JobId id;
 };
+// It runs for longer than its --time and what comes after that: whoever should have ended it does
+// not.
+struct Overdue {
+  JobId id;
+};
 // Somebody asked when the job would start, and was told so.
 struct Foretold {
   JobId id;
@@ -109,8 +114,8 @@ struct Foretold {
 // The cards or what others hold there have changed, or time has passed.
 struct Look {};
 
-using Input =
-    std::variant<Submit, Started, Ended, Cancel, Hold, Release, Requeue, SetPriority, Drain,
-                 SetQuota, Reserve, Unreserve, RunnerGone, NotLaunched, JobGone, Foretold, Look>;
+using Input = std::variant<Submit, Started, Ended, Cancel, Hold, Release, Requeue, SetPriority,
+                           Drain, SetQuota, Reserve, Unreserve, RunnerGone, NotLaunched, JobGone,
+                           Overdue, Foretold, Look>;
 
 }  // namespace mete::core
