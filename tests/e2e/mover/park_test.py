@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Memory goes to the mover and comes back byte for byte; what is kept goes with its process; room is promised before."""
+import random
+import time
 import unittest
 
 from world import *
@@ -61,6 +63,25 @@ class ParkTest(MoverTest):
         self.assertEqual(other.ask("in 1"), "done 1")
         self.assertEqual(other.ask("check 1 1"), "same")
 
+    def test_processes_may_be_killed_at_any_moment(self):
+        self.mover("--arena", "256M", env={"METE_SIM_DELAY_US": "300,7"})
+        daemon = self.daemon(allow=(ALICE, BOB))
+        sizes = {ident: (1 + ident % 3) * 2 * MIB for ident in range(1, 9)}
+        everything = " ".join(map(str, sizes))
+        witness = self.process(sum(sizes.values()), BOB, sizes)
+        self.assertEqual(witness.ask(f"out {everything}"), "done 8")
+        chance = random.Random(4)
+        for _ in range(25):
+            job = self.process(128 * MIB, pieces=sizes)
+            for words in chance.choice(([f"out {everything}"], [f"out {everything}", f"in {everything}"])):
+                job.say(words)
+            time.sleep(chance.uniform(0, 0.06))  # any moment will do
+            job.kill()
+        wait_until(lambda: self.status(daemon)[1] == sum(sizes.values()), "all but the witness's is free")
+        self.assertEqual(witness.ask(f"in {everything}"), "done 8")
+        for ident in sizes:
+            self.assertEqual(witness.ask(f"check {ident} {ident}"), "same")
+
     def test_room_is_promised_and_refused_with_what_there_is(self):
         self.mover("--arena", "128M")
         daemon = self.daemon(allow=(ALICE, BOB))
@@ -97,6 +118,16 @@ class ParkTest(MoverTest):
         self.assertEqual(job.ask("check 1 1"), "same")
         self.assertEqual(job.ask("drop 0"), "done 0")
         self.wait_size(daemon, 0)
+
+    def test_room_that_does_not_come_is_not_waited_for_for_ever(self):
+        self.mover("--arena", "64M", env={"METE_SIM_FAULT": "cuMemHostAlloc:1:block"})
+        daemon = self.daemon()
+        job = self.actor()
+        job.ask(f"connect {self.socket}")
+        job.say(f"hello {ALICE} {32 * MIB}")
+        self.assertEqual(self.status(daemon), [0, 0, 64 * MIB, 0])  # others are answered meanwhile
+        self.assertEqual(job.hear(), f"refused 0 {NO_ROOM} 0 0")
+        self.assertEqual(job.ask(f"hello {ALICE} 0"), "done 0")
 
     def test_a_kernel_that_pins_no_more_is_told(self):
         mover = self.mover("--arena", "1G", env={"METE_SIM_FAULT": "cuMemHostAlloc:2:fail=2"})
