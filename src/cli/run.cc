@@ -3,8 +3,6 @@
 // place in line and the job are the daemon's to remember, and ours to keep: a daemon that restarts
 // finds us by our pid, and we find it again by its socket.
 #include <poll.h>
-#include <signal.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +18,7 @@
 #include "cli/run_plan.h"
 #include "cli/verbs.h"
 #include "cli/wait_line.h"
+#include "cli/wait_signals.h"
 #include "config/config.h"
 #include "node/proc.h"
 #include "seam/clock.h"
@@ -48,49 +47,6 @@ std::uint64_t start_ticks(pid_t pid) {
   const Result<node::ProcessStat> stat = node::read_stat(pid);
   return stat ? stat->start_ticks : 0;
 }
-
-// The signals that end a wait, as a descriptor while we have no program to give them to.
-class WaitSignals {
- public:
-  WaitSignals() {
-    sigemptyset(&set_);
-    // What is ignored (nohup, a background job of a shell script) would still come to a signalfd.
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
-      struct sigaction now {};
-      if (sigaction(number, nullptr, &now) == 0 && now.sa_handler != SIG_IGN)
-        sigaddset(&set_, number);
-    }
-    struct sigaction ignore {};
-    ignore.sa_handler = SIG_IGN;
-    (void)sigaction(SIGPIPE, &ignore,
-                    &pipe_before_);  // nobody reads our line: we wait all the same
-    (void)sigprocmask(SIG_BLOCK, &set_, &before_);
-    fd_.reset(signalfd(-1, &set_, SFD_CLOEXEC | SFD_NONBLOCK));
-  }
-  ~WaitSignals() { restore(); }
-  WaitSignals(const WaitSignals&) = delete;
-  WaitSignals& operator=(const WaitSignals&) = delete;
-
-  void restore() {
-    if (std::exchange(restored_, true)) return;
-    (void)sigprocmask(SIG_SETMASK, &before_, nullptr);
-    (void)sigaction(SIGPIPE, &pipe_before_, nullptr);
-  }
-  int descriptor() const { return fd_.get(); }
-  // The signal that came; 0: none.
-  int take() {
-    signalfd_siginfo info{};
-    if (read(fd_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return 0;
-    return static_cast<int>(info.ssi_signo);
-  }
-
- private:
-  sigset_t set_{};
-  sigset_t before_{};
-  struct sigaction pipe_before_ {};
-  Fd fd_;
-  bool restored_ = false;
-};
 
 // One `mete run`, from the request to the exit code.
 class Run {
@@ -443,7 +399,7 @@ class Run {
 
   RunPlan plan_;
   const Output& output_;
-  WaitSignals signals_;
+  WaitSignals signals_;  // while we have no program to give them to
   WaitLine line_;
   seam::Nanoseconds began_ = seam::system_clock().monotonic();
   std::optional<DaemonClient> client_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mete submit`: tells the daemon of a job, or of several from a file, and prints their ids once
-// they are on disk. Several are all there or none is: they are held until the last is accepted.
+// they are on disk. Several are all there or none is: they are held until the last is accepted, and
+// whoever ends us before the ids are printed has them taken back.
 #include "wire/submit.h"
 
 #include <cstdio>
@@ -14,6 +15,7 @@
 #include "cli/submit_plan.h"
 #include "cli/submit_print.h"
 #include "cli/verbs.h"
+#include "cli/wait_signals.h"
 #include "config/config.h"
 #include "seam/clock.h"
 
@@ -23,6 +25,8 @@ namespace {
 
 // Of what the daemon takes in one request.
 constexpr std::size_t kMaxRequest = 1 << 20;
+// How long somebody who ends us waits for the answer that is under way.
+constexpr net::Milliseconds kLastAnswer{5'000};
 
 std::string job_path(core::JobId id) { return "/v1/jobs/" + to_string(id); }
 
@@ -49,13 +53,17 @@ class Submitter {
       const bool held = job.job.request.spec.held;
       job.job.request.spec.held = held || several;
       Result<wire::SubmitReply> reply = send(job);
-      if (!reply) return take_back(reply.error());
-      sent_.push_back({*reply, several && !held});
+      if (reply) sent_.push_back({*reply, several && !held});
+      if (was_ended()) return take_back_all(128 + signal_);
+      if (!reply) return fail_all(reply.error());
       if (!job.name.empty()) by_name_[job.name] = reply->id;
     }
     int code = kExitOk;
-    for (const Sent& sent : sent_)
+    for (const Sent& sent : sent_) {
       if (sent.to_release && !release(sent.reply.id)) code = kExitFailed;
+      if (was_ended()) return take_back_all(128 + signal_);
+    }
+    signals_.restore();
     for (const Sent& sent : sent_) print(sent.reply);
     if (std::ferror(stdout) != 0) {
       output_.fail(Error::io("the ids could not be printed").with_hint("mete ps shows the jobs"));
@@ -75,7 +83,15 @@ class Submitter {
       if (Result<void> r = add_after(after, job.job.request.spec); !r) return std::move(r).error();
     const std::string body = wire::encode(job.job.request);
     if (body.size() > kMaxRequest) return too_large(job.job.request);
-    const Result<std::string> answer = client_.call("POST", "/v1/jobs", body);
+    Result<std::string> answer = client_.call(
+        "POST", "/v1/jobs", body, {DaemonClient::kPatience.timeout, signals_.descriptor()});
+    // A job that is being taken this moment has an id, and without it nobody could take it back.
+    if (!answer && client_.http().stopped() == net::HttpClient::Stopped::kInterrupted) {
+      answer = client_.receive({kLastAnswer, -1});
+      client_.http().abandon();
+    }
+    unknown_ = !answer &&
+               (client_.went_away() || client_.http().stopped() != net::HttpClient::Stopped::kNo);
     if (!answer && client_.went_away())
       return Error::io("the daemon went away; whether it has taken the job is not known")
           .with_evidence(answer.error().message)
@@ -99,10 +115,31 @@ class Submitter {
     return {};
   }
 
-  int take_back(const Error& error) {
-    for (const Sent& sent : sent_)
-      if (const Result<std::string> gone = call_again("DELETE", job_path(sent.reply.id)); !gone)
-        output_.say("job " + to_string(sent.reply.id) + " could not be taken back: it is held");
+  // Whether a signal has come that ends us.
+  bool was_ended() {
+    if (signal_ == 0) signal_ = signals_.take();
+    return signal_ != 0;
+  }
+
+  int take_back_all(int exit_code) {
+    signals_.restore();  // whoever says it a second time means at once
+    std::size_t taken = 0;
+    for (const Sent& sent : sent_) {
+      if (call_again("DELETE", job_path(sent.reply.id)))
+        ++taken;
+      else
+        output_.say("job " + to_string(sent.reply.id) + " could not be taken back: mete cancel " +
+                    to_string(sent.reply.id));
+    }
+    if (signal_ != 0)
+      output_.say("interrupted; " + std::to_string(taken) +
+                  (taken == 1 ? " job was" : " jobs were") + " taken back" +
+                  (unknown_ ? ", of one more it is not known: mete ps" : ""));
+    return exit_code;
+  }
+
+  int fail_all(const Error& error) {
+    (void)take_back_all(kExitOk);
     // Of what was wrong the daemon says where it is, but not that it was a file.
     if (error.code == ErrorCode::kInvalid &&
         !config::load_config(config::ConfigPlaces::from_environment(true)))
@@ -140,6 +177,9 @@ class Submitter {
 
   DaemonClient client_;
   const Output& output_;
+  WaitSignals signals_;
+  int signal_ = 0;        // that ended us
+  bool unknown_ = false;  // whether the daemon has taken the last one
   std::vector<Sent> sent_;
   std::map<std::string, core::JobId> by_name_;
 };

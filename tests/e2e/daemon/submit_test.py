@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`mete submit` with a daemon: what is printed, what the job gets of its submitter, scripts, files of several jobs, what is refused."""
 import json
+import os
 import pathlib
+import signal
 import subprocess
 
 import jsonschema
 
-from world import BOUND_S, METE, DaemonTest
+from world import BOUND_S, METE, DaemonTest, wait_until
 from support import SOURCE, main
 
 
@@ -171,6 +173,27 @@ jobs:
         self.assertEqual([job["outcome"] for job in self.jobs()], ["cancelled"])
         self.assertFalse(trace.exists())
         self.assertEqual(self.mete("submit", "--cpu-only", "--after", "@", "--", "true").returncode, 125, "@ is none of them")
+
+    def test_a_signal_takes_back_what_was_sent(self):
+        path = self.file("jobs.yaml", "cpu-only: true\njobs:\n"
+                         + "".join(f"- {{name: n{i}, command: 'true'}}\n" for i in range(1000)))
+        self.mete("cards")
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before = len(self.jobs())
+            process = self.start("submit", "-f", path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            wait_until(lambda: len(self.jobs()) > before, "the first are there")
+            daemon = self.daemon_pid()
+            os.kill(daemon, signal.SIGSTOP)  # so that it is in the middle
+            try:
+                process.send_signal(number)
+            finally:
+                os.kill(daemon, signal.SIGCONT)
+            out, err = process.communicate(timeout=BOUND_S)
+            self.assertEqual((process.returncode, out), (128 + number, ""), err)
+            self.assertRegex(err, "taken back")
+            jobs = self.jobs()
+            self.assertLess(before, len(jobs))
+            self.assertEqual({job["state"] for job in jobs}, {"ended"})
 
     def test_jobs_that_are_held_stay_held(self):
         path = self.file("jobs.yaml", "cpu-only: true\ncommand: [true]\njobs: [{name: a, hold: true}, {name: b}]\n")
