@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <termios.h>
 #include <unistd.h>
@@ -21,6 +20,7 @@
 #include "cli/named_jobs.h"
 #include "cli/subword.h"
 #include "cli/verbs.h"
+#include "cli/wait_signals.h"
 #include "launch/terminal_door.h"
 #include "wire/cards.h"
 #include "wire/keeper.h"
@@ -36,7 +36,8 @@ constexpr std::array kOptions{
 };
 constexpr int kHeldMs = 1'000;  // how long a single Ctrl-\ waits for a second one
 constexpr std::size_t kMaxUnsent = 64 << 10;
-constexpr int kEndPatience = 10;  // seconds, for the daemon to hear of the end
+constexpr net::Milliseconds kEndsNow{500};  // for the daemon to hear of the end
+constexpr int kEndPatience = 10;            // seconds, once we have said that we wait
 
 // Raw mode of the terminal that stdin is, for as long as this lives.
 class RawTerminal {
@@ -62,28 +63,6 @@ class RawTerminal {
   bool changed_ = false;
 };
 
-// What ends us and what tells of a new size, as a descriptor: blocked before the terminal is
-// changed, so that none comes between.
-class Signals {
- public:
-  Signals() {
-    sigset_t set{};
-    sigemptyset(&set);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH}) sigaddset(&set, number);
-    (void)sigprocmask(SIG_BLOCK, &set, nullptr);
-    fd_.reset(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  }
-  int descriptor() const { return fd_.get(); }
-  int take() {
-    signalfd_siginfo info{};
-    if (read(fd_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return 0;
-    return static_cast<int>(info.ssi_signo);
-  }
-
- private:
-  Fd fd_;
-};
-
 bool write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = write(fd, bytes.data(), bytes.size());
@@ -97,7 +76,7 @@ bool write_all(int fd, std::string_view bytes) {
 // This terminal and the job's, joined.
 class Session {
  public:
-  enum class End { kDetached, kHungUp, kSignal };
+  enum class End { kDetached, kHungUp, kSignal, kNobodyReads };
 
   Session(Fd socket, bool reads) : socket_(std::move(socket)), reads_(reads) {}
 
@@ -113,7 +92,7 @@ class Session {
       if (ready[0].revents != 0 && !heard_signal()) return End::kSignal;
       if (ready[2].revents != 0) typed();
       if (keys_.detached()) return End::kDetached;
-      if (ready[1].revents != 0 && !show()) return End::kHungUp;
+      if (ready[1].revents != 0 && !show()) return nobody_reads_ ? End::kNobodyReads : End::kHungUp;
       if (!send()) return End::kHungUp;
     }
   }
@@ -149,7 +128,9 @@ class Session {
     std::array<char, 16 << 10> bytes{};
     const ssize_t got = recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
-    return got > 0 && write_all(STDOUT_FILENO, {bytes.data(), static_cast<std::size_t>(got)});
+    if (got <= 0) return false;
+    nobody_reads_ = !write_all(STDOUT_FILENO, {bytes.data(), static_cast<std::size_t>(got)});
+    return !nobody_reads_;
   }
 
   bool send() {
@@ -165,9 +146,11 @@ class Session {
     return true;
   }
 
-  Signals signals_;
+  // Blocked before the terminal is changed, so that none comes between.
+  WaitSignals signals_{SIGWINCH};
   Fd socket_;
   bool reads_;
+  bool nobody_reads_ = false;  // what we show
   DetachKeys keys_;
   std::string unsent_;
   int signal_ = 0;
@@ -203,15 +186,18 @@ Result<void> check(const wire::ShowDocument& shown) {
   return {};
 }
 
-// The program hung up: normally because it has ended, and then its code is ours.
+// The program hung up: normally because it has ended, which the daemon is told this moment, and
+// then its code is ours. Signals end us here as everywhere.
 int after_end(DaemonClient client, core::JobId id, const Output& output) {
   LastingClient daemon(std::move(client), output);
   daemon.begin(job_target(id, "/wait"));
-  std::optional<Result<std::string>> body;
+  std::optional<Result<std::string>> body = daemon.next(kEndsNow);
+  if (!body)
+    output.say("the connection to job " + to_string(id) + " was cut; asking whether it has ended");
   for (int i = 0; !body && i < kEndPatience; ++i) body = daemon.next(net::Milliseconds(1'000));
   if (!body)
     return output.fail(Error::io("the connection to job " + to_string(id) + " was cut")
-                           .with_evidence("it has not ended")
+                           .with_evidence("nothing says that it has ended")
                            .with_hint("mete attach " + to_string(id)));
   const Result<wire::WaitDocument> ended =
       *body ? wire::decode_wait(**body) : Result<wire::WaitDocument>(body->error());
@@ -255,6 +241,7 @@ int run_attach(const Parsed& parsed, const Output& output) {
     signal = session.signal();
   }
   if (end == Session::End::kSignal) return 128 + signal;
+  if (end == Session::End::kNobodyReads) return 128 + SIGPIPE;
   if (end == Session::End::kHungUp) return after_end(*std::move(client), ids.front(), output);
   output.say("detached; job " + to_string(ids.front()) + " runs on");
   return kExitOk;

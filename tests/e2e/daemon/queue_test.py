@@ -456,6 +456,24 @@ class Attach(VerbTest):
             self.assertEqual(termios.tcgetattr(screen.fd), before)
         self.ok("cancel", job)
 
+    def test_one_that_was_cut_says_so_and_obeys_signals(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            job = self.submit("--cpu-only", "--tty", "--", "sh", "-c", "echo here; exec sleep 1000")
+            self.wait_state(job, "running")
+            looker = self.start("attach", "-r", job, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+            self.assertEqual(looker.stdout.readline(), "here\n")
+            keeper, = self.processes("mete-keeper")
+            daemon = self.daemon_pid()
+            os.kill(daemon, signal.SIGSTOP)  # nobody tells what has become of the job
+            try:
+                os.kill(keeper, signal.SIGKILL)
+                self.assertIn("was cut", looker.stderr.readline())
+                looker.send_signal(number)
+                self.assertEqual(looker.wait(BOUND_S), -number)
+            finally:
+                os.kill(daemon, signal.SIGCONT)
+            self.mete("wait", job)
+
     def test_a_job_without_a_terminal_says_so(self):
         job = self.submit("--cpu-only", "--", *self.until())
         self.wait_state(job, "running")
