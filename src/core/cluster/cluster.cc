@@ -109,6 +109,7 @@ void Cluster::make_groups(const std::vector<NodeSpec>& specs) {
     group.card_mib = spec.card_mib;
     group.nodes = static_cast<std::uint32_t>(members.size());
     for (const std::uint32_t i : members) nodes_[i].group = group.empty.group;
+    group_idle_.push_back(static_cast<std::int64_t>(group.nodes) * group.empty.idle);
     groups_.push_back(std::move(group));
   }
 }
@@ -172,7 +173,7 @@ void Cluster::take(KindId kind_id, const Spot& spot) {
     METE_ASSERT(spot.cards[i] < node.spec.cards && free >= each);
     free = static_cast<std::uint16_t>(free - each);
   }
-  idle_ -= static_cast<std::int64_t>(spot.count) * each;
+  add_idle(node.group, -static_cast<std::int64_t>(spot.count) * each);
   move(spot.node);
 }
 
@@ -190,8 +191,14 @@ void Cluster::give_back(KindId kind_id, const Spot& spot) {
     free = static_cast<std::uint16_t>(free + each);
     METE_ASSERT(spot.cards[i] < node.spec.cards && free <= kWholeCard);
   }
-  idle_ += static_cast<std::int64_t>(spot.count) * each;
+  add_idle(node.group, static_cast<std::int64_t>(spot.count) * each);
   move(spot.node);
+}
+
+void Cluster::add_idle(GroupId group, std::int64_t share) {
+  idle_ += share;
+  group_idle_[index_of(group)] += share;
+  ++version_;
 }
 
 void Cluster::move(NodeId id) {
@@ -227,6 +234,7 @@ ClassId Cluster::enter(const Shape& shape) {
     log_.erase(log_.begin(), log_.begin() + static_cast<std::ptrdiff_t>(half));
     log_begin_ += half;
   }
+  cls.born = log_end();
   log_.push_back(ref(id));
   return id;
 }
@@ -311,13 +319,15 @@ Spot Cluster::spot_on(NodeId id, const Kind& kind, std::size_t at) const {
 std::string Cluster::recount() const {
   std::map<ClassId, std::uint32_t> members;
   std::int64_t idle = 0;
+  std::vector<std::int64_t> by_group(groups_.size());
   for (const Node& node : nodes_) {
     const Shape shape = shape_of(node);
     idle += shape.idle;
+    by_group[index_of(node.group)] += shape.idle;
     if (!(shape == this->shape(node.cls))) return "node " + node.spec.name + " is in a wrong class";
     ++members[node.cls];
   }
-  if (idle != idle_) return "the sum of what is idle has drifted";
+  if (idle != idle_ || by_group != group_idle_) return "the sum of what is idle has drifted";
   if (members.size() != live_.size()) return "there are classes without a node";
   for (const auto& [id, count] : members)
     if (count != this->count(id)) return "a class counts its nodes wrong";

@@ -65,6 +65,9 @@ class Cluster {
   const std::vector<Group>& groups() const { return groups_; }
   std::int64_t capacity() const { return capacity_; }  // thousandths of cards
   std::int64_t idle() const { return idle_; }
+  std::int64_t idle(GroupId group) const { return group_idle_[index_of(group)]; }
+  // Another number after every change.
+  std::uint64_t version() const { return version_; }
 
   bool alive(ClassRef ref) const {
     return generations_[index_of(ref.id)] == ref.generation;  // a class that dies takes the next
@@ -72,6 +75,8 @@ class Cluster {
   ClassRef ref(ClassId id) const { return {id, generations_[index_of(id)]}; }
   const Shape& shape(ClassId id) const { return classes_[index_of(id)].shape; }
   std::uint64_t shape_hash(ClassId id) const { return classes_[index_of(id)].hash; }
+  // Its place in the log.
+  std::uint64_t born(ClassId id) const { return classes_[index_of(id)].born; }
   std::uint32_t count(ClassId id) const { return classes_[index_of(id)].count; }
   // The node of a class with the lowest rank.
   NodeId first(ClassId id) const;
@@ -97,6 +102,7 @@ class Cluster {
   struct Class {
     Shape shape;
     std::uint64_t hash = 0;
+    std::uint64_t born = 0;
     std::uint32_t count = 0;
     std::uint32_t live_at = 0;  // in live_
     // A heap of ranks, the lowest first. Nodes that left are still in it until they come to the
@@ -105,6 +111,7 @@ class Cluster {
   };
 
   static Shape shape_of(const Node& node);
+  void add_idle(GroupId group, std::int64_t share);
   void move(NodeId id);
   ClassId enter(const Shape& shape);
   void leave(ClassId id);
@@ -129,6 +136,8 @@ class Cluster {
   std::uint64_t log_begin_ = 0;
   std::int64_t capacity_ = 0;
   std::int64_t idle_ = 0;
+  std::vector<std::int64_t> group_idle_;
+  std::uint64_t version_ = 0;
 };
 
 }  // namespace mete::core::cluster

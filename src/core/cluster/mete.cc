@@ -31,15 +31,25 @@ class Mete : public Policy {
     potential_ = Potential(cluster, mix);
     ranking_.forget();
     before_.clear();
+    prices_.clear();
   }
 
   std::optional<Spot> choose(const Cluster& cluster, KindId id) override {
-    const std::optional<Found> found =
-        ranking_.best(cluster, id, [&](ClassRef ref, const Shape& shape, const Kind& kind) {
-          return weigh(ref, shape, kind);
+    const Kind& kind = cluster.kind(id);
+    if (prices_.empty() || priced_ != cluster.version()) {
+      potential_.price(cluster, prices_);
+      priced_ = cluster.version();
+    }
+    const std::optional<Found> found = ranking_.best(
+        cluster, id,
+        [&](ClassRef ref, const Shape& shape, const Kind&) { return weigh(ref, shape, kind); },
+        [&](GroupId group) {
+          return kind.ask.cards == 0
+                     ? 0
+                     : prices_[index_of(group)] * kind.ask.cards * kind.share(group) / kWholeCard;
         });
     if (!found) return std::nullopt;
-    return cluster.spot_on(found->node, cluster.kind(id), found->at);
+    return cluster.spot_on(found->node, kind, found->at);
   }
 
  private:
@@ -61,8 +71,7 @@ class Mete : public Policy {
     const std::int64_t asked = static_cast<std::int64_t>(ask.cards) * share;
     std::int64_t cost = kFullerNode * (shape.idle - asked) +
                         kLessCpu * (shape.cpu - ask.cpu_milli) - before(ref, shape);
-    cost += ask.cards == 0 ? kCpuOnlyIdle * shape.idle
-                           : potential_.price(shape.group) * asked / kWholeCard;
+    if (ask.cards == 0) cost += kCpuOnlyIdle * shape.idle;
     const bool small = ask.cards > 0 && share <= kWholeCard / 2;
     Way best;
     bool first = true;
@@ -78,7 +87,9 @@ class Mete : public Policy {
 
   Potential potential_;
   Ranking ranking_;
-  std::vector<Known> before_;  // by class
+  std::vector<Known> before_;         // by class
+  std::vector<std::int64_t> prices_;  // by group, when the cluster had this version
+  std::uint64_t priced_ = 0;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "core/cluster/potential.h"
 
 #include <algorithm>
+#include <map>
 
 namespace mete::core::cluster {
 
@@ -74,7 +75,7 @@ Potential::Potential(const Cluster& cluster, Mix mix) {
     for (Bucket& b : buckets) std::sort(b.terms.begin(), b.terms.end(), less_cpu<Term>);
   }
   std::sort(cpu_terms_.begin(), cpu_terms_.end(), less_cpu<CpuTerm>);
-  set_prices(cluster, mix);
+  set_demands(cluster, mix);
 }
 
 Potential::Bucket& Potential::bucket(GroupId group, std::uint32_t cards, std::uint16_t share) {
@@ -134,28 +135,40 @@ void Potential::weigh_kinds(const Cluster& cluster, const Mix& mix) {
   }
 }
 
-void Potential::set_prices(const Cluster& cluster, const Mix& mix) {
-  const std::vector<Group>& groups = cluster.groups();
-  std::vector<double> price(groups.size(), 0.0);
+void Potential::set_demands(const Cluster& cluster, const Mix& mix) {
   double asked = 0;
   for (const Expected& e : mix) {
     const Kind& kind = cluster.kind(e.kind);
     asked += static_cast<double>(e.count) * kind.ask.cards * common_share(kind);
   }
+  std::map<std::vector<std::uint32_t>, double> by_groups;
   for (const Expected& e : mix) {
     const Kind& kind = cluster.kind(e.kind);
     if (kind.ask.cards == 0) continue;
-    double cards = 0;  // of nodes that could hold it
-    for (std::size_t g = 0; g < groups.size(); ++g)
-      if (kind.share_on[g] != Kind::kNever) cards += groups[g].nodes * groups[g].empty.cards;
-    if (cards == 0) continue;
-    const double part = static_cast<double>(e.count) * kind.ask.cards * common_share(kind) / asked;
-    const double here = part * (static_cast<double>(cluster.capacity()) / kWholeCard) / cards *
-                        (kind.ask.types.empty() ? 1.0 : kNamedType);
-    for (std::size_t g = 0; g < groups.size(); ++g)
-      if (kind.share_on[g] != Kind::kNever) price[g] += here;
+    std::vector<std::uint32_t> groups;
+    for (std::uint32_t g = 0; g < kind.share_on.size(); ++g)
+      if (kind.share_on[g] != Kind::kNever) groups.push_back(g);
+    if (groups.empty()) continue;
+    by_groups[groups] += static_cast<double>(e.count) * kind.ask.cards * common_share(kind) /
+                         asked * (kind.ask.types.empty() ? 1.0 : kNamedType);
   }
-  for (const double p : price) prices_.push_back(fixed(kPrice * p));
+  for (const auto& [groups, part] : by_groups) demands_.push_back({groups, fixed(kPrice * part)});
+}
+
+// A demand that is a tenth of all, on groups that have a hundredth of all that is idle, adds ten
+// times what it would add if all were idle alike. A thousandth of the cards is taken for idle
+// everywhere, so that nothing is divided by nearly nothing.
+void Potential::price(const Cluster& cluster, std::vector<std::int64_t>& prices) const {
+  constexpr std::int64_t kRatio = 1024;
+  prices.assign(cluster.groups().size(), 0);
+  const std::int64_t some = cluster.capacity() / 1000 + 1;
+  for (const Demand& demand : demands_) {
+    std::int64_t idle = some;
+    for (const std::uint32_t g : demand.groups) idle += cluster.idle(GroupId{g});
+    const std::int64_t scarce = (cluster.idle() + some) * kRatio / idle;
+    const std::int64_t price = demand.part * scarce / kRatio;
+    for (const std::uint32_t g : demand.groups) prices[g] += price;
+  }
 }
 
 std::int64_t Potential::of(const Shape& shape) const {

@@ -17,8 +17,8 @@
 // w1 and w2 fall with the size of a request and each add up to a constant; w3 falls with the
 // square.
 //
-// And every group of nodes has a price: what is asked for that only nodes like these can hold,
-// against how many there are. Whoever can go elsewhere should.
+// And every group of nodes has a price, which moves with what is left: what is asked for that only
+// such nodes can hold, against what is idle on them. Whoever can go elsewhere should.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ class Potential {
   Potential(const Cluster& cluster, Mix mix);
 
   std::int64_t of(const Shape& shape) const;
-  // Of a whole card of a node of this group.
-  std::int64_t price(GroupId group) const { return prices_.empty() ? 0 : prices_[index_of(group)]; }
+  // Of a whole card, by group, as things are now.
+  void price(const Cluster& cluster, std::vector<std::int64_t>& prices) const;
 
  private:
   struct Term {  // one kind of request that asks for cards
@@ -59,13 +59,19 @@ class Potential {
     std::int64_t weight = 0;  // w3 of what one copy takes
   };
 
+  // What is asked for by those who could go to these groups and no others.
+  struct Demand {
+    std::vector<std::uint32_t> groups;
+    std::int64_t part = 0;  // of all that is asked for, times the price
+  };
+
   void weigh_kinds(const Cluster& cluster, const Mix& mix);
-  void set_prices(const Cluster& cluster, const Mix& mix);
+  void set_demands(const Cluster& cluster, const Mix& mix);
   Bucket& bucket(GroupId group, std::uint32_t cards, std::uint16_t share);
 
   std::vector<std::vector<Bucket>> buckets_;  // by group; shares rise
   std::vector<CpuTerm> cpu_terms_;            // CPU rises
-  std::vector<std::int64_t> prices_;
+  std::vector<Demand> demands_;
   std::int64_t idle_weight_ = 0;  // sum of w1 and w2
   std::int64_t need_ = 0;         // CPU for a card, thousandths of a core; 0: not known
 };

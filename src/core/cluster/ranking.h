@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast way to choose. For every kind of request there is a heap of the classes that have room
-// for it, the cheapest on top. A decision looks only at classes that came into being since this
-// kind was last asked for (the cluster's log) and at the top of the heap: its cost does not grow
-// with the number of nodes. Classes that are gone stay in the heap until they come to the top, or
-// until there are more of them than of the others.
+// The fast way to choose. For every kind of request and group of nodes there is a heap of the
+// classes that have room for it, the cheapest on top. A decision looks only at classes that came
+// into being since this kind was last asked for (the cluster's log) and at the tops of the heaps:
+// its cost does not grow with the number of nodes. Classes that are gone stay in a heap until they
+// come to its top, or until there are more of them than of the others.
 //
 // Among equal costs the shape decides (by its hash), not the order of nodes: the same nodes in
 // another order are filled in the same way.
@@ -22,17 +22,32 @@ class Ranking {
  public:
   void forget() { kinds_.clear(); }
 
-  // weigh(class, shape, kind) → Way with |cost| < 2^46.
-  template <typename Weigh>
-  std::optional<Found> best(const Cluster& cluster, KindId id, Weigh&& weigh) {
+  // weigh(ref, shape, kind) → Way with |cost| < 2^46; price(group) is added to it, and may be
+  // another one each time.
+  template <typename Weigh, typename Price>
+  std::optional<Found> best(const Cluster& cluster, KindId id, Weigh&& weigh, Price&& price) {
     if (kinds_.size() <= index_of(id)) kinds_.resize(index_of(id) + 1);
     PerKind& of = kinds_[index_of(id)];
-    const Kind& kind = cluster.kind(id);
-    catch_up(cluster, kind, of, weigh);
-    while (!of.heap.empty() && !cluster.alive(of.heap.front().ref)) pop(of.heap);
-    if (of.heap.empty()) return std::nullopt;
-    const Entry& top = of.heap.front();
-    return Found{cluster.first(top.ref.id), top.at};
+    catch_up(cluster, cluster.kind(id), of, weigh);
+    const Entry* best = nullptr;
+    std::uint64_t best_key = 0;
+    for (std::uint32_t g = 0; g < of.heaps.size(); ++g) {
+      std::vector<Entry>& heap = of.heaps[g];
+      while (!heap.empty() && !cluster.alive(heap.front().ref)) {
+        std::pop_heap(heap.begin(), heap.end(), later);
+        heap.pop_back();
+        --of.entries;
+      }
+      if (heap.empty()) continue;
+      // Costs are the upper bits of a key.
+      const std::uint64_t key =
+          heap.front().key + (static_cast<std::uint64_t>(price(GroupId{g})) << kHashBits);
+      if (best != nullptr && key >= best_key) continue;
+      best = &heap.front();
+      best_key = key;
+    }
+    if (best == nullptr) return std::nullopt;
+    return Found{cluster.first(best->ref.id), best->at};
   }
 
  private:
@@ -42,18 +57,15 @@ class Ranking {
     std::uint8_t at = 0;
   };
   struct PerKind {
-    bool known = false;
     std::uint64_t seen = 0;  // of the cluster's log
-    std::vector<Entry> heap;
+    std::size_t entries = 0;
+    std::vector<std::vector<Entry>> heaps;  // by group
   };
   static constexpr std::int64_t kCostLimit = std::int64_t{1} << 46;
+  static constexpr int kHashBits = 16;
 
   static bool later(const Entry& a, const Entry& b) {
     return a.key != b.key ? a.key > b.key : a.ref.id > b.ref.id;
-  }
-  static void pop(std::vector<Entry>& heap) {
-    std::pop_heap(heap.begin(), heap.end(), later);
-    heap.pop_back();
   }
 
   template <typename Weigh>
@@ -61,33 +73,40 @@ class Ranking {
     const Way way = weigh(ref, cluster.shape(ref.id), kind);
     METE_ASSERT(way.cost > -kCostLimit && way.cost < kCostLimit);
     const auto cost = static_cast<std::uint64_t>(way.cost + kCostLimit);
-    return {cost << 16 | (cluster.shape_hash(ref.id) & 0xffff), ref, way.at};
+    return {cost << kHashBits | (cluster.shape_hash(ref.id) & ((1u << kHashBits) - 1)), ref,
+            way.at};
   }
 
   template <typename Weigh>
   static void catch_up(const Cluster& cluster, const Kind& kind, PerKind& of, Weigh&& weigh) {
     const std::size_t live = cluster.classes().size();
-    const bool missed = !of.known || of.seen < cluster.log_begin();
-    if (missed || cluster.log_end() - of.seen > 2 * live) {
-      of.heap.clear();
+    of.heaps.resize(cluster.groups().size());
+    const auto look_at = [&](ClassRef ref) {
+      const Shape& shape = cluster.shape(ref.id);
+      if (!kind.fits(shape)) return;
+      std::vector<Entry>& heap = of.heaps[index_of(shape.group)];
+      heap.push_back(entry(cluster, ref, kind, weigh));
+      std::push_heap(heap.begin(), heap.end(), later);
+      ++of.entries;
+    };
+    if (of.seen < cluster.log_begin() || cluster.log_end() - of.seen > 2 * live) {
       for (const ClassId id : cluster.classes())
-        if (kind.fits(cluster.shape(id)))
-          of.heap.push_back(entry(cluster, cluster.ref(id), kind, weigh));
-      std::make_heap(of.heap.begin(), of.heap.end(), later);
+        if (cluster.born(id) >= of.seen) look_at(cluster.ref(id));
     } else {
-      for (; of.seen < cluster.log_end(); ++of.seen) {
-        const ClassRef ref = cluster.logged(of.seen);
-        if (!cluster.alive(ref) || !kind.fits(cluster.shape(ref.id))) continue;
-        of.heap.push_back(entry(cluster, ref, kind, weigh));
-        std::push_heap(of.heap.begin(), of.heap.end(), later);
-      }
-      if (of.heap.size() > 2 * live + 64) {
-        std::erase_if(of.heap, [&](const Entry& e) { return !cluster.alive(e.ref); });
-        std::make_heap(of.heap.begin(), of.heap.end(), later);
-      }
+      for (std::uint64_t at = of.seen; at < cluster.log_end(); ++at)
+        if (const ClassRef ref = cluster.logged(at); cluster.alive(ref)) look_at(ref);
     }
-    of.known = true;
     of.seen = cluster.log_end();
+    if (of.entries > 2 * live + 64) drop_dead(cluster, of);
+  }
+
+  static void drop_dead(const Cluster& cluster, PerKind& of) {
+    of.entries = 0;
+    for (auto& heap : of.heaps) {
+      std::erase_if(heap, [&](const Entry& e) { return !cluster.alive(e.ref); });
+      std::make_heap(heap.begin(), heap.end(), later);
+      of.entries += heap.size();
+    }
   }
 
   std::vector<PerKind> kinds_;
