@@ -50,6 +50,7 @@ extern const Verb kReserveVerb;
 extern const Verb kRunVerb;
 extern const Verb kSelftestVerb;  // src/cli/selftest.cc
 extern const Verb kShowVerb;
+extern const Verb kSimulateVerb;
 extern const Verb kStatsVerb;
 extern const Verb kUndrainVerb;
 extern const Verb kSubmitVerb;

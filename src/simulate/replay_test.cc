@@ -99,20 +99,5 @@ TEST(Replay, WritesDecisionsAsTheRefereeReadsThem) {
   EXPECT_EQ(decisions_csv(decided), "0,17,0-3\n1,-1,\n2,0,\n");
 }
 
-TEST(Replay, PublishedFiguresOfFgdAndBestFitAreReproduced) {
-  const char* folder = std::getenv("METE_OPENB");
-  if (folder == nullptr) GTEST_SKIP() << "METE_OPENB names no folder with the openb traces";
-  const std::string base = std::string(folder) + "/openb_";
-  Trace trace;
-  trace.nodes = *parse_nodes(slurp(base + "node_list_gpu_node.csv"), "nodes");
-  trace.jobs = *parse_jobs(slurp(base + "pod_list_default.csv"), "jobs", trace.nodes);
-  trace.arrivals = *parse_arrivals(slurp(std::string(folder) + "/default.42.txt"), "arrivals",
-                                   trace.jobs.size());
-  trace.ranks =
-      *parse_ranks(slurp(std::string(folder) + "/default.42.rank"), "ranks", trace.nodes.size());
-  EXPECT_NEAR(*score(trace, run(trace, "fgd"))->alloc130, 95.29, 0.05);
-  EXPECT_NEAR(*score(trace, run(trace, "best-fit"))->alloc130, 93.13, 0.05);
-}
-
 }  // namespace
 }  // namespace mete::simulate

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `mete simulate` prints: values in, text for people or the document mete.simulate/1 out.
+// Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "simulate/replay.h"
+
+namespace mete::cli {
+
+struct SimulateReport {
+  std::string policy;
+  std::string mix;
+  std::uint64_t seed = 0;
+  std::size_t nodes = 0;
+  std::size_t arrivals = 0;
+  double cpu_s = 0;  // of all decisions
+  std::vector<std::uint32_t> times_ns;
+  simulate::Score score;
+};
+
+std::string simulate_json(const SimulateReport& report, const std::string& at);
+std::string simulate_text(const SimulateReport& report);
+
+// "simulating [######......]  50 %  5000 of 10000".
+std::string progress_bar(std::size_t done, std::size_t all);
+
+}  // namespace mete::cli
