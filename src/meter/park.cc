@@ -312,6 +312,8 @@ void obey(const ParkOrder& order) {
       slot().park.store(0);
       return;
     case ParkOrder::kQuiesce:
+      // The order to run may have been overtaken by this one: what movers have is old.
+      let_movers_forget();
       if (!quiesce(order, &refusal)) return;
       return answer(order, refusal ? ParkAnswer::kRefused : ParkAnswer::kQuiet, refusal);
     case ParkOrder::kMove:

@@ -76,6 +76,9 @@ class Nvml:
         self.call(name, *before, buffer, ctypes.c_uint(96))
         return buffer.value.decode()
 
+    def uuid(self):
+        return self.text("nvmlDeviceGetUUID", self.card)
+
     def name(self):
         return self.text("nvmlDeviceGetName", self.card)
 

@@ -5,6 +5,7 @@
 //   park_driver --state DIR --movers DIR --token HEX --preload LIBS [--simgpu DIR] --card UUID
 //   LIMIT TOTAL...
 //               [--procs N] [--context BYTES] -- PROGRAM...
+//   --plain: the program has stdin and stdout, and is never parked
 //   stdin: "park MS", "unpark", "status", "kill N" (process N, with SIGKILL)
 #include <poll.h>
 #include <signal.h>
@@ -38,6 +39,7 @@ struct Options {
   std::string simgpu;
   std::vector<launch::GrantedCard> cards;
   int procs = 1;
+  bool plain = false;
   std::vector<char*> program;
 };
 
@@ -68,6 +70,8 @@ Options parse(int argc, char** argv) {
       options.simgpu = next();
     } else if (option == "--procs") {
       options.procs = std::stoi(next());
+    } else if (option == "--plain") {
+      options.plain = true;
     } else if (option == "--context") {
       context = std::stoull(next());
     } else if (option == "--card") {
@@ -105,7 +109,7 @@ pid_t start(const Options& options, const launch::GrantFile& grant) {
   environment.push_back(nullptr);
   const pid_t pid = fork();
   if (pid != 0) return pid;
-  (void)dup2(STDERR_FILENO, STDOUT_FILENO);
+  if (!options.plain) (void)dup2(STDERR_FILENO, STDOUT_FILENO);
   environ = environment.data();
   (void)execvp(options.program[0], options.program.data());
   _exit(127);
@@ -203,6 +207,11 @@ int main(int argc, char** argv) {
   if (!grant) fail(grant.error().message);
   std::vector<pid_t> programs;
   for (int i = 0; i < options.procs; ++i) programs.push_back(start(options, *grant));
+  if (options.plain) {
+    int status = 0;
+    (void)waitpid(programs.front(), &status, 0);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  }
   for (const pid_t pid : programs) std::printf("{\"event\":\"started\",\"pid\":%d}\n", pid);
   std::fflush(stdout);
   return Driver(*grant, programs).run();
