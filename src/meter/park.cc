@@ -3,7 +3,6 @@
 // a mover has its bytes, or both. Never neither.
 #include "meter/park.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -350,7 +349,7 @@ void* park_main(void*) {
 // driver in it has.
 bool start_thread() {
   using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
-  const auto create = reinterpret_cast<Create>(dlsym(RTLD_DEFAULT, "pthread_create"));
+  const auto create = reinterpret_cast<Create>(find_anywhere("pthread_create"));
   if (create == nullptr) return false;
   sigset_t all;
   sigset_t before;

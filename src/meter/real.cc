@@ -447,6 +447,8 @@ bool load_nvml() {
   return nvml_state.load() == 1;
 }
 
+void* find_anywhere(const char* name) { return dlsym(RTLD_DEFAULT, name); }
+
 void* hook_for(void* driver_function) {
   for (size_t at = hook_home(driver_function); hook_slots[at].driver != nullptr;
        at = (at + 1) % kHookSlots)

@@ -51,6 +51,9 @@ extern RealNvml real_nvml;
 bool load_cuda();
 bool load_nvml();
 
+// A function of any library that the program has, or nullptr.
+void* find_anywhere(const char* name);
+
 // Our hook for the driver's own function, or nullptr when it is not one of those we answer.
 void* hook_for(void* driver_function);
 

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import queue
+import random
 import shutil
 import signal
 import socket
@@ -103,11 +104,14 @@ class ParkTest(unittest.TestCase):
         self.addCleanup(self.end_driver)
         self.said = Lines(self.driver.stderr)
         self.events = Lines(self.driver.stdout)
+        self.pids = []
         self.pids = [self.event("started")["pid"] for _ in range(procs)]
         for _ in range(procs):
             self.up()
 
     def end_driver(self):
+        if self.driver is None:
+            return
         for pid in self.pids:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -117,6 +121,7 @@ class ParkTest(unittest.TestCase):
         for pipe in (self.driver.stdin, self.driver.stdout, self.driver.stderr):
             pipe.close()
         self.driver.wait()
+        self.driver = None
 
     def up(self):
         return self.said.next(lambda line: line == "up")
@@ -212,6 +217,56 @@ class Parking(ParkTest):
         self.assertTrue(self.unpark()["ok"])
         self.go.touch()
         self.assert_ends()
+
+
+class Kills(ParkTest):
+    def test_a_process_is_killed_at_any_moment(self):
+        """On the way out, parked, or on the way back: the other one goes on, the mover keeps nothing of the dead one."""
+        self.start_mover()
+        dice = random.Random(3)
+        for _ in range(12):
+            self.go.unlink(missing_ok=True)
+            self.run_("many", 40, 3 * MIB, self.go, procs=2)
+            self.tell("park 30000")
+            if dice.random() < 0.5:
+                self.event("park")
+                self.tell("unpark")
+            time.sleep(dice.random() * 0.08)
+            self.tell("kill 0")
+            self.assert_ends(137)
+            # However far it has come, the other one is brought back.
+            wait_until(lambda: self.status()["state"] in (RUNNING, PARKED), "nothing is under way")
+            if self.status()["state"] == PARKED:
+                self.assertTrue(self.unpark()["ok"])
+            self.go.touch()
+            self.assert_ends()
+            wait_until(lambda: self.arena_used() == 0, "the mover has forgotten both")
+            self.end_driver()
+
+    def test_the_mover_is_killed_at_any_moment(self):
+        """A process either has its memory still, or is told that it is gone: never other bytes."""
+        dice = random.Random(4)
+        for _ in range(8):
+            self.go.unlink(missing_ok=True)
+            self.start_mover()
+            self.run_("many", 60, 3 * MIB, self.go)
+            self.tell("park 30000")
+            time.sleep(dice.random() * 0.06)
+            self.mover.kill()
+            self.mover.wait()
+            end = self.event("park")
+            if end["state"] == RUNNING:
+                self.assertFalse(end["ok"])
+                self.go.touch()
+                self.assert_ends()
+            else:
+                end = self.unpark()
+                self.assertEqual((end["ok"], end["state"]), (False, PARKED))
+                self.assertIn("no mover", end["why"])
+                self.tell("kill 0")
+                self.assert_ends(137)
+            self.end_driver()
+            self.control.close()
 
 
 class Refusals(ParkTest):
