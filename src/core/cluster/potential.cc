@@ -14,16 +14,21 @@ namespace {
 struct ClassWeights {
   double small, large, one, several;
 };
-constexpr ClassWeights kOnceWeights{11.3, 0.66, 1.0, 0.77};
-constexpr ClassWeights kCopiesWeights{10.7, 3.1, 1.0, 0.70};
-constexpr double kCopies = 1.656;  // sum of w2 against the sum of w1
+constexpr ClassWeights kOnceWeights{11.3, 0.686, 1.0, 0.432};
+constexpr ClassWeights kCopiesWeights{10.7, 3.53, 1.0, 0.712};
+constexpr double kCopies = 1.353;  // sum of w2 against the sum of w1
 constexpr double kStranded = 3.28;
 constexpr double kStrandedNeed = 0.2;  // of the mean need of a card
-constexpr double kCpuOnly = 0.361;
+constexpr double kCpuOnly = 0.13;
 constexpr double kCorePerCard = 12;  // cores that are worth a card in kCpuOnly
 constexpr double kCommonCpu = 16000;
-constexpr double kPrice = 584;
-constexpr double kNamedType = 2.03;  // requests that name types count so often in the price
+constexpr double kPrice = 372;
+constexpr double kNamedType = 2.06;  // requests that name types count so often in the price
+
+constexpr double kCpuWaste = 0.3;
+constexpr double kCpuCommon = 0.03;  // sizes that so many of all CPU-only requests have
+constexpr double kCardWaste = 1.0;
+constexpr double kCardCommon = 0.02;
 
 double weight_of(const ClassWeights& weights, const Ask& ask, std::int32_t share) {
   if (ask.cards > 1) return weights.several;
@@ -40,6 +45,26 @@ std::int32_t common_share(const Kind& kind) {
 
 std::int64_t fixed(double value) {
   return static_cast<std::int64_t>(value * static_cast<double>(Potential::kOne) + 0.5);
+}
+
+// For every amount up to `most`: what is left over of it when the common sizes fill it as well as
+// they can, each as often as one likes.
+std::vector<std::int64_t> left_over(const std::map<std::int64_t, double>& counts, double common,
+                                    std::size_t most) {
+  double all = 0;
+  for (const auto& [size, count] : counts) all += count;
+  std::vector<std::size_t> sizes;
+  for (const auto& [size, count] : counts)
+    if (size > 0 && count >= common * all) sizes.push_back(static_cast<std::size_t>(size));
+  std::vector<std::int64_t> filled(most + 1, 0);
+  for (std::size_t amount = 1; amount <= most; ++amount)
+    for (const std::size_t size : sizes)
+      if (size <= amount)
+        filled[amount] =
+            std::max(filled[amount], filled[amount - size] + static_cast<std::int64_t>(size));
+  for (std::size_t amount = 0; amount <= most; ++amount)
+    filled[amount] = sizes.empty() ? 0 : static_cast<std::int64_t>(amount) - filled[amount];
+  return filled;
 }
 
 const std::int64_t kStrandedFixed = fixed(kStranded);
@@ -68,6 +93,7 @@ Potential::Potential(const Cluster& cluster, Mix mix) {
   });
   buckets_.resize(cluster.groups().size());
   weigh_kinds(cluster, mix);
+  set_wastes(cluster, mix);
   for (std::vector<Bucket>& buckets : buckets_) {
     std::sort(buckets.begin(), buckets.end(), [](const Bucket& a, const Bucket& b) {
       return a.share != b.share ? a.share < b.share : a.cards < b.cards;
@@ -135,6 +161,31 @@ void Potential::weigh_kinds(const Cluster& cluster, const Mix& mix) {
   }
 }
 
+void Potential::set_wastes(const Cluster& cluster, const Mix& mix) {
+  std::map<std::int64_t, double> cpu;
+  std::map<std::int64_t, double> shares;
+  for (const Expected& e : mix) {
+    const Kind& kind = cluster.kind(e.kind);
+    const auto count = static_cast<double>(e.count);
+    const std::int32_t share = common_share(kind);
+    if (kind.ask.cards == 0)
+      cpu[kind.ask.cpu_milli / kCpuStep] += count;
+    else if (kind.ask.cards == 1 && share > 0 && share < kWholeCard)
+      shares[share] += count;
+  }
+  std::int32_t most = 0;
+  for (const Group& group : cluster.groups()) most = std::max(most, group.empty.cpu);
+  // Past a few of the largest sizes everything can be filled.
+  constexpr std::int32_t kFarEnough = 200'000;
+  cpu_waste_ =
+      left_over(cpu, kCpuCommon, static_cast<std::size_t>(std::min(most, kFarEnough) / kCpuStep));
+  const std::int64_t each = fixed(kCpuWaste / kCorePerCard * kCpuStep);
+  for (std::int64_t& waste : cpu_waste_) waste *= each;
+  card_waste_ = left_over(shares, kCardCommon, kWholeCard);
+  card_waste_[kWholeCard] = 0;
+  for (std::int64_t& waste : card_waste_) waste *= fixed(kCardWaste);
+}
+
 void Potential::set_demands(const Cluster& cluster, const Mix& mix) {
   double asked = 0;
   for (const Expected& e : mix) {
@@ -177,7 +228,10 @@ std::int64_t Potential::of(const Shape& shape) const {
     if (t.cpu > shape.cpu) break;
     of_use += t.weight * copies_in(shape, t.cpu, t.ram, kMaxCpuMilli);
   }
+  const auto steps = static_cast<std::size_t>(shape.cpu / kCpuStep);
+  if (steps < cpu_waste_.size()) of_use -= cpu_waste_[steps];
   if (shape.idle == 0 || buckets_.empty()) return -of_use;
+  for (std::size_t i = 0; i < shape.cards; ++i) of_use -= card_waste_[shape.free[i]];
   for (const Bucket& bucket : buckets_[index_of(shape.group)]) {
     if (bucket.share > shape.free[0]) break;
     std::uint32_t n = 0;  // cards with room

@@ -32,6 +32,7 @@ namespace mete::core::cluster {
 class Potential {
  public:
   static constexpr std::int64_t kOne = 1 << 20;
+  static constexpr std::int32_t kCpuStep = 100;
 
   Potential() = default;
   Potential(const Cluster& cluster, Mix mix);
@@ -65,12 +66,17 @@ class Potential {
     std::int64_t part = 0;  // of all that is asked for, times the price
   };
 
+  void set_wastes(const Cluster& cluster, const Mix& mix);
   void weigh_kinds(const Cluster& cluster, const Mix& mix);
   void set_demands(const Cluster& cluster, const Mix& mix);
   Bucket& bucket(GroupId group, std::uint32_t cards, std::uint16_t share);
 
   std::vector<std::vector<Bucket>> buckets_;  // by group; shares rise
   std::vector<CpuTerm> cpu_terms_;            // CPU rises
+  // What the common ones leave over of so much, times its weight; past its end nothing. CPU goes in
+  // steps of kCpuStep.
+  std::vector<std::int64_t> cpu_waste_;
+  std::vector<std::int64_t> card_waste_;
   std::vector<Demand> demands_;
   std::int64_t idle_weight_ = 0;  // sum of w1 and w2
   std::int64_t need_ = 0;         // CPU for a card, thousandths of a core; 0: not known
