@@ -62,6 +62,17 @@ void Responder::Exchange::tell_gone() {
   });
 }
 
+void Responder::Exchange::tell_sent() {
+  const std::shared_ptr<ConnectionHost> server = host.lock();
+  if (server == nullptr || on_sent == nullptr || ended) return;
+  server->loop->post([weak = weak_from_this(), weak_server = host] {
+    const std::shared_ptr<Exchange> self = weak.lock();
+    const std::shared_ptr<ConnectionHost> running = weak_server.lock();
+    if (self == nullptr || running == nullptr || running->stopped) return;
+    if (auto function = std::exchange(self->on_sent, nullptr); function != nullptr) function();
+  });
+}
+
 void Responder::reply(const Response& response) {
   METE_ASSERT(!exchange_->answered);
   exchange_->answered = exchange_->ended = true;
@@ -87,6 +98,17 @@ bool Responder::send(std::string_view chunk) {
   METE_ASSERT(exchange_->answered);
   const auto connection = exchange_->connection.lock();
   return connection != nullptr && !exchange_->ended && connection->send_chunk(chunk);
+}
+
+std::size_t Responder::unsent() const {
+  const auto connection = exchange_->connection.lock();
+  return connection == nullptr ? 0 : connection->unsent();
+}
+
+void Responder::on_sent(std::function<void()> function) {
+  if (exchange_->ended) return;
+  exchange_->on_sent = std::move(function);
+  if (unsent() == 0) exchange_->tell_sent();
 }
 
 void Responder::close() {
@@ -128,7 +150,22 @@ void Connection::receive() {
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;  // it will be told again
   if (got <= 0) return close();
   in_.append(host_.scratch.data(), static_cast<std::size_t>(got));
+  received_ += static_cast<std::size_t>(got);
+  count();
+  // Whoever has sent next to nothing is served even so.
+  if (peer_.uid != host_.limits.unbounded && received_ > kSmall &&
+      host_.loads[peer_.uid].in_bytes > host_.limits.body_bytes_per_user)
+    return refuse(503, "too much of this user is being received at once");
   process();
+}
+
+// Tells the server how much is held for this client.
+void Connection::count() {
+  ConnectionHost::Load& load = host_.loads[peer_.uid];
+  load.in_bytes += received_ - counted_in_;
+  counted_in_ = received_;
+  load.out_bytes += unsent() - counted_out_;
+  counted_out_ = unsent();
 }
 
 void Connection::process() {
@@ -174,6 +211,8 @@ void Connection::hand_over() {
   chunked_ = !parser_->http_1_0();
   Result<Request> request = parser_->take_request();
   parser_.reset();
+  received_ = in_.size();
+  count();
   if (!request) return refuse(400, request.error().message);
   head_only_ = request->method == "HEAD";
   request->peer = peer_;
@@ -188,6 +227,7 @@ void Connection::hand_over() {
 void Connection::refuse(int status, const std::string& why) {
   parser_.reset();
   in_ = std::string();
+  received_ = 0;
   keep_alive_ = head_only_ = false;
   enter(State::kWaiting);
   reply({status, error_json(status, why)});
@@ -195,6 +235,10 @@ void Connection::refuse(int status, const std::string& why) {
 
 void Connection::reply(const Response& response) {
   if (state_ != State::kWaiting) return;
+  const std::size_t unread = host_.loads[peer_.uid].out_bytes;
+  if (peer_.uid != host_.limits.unbounded && unread > 0 && response.body.size() > kSmall &&
+      unread + response.body.size() > host_.limits.unread_bytes_per_user)
+    return reply({503, error_json(503, "other answers to this user are not read")});
   put_head(response, false);
   if (!head_only_ && !has_no_body(response.status)) out_ += response.body;
   enter(State::kWriting);
@@ -212,12 +256,15 @@ void Connection::start_stream(const Response& head) {
 bool Connection::send_chunk(std::string_view chunk) {
   if (state_ != State::kStreaming) return false;
   if (chunk.empty()) return true;  // an empty chunk would be the end
+  // What is there already counts: one that is larger than all that may wait can be sent.
+  const bool too_slow = unsent() > host_.limits.stream_bytes;
+  if (too_slow) lost();
+  if (too_slow) return false;
   char size[20];
   if (chunked_) out_.append(size, std::snprintf(size, sizeof size, "%zx\r\n", chunk.size()));
   out_ += chunk;
   if (chunked_) out_ += "\r\n";
   flush();
-  if (state_ == State::kStreaming && out_.size() - out_sent_ > host_.limits.stream_bytes) lost();
   return state_ == State::kStreaming;
 }
 
@@ -266,8 +313,10 @@ void Connection::flush() {
     if (out_.capacity() > kSmall || state_ != State::kStreaming) out_ = std::string();
     out_.clear();
     out_sent_ = 0;
+    count();
     return written();
   }
+  count();
   if (out_sent_ > kCompact) {
     out_.erase(0, out_sent_);
     out_sent_ = 0;
@@ -280,7 +329,11 @@ void Connection::flush() {
 }
 
 void Connection::written() {
-  if (state_ == State::kStreaming) return watch_.want(kHangup);
+  if (state_ == State::kStreaming) {
+    if (const std::shared_ptr<Responder::Exchange> exchange = exchange_.lock())
+      exchange->tell_sent();
+    return watch_.want(kHangup);
+  }
   if (state_ != State::kWriting) return;
   if (!keep_alive_ || host_.draining) return close();
   enter(State::kIdle);
@@ -338,6 +391,8 @@ void Connection::close() {
   socket_.reset();
   parser_.reset();
   in_ = out_ = std::string();
+  out_sent_ = received_ = 0;
+  count();
   if (const std::shared_ptr<Responder::Exchange> exchange = exchange_.lock())
     exchange->connection.reset();
   host_.closed(*this);

@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "base/fd.h"
 #include "net/http_server.h"
@@ -28,6 +29,14 @@ struct ConnectionHost : std::enable_shared_from_this<ConnectionHost> {
   virtual ~ConnectionHost() = default;
   virtual void closed(Connection& connection) = 0;
 
+  // What is held for the clients of one user.
+  struct Load {
+    std::size_t connections = 0;
+    std::size_t in_bytes = 0;
+    std::size_t out_bytes = 0;
+  };
+  std::unordered_map<uid_t, Load> loads;
+
   Loop* loop = nullptr;
   Handler handler;
   HttpServer::Limits limits;
@@ -39,10 +48,12 @@ struct ConnectionHost : std::enable_shared_from_this<ConnectionHost> {
 struct Responder::Exchange : std::enable_shared_from_this<Responder::Exchange> {
   ~Exchange();       // NOLINT(bugprone-exception-escape): as in connection.cc
   void tell_gone();  // posts on_gone, if there is one
+  void tell_sent();  // the same of on_sent
 
   std::weak_ptr<ConnectionHost> host;
   std::weak_ptr<Connection> connection;  // empty once the client is gone or has its answer
   std::function<void()> on_gone;
+  std::function<void()> on_sent;
   bool answered = false;  // a second answer is a bug
   bool ended = false;  // nothing more is to be said: the reply or the end of the stream was given
 };
@@ -62,6 +73,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void reply(const Response& response);
   void start_stream(const Response& head);
   bool send_chunk(std::string_view chunk);
+  std::size_t unsent() const { return out_.size() - out_sent_; }
   void end_stream();
 
  private:
@@ -79,6 +91,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void enter(State state);
   void look_for_stall();
   void lost();
+  void count();
 
   ConnectionHost& host_;
   Fd socket_;
@@ -90,6 +103,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<RequestParser> parser_;  // while reading
   std::string out_;                        // to be sent, from out_sent_ on
   std::size_t out_sent_ = 0;
+  std::size_t received_ = 0;     // of the request that is being read, with what came behind it
+  std::size_t counted_in_ = 0;   // in the load of its user
+  std::size_t counted_out_ = 0;  // the same
   std::weak_ptr<Responder::Exchange> exchange_;
   bool keep_alive_ = true;   // of the request being answered
   bool chunked_ = true;      // HTTP/1.0 knows no chunks: a stream ends with the connection

@@ -140,8 +140,68 @@ TEST(HostileClient, AnAnswerThatNobodyTakesIsGivenUp) {
   EXPECT_LT(client.hear_all().size(), std::size_t{32 << 20});
 }
 
-TEST(HostileClient, OneTooManyGets503AndIsClosed) {
+// Also for root, who runs tests now and then.
+HttpServer::Limits for_everybody() {
   HttpServer::Limits limits;
+  limits.unbounded = getuid() + 1;
+  return limits;
+}
+
+TEST(HostileClient, WhoIsOutsideTheCountAlwaysGetsIn) {
+  HttpServer::Limits limits;
+  limits.connections = limits.connections_per_user = 0;
+  limits.unbounded = getuid();
+  TestServer server(echo, limits);
+  Raw first(server.path());
+  first.say(kGet);
+  EXPECT_NE(first.hear("answered /"), "");
+  expect_alive(server);
+}
+
+TEST(HostileClient, WhatOneUserSendsAtOnceHasAnEnd) {
+  HttpServer::Limits limits = for_everybody();
+  limits.body_bytes_per_user = 150'000;
+  TestServer server(echo, limits);
+  const std::string half =
+      "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n" + std::string(100'000, 'x');
+  Raw first(server.path());
+  ASSERT_TRUE(first.say(half));
+  expect_alive(server);  // by then it was received
+  Raw second(server.path());
+  (void)second.say(half);
+  EXPECT_EQ(status_of(second.hear_all()), 503);
+  expect_alive(server);
+  ASSERT_TRUE(first.say(std::string(100'000, 'x')));
+  EXPECT_NE(first.hear("answered /"), "");
+  Raw third(server.path());
+  ASSERT_TRUE(third.say(half));
+  ASSERT_TRUE(third.say(std::string(100'000, 'x')));
+  EXPECT_NE(third.hear("answered /"), "") << "what was received counts no more";
+}
+
+TEST(HostileClient, AnswersThatNobodyReadsHaveAnEnd) {
+  HttpServer::Limits limits = for_everybody();
+  limits.unread_bytes_per_user = 20 << 20;
+  std::vector<std::promise<void>> answered(4);
+  std::size_t count = 0;
+  TestServer server(
+      [&](const Request&, Responder responder) {
+        responder.reply({200, std::string(16 << 20, 'x')});
+        answered[count++].set_value();
+      },
+      limits);
+  Raw lazy(server.path());
+  lazy.say("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  answered[0].get_future().wait();
+  Raw second(server.path());
+  second.say(kGet);
+  answered[1].get_future().wait();
+  EXPECT_EQ(status_of(second.hear("}}")), 503);
+  EXPECT_GT(lazy.hear_all().size(), std::size_t{16 << 20}) << "the first is whole";
+}
+
+TEST(HostileClient, OneTooManyGets503AndIsClosed) {
+  HttpServer::Limits limits = for_everybody();
   limits.connections = 3;
   TestServer server(echo, limits);
   std::vector<Raw> clients;
@@ -163,8 +223,7 @@ TEST(HostileClient, OneTooManyGets503AndIsClosed) {
 }
 
 TEST(HostileClient, OneUserCannotTakeAllConnections) {
-  if (getuid() == 0) GTEST_SKIP() << "root has no such limit";
-  HttpServer::Limits limits;
+  HttpServer::Limits limits = for_everybody();
   limits.connections_per_user = 1;
   TestServer server(echo, limits);
   Raw first(server.path());

@@ -44,7 +44,6 @@ struct HttpServer::Impl : ConnectionHost {
   Watch watch;
   Timer pause;
   std::unordered_map<Connection*, std::shared_ptr<Connection>> open;
-  std::unordered_map<uid_t, std::size_t> per_user;
   std::function<void()> drained;
 };
 
@@ -72,7 +71,7 @@ bool HttpServer::Impl::accept_one() {
   }
   auto connection = std::make_shared<Connection>(*this, std::move(socket), *peer);
   if (!connection->start()) return true;  // out of kernel memory: as if it had not come
-  ++per_user[peer->uid];
+  ++loads[peer->uid].connections;
   open.emplace(connection.get(), connection);
   return true;
 }
@@ -91,14 +90,18 @@ void HttpServer::Impl::no_descriptor_left() {
 }
 
 bool HttpServer::Impl::full_for(const Peer& peer) const {
-  if (open.size() >= limits.connections) return true;
-  const auto mine = per_user.find(peer.uid);
-  return peer.uid != 0 && mine != per_user.end() && mine->second >= limits.connections_per_user;
+  if (peer.uid == limits.unbounded) return false;
+  const auto outside = loads.find(limits.unbounded);
+  const std::size_t others =
+      open.size() - (outside == loads.end() ? 0 : outside->second.connections);
+  const auto mine = loads.find(peer.uid);
+  return others >= limits.connections ||
+         (mine != loads.end() && mine->second.connections >= limits.connections_per_user);
 }
 
 void HttpServer::Impl::closed(Connection& connection) {
-  const auto mine = per_user.find(connection.peer().uid);
-  if (mine != per_user.end() && --mine->second == 0) per_user.erase(mine);
+  const auto mine = loads.find(connection.peer().uid);
+  if (mine != loads.end() && --mine->second.connections == 0) loads.erase(mine);
   open.erase(&connection);
   check_drained();
 }

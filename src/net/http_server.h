@@ -44,6 +44,11 @@ class Responder {
   // One chunk. A client that lets more than Limits::stream_bytes pile up is cut off. False: it is
   // gone or cut off, and so are all later chunks.
   bool send(std::string_view chunk);
+  // What of it the client's socket has not taken yet.
+  std::size_t unsent() const;
+  // Called once, as on_gone is, when the socket has taken all of it: for whoever has more to say
+  // than should pile up.
+  void on_sent(std::function<void()> function);
   void close();
 
  private:
@@ -55,14 +60,19 @@ using Handler = std::function<void(Request, Responder)>;
 class HttpServer {
  public:
   struct Limits {
-    std::size_t body_bytes = 1 << 20;         // 413
-    std::size_t header_bytes = 16 << 10;      // 431
-    std::size_t connections = 4096;           // one more gets 503 and is closed
-    std::size_t connections_per_user = 4096;  // the same, for users other than root
-    Milliseconds idle{60'000};                // between requests: closed
-    Milliseconds request_time{10'000};        // from the first byte to the last: 408
-    Milliseconds write_stall{60'000};         // an answer of which nothing more is taken: closed
-    std::size_t stream_bytes = 1 << 20;       // waiting in a stream: cut off
+    std::size_t body_bytes = 1 << 20;     // 413
+    std::size_t header_bytes = 16 << 10;  // 431
+    // Who is outside of what is counted by users and connections, so that an administrator can
+    // always look: root.
+    uid_t unbounded = 0;
+    std::size_t connections = 4096;                   // one more gets 503 and is closed
+    std::size_t connections_per_user = 4096;          // the same
+    std::size_t body_bytes_per_user = 4096ull << 20;  // requests that are arriving: 503
+    std::size_t unread_bytes_per_user = 128 << 20;    // answers beside the first one: 503
+    Milliseconds idle{60'000};                        // between requests: closed
+    Milliseconds request_time{10'000};                // from the first byte to the last: 408
+    Milliseconds write_stall{60'000};    // an answer of which nothing more is taken: closed
+    std::size_t stream_bytes = 1 << 20;  // waiting in a stream: cut off
   };
 
   // The socket listens already. The handler is called from the loop, never from inside a call to

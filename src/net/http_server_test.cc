@@ -286,6 +286,32 @@ TEST(HttpServer, CutsOffAReaderThatIsTooSlowAndTellsSo) {
   EXPECT_FALSE(client.hear_all().ends_with("0\r\n\r\n")) << "a cut stream does not look whole";
 }
 
+TEST(HttpServer, TellsWhenTheReaderOfAStreamHasAllOfIt) {
+  Waiting waiting;
+  TestServer server(waiting.handler());
+  Raw client(server.path());
+  client.say(kGet);
+  waiting.arrived.get_future().wait();
+  std::promise<void> sent;
+  // More than may pile up, in one piece.
+  const std::string chunk(4 << 20, 'x');
+  server.do_there([&] {
+    Responder& stream = waiting.kept[0];
+    stream.start_stream({});
+    EXPECT_EQ(stream.unsent(), 0u);
+    EXPECT_TRUE(stream.send(chunk));
+    EXPECT_GT(stream.unsent(), HttpServer::Limits().stream_bytes);
+    stream.on_sent([&] { sent.set_value(); });
+  });
+  EXPECT_NE(client.hear(chunk), "");
+  sent.get_future().wait();
+  server.do_there([&] {
+    EXPECT_EQ(waiting.kept[0].unsent(), 0u);
+    EXPECT_TRUE(waiting.kept[0].send("and more"));
+  });
+  EXPECT_TRUE(client.hear("and more").ends_with("and more"));
+}
+
 TEST(HttpServer, TellsWhenTheReaderOfAStreamHangsUp) {
   Waiting waiting;
   TestServer server(waiting.handler());
