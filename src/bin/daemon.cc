@@ -131,8 +131,11 @@ class Daemon {
 
   Result<void> serve(Fd listening) {
     net::HttpServer::Limits limits;
-    // Of all users none can shut out the others.
-    if (options_.system) limits.connections_per_user = limits.connections / 2;
+    // Of all users none can shut out the others. A thousand waiting runs of one have to do.
+    if (options_.system) {
+      limits.connections_per_user = 1280;
+      limits.body_bytes_per_user = 16 << 20;
+    }
     Result<net::HttpServer> server = net::HttpServer::start(
         loop_, std::move(listening),
         [this](net::Request request, net::Responder responder) {
@@ -207,6 +210,7 @@ class Daemon {
     options.rules.half_life_s = config.half_life_s.value;
     options.rules.starve_after_s = config.starve_after_s.value;
     options.rules.retry_pause_s = config.retry_pause_s.value;
+    options.rules.grace_s = config.grace_s.value;
     options.rules.ended_kept = config.history_jobs.value;
     const std::uint64_t cpus = config.cpus.value.value_or(
         static_cast<std::uint64_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))));
@@ -384,9 +388,8 @@ int failed(const Error& error, net::ReadyPipe& ready) {
 
 int run_daemon(const DaemonOptions& asked, net::ReadyPipe ready) {
   DaemonOptions options = asked;
-  // First of all: clients wait in the socket's queue while the rest is set up.
   Result<net::Listener> listener =
-      net::listen_at({options.socket, options.system, net::Milliseconds(2'000)});
+      net::claim_place({options.socket, options.system, net::Milliseconds(2'000)});
   if (!listener) return failed(listener.error(), ready);
   options.socket = listener->path();
   (void)net::raise_descriptor_limit();
@@ -394,6 +397,8 @@ int run_daemon(const DaemonOptions& asked, net::ReadyPipe ready) {
   if (!parts) return failed(parts.error(), ready);
   Result<std::unique_ptr<store::SqliteStore>> store = store::SqliteStore::open(options.state_dir);
   if (!store) return failed(store.error(), ready);
+  // Now that the state is ours: clients wait in the socket's queue while the rest is set up.
+  if (Result<void> r = listener->open_door(); !r) return failed(r.error(), ready);
   // Every user's runs read the cards' readings there (0644), instead of asking the driver each for
   // itself. What else is there stays closed to them (0600).
   struct stat folder {};

@@ -123,6 +123,7 @@ Listener::Listener(Listener&& other) noexcept
     : lock_(std::move(other.lock_)),
       socket_(std::move(other.socket_)),
       path_(std::move(other.path_)),
+      system_(other.system_),
       inherited_(other.inherited_),
       remove_(std::exchange(other.remove_, false)) {}
 
@@ -139,12 +140,13 @@ void Listener::forget() {
   lock_.reset();
 }
 
-Result<Listener> listen_at(const ListenAt& at) {
+Result<Listener> claim_place(const ListenAt& at) {
   Result<Inherited> inherited = take_inherited();
   if (!inherited) return std::move(inherited).error();
   Listener listener;
   listener.inherited_ = inherited->socket.valid();
   listener.path_ = listener.inherited_ ? inherited->path : at.path;
+  listener.system_ = at.system;
   // The probe and the lock have longer names than the socket; its own limit is the one to tell.
   if (const Result<sockaddr_un> address = unix_address(listener.path_); !address)
     return address.error();
@@ -161,10 +163,22 @@ Result<Listener> listen_at(const ListenAt& at) {
     return listener;
   }
   if (Result<void> r = remove_stale(listener.path_); !r) return std::move(r).error();
-  Result<Fd> socket = bind_new(listener.path_, at.system);
+  return listener;
+}
+
+Result<void> Listener::open_door() {
+  if (inherited_ || remove_) return {};
+  Result<Fd> socket = bind_new(path_, system_);
   if (!socket) return std::move(socket).error();
-  listener.socket_ = *std::move(socket);
-  listener.remove_ = true;
+  socket_ = *std::move(socket);
+  remove_ = true;
+  return {};
+}
+
+Result<Listener> listen_at(const ListenAt& at) {
+  Result<Listener> listener = claim_place(at);
+  if (!listener) return listener;
+  if (Result<void> r = listener->open_door(); !r) return std::move(r).error();
   return listener;
 }
 

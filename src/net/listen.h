@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon's socket, made so that there is one daemon and nobody else can pose as it. The lock
 // PATH.lock decides who is the daemon, for its life; only its holder replaces a socket that a dead
-// one left behind. Listening comes at once, before anything slow: clients then wait in the queue.
+// one left behind. Listening comes before anything slow: clients then wait in the queue.
 #pragma once
 
 #include <sys/resource.h>
@@ -31,6 +31,8 @@ class Listener {
   Fd take_socket() { return std::move(socket_); }
   const std::string& path() const { return path_; }
   bool inherited() const { return inherited_; }
+  // Of claim_place(): makes the socket and listens. Errors as of listen_at().
+  Result<void> open_door();
   // Removes the socket now, so that new clients start another daemon, which waits for the lock. For
   // a daemon that ends; before HttpServer::drain().
   void close_door();
@@ -38,12 +40,13 @@ class Listener {
   void forget();
 
  private:
-  friend Result<Listener> listen_at(const ListenAt& at);
+  friend Result<Listener> claim_place(const ListenAt& at);
   Listener() = default;
 
   Fd lock_;
   Fd socket_;
   std::string path_;
+  bool system_ = false;
   bool inherited_ = false;
   bool remove_ = false;
 };
@@ -54,6 +57,10 @@ class Listener {
 // A socket handed over by systemd (LISTEN_FDS, LISTEN_PID) is used instead of a new one; its path
 // is then the one it is bound to. Those variables are unset either way.
 Result<Listener> listen_at(const ListenAt& at);
+// The same without listening: the lock is ours, and nobody can connect before open_door(). What may
+// fail for good is tried in between, since a client that is connected when its daemon fails cannot
+// know what became of its request. (A socket of systemd's listens already.)
+Result<Listener> claim_place(const ListenAt& at);
 
 // Makes the folder of a socket when it is missing, with its parents, and looks whether only we can
 // write in it (denied): whoever else could might put another socket in the place of ours.

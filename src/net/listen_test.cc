@@ -49,6 +49,16 @@ TEST(Listen, TheSystemsSocketIsForEverybody) {
   EXPECT_EQ(mode_of(folder / "mete/s"), 0666u);
 }
 
+TEST(Listen, APlaceCanBeClaimedBeforeAnybodyMayCome) {
+  const TemporaryFolder folder;
+  Result<Listener> listener = claim_place({folder / "s"});
+  ASSERT_TRUE(listener) << listener.error().message;
+  EXPECT_FALSE(connect_unix(folder / "s", kLong));
+  EXPECT_EQ(claim_place({folder / "s"}).error().code, ErrorCode::kBusy);
+  ASSERT_TRUE(listener->open_door());
+  EXPECT_TRUE(connect_unix(folder / "s", kLong));
+}
+
 TEST(Listen, ThereIsOneWinner) {
   const TemporaryFolder folder;
   const Result<Listener> first = listen_at({folder / "s"});
