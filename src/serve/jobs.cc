@@ -261,22 +261,14 @@ void Service::list_jobs(const net::Request& request, net::Responder responder) {
 }
 
 void Service::wait_for_job(core::JobId id, const net::Request& request, net::Responder responder) {
-  const std::vector<const core::Job*> jobs = engine_.state().find_all(id);
-  if (jobs.empty() || !may_see(*jobs.front(), request.peer))
+  const core::Job* job = engine_.state().first_of(id);
+  if (job == nullptr || !may_see(*job, request.peer))
     return responder.reply(refuse(no_such_job(id)));
   const bool any = request.parameter("any") != nullptr;
-  if (is_over(id, any) && engine_.settled())
+  if (engine_.state().is_over(id, any) && engine_.settled())
     reply_with_ended(id, any, responder);
   else
     add_waiter(id, std::nullopt, any, std::move(responder));
-}
-
-// Every job of it has ended, or one has; also when none is known any more.
-bool Service::is_over(core::JobId id, bool any) const {
-  const std::vector<const core::Job*> jobs = engine_.state().find_all(id);
-  const auto ended = [](const core::Job* job) { return job->state == JobState::kEnded; };
-  return any ? jobs.empty() || std::any_of(jobs.begin(), jobs.end(), ended)
-             : std::all_of(jobs.begin(), jobs.end(), ended);
 }
 
 void Service::reply_with_ended(core::JobId id, bool any, const net::Responder& responder) {

@@ -97,7 +97,7 @@ void Service::answer_waiters() {
       const core::Job* job = engine_.state().find(waiter->job);
       done = job == nullptr || tag_of(*job) != *waiter->tag;
     } else {
-      done = is_over(waiter->job, waiter->any);
+      done = engine_.state().is_over(waiter->job, waiter->any);
     }
     if (!done) {
       ++waiter;

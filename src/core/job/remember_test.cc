@@ -72,5 +72,26 @@ TEST_F(RememberTest, FailuresOfManyArraysAreBoundedToo) {
     }
 }
 
+TEST_F(RememberTest, IsOverWhenTheLastOneIsAndAnyWhenTheFirstOneIs) {
+  const JobId array = submit_array("0-299");
+  EXPECT_EQ(grant().size(), 300u);
+  EXPECT_FALSE(state_.is_over(array, true));
+  for (std::uint32_t i = 0; i < 300; ++i) {
+    EXPECT_FALSE(state_.is_over(array)) << i;
+    started({array.number, i});
+    ended({array.number, i});
+    EXPECT_TRUE(state_.is_over({array.number, i}));
+    EXPECT_TRUE(state_.is_over(array, true));
+  }
+  EXPECT_TRUE(state_.is_over(array)) << "most of them are forgotten by now";
+  const JobId last{array.number, 299};
+  ASSERT_TRUE(take(Requeue{last, caller("alice")}).ok());
+  EXPECT_FALSE(state_.is_over(array));
+  EXPECT_FALSE(State::from_parts(state_.parts(), few()).is_over(array));
+  EXPECT_EQ(state_.first_of(array)->id.number, array.number);
+  EXPECT_EQ(state_.first_of(last)->id, last);
+  EXPECT_EQ(state_.first_of({array.number + 1}), nullptr);
+}
+
 }  // namespace
 }  // namespace mete::core

@@ -66,6 +66,20 @@ std::vector<const Job*> State::find_all(JobId id) const {
   return list;
 }
 
+const Job* State::first_of(JobId id) const {
+  if (id.element) return find(id);
+  const auto at = jobs_.lower_bound(id);
+  return at == jobs_.end() || at->first.number != id.number ? nullptr : &at->second;
+}
+
+bool State::is_over(JobId id, bool any) const {
+  if (!id.element)
+    if (const auto array = arrays_.find(id.number); array != arrays_.end())
+      return any ? array->second.known > array->second.open : array->second.open == 0;
+  const Job* job = find(id);
+  return job == nullptr || job->state == JobState::kEnded;
+}
+
 const Job* State::find_by_runner(const ProcessRef& runner) const {
   const auto found = runners_.find({runner.pid, runner.start_ticks});
   return found == runners_.end() ? nullptr : &jobs_.at(found->second);

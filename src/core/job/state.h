@@ -36,6 +36,8 @@ inline constexpr std::size_t kMaxUnfinishedOfUser = kMaxUnfinished / 2;
 inline constexpr std::size_t kUnfinishedForAdmins = kMaxUnfinished / 20;
 inline constexpr std::size_t kMaxReservations = 1'000;
 inline constexpr std::size_t kMaxAfter = 100;
+inline constexpr std::size_t kMaxNameBytes = 255;     // both are in every list
+inline constexpr std::size_t kMaxLabelBytes = 4'096;  // keys and values together
 inline constexpr std::uint64_t kMaxTimeS = 10 * 366 * 86'400;
 
 // What is decided upon.
@@ -106,6 +108,11 @@ class State {
   const Job* find(JobId id) const;
   // The job, or all jobs of an array; empty: no such.
   std::vector<const Job*> find_all(JobId id) const;
+  // The job, or the first of an array; nullptr: no such.
+  const Job* first_of(JobId id) const;
+  // The job, or every one of the array, has ended; of `any` one that is known. So has what nobody
+  // knows any more. Costs the same however large the array is.
+  bool is_over(JobId id, bool any = false) const;
   // The unfinished job of a runner, which has one at most; nullptr: none.
   const Job* find_by_runner(const ProcessRef& runner) const;
   const std::set<JobId>& active() const { return active_; }
