@@ -16,6 +16,7 @@ namespace {
 using core::JobState;
 
 constexpr std::size_t kMostEvents = 1'000;  // in one answer
+constexpr std::size_t kAhead = 64 << 10;    // bytes of a stream that wait for the socket
 
 std::uint64_t number_or(const std::string* text, std::uint64_t otherwise) {
   if (text == nullptr) return otherwise;
@@ -97,8 +98,20 @@ void Service::get_events(const net::Request& request, net::Responder responder) 
   readers_.push_back(std::move(reader));
 }
 
+bool Service::may_see(const seam::StoredEvent& event, const net::Peer& peer) const {
+  if (event.job.empty() || is_admin(peer)) return true;
+  const Result<core::JobId> id = core::parse_job_id(event.job);
+  const core::Job* job = id ? engine_.state().first_of(*id) : nullptr;
+  return job != nullptr && job->spec->uid == peer.uid;
+}
+
 bool Service::feed(Reader& reader) {
   for (;;) {
+    // Whoever reads slowly is told the rest when there is room for it: nothing piles up here.
+    if (reader.stream && reader.responder.unsent() > kAhead) {
+      reader.responder.on_sent([this, number = reader.number] { feed_again(number); });
+      return false;
+    }
     const Result<std::vector<seam::StoredEvent>> events = engine_.events(reader.after, kMostEvents);
     if (!events) {
       if (reader.stream)
@@ -110,28 +123,30 @@ bool Service::feed(Reader& reader) {
     if (events->empty()) return false;
     wire::EventsDocument document{clock_.wall(), {}, 0};
     for (const seam::StoredEvent& event : *events) {
-      if (document.events.size() == reader.limit) break;
+      if (document.events.size() == reader.limit || reader.responder.unsent() > kAhead) break;
       reader.after = event.seq;
-      if (!event.job.empty() && !is_admin(reader.peer)) {
-        const Result<core::JobId> id = core::parse_job_id(event.job);
-        const auto jobs = id ? engine_.state().find_all(*id) : std::vector<const core::Job*>{};
-        if (jobs.empty() || jobs.front()->spec->uid != reader.peer.uid) continue;
-      }
+      if (!may_see(event, reader.peer)) continue;
       Result<wire::EventDocument> shown =
           wire::document_of({event.seq, {event.at_ms}, event.type, event.job, event.data});
-      if (shown) document.events.push_back(*std::move(shown));
-    }
-    document.next = reader.after + 1;
-    if (document.events.empty()) continue;
-    if (!reader.stream) {
-      reader.responder.reply(respond(200, wire::encode(document)));
-      return true;
-    }
-    for (const wire::EventDocument& event : document.events)
-      if (!reader.responder.send("id: " + std::to_string(event.seq) + "\nevent: " + event.type +
-                                 "\ndata: " + wire::encode(event) + "\n\n"))
+      if (!shown) continue;
+      if (!reader.stream)
+        document.events.push_back(*std::move(shown));
+      else if (!reader.responder.send("id: " + std::to_string(shown->seq) + "\nevent: " +
+                                      shown->type + "\ndata: " + wire::encode(*shown) + "\n\n"))
         return true;
+    }
+    if (document.events.empty()) continue;
+    document.next = reader.after + 1;
+    reader.responder.reply(respond(200, wire::encode(document)));
+    return true;
   }
+}
+
+void Service::feed_again(std::uint64_t number) {
+  const auto reader = std::find_if(readers_.begin(), readers_.end(), [number](const Reader& known) {
+    return known.number == number;
+  });
+  if (reader != readers_.end() && feed(*reader)) readers_.erase(reader);
 }
 
 void Service::feed_readers() {

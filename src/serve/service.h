@@ -110,6 +110,7 @@ class Service {
   bool is_admin(const net::Peer& peer) const;
   core::Caller caller(const net::Peer& peer) const;
   bool may_see(const core::Job& job, const net::Peer& peer) const;
+  bool may_see(const seam::StoredEvent& event, const net::Peer& peer) const;
   Error explained(Error error) const;
   wire::CardsDocument cards() const;
   wire::DaemonView daemon() const;
@@ -133,7 +134,6 @@ class Service {
   void add_waiter(core::JobId id, std::optional<std::string> tag, bool any,
                   net::Responder responder);
   void reply_with_job(core::JobId id, int status, const net::Responder& responder);
-  bool is_over(core::JobId id, bool any) const;
   void reply_with_ended(core::JobId id, bool any, const net::Responder& responder);
   Answered changes_to(net::Responder responder);
   std::string tag_of(const core::Job& job);
@@ -147,6 +147,7 @@ class Service {
   void get_events(const net::Request& request, net::Responder responder);
   // False: there is nothing yet, and it goes on waiting.
   bool feed(Reader& reader);
+  void feed_again(std::uint64_t number);
   void feed_readers();
   void post_drain(const std::string& card, bool drain, const net::Request& request,
                   net::Responder responder);
