@@ -106,11 +106,18 @@ void append_wait(std::string& out, const JobView& view) {
   if (view.wait) append_escaped(out, view.wait->text);
 }
 
-void append_command(std::string& out, const JobSpec& spec) {
-  for (std::size_t i = 0; i < spec.command.size(); ++i) {
+void append_words(std::string& out, const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
     if (i != 0) out += ' ';
-    append_escaped(out, spec.command[i]);
+    append_escaped(out, words[i]);
   }
+}
+
+void append_command(std::string& out, const JobSpec& spec) {
+  if (is_listed_whole(spec.command))
+    append_words(out, spec.command);
+  else
+    append_words(out, listed_command(spec.command));
 }
 
 // The columns from kName on.

@@ -54,6 +54,28 @@ TEST(PsLines, AreOneLineEach) {
             "3\tpending\t\t\t\t\t1\t0\t\t0\t\t\t\t\t\t\tplain\t\t0\t\t\n");
 }
 
+TEST(PsLines, ALongCommandIsCut) {
+  core::JobSpec spec;
+  spec.name = "long";
+  spec.command = {"python", std::string(247, 'x') + "\xc3\xa4\xc3\xa4", "more"};
+  JobView view;
+  view.job.id = {1};
+  view.job.spec = spec;
+  // 7 bytes of the first word, 249 for the second: not a half of its last letter.
+  const std::string cut = "python " + std::string(247, 'x') + "\xc3\xa4…\n";
+  EXPECT_TRUE(encode_ps_lines({view}, kAt).ends_with("\t" + cut));
+  EXPECT_EQ(decode_ps(encode_ps({view}, kAt))->front().job.spec->command,
+            (std::vector{spec.command[0], std::string(247, 'x') + "\xc3\xa4…"}));
+  spec.command = {"python", std::string(246, 'x') + "\xc3\xa4\xc3\xa4"};
+  view.job.spec = spec;
+  EXPECT_EQ(decode_ps(encode_ps({view}, kAt))->front().job.spec->command[1],
+            std::string(246, 'x') + "\xc3\xa4…")
+      << "250 bytes do not fit, and 249 are a half";
+  spec.command[1].resize(248);
+  view.job.spec = spec;
+  EXPECT_EQ(decode_ps(encode_ps({view}, kAt))->front().job.spec->command, spec.command);
+}
+
 TEST(PsLines, AnEmptyListIsAList) {
   EXPECT_TRUE(decode_ps_lines(encode_ps_lines({}, kAt))->empty());
   EXPECT_FALSE(decode_ps_lines("").ok());

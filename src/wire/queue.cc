@@ -62,7 +62,7 @@ Result<ChangedDocument> decode_changed(std::string_view text) {
 std::string encode(const WaitDocument& document) {
   JsonText out;
   open_document(out, "mete.wait/1", document.at);
-  put_jobs(out, document.jobs);
+  put_jobs(out, document.jobs, Words::kNone);  // who waits knows what for
   return closed(out);
 }
 

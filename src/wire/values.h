@@ -63,11 +63,18 @@ std::uint64_t reservation_id_from(Fields& fields, std::string_view key);
 
 // A job as its user sees it: the members of JOB. What the spec has of it is read into `spec`, for
 // others to add to before it is shared.
-void put_job(JsonText& out, const JobView& view);
+// How much of the words that its user gave it: in lists, which may be of thousands, not all.
+enum class Words { kAll, kSome, kNone };
+void put_job(JsonText& out, const JobView& view, Words words = Words::kAll);
 JobView job_from(Fields& fields, core::JobSpec& spec);
 Result<JobView> view_from(const Json& json);
 // The member "jobs".
-void put_jobs(JsonText& out, const std::vector<JobView>& jobs);
+void put_jobs(JsonText& out, const std::vector<JobView>& jobs, Words words);
+// The command as lists have it: of one that is longer than kListedCommand bytes the beginning, and
+// "…".
+inline constexpr std::size_t kListedCommand = 256;
+bool is_listed_whole(const std::vector<std::string>& command);
+std::vector<std::string> listed_command(const std::vector<std::string>& command);
 Result<std::vector<JobView>> jobs_from(Fields& fields);
 
 void put_id(JsonText& out, std::string_view key, core::JobId id);

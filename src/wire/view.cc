@@ -70,7 +70,31 @@ void read_grant(Fields& fields, JobView& view) {
 
 }  // namespace
 
-void put_job(JsonText& out, const JobView& view) {
+bool is_listed_whole(const std::vector<std::string>& command) {
+  std::size_t bytes = 0;
+  for (const std::string& word : command)
+    if ((bytes += word.size() + 1) > kListedCommand) return false;
+  return true;
+}
+
+std::vector<std::string> listed_command(const std::vector<std::string>& command) {
+  if (is_listed_whole(command)) return command;
+  std::vector<std::string> words;
+  std::size_t left = kListedCommand;
+  for (const std::string& word : command) {
+    if (word.size() + 1 > left) {
+      // Not within a character of UTF-8, of which all bytes but the first are 10xxxxxx.
+      while (left > 0 && (static_cast<unsigned char>(word[left]) & 0xc0) == 0x80) --left;
+      words.push_back(word.substr(0, left) + "…");
+      break;
+    }
+    words.push_back(word);
+    left -= word.size() + 1;
+  }
+  return words;
+}
+
+void put_job(JsonText& out, const JobView& view, Words words) {
   const Job& job = view.job;
   const JobSpec& spec = *job.spec;
   put_id(out, "id", job.id);
@@ -94,8 +118,13 @@ void put_job(JsonText& out, const JobView& view) {
   }
   if (view.wait) put_wait(out, *view.wait);
   put_grant(out, view);
-  out.put("command", spec.command);
-  out.put("labels", spec.labels);
+  static const std::vector<std::string> kNoWords;
+  static const std::map<std::string, std::string> kNoLabels;
+  if (words == Words::kSome && !is_listed_whole(spec.command))
+    out.put("command", listed_command(spec.command));
+  else
+    out.put("command", words == Words::kNone ? kNoWords : spec.command);
+  out.put("labels", words == Words::kNone ? kNoLabels : spec.labels);
   if (job.exit) out.put_if("note", std::string_view(job.exit->note));
 }
 
@@ -145,7 +174,7 @@ std::string encode_ps(const std::vector<JobView>& jobs, WallTime at) {
   out.open();
   out.put("schema", "mete.ps/1");
   out.put("at", at);
-  put_jobs(out, jobs);
+  put_jobs(out, jobs, Words::kSome);
   out.close();
   return out.take();
 }
@@ -157,11 +186,11 @@ Result<std::vector<JobView>> decode_ps(std::string_view text) {
   return jobs_from(fields);
 }
 
-void put_jobs(JsonText& out, const std::vector<JobView>& jobs) {
+void put_jobs(JsonText& out, const std::vector<JobView>& jobs, Words words) {
   out.key("jobs").open_list();
   for (const JobView& view : jobs) {
     out.open();
-    put_job(out, view);
+    put_job(out, view, words);
     out.close();
   }
   out.close_list();

@@ -189,6 +189,11 @@ Result<void> State::check_submit(const Submit& submit, const Moment& moment) con
   if (spec.priority > 0 && !submit.admin)
     return Error::denied("a priority above 0 is an administrator's to give")
         .with_hint("leave --priority out, or ask for less than 0");
+  std::size_t label_bytes = 0;
+  for (const auto& [key, value] : spec.labels) label_bytes += key.size() + value.size();
+  if (spec.name.size() > kMaxNameBytes || label_bytes > kMaxLabelBytes)
+    return Error::invalid("a name has at most " + std::to_string(kMaxNameBytes) +
+                          " bytes, and all labels of a job " + std::to_string(kMaxLabelBytes));
   if (!spec.detached && (spec.array || spec.retries > 0 || spec.retry_gpu_pct || spec.requeue))
     return Error::invalid("arrays and other attempts are for jobs of mete submit");
   if (spec.time_s && *spec.time_s > kMaxTimeS)

@@ -78,6 +78,18 @@ TEST_F(StateTest, OneUserCannotHaveAllTheRoomAndAllUsersNotTheLastOfIt) {
   EXPECT_EQ(many("root", 1), "there are 200000 unfinished jobs");
 }
 
+TEST_F(StateTest, WhatIsInEveryListIsShort) {
+  JobSpec spec = spec_of("0");
+  spec.name = std::string(kMaxNameBytes, 'x');
+  spec.labels = {{"sweep", std::string(kMaxLabelBytes - 5, 'x')}};
+  EXPECT_TRUE(StateWorld::try_submit(spec).ok());
+  JobSpec long_name = spec;
+  long_name.name += 'x';
+  EXPECT_EQ(StateWorld::try_submit(long_name).error().code, ErrorCode::kInvalid);
+  spec.labels["more"] = "";
+  EXPECT_EQ(StateWorld::try_submit(spec).error().code, ErrorCode::kInvalid);
+}
+
 // ---- the line ----------------------------------------------------------------------------------
 
 TEST_F(StateTest, FirstComeFirstServed) {
