@@ -22,7 +22,7 @@ constexpr std::array<Planned, 4> kPlanned{{
     {"top advise report sweep", "it comes with the queue"},
     {"service", "it comes with services"},
     {"park unpark", "it comes with parking"},
-    {"place where", "it comes with placement"},
+    {"place", "it comes with placement"},
 }};
 
 const Planned* find_planned(std::string_view name) {
@@ -40,7 +40,7 @@ const std::vector<const Verb*>& verbs() {
       &kRunVerb,      &kSubmitVerb,  &kPsVerb,     &kShowVerb,    &kExplainVerb,    &kLogsVerb,
       &kAttachVerb,   &kWaitVerb,    &kCancelVerb, &kHoldVerb,    &kReleaseVerb,    &kRequeueVerb,
       &kPriorityVerb, &kEventsVerb,  &kStatsVerb,  &kCardsVerb,   &kDrainVerb,      &kUndrainVerb,
-      &kQuotaVerb,    &kReserveVerb, &kDaemonVerb, &kCapVerb,     &kSimulateVerb,
+      &kQuotaVerb,    &kReserveVerb, &kDaemonVerb, &kCapVerb,     &kWhereVerb,      &kSimulateVerb,
 #ifdef METE_HAVE_SELFTEST
       &kSelftestVerb,
 #endif

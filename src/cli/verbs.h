@@ -56,6 +56,7 @@ extern const Verb kUndrainVerb;
 extern const Verb kSubmitVerb;
 extern const Verb kVersionVerb;
 extern const Verb kWaitVerb;
+extern const Verb kWhereVerb;
 
 const std::vector<const Verb*>& verbs();
 // nullptr when there is none.

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// `mete where EXPR`: which nodes an expression of the query language means. With --nodes it asks a
+// file, and neither needs nor starts a daemon; without, this machine.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/daemon_client.h"
+#include "cli/verbs.h"
+#include "wire/cards.h"
+#include "wire/nodes.h"
+
+namespace mete::cli {
+
+namespace {
+
+constexpr std::array kOptions{
+    OptionSpec{"--nodes", "FILE",
+               "the nodes, as JSON: {\"NAME\": {\"attributes\": {\"stack\": \"prod\"}, …}, …}\n"
+               "(default: this machine)"},
+    kOutputOption,
+};
+constexpr std::size_t kMaxFile = 64 << 20;
+
+std::string host_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "localhost";
+}
+
+// What is known of this machine: its cards.
+Result<std::vector<wire::NamedNode>> this_machine() {
+  Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kIfNeeded);
+  if (!client) return client.error();
+  const Result<std::string> body = client->call("GET", "/v1/cards");
+  if (!body) return body.error();
+  const Result<wire::CardsDocument> cards = wire::decode_cards(*body);
+  if (!cards) return cards.error();
+  core::NodeFacts node;
+  node.agent_connected = true;
+  std::uint64_t jobs = 0;
+  Bytes largest;
+  Bytes most_free;
+  for (const wire::CardView& card : cards->cards) {
+    std::vector<std::string>& types = node.attributes["gpu.type"];
+    if (std::find(types.begin(), types.end(), card.type) == types.end()) types.push_back(card.type);
+    largest = std::max(largest, card.total.value_or(Bytes()));
+    most_free = std::max(most_free, card.grantable);
+    jobs += card.jobs.size();
+  }
+  node.attributes["gpu.count"] = {std::to_string(cards->cards.size())};
+  if (!cards->cards.empty()) {
+    node.attributes["gpu.memory"] = {std::to_string(largest.count())};
+    node.attributes["gpu.free"] = {std::to_string(most_free.count())};
+  }
+  node.running_tasks = jobs;
+  return std::vector<wire::NamedNode>{{host_name(), std::move(node)}};
+}
+
+Result<std::vector<wire::NamedNode>> nodes_of(const Parsed& parsed) {
+  const std::string* path = parsed.find("--nodes");
+  if (path == nullptr) return this_machine();
+  const Result<std::string> text = base::read_all(*path, kMaxFile);
+  if (!text) return text.error();
+  Result<std::vector<wire::NamedNode>> nodes = wire::decode_nodes(*text);
+  if (nodes) return nodes;
+  Error error = std::move(nodes).error();
+  error.message = *path + ": " + error.message;
+  return error;
+}
+
+int run(const Parsed& parsed, const Output& output) {
+  if (parsed.rest.size() != 1)
+    return output.fail(
+        Error::invalid("one expression belongs here")
+            .with_evidence(std::to_string(parsed.rest.size()) + " words")
+            .with_hint("put it in quotes: mete where 'attribute:gpu.memory >= 16G'"));
+  const Result<core::Query> query = core::Query::parse(parsed.rest.front());
+  if (!query) return output.fail(query.error());
+  const Result<std::vector<wire::NamedNode>> nodes = nodes_of(parsed);
+  if (!nodes)
+    return parsed.has("--nodes") ? output.fail(nodes.error(), kExitBadFile)
+                                 : output.fail(nodes.error());
+  std::vector<std::string> match;
+  for (const auto& [name, facts] : *nodes)
+    if (query->matches(facts)) match.push_back(name);
+  if (output.json()) {
+    output.data(wire::encode_where(match));
+  } else if (match.empty()) {
+    output.say("no node matches");
+  } else {
+    std::string lines;
+    for (const std::string& name : match)
+      lines += (lines.empty() ? "" : "\n") + base::printable(name);
+    output.data(lines);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+const Verb kWhereVerb{
+    "where",
+    "which nodes an expression of the ECS cluster query language means",
+    "mete where EXPRESSION [--nodes FILE] [-o FORMAT]",
+    "mete where 'attribute:gpu.memory >= 16G and attribute:gpu.type != T4'\n"
+    "mete where 'attribute:stack == prod' --nodes nodes.json -o json",
+    "Prints the names of the nodes that match, one on each line. With --nodes neither needs nor\n"
+    "starts a daemon.",
+    kOptions,
+    Rest::kWords,
+    run,
+};
+
+}  // namespace mete::cli

@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: Apache-2.0
+// See query.h.
+#include "core/where/query.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/text.h"
+#include "core/where/pattern.h"
+
+namespace mete::core {
+
+namespace {
+
+enum class Operator {
+  kEquals,
+  kNotEquals,
+  kGreater,
+  kGreaterEqual,
+  kLess,
+  kLessEqual,
+  kExists,
+  kNotExists,
+  kIn,
+  kNotIn,
+  kMatches,
+  kNotMatches
+};
+
+struct OperatorName {
+  std::string_view text;
+  Operator is;
+};
+// Longer ones first where one begins with another.
+constexpr std::array kOperators{
+    OperatorName{"==", Operator::kEquals},
+    OperatorName{"!=", Operator::kNotEquals},
+    OperatorName{">=", Operator::kGreaterEqual},
+    OperatorName{">", Operator::kGreater},
+    OperatorName{"<=", Operator::kLessEqual},
+    OperatorName{"<", Operator::kLess},
+    OperatorName{"=~", Operator::kMatches},
+    OperatorName{"!~", Operator::kNotMatches},
+    OperatorName{"!exists", Operator::kNotExists},
+    OperatorName{"!in", Operator::kNotIn},
+    OperatorName{"equals", Operator::kEquals},
+    OperatorName{"not_equals", Operator::kNotEquals},
+    OperatorName{"greater_than_equal", Operator::kGreaterEqual},
+    OperatorName{"greater_than", Operator::kGreater},
+    OperatorName{"less_than_equal", Operator::kLessEqual},
+    OperatorName{"less_than", Operator::kLess},
+    OperatorName{"matches", Operator::kMatches},
+    OperatorName{"not_matches", Operator::kNotMatches},
+    OperatorName{"exists", Operator::kExists},
+    OperatorName{"not_exists", Operator::kNotExists},
+    OperatorName{"in", Operator::kIn},
+    OperatorName{"not_in", Operator::kNotIn},
+};
+
+enum class Subject {
+  kAttribute,
+  kTaskGroup,
+  kAgentConnected,
+  kAgentVersion,
+  kInstanceId,
+  kRegisteredAt,
+  kRunningTasks
+};
+
+bool is_order(Operator op) {
+  return op == Operator::kGreater || op == Operator::kGreaterEqual || op == Operator::kLess ||
+         op == Operator::kLessEqual;
+}
+bool is_existence(Operator op) { return op == Operator::kExists || op == Operator::kNotExists; }
+bool is_list(Operator op) { return op == Operator::kIn || op == Operator::kNotIn; }
+bool is_pattern(Operator op) { return op == Operator::kMatches || op == Operator::kNotMatches; }
+
+bool has_operator(Subject subject, Operator op) {
+  switch (subject) {
+    case Subject::kAttribute:
+      return true;
+    case Subject::kTaskGroup:
+      return !is_order(op);
+    case Subject::kAgentConnected:
+    case Subject::kInstanceId:
+      return !is_order(op) && !is_existence(op);
+    case Subject::kAgentVersion:
+    case Subject::kRegisteredAt:
+    case Subject::kRunningTasks:
+      return !is_existence(op) && !is_list(op) && !is_pattern(op);
+  }
+  return false;
+}
+
+bool in_order(Operator op, int comparison) {
+  switch (op) {
+    case Operator::kEquals:
+      return comparison == 0;
+    case Operator::kNotEquals:
+      return comparison != 0;
+    case Operator::kGreater:
+      return comparison > 0;
+    case Operator::kGreaterEqual:
+      return comparison >= 0;
+    case Operator::kLess:
+      return comparison < 0;
+    case Operator::kLessEqual:
+      return comparison <= 0;
+    default:
+      return false;
+  }
+}
+
+template <class T>
+int compare(const T& a, const T& b) {
+  return a < b ? -1 : b < a ? 1 : 0;
+}
+
+// "16", "1.5", "16G", "24 GiB": what order means for attributes that are amounts.
+std::optional<double> amount(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size() && std::isfinite(number))
+    return number;
+  if (const Result<Bytes> bytes = base::parse_bytes(text)) return static_cast<double>(bytes->count());
+  return std::nullopt;
+}
+
+int compare_values(const std::string& a, const std::string& b) {
+  const std::optional<double> one = amount(a);
+  const std::optional<double> other = amount(b);
+  if (one && other) return compare(*one, *other);
+  return compare(a, b);
+}
+
+}  // namespace
+
+struct Query::Node {
+  enum class Kind { kAnd, kOr, kNot, kCompare } kind = Kind::kCompare;
+  std::vector<std::shared_ptr<const Node>> parts;
+  Subject subject = Subject::kAttribute;
+  std::string name;  // of an attribute
+  Operator op = Operator::kEquals;
+  std::vector<std::string> arguments;
+  std::optional<Pattern> pattern;
+  WallTime time;
+  std::uint64_t number = 0;
+
+  bool matches(const NodeFacts& node) const;
+  bool compare_one(const std::string& value) const;
+  bool compare_any(const std::vector<std::string>& values) const;
+};
+
+namespace {
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) {}
+
+  Result<std::shared_ptr<const Query::Node>> parse() {
+    std::size_t characters = 0;
+    for (const char c : text_) characters += (static_cast<unsigned char>(c) & 0xc0) != 0x80 ? 1 : 0;
+    if (characters > kMaxQuery)
+      return Error::invalid("the expression is too long")
+          .with_evidence(std::to_string(characters) + " characters; at most " +
+                         std::to_string(kMaxQuery));
+    Result<Part> all = either();
+    if (!all) return std::move(all).error();
+    skip();
+    if (!ended()) return wrong("'and', 'or' or the end belongs here");
+    return *all;
+  }
+
+ private:
+  using Part = std::shared_ptr<const Query::Node>;
+  static constexpr int kMaxDepth = 250;
+
+  Error wrong(const std::string& what) const { return wrong_at(what, at_); }
+  Error wrong_at(const std::string& what, std::size_t at) const {
+    // A window of it, so that the mark stands where it belongs on any terminal.
+    constexpr std::size_t kBefore = 50;
+    const std::size_t from = at > kBefore ? at - kBefore : 0;
+    std::string shown(text_.substr(from, kBefore + 30));
+    std::replace_if(
+        shown.begin(), shown.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; },
+        ' ');
+    return Error::invalid("the expression is not understood: " + what + " (character " +
+                          std::to_string(at + 1) + ")")
+        .with_evidence(shown + "\n" + std::string(at - from, ' ') + "^");
+  }
+
+  bool ended() const { return at_ >= text_.size(); }
+  static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+  void skip() {
+    while (!ended() && is_space(text_[at_])) ++at_;
+  }
+  // A word of the language: not the beginning of a longer one.
+  bool take_word(std::string_view word) {
+    skip();
+    if (!text_.substr(at_).starts_with(word)) return false;
+    const std::size_t end = at_ + word.size();
+    const bool letters = word.back() >= 'a' && word.back() <= 'z';
+    if (letters && end < text_.size() && is_name(text_[end])) return false;
+    at_ = end;
+    return true;
+  }
+  static bool is_name(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.' || c == ':' || c == '/' || c == '\\' ||
+           static_cast<unsigned char>(c) >= 0x80;
+  }
+
+  static Part join(Query::Node::Kind kind, std::vector<Part> parts) {
+    if (parts.size() == 1) return parts.front();
+    auto node = std::make_shared<Query::Node>();
+    node->kind = kind;
+    node->parts = std::move(parts);
+    return node;
+  }
+
+  Result<Part> either() {
+    std::vector<Part> parts;
+    do {
+      Result<Part> one = both();
+      if (!one) return one;
+      parts.push_back(*std::move(one));
+    } while (take_word("or") || take_word("||"));
+    return join(Query::Node::Kind::kOr, std::move(parts));
+  }
+  Result<Part> both() {
+    std::vector<Part> parts;
+    do {
+      Result<Part> one = single();
+      if (!one) return one;
+      parts.push_back(*std::move(one));
+    } while (take_word("and") || take_word("&&"));
+    return join(Query::Node::Kind::kAnd, std::move(parts));
+  }
+  Result<Part> single() {
+    if (++depth_ > kMaxDepth) return wrong("too much inside one another");
+    Result<Part> part = inner();
+    --depth_;
+    return part;
+  }
+  Result<Part> inner() {
+    if (take_word("not") || take_word("!")) {
+      Result<Part> one = single();
+      if (!one) return one;
+      auto node = std::make_shared<Query::Node>();
+      node->kind = Query::Node::Kind::kNot;
+      node->parts = {*std::move(one)};
+      return Part(node);
+    }
+    if (take_word("(")) {
+      Result<Part> one = either();
+      if (!one) return one;
+      if (!take_word(")")) return wrong("a ) belongs here");
+      return one;
+    }
+    return comparison();
+  }
+
+  Result<Part> comparison() {
+    skip();
+    const std::size_t began = at_;
+    while (!ended() && is_name(text_[at_])) ++at_;
+    const std::string_view name = text_.substr(began, at_ - began);
+    if (name.empty())
+      return wrong(ended() ? "it ends where a comparison belongs" : "a subject belongs here");
+    auto node = std::make_shared<Query::Node>();
+    if (!find_subject(name, *node)) {
+      return wrong_at("there is no subject '" + std::string(name) +
+                          "' (attribute:NAME, task:group, agentConnected, agentVersion, "
+                          "ec2InstanceId, registeredAt, runningTasksCount)",
+                      began);
+    }
+    skip();
+    const std::size_t at_operator = at_;
+    if (!find_operator(*node)) return wrong("an operator belongs here");
+    if (!has_operator(node->subject, node->op))
+      return wrong_at(std::string(name) + " has no such operator", at_operator);
+    if (is_existence(node->op)) return Part(node);
+    skip();
+    at_argument_ = at_;
+    Result<void> read = is_list(node->op) ? list(*node) : argument(*node);
+    if (!read) return std::move(read).error();
+    if (Result<void> understood = understand(*node); !understood)
+      return std::move(understood).error();
+    return Part(node);
+  }
+
+  static bool find_subject(std::string_view name, Query::Node& node) {
+    constexpr std::string_view kAttribute = "attribute:";
+    if (name.starts_with(kAttribute)) {
+      node.name = name.substr(kAttribute.size());
+      return !node.name.empty();
+    }
+    constexpr std::array<std::pair<std::string_view, Subject>, 6> kNames{
+        {{"task:group", Subject::kTaskGroup},
+         {"agentConnected", Subject::kAgentConnected},
+         {"agentVersion", Subject::kAgentVersion},
+         {"ec2InstanceId", Subject::kInstanceId},
+         {"registeredAt", Subject::kRegisteredAt},
+         {"runningTasksCount", Subject::kRunningTasks}}};
+    for (const auto& [text, subject] : kNames) {
+      if (text != name) continue;
+      node.subject = subject;
+      return true;
+    }
+    return false;
+  }
+  bool find_operator(Query::Node& node) {
+    for (const OperatorName& one : kOperators) {
+      if (!take_word(one.text)) continue;
+      node.op = one.is;
+      return true;
+    }
+    return false;
+  }
+
+  Result<void> list(Query::Node& node) {
+    if (!take_word("[")) return wrong("a list like [a, b] belongs here");
+    do {
+      skip();
+      if (Result<void> one = argument(node); !one) return one;
+      skip();
+    } while (take_word(","));
+    if (!take_word("]")) return wrong("a , or ] belongs here");
+    return {};
+  }
+
+  Result<void> argument(Query::Node& node) {
+    if (ended()) return wrong("a value belongs here");
+    const char quote = text_[at_];
+    if (quote == '"' || quote == '\'') return quoted(node, quote);
+    const std::size_t began = at_;
+    for (int depth = 0; !ended(); ++at_) {
+      const char c = text_[at_];
+      const std::string_view rest = text_.substr(at_);
+      if (depth == 0 && (is_space(c) || c == ')' || rest.starts_with("&&") ||
+                         rest.starts_with("||") || (is_list(node.op) && (c == ',' || c == ']'))))
+        break;
+      if (c == '"' || c == '\'') return wrong("a quote inside a value; put all of it in quotes");
+      // Only patterns have parentheses of their own.
+      if (c == '(' && !is_pattern(node.op)) return wrong("a ( in a value; put it in quotes");
+      depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    }
+    if (at_ == began) return wrong("a value belongs here");
+    node.arguments.emplace_back(text_.substr(began, at_ - began));
+    return {};
+  }
+  Result<void> quoted(Query::Node& node, char quote) {
+    const std::size_t began = at_++;
+    std::string value;
+    for (; !ended() && text_[at_] != quote; ++at_) {
+      if (text_[at_] == '\\' && at_ + 1 < text_.size() &&
+          (text_[at_ + 1] == quote || (text_[at_ + 1] == '\\' && !is_pattern(node.op))))
+        ++at_;
+      value += text_[at_];
+    }
+    if (ended()) return wrong_at("this quote is not closed", began);
+    ++at_;
+    node.arguments.push_back(std::move(value));
+    return {};
+  }
+
+  // What the subject makes of its argument.
+  Result<void> understand(Query::Node& node) {
+    const std::string& value = node.arguments.front();
+    if (is_pattern(node.op)) {
+      std::size_t inside = 0;
+      Result<Pattern> pattern = Pattern::parse(value, &inside);
+      if (!pattern) return wrong_at(pattern.error().message, std::min(at_argument_ + inside, at_));
+      node.pattern = *std::move(pattern);
+      return {};
+    }
+    if (node.subject == Subject::kRegisteredAt) {
+      const std::optional<WallTime> time = parse_registered_at(value);
+      if (!time)
+        return wrong_at("a time like 2018-06-18T22:28:28Z or 2018-06-18 belongs here",
+                        at_argument_);
+      node.time = *time;
+    }
+    if (node.subject == Subject::kRunningTasks) {
+      const auto [end, error] =
+          std::from_chars(value.data(), value.data() + value.size(), node.number);
+      if (error != std::errc() || end != value.data() + value.size())
+        return wrong_at("a number belongs here", at_argument_);
+    }
+    if (node.subject == Subject::kAgentConnected)
+      for (const std::string& one : node.arguments)
+        if (one != "true" && one != "false")
+          return wrong_at("true or false belongs here", at_argument_);
+    return {};
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::size_t at_argument_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+bool Query::Node::compare_one(const std::string& value) const {
+  switch (op) {
+    case Operator::kEquals:
+      return value == arguments.front();
+    case Operator::kNotEquals:
+      return value != arguments.front();
+    case Operator::kIn:
+      return std::find(arguments.begin(), arguments.end(), value) != arguments.end();
+    case Operator::kNotIn:
+      return std::find(arguments.begin(), arguments.end(), value) == arguments.end();
+    case Operator::kMatches:
+      return pattern->matches(value);
+    case Operator::kNotMatches:
+      return !pattern->matches(value);
+    default:
+      return in_order(op, compare_values(value, arguments.front()));
+  }
+}
+
+bool Query::Node::compare_any(const std::vector<std::string>& values) const {
+  return std::any_of(values.begin(), values.end(),
+                     [&](const std::string& value) { return compare_one(value); });
+}
+
+bool Query::Node::matches(const NodeFacts& node) const {
+  const auto holds = [&](const std::shared_ptr<const Node>& part) { return part->matches(node); };
+  if (kind == Kind::kAnd) return std::all_of(parts.begin(), parts.end(), holds);
+  if (kind == Kind::kOr) return std::any_of(parts.begin(), parts.end(), holds);
+  if (kind == Kind::kNot) return !holds(parts.front());
+  switch (subject) {
+    case Subject::kAttribute: {
+      const auto found = node.attributes.find(name);
+      if (is_existence(op)) return (found != node.attributes.end()) == (op == Operator::kExists);
+      if (found == node.attributes.end()) return false;
+      // It is there without a value: that is different from any.
+      if (found->second.empty())
+        return op == Operator::kNotEquals || op == Operator::kNotIn || op == Operator::kNotMatches;
+      return compare_any(found->second);
+    }
+    case Subject::kTaskGroup:
+      if (is_existence(op)) return node.task_groups.empty() == (op == Operator::kNotExists);
+      return compare_any(node.task_groups);
+    case Subject::kAgentConnected:
+      return node.agent_connected && compare_one(*node.agent_connected ? "true" : "false");
+    case Subject::kAgentVersion:
+      return node.agent_version &&
+             in_order(op, compare_versions(*node.agent_version, arguments.front()));
+    case Subject::kInstanceId:
+      return node.ec2_instance_id && compare_one(*node.ec2_instance_id);
+    case Subject::kRegisteredAt:
+      return node.registered_at && in_order(op, compare(node.registered_at->ms, time.ms));
+    case Subject::kRunningTasks:
+      return node.running_tasks && in_order(op, compare(*node.running_tasks, number));
+  }
+  return false;
+}
+
+Result<Query> Query::parse(std::string_view text) {
+  Result<std::shared_ptr<const Node>> root = Parser(text).parse();
+  if (!root) return std::move(root).error();
+  return Query(*std::move(root));
+}
+
+bool Query::matches(const NodeFacts& node) const { return root_->matches(node); }
+
+int compare_versions(std::string_view a, std::string_view b) {
+  while (!a.empty() || !b.empty()) {
+    const auto part = [](std::string_view& text) {
+      const std::size_t end = std::min(text.find('.'), text.size());
+      const std::string_view one = text.substr(0, end);
+      text.remove_prefix(std::min(end + 1, text.size()));
+      return one;
+    };
+    const std::string_view one = part(a);
+    const std::string_view other = part(b);
+    const auto number = [](std::string_view text) {
+      std::optional<std::uint64_t> value = 0;
+      std::uint64_t read = 0;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), read);
+      if (text.empty()) return value;
+      value.reset();
+      if (error == std::errc() && end == text.data() + text.size()) value = read;
+      return value;
+    };
+    const std::optional<std::uint64_t> x = number(one);
+    const std::optional<std::uint64_t> y = number(other);
+    const int order = x && y ? compare(*x, *y) : compare(one, other);
+    if (order != 0) return order;
+  }
+  return 0;
+}
+
+std::optional<WallTime> parse_registered_at(std::string_view text) {
+  std::string whole(text);
+  if (whole.size() == 10) whole += "T00:00:00";
+  if (whole.size() < 19) return std::nullopt;
+  std::string zone = whole.substr(19);
+  // Fractions of a second are of no use here.
+  if (zone.starts_with(".")) {
+    std::size_t end = 1;
+    while (end < zone.size() && zone[end] >= '0' && zone[end] <= '9') ++end;
+    if (end == 1) return std::nullopt;
+    zone.erase(0, end);
+  }
+  std::int64_t ahead_ms = 0;
+  if (!zone.empty() && zone != "Z") {
+    const auto digit = [&](std::size_t at) { return zone[at] - '0'; };
+    if (zone.size() != 6 || (zone[0] != '+' && zone[0] != '-') || zone[3] != ':')
+      return std::nullopt;
+    for (const std::size_t at : {1u, 2u, 4u, 5u})
+      if (digit(at) < 0 || digit(at) > 9) return std::nullopt;
+    const int minutes = (digit(1) * 10 + digit(2)) * 60 + digit(4) * 10 + digit(5);
+    ahead_ms = (zone[0] == '-' ? -1 : 1) * minutes * std::int64_t{60'000};
+  }
+  const std::optional<WallTime> utc = base::parse_wall_time(whole.substr(0, 19) + ".000Z");
+  if (!utc) return std::nullopt;
+  return WallTime{utc->ms - ahead_ms};
+}
+
+}  // namespace mete::core

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/where/query.h"
+
+#include <gtest/gtest.h>
+
+#include "core/where/pattern.h"
+
+namespace mete::core {
+namespace {
+
+NodeFacts node() {
+  NodeFacts facts;
+  facts.ec2_instance_id = "i-1";
+  facts.agent_connected = true;
+  facts.agent_version = "1.14.5";
+  facts.registered_at = parse_registered_at("2018-02-12T23:59:59Z");
+  facts.running_tasks = 3;
+  facts.task_groups = {"web", "db"};
+  facts.attributes = {{"stack", {"prod"}},
+                      {"ssd", {}},
+                      {"ecs.instance-type", {"g4dn.xlarge"}},
+                      {"gpu.memory", {"16G"}},
+                      {"gpu.type", {"T4", "H200"}},
+                      {"gpu.count", {"4"}}};
+  return facts;
+}
+
+bool holds(const std::string& text) {
+  const Result<Query> query = Query::parse(text);
+  EXPECT_TRUE(query.ok()) << text << ": " << (query ? "" : query.error().message);
+  return query && query->matches(node());
+}
+
+TEST(Query, Attributes) {
+  for (const char* text : {"attribute:stack == prod",
+                           "attribute:stack equals prod",
+                           "attribute:stack==prod",
+                           "attribute:stack == \"prod\"",
+                           "attribute:stack == 'prod'",
+                           "attribute:stack != test",
+                           "attribute:stack not_equals test",
+                           "attribute:stack in [test, prod]",
+                           "attribute:stack in [ 'test' ,prod ]",
+                           "attribute:stack !in [test]",
+                           "attribute:stack not_in [test, dev]",
+                           "attribute:stack exists",
+                           "attribute:ssd exists",
+                           "attribute:nothing !exists",
+                           "attribute:nothing not_exists",
+                           "attribute:stack =~ pr.*",
+                           "attribute:stack matches p(r|x)od",
+                           "attribute:stack !~ pr",
+                           "attribute:stack not_matches x",
+                           "attribute:ecs.instance-type =~ g4dn.*",
+                           "attribute:gpu.memory >= 16G",
+                           "attribute:gpu.memory > 15.5G",
+                           "attribute:gpu.memory less_than 1T",
+                           "attribute:gpu.count > 3",
+                           "attribute:gpu.count < 10",
+                           "attribute:gpu.type == H200",
+                           "attribute:gpu.type != H200",
+                           "attribute:ssd != v"})
+    EXPECT_TRUE(holds(text)) << text;
+  for (const char* text :
+       {"attribute:stack == test", "attribute:stack == pro", "attribute:stack !in [prod, test]",
+        "attribute:stack !exists", "attribute:nothing exists", "attribute:stack =~ pr",
+        "attribute:gpu.memory > 16G", "attribute:gpu.type == A100", "attribute:ssd == v"})
+    EXPECT_FALSE(holds(text)) << text;
+}
+
+TEST(Query, WhatIsMissingFitsNothing) {
+  for (const char* op : {"== v", "!= v", "> 1", "< 1", "in [v]", "!in [v]", "=~ .*", "!~ v"}) {
+    EXPECT_FALSE(holds(std::string("attribute:x ") + op)) << op;
+    EXPECT_TRUE(holds(std::string("not(attribute:x ") + op + ")")) << op;
+  }
+  const Result<Query> query = Query::parse(
+      "agentConnected == true or agentVersion > 0 or ec2InstanceId =~ .* or registeredAt > "
+      "1970-01-01 or "
+      "runningTasksCount >= 0 or task:group =~ .*");
+  ASSERT_TRUE(query.ok());
+  EXPECT_FALSE(query->matches(NodeFacts{}));
+}
+
+TEST(Query, TaskGroups) {
+  EXPECT_TRUE(holds("task:group == web"));
+  EXPECT_TRUE(holds("task:group != web")) << "some task is in another group";
+  EXPECT_FALSE(holds("not(task:group == web)"));
+  EXPECT_FALSE(holds("task:group == x"));
+  EXPECT_TRUE(holds("task:group in [x, db]"));
+  EXPECT_TRUE(holds("task:group !in [db]"));
+  EXPECT_FALSE(holds("task:group !in [db, web]"));
+  EXPECT_TRUE(holds("task:group exists"));
+}
+
+TEST(Query, FieldsOfTheAgent) {
+  EXPECT_TRUE(holds("agentConnected == true and agentConnected != false"));
+  EXPECT_TRUE(holds("agentVersion == 1.14.5 and agentVersion > 1.9 and agentVersion < 1.14.10"));
+  EXPECT_TRUE(holds("agentVersion >= 1.14 and agentVersion <= 1.14.5"));
+  EXPECT_TRUE(
+      holds("ec2InstanceId == i-1 and ec2InstanceId in [i-2, i-1] and ec2InstanceId =~ i-.*"));
+  EXPECT_TRUE(holds("registeredAt < 2018-02-13 and registeredAt > 2018-02-12"));
+  EXPECT_TRUE(holds("registeredAt == 2018-02-12T23:59:59"));
+  EXPECT_TRUE(holds("registeredAt == 2018-02-13T01:59:59+02:00"));
+  EXPECT_TRUE(holds("runningTasksCount == 3 && runningTasksCount > 2 && runningTasksCount != 4"));
+}
+
+TEST(Query, AndBindsTighter) {
+  const std::string yes = "runningTasksCount == 3";
+  const std::string no = "runningTasksCount == 4";
+  EXPECT_TRUE(holds(yes + " or " + no + " and " + no));
+  EXPECT_FALSE(holds("(" + yes + " or " + no + ") and " + no));
+  EXPECT_TRUE(holds("not " + no + " and " + yes));
+  EXPECT_TRUE(holds("!" + no + "&&" + yes + "||" + no));
+  EXPECT_TRUE(holds("not(" + no + ")and(" + yes + ")"));
+  EXPECT_FALSE(holds("!(" + yes + ")"));
+  EXPECT_TRUE(holds("not not " + yes));
+  EXPECT_TRUE(holds("((" + yes + "))"));
+}
+
+// What is wrong, and below which character the mark stands.
+TEST(Query, ErrorsPointAtTheCharacter) {
+  const auto mark = [](const std::string& text) {
+    const Result<Query> query = Query::parse(text);
+    EXPECT_FALSE(query.ok()) << text;
+    if (query) return std::size_t{999};
+    const std::string& evidence = query.error().evidence;
+    return evidence.size() - evidence.rfind('\n') - 2;
+  };
+  EXPECT_EQ(mark(""), 0u);
+  EXPECT_EQ(mark("color == red"), 0u);
+  EXPECT_EQ(mark("attribute:x"), 11u);
+  EXPECT_EQ(mark("attribute:x = v"), 12u);
+  EXPECT_EQ(mark("attribute:x =="), 14u);
+  EXPECT_EQ(mark("attribute:x in v"), 15u);
+  EXPECT_EQ(mark("attribute:x in [a, b"), 20u);
+  EXPECT_EQ(mark("attribute:x == 'v"), 15u);
+  EXPECT_EQ(mark("attribute:x == v w"), 17u);
+  EXPECT_EQ(mark("(attribute:x == v"), 17u);
+  EXPECT_EQ(mark("attribute:x == v)"), 16u);
+  EXPECT_EQ(mark("attribute:x == v and"), 20u);
+  EXPECT_EQ(mark("attribute: == v"), 0u);
+  EXPECT_EQ(mark("agentVersion exists"), 13u);
+  EXPECT_EQ(mark("agentVersion =~ 1.*"), 13u);
+  EXPECT_EQ(mark("runningTasksCount > many"), 20u);
+  EXPECT_EQ(mark("registeredAt > yesterday"), 15u);
+  EXPECT_EQ(mark("task:group > a"), 11u);
+  EXPECT_EQ(mark("agentConnected == yes"), 18u);
+  EXPECT_EQ(mark("attribute:x =~ a[b"), 18u);
+  EXPECT_EQ(mark("attribute:x =~ *"), 15u);
+}
+
+TEST(Query, IsNotLongerThanItMayBe) {
+  const std::string begin = "attribute:x == ";
+  EXPECT_TRUE(Query::parse(begin + std::string(kMaxQuery - begin.size(), 'v')).ok());
+  EXPECT_FALSE(Query::parse(begin + std::string(kMaxQuery - begin.size() + 1, 'v')).ok());
+  EXPECT_FALSE(Query::parse(std::string(1'900, '(')).ok());
+  EXPECT_FALSE(Query::parse(std::string(1'900, '!')).ok());
+}
+
+TEST(Pattern, MatchesWholeValues) {
+  const auto matches = [](const char* pattern, const char* value) {
+    const Result<Pattern> parsed = Pattern::parse(pattern);
+    EXPECT_TRUE(parsed.ok()) << pattern << ": " << (parsed ? "" : parsed.error().message);
+    return parsed && parsed->matches(value);
+  };
+  EXPECT_TRUE(matches("", ""));
+  EXPECT_FALSE(matches("", "a"));
+  EXPECT_TRUE(matches("a|bc|", "bc"));
+  EXPECT_TRUE(matches("a|bc|", ""));
+  EXPECT_TRUE(matches("(ab)*c", "ababc"));
+  EXPECT_FALSE(matches("(ab)*c", "abac"));
+  EXPECT_TRUE(matches("[a-c^x-]+", "abc^-x"));
+  EXPECT_TRUE(matches("[^a]\\.\\d{2,3}", "b.123"));
+  EXPECT_FALSE(matches("\\d{2,3}", "1"));
+  EXPECT_FALSE(matches("\\d{2,3}", "1234"));
+  EXPECT_TRUE(matches("\\d{2,}", "1234"));
+  EXPECT_TRUE(matches("^a.c$", "aüc")) << "one character, two bytes";
+  EXPECT_TRUE(matches("(?:x+x+)+y", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxy"));
+  EXPECT_FALSE(matches("(?:x+x+)+y", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"));
+  EXPECT_TRUE(matches("(a?){30}a{30}", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"));
+  EXPECT_TRUE(matches("(a*)*b", "aaab"));
+  EXPECT_TRUE(matches("[]]", "]"));
+  for (const char* wrong : {"(", ")", "[", "[b-a]", "*a", "a{2", "a{3,2}", "\\", "\\1", "(?=a)",
+                            "a++", "[a&&b]", "(a{999}){999}", "a{1001}"})
+    EXPECT_FALSE(Pattern::parse(wrong).ok()) << wrong;
+}
+
+}  // namespace
+}  // namespace mete::core
