@@ -13,6 +13,7 @@
 #include "cli/subword.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
+#include "core/job/state.h"
 #include "seam/clock.h"
 #include "wire/queue.h"
 
@@ -48,6 +49,8 @@ Result<WallTime> end_of(const Parsed& parsed, WallTime from) {
   }
   const Result<std::uint64_t> seconds = base::parse_duration(*length);
   if (!seconds) return Error(seconds.error()).within("--for");
+  if (*seconds > core::kMaxTimeS)
+    return Error::invalid("--for " + *length + ": a reservation is for ten years at most");
   return WallTime{from.ms + static_cast<std::int64_t>(*seconds) * 1000};
 }
 

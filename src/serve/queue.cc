@@ -24,6 +24,11 @@ std::uint64_t number_or(const std::string* text, std::uint64_t otherwise) {
   return number ? *number : otherwise;
 }
 
+// What is set for a name that nobody has would be without effect, and nobody would notice.
+Error no_such_user(const std::string& name) {
+  return Error::not_found("there is no user " + base::quote(name) + " on this machine");
+}
+
 }  // namespace
 
 bool Service::route_queue(const net::Request& request, const std::vector<std::string_view>& parts,
@@ -170,6 +175,10 @@ void Service::post_drain(const std::string& card, bool drain, const net::Request
 void Service::post_quota(const net::Request& request, net::Responder responder) {
   const Result<wire::QuotaRequest> wanted = wire::decode_quota_request(request.body);
   if (!wanted) return responder.reply(refuse_words(wanted.error()));
+  // That of a user who is gone can be taken back.
+  if (is_admin(request.peer) && !wanted->user.empty() && wanted->quota != core::Quota{} &&
+      !is_user(wanted->user))
+    return responder.reply(refuse(no_such_user(wanted->user)));
   ask(core::SetQuota{wanted->user, wanted->quota, caller(request.peer)},
       [this, responder, peer = request.peer](engine::Answer done) mutable {
         responder.reply(done.result ? respond(200, wire::encode(quotas(peer)))
@@ -180,6 +189,8 @@ void Service::post_quota(const net::Request& request, net::Responder responder) 
 void Service::post_reservation(const net::Request& request, net::Responder responder) {
   Result<wire::ReserveRequest> wanted = wire::decode_reserve_request(request.body);
   if (!wanted) return responder.reply(refuse_words(wanted.error()));
+  if (is_admin(request.peer) && !wanted->user.empty() && !is_user(wanted->user))
+    return responder.reply(refuse(no_such_user(wanted->user)));
   ask(core::Reserve{wanted->user, std::move(wanted->request), wanted->from, wanted->until,
                     caller(request.peer)},
       [this, responder](engine::Answer done) mutable {

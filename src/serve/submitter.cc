@@ -93,6 +93,18 @@ std::string name_of_user(uid_t uid) {
   return std::to_string(uid);
 }
 
+bool is_user(const std::string& name) {
+  std::array<char, 4096> buffer{};
+  passwd entry{};
+  passwd* found = nullptr;
+  if (getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) == 0 &&
+      found != nullptr)
+    return true;
+  // One without a name is known by its number, and one with a name is not.
+  const Result<std::uint64_t> uid = base::parse_uint(name);
+  return uid && *uid < static_cast<uid_t>(-1) && name_of_user(static_cast<uid_t>(*uid)) == name;
+}
+
 bool is_member(const net::Peer& peer, gid_t group) {
   return peer.gid == group ||
          std::find(peer.groups.begin(), peer.groups.end(), group) != peer.groups.end();

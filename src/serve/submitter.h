@@ -14,6 +14,8 @@ namespace mete::serve {
 
 // "alice"; a user without a name is a number.
 std::string name_of_user(uid_t uid);
+// Somebody can have this name, as name_of_user() gives it.
+bool is_user(const std::string& name);
 
 // Whether it is one of the group's: by what it had when it connected.
 bool is_member(const net::Peer& peer, gid_t group);

@@ -486,6 +486,10 @@ State::Decided State::decide_reserve(const Reserve& reserve, const Moment& momen
   if (reserve.until <= reserve.from || reserve.until <= moment.now)
     return Error::invalid("the reservation is over before it begins")
         .with_evidence("from " + to_string(reserve.from) + " until " + to_string(reserve.until));
+  if (reserve.until.ms / 1000 - reserve.from.ms / 1000 > static_cast<std::int64_t>(kMaxTimeS))
+    return Error::invalid("a reservation is for ten years at most")
+        .with_evidence("this is for " +
+                       base::duration_in_words((reserve.until.ms - reserve.from.ms) / 1000));
   if (reservations_.size() >= kMaxReservations)
     return Error::exhausted("there are " + std::to_string(kMaxReservations) + " reservations");
   if (Result<void> r = can_ever(moment.machine, reserve.request); !r) return std::move(r).error();

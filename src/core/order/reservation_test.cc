@@ -57,6 +57,8 @@ TEST_F(ReservationTest, WhatCanNeverBeIsRefused) {
   EXPECT_EQ(try_reserve("0", 0, 60).error().code, ErrorCode::kInvalid) << "it is of cards";
   EXPECT_EQ(try_reserve("1", 60, 60).error().code, ErrorCode::kInvalid);
   EXPECT_EQ(try_reserve("1", 60, 30).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(try_reserve("1", 0, 86'400'000'000).error().message,
+            "a reservation is for ten years at most");
   EXPECT_EQ(try_reserve("1", -60, 0).error().code, ErrorCode::kInvalid) << "it is over";
   EXPECT_TRUE(try_reserve("1", -60, 1).ok()) << "it may have begun";
   EXPECT_EQ(try_reserve("1", 0, 60, "root", "").error().code, ErrorCode::kInvalid)
