@@ -36,8 +36,8 @@ Result<Pipe> make_pipe() {
 
 void fill_standard_descriptors() {
   for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number)
-    if (fcntl(number, F_GETFD) < 0 && errno == EBADF)
-      (void)!open("/dev/null", O_RDWR | O_CLOEXEC);  // the lowest free number: this one
+    if (fcntl(number, F_GETFD) < 0 && errno == EBADF)  // the lowest free number: this one
+      (void)!open("/dev/null", (number == STDOUT_FILENO ? O_RDONLY : O_RDWR) | O_CLOEXEC);
 }
 
 }  // namespace mete::base

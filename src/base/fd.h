@@ -48,7 +48,8 @@ struct Pipe {
 Result<Pipe> make_pipe();
 
 // First of all in a program: whoever starts us with 0, 1 or 2 closed must not have what we say
-// written into the next file that we open. A program that we start still finds them closed.
+// written into the next file that we open. Writing to a 1 that was closed fails, as it should. A
+// program that we start still finds them closed.
 void fill_standard_descriptors();
 
 }  // namespace mete::base

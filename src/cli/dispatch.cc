@@ -4,6 +4,7 @@
 #include "cli/dispatch.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/help.h"
@@ -26,27 +27,29 @@ Format wanted_format(const std::vector<std::string>& args) {
   return Format::kText;
 }
 
+int print(std::string text) {
+  const Output output(Format::kText);
+  output.data(std::move(text));
+  return output.finish(kExitOk);
+}
+
 int run_verb(const Verb& verb, const std::vector<std::string>& args) {
   std::vector<OptionSpec> specs(verb.options.begin(), verb.options.end());
   specs.push_back(kHelpOption);
   const Result<Parsed> parsed = parse_options(specs, args, verb.rest);
   // --help helps even when the other words are wrong, unless it may be the program's.
-  if (!parsed && !args.empty() && (args.front() == "--help" || args.front() == "-h")) {
-    Output(Format::kText).data(verb_help(verb));
-    return kExitOk;
-  }
+  if (!parsed && !args.empty() && (args.front() == "--help" || args.front() == "-h"))
+    return print(verb_help(verb));
   if (!parsed) return Output(wanted_format(args)).fail(parsed.error());
-  if (parsed->has(kHelpOption.name)) {
-    Output(Format::kText).data(verb_help(verb));
-    return kExitOk;
-  }
+  if (parsed->has(kHelpOption.name)) return print(verb_help(verb));
   Format format = Format::kText;
   if (const std::string* text = parsed->find(kOutputOption.name); text != nullptr) {
     const Result<Format> wanted = parse_format(*text);
     if (!wanted) return Output(format).fail(wanted.error());
     format = *wanted;
   }
-  return verb.run(*parsed, Output(format));
+  const Output output(format);
+  return output.finish(verb.run(*parsed, output));
 }
 
 }  // namespace
@@ -54,10 +57,7 @@ int run_verb(const Verb& verb, const std::vector<std::string>& args) {
 int run(int argc, char** argv) {
   std::vector<std::string> args(argv, argv + argc);
   if (!args.empty()) args.erase(args.begin());
-  if (args.empty()) {
-    Output(Format::kText).data(overview());
-    return kExitOk;
-  }
+  if (args.empty()) return print(overview());
   std::string name = args.front();
   args.erase(args.begin());
   if (name == "--help" || name == "-h") name = kHelpVerb.name;

@@ -2,8 +2,11 @@
 // `mete events`: what has happened, from the log that the daemon keeps, and with -w what happens
 // from now on. One line each. Over restarts of the daemon nothing is missed and nothing comes
 // twice: events have numbers without gaps.
+#include <poll.h>
+#include <unistd.h>
+
 #include <array>
-#include <cstdio>
+#include <optional>
 
 #include "base/text.h"
 #include "cli/event_text.h"
@@ -24,6 +27,7 @@ constexpr std::array kOptions{
     kOutputOption,
 };
 constexpr int kLast = 10;
+constexpr int kTickMs = 1'000;
 
 std::string target(const std::optional<std::uint64_t>& from, bool wait) {
   return "/v1/events?" +
@@ -38,6 +42,18 @@ void print(const wire::EventsDocument& page, const Output& output) {
     lines += output.json() ? wire::encode(event) : event_text(event, page.at);
   }
   if (!lines.empty()) output.data(lines);
+}
+
+// The answer; nullopt: nobody reads what we print any more.
+std::optional<Result<std::string>> ask(LastingClient& daemon, const std::string& target) {
+  daemon.begin(target);
+  for (;;) {
+    std::optional<Result<std::string>> answer = daemon.next(net::Milliseconds(0));
+    if (answer) return answer;
+    if (nobody_reads()) return std::nullopt;
+    std::array ready{pollfd{daemon.descriptor(), POLLIN, 0}, pollfd{STDOUT_FILENO, 0, 0}};
+    (void)poll(ready.data(), ready.size(), kTickMs);
+  }
 }
 
 int run_events(const Parsed& parsed, const Output& output) {
@@ -55,12 +71,12 @@ int run_events(const Parsed& parsed, const Output& output) {
   if (!client) return output.fail(client.error());
   LastingClient daemon(*std::move(client), output);
   for (;;) {
-    const Result<std::string> body = daemon.ask(target(from, watch));
-    const Result<wire::EventsDocument> page = body ? wire::decode_events(*body) : body.error();
+    const std::optional<Result<std::string>> body = ask(daemon, target(from, watch));
+    if (!body) return kExitOk;
+    const Result<wire::EventsDocument> page = *body ? wire::decode_events(**body) : body->error();
     if (!page) return output.fail(page.error());
     print(*page, output);
-    // Whoever reads us has left: stdout says so before the next event would.
-    if (std::ferror(stdout) != 0) return kExitOk;
+    if (output.failed()) return kExitOk;  // which becomes another one where that is a failure
     const bool more = !from || page->next > *from;
     from = page->next;
     if (!watch && !more) return kExitOk;

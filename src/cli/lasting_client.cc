@@ -12,7 +12,6 @@ namespace {
 
 constexpr int kMaxFailures = 600;  // one after another, in the end with a second between them
 constexpr int kSayAway = 3;
-constexpr net::Milliseconds kSecond{1'000};
 
 // Nobody answers, or it died while it was starting: not what a daemon says of itself.
 bool away(const Error& error) {
@@ -21,12 +20,6 @@ bool away(const Error& error) {
 }
 
 }  // namespace
-
-Result<std::string> LastingClient::ask(const std::string& target) {
-  begin(target);
-  for (;;)
-    if (std::optional<Result<std::string>> answer = next(kSecond)) return *std::move(answer);
-}
 
 void LastingClient::begin(std::string target) {
   if (sent_) client_->http().abandon();

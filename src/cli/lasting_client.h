@@ -21,10 +21,7 @@ class LastingClient {
         may_start_(client_->may_start()),
         output_(output) {}
 
-  // GET; waits for the answer as long as it takes.
-  Result<std::string> ask(const std::string& target);
-
-  // The same for waiting beside other things: after begin() the answer comes with one of the calls
+  // GET, for waiting beside other things: after begin() the answer comes with one of the calls
   // of next(), which wait about `most` for it (nullopt: not yet). descriptor() is readable when
   // there is something to hear; -1: the daemon is away, or has not been asked yet: call next().
   void begin(std::string target);

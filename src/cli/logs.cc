@@ -3,10 +3,10 @@
 // whoever asks. With -f until the jobs have ended and everything is printed.
 #include <poll.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 
 #include "base/text.h"
 #include "cli/job_text.h"
@@ -53,7 +53,7 @@ bool never_ran(const core::Job& job) { return !job.started && job.attempts.empty
 // Prints what several logs have, each under its name.
 class Printer {
  public:
-  explicit Printer(bool several) : several_(several) {}
+  Printer(bool several, const Output& output) : several_(several), output_(output) {}
 
   // Everything that is there now; whether there was something.
   Result<bool> print(Source& source) {
@@ -64,21 +64,20 @@ class Printer {
       if (block->empty()) return some;
       head(source);
       some = true;
-      (void)std::fwrite(block->data(), 1, block->size(), stdout);
-      (void)std::fflush(stdout);
+      output_.bytes(*block);
+      if (output_.failed()) return some;
     }
   }
 
  private:
   void head(const Source& source) {
     if (!several_ || last_ == source.id) return;
-    const std::string line =
-        std::string(last_ ? "\n" : "") + "==> job " + to_string(source.id) + " <==\n";
-    (void)std::fwrite(line.data(), 1, line.size(), stdout);
+    output_.bytes(std::string(last_ ? "\n" : "") + "==> job " + to_string(source.id) + " <==\n");
     last_ = source.id;
   }
 
   bool several_;
+  const Output& output_;
   std::optional<core::JobId> last_;
 };
 
@@ -114,7 +113,7 @@ class Logs {
   }
 
   int print() {
-    Printer printer(sources_.size() > 1);
+    Printer printer(sources_.size() > 1, output_);
     for (Source& source : sources_) {
       if (!open(source)) {
         say_missing(source);
@@ -132,7 +131,7 @@ class Logs {
           Error::invalid(std::to_string(sources_.size()) + " logs are too many to follow")
               .with_hint("mete logs -f " + to_string(sources_.front().id)));
     LastingClient daemon(std::move(client_), output_);
-    Printer printer(sources_.size() > 1);
+    Printer printer(sources_.size() > 1, output_);
     for (const Source& source : sources_)
       if (never_ran(source.shown.view.job))
         output_.say(sentence(source.shown.view, source.shown.at));
@@ -232,11 +231,11 @@ bool Logs::print_new(Printer& printer) {
       source.refused = true;
     }
   }
-  return std::ferror(stdout) == 0;
+  return !output_.failed() && !nobody_reads();
 }
 
 void Logs::pause(const LastingClient& daemon) {
-  std::vector<pollfd> ready{{daemon.descriptor(), POLLIN, 0}};
+  std::vector<pollfd> ready{{daemon.descriptor(), POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
   for (const Source& source : sources_)
     if (source.reader) ready.push_back({source.reader->descriptor(), POLLIN, 0});
   (void)poll(ready.data(), ready.size(), kTickMs);

@@ -2,11 +2,14 @@
 // See output.h.
 #include "cli/output.h"
 
+#include <poll.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <system_error>
 
 #include "base/text.h"
 #include "cli/json.h"
@@ -25,24 +28,51 @@ bool colour_on_stderr() {
 }
 
 // In one write, so that lines of several processes do not mix.
-void write_line(std::FILE* file, std::string text) {
+void write_talk(std::string text) {
   text += '\n';
-  (void)std::fwrite(text.data(), 1, text.size(), file);
-  (void)std::fflush(file);
+  (void)std::fwrite(text.data(), 1, text.size(), stderr);
+  (void)std::fflush(stderr);
+}
+
+// 0, or errno.
+int write_out(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(STDOUT_FILENO, text.data(), text.size());
+    if (written >= 0) {
+      text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno == EAGAIN) {  // somebody else has made it so
+      pollfd ready{STDOUT_FILENO, POLLOUT, 0};
+      (void)poll(&ready, 1, -1);
+    } else if (errno != EINTR) {
+      return errno;
+    }
+  }
+  return 0;
 }
 
 }  // namespace
 
-void Output::data(std::string text) const { write_line(stdout, std::move(text)); }
+void Output::data(std::string text) const { bytes(text += '\n'); }
+
+void Output::bytes(std::string_view bytes) const {
+  if (!failed()) write_error_ = write_out(bytes);
+}
+
+int Output::finish(int exit_code) const {
+  if (!failed() || write_error_ == EPIPE) return exit_code;
+  const int code = fail(Error::io("the output could not be written")
+                            .with_evidence(std::generic_category().message(write_error_)));
+  return exit_code == kExitOk ? code : exit_code;
+}
 
 void Output::say(std::string_view text) const {
   if (talk_)
     talk_(text);
   else
-    write_line(stderr, "mete: " + std::string(text));
+    write_talk("mete: " + std::string(text));
 }
 
-void Output::say_json(std::string_view text) const { write_line(stderr, std::string(text)); }
+void Output::say_json(std::string_view text) const { write_talk(std::string(text)); }
 
 int Output::fail(const Error& error, int exit_code) const {
   if (json()) {
@@ -59,7 +89,7 @@ int Output::fail(const Error& error, int exit_code) const {
   text += error.message;
   if (!error.evidence.empty()) text += "\n  " + error.evidence;
   if (!error.hint.empty()) text += (colour ? "\n\033[1mhint:\033[0m " : "\nhint: ") + error.hint;
-  write_line(stderr, text);
+  write_talk(text);
   return exit_code;
 }
 
@@ -68,6 +98,11 @@ Result<Format> parse_format(std::string_view text) {
   if (text == "json") return Format::kJson;
   return Error::invalid("-o " + base::quote(text) + ": there is no such format")
       .with_hint("write -o json or -o text");
+}
+
+bool nobody_reads() {
+  pollfd reader{STDOUT_FILENO, 0, 0};
+  return poll(&reader, 1, 0) > 0 && (reader.revents & (POLLERR | POLLHUP)) != 0;
 }
 
 std::string timestamp() { return to_string(seam::system_clock().wall()); }

@@ -36,8 +36,16 @@ class Output {
 
   bool json() const { return format_ == Format::kJson; }
 
-  // A document or a table, to stdout; a newline is added.
+  // A document or a table, to stdout; a newline is added. What cannot be written is remembered, and
+  // nothing follows it.
   void data(std::string text) const;
+  // The same for bytes as they are.
+  void bytes(std::string_view bytes) const;
+  // Whether something could not be written to stdout.
+  bool failed() const { return write_error_ != 0; }
+  // The exit code of the whole: output that was lost is a failure, and said. Whoever just stops
+  // reading (| head) is none.
+  int finish(int exit_code) const;
   // One line of talk to stderr: "mete: ...".
   void say(std::string_view text) const;
   // A line to stderr as it is (JSON).
@@ -52,7 +60,11 @@ class Output {
  private:
   Format format_;
   std::function<void(std::string_view)> talk_;
+  mutable int write_error_ = 0;  // of stdout: errno
 };
+
+// Whether whoever read our stdout has left: a pipe tells before the next write would.
+bool nobody_reads();
 
 // Value of -o: "text" or "json".
 Result<Format> parse_format(std::string_view text);

@@ -4,7 +4,6 @@
 // whoever ends us before the ids are printed has them taken back.
 #include "wire/submit.h"
 
-#include <cstdio>
 #include <map>
 #include <string>
 #include <vector>
@@ -65,11 +64,11 @@ class Submitter {
     }
     signals_.restore();
     for (const Sent& sent : sent_) print(sent.reply);
-    if (std::ferror(stdout) != 0) {
-      output_.fail(Error::io("the ids could not be printed").with_hint("mete ps shows the jobs"));
-      return kExitFailed;
-    }
-    return code;
+    if (!output_.failed()) return code;
+    std::vector<std::string> ids;
+    for (const Sent& sent : sent_) ids.push_back(to_string(sent.reply.id));
+    output_.say("submitted, but not printed: " + base::join(ids, " "));
+    return kExitFailed;
   }
 
  private:
@@ -88,8 +87,8 @@ class Submitter {
     // A job that is being taken this moment has an id, and without it nobody could take it back.
     if (!answer && client_.http().stopped() == net::HttpClient::Stopped::kInterrupted) {
       answer = client_.receive({kLastAnswer, -1});
-      client_.http().abandon();
     }
+    if (!answer) client_.http().abandon();  // what comes later is no answer to what is asked next
     unknown_ = !answer &&
                (client_.went_away() || client_.http().stopped() != net::HttpClient::Stopped::kNo);
     if (!answer && client_.went_away())

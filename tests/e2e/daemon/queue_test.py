@@ -289,6 +289,46 @@ class Looking(VerbTest):
         self.assert_refused(self.mete("stats", "ate"), 64, "eta")
 
 
+class Output(VerbTest):
+    """What cannot be written is a failure; a reader who has enough is none."""
+
+    def to(self, path, *words):
+        with open(path, "w") as out:
+            return subprocess.run([METE, *words], env=self.env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE,
+                                  text=True, timeout=BOUND_S)
+
+    def test_a_full_disk_is_a_failure(self):
+        job = self.submit("--cpu-only", "--", "echo", "some words")
+        self.ok("wait", job)
+        waits = self.submit("--cpu-only", "--hold", "--", "true")
+        for words in (["ps"], ["ps", "-q"], ["ps", "-o", "json"], ["events"], ["logs", job], ["logs", "-f", job], ["show", job],
+                      ["show", job, "-o", "json"], ["explain", waits], ["stats"], ["cards"], ["--help"], ["ps", "--help"],
+                      ["version"], ["cancel", waits, "-o", "json"]):
+            result = self.to("/dev/full", *words)
+            self.assertEqual(result.returncode, 125, words)
+            self.assertIn("the output could not be written", result.stderr)
+            self.assertIn("No space left", result.stderr)
+            self.assertEqual(self.to("/dev/null", *words[:1], "--help").returncode, 0)
+
+    def test_an_id_that_cannot_be_printed_is_not_lost(self):
+        for redirection in (">&-", ">/dev/full"):
+            result = subprocess.run(["sh", "-c", f'exec "$0" submit --cpu-only -- true {redirection}', METE], env=self.env,
+                                    stderr=subprocess.PIPE, text=True, timeout=BOUND_S)
+            self.assertEqual(result.returncode, 125, result.stderr)
+            job = self.jobs()[-1]["id"]
+            self.assertIn(f"submitted, but not printed: {job}\n", result.stderr)
+
+    def test_a_reader_who_has_enough(self):
+        job = self.submit("--cpu-only", "--", "sh", "-c", f"echo one; while [ ! -e {self.flag()} ]; do sleep 0.02; done")
+        self.wait_state(job, "running")
+        for words in (["events", "-w"], ["logs", "-f", job]):
+            process = self.start(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+            self.assertNotEqual(process.stdout.readline(), "")
+            process.stdout.close()
+            self.assertIn(process.wait(BOUND_S), (0, -signal.SIGPIPE))
+            self.assertEqual(process.stderr.read(), "")
+
+
 class Logs(VerbTest):
     def test_prints_tails_and_says_where(self):
         job = self.submit("--cpu-only", "--", "sh", "-c", "seq 1 1000; echo no >&2")
