@@ -34,15 +34,11 @@ Result<void> write_and_sync(int fd, std::string_view data, mode_t mode, const st
   return {};
 }
 
-}  // namespace
-
-Result<std::string> read_all(const std::string& path, std::size_t max_bytes) {
-  Result<Fd> fd = open_fd(path, O_RDONLY);
-  if (!fd) return std::move(fd).error();
+Result<std::string> read_to_end(int fd, const std::string& path, std::size_t max_bytes) {
   std::string data;
   char buffer[16384];
   for (;;) {
-    const ssize_t got = read(fd->get(), buffer, sizeof buffer);
+    const ssize_t got = read(fd, buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Error::from_errno("read " + path, errno);
     if (got == 0) return data;
@@ -50,6 +46,23 @@ Result<std::string> read_all(const std::string& path, std::size_t max_bytes) {
     if (data.size() > max_bytes)
       return Error::corrupt(path + " is larger than " + std::to_string(max_bytes) + " bytes");
   }
+}
+
+}  // namespace
+
+Result<std::string> read_all(const std::string& path, std::size_t max_bytes) {
+  const Result<Fd> fd = open_fd(path, O_RDONLY);
+  if (!fd) return fd.error();
+  return read_to_end(fd->get(), path, max_bytes);
+}
+
+Result<std::string> read_regular(const std::string& path, std::size_t max_bytes) {
+  const Result<Fd> fd = open_fd(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  if (!fd) return fd.error();
+  struct stat info {};
+  if (fstat(fd->get(), &info) != 0) return Error::from_errno("look at " + path, errno);
+  if (!S_ISREG(info.st_mode)) return Error::unsupported(path + " is not a regular file");
+  return read_to_end(fd->get(), path, max_bytes);
 }
 
 Result<void> write_atomic(const std::string& path, std::string_view data, mode_t mode) {

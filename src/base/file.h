@@ -19,6 +19,10 @@ namespace mete::base {
 // (corrupt).
 Result<std::string> read_all(const std::string& path, std::size_t max_bytes = 1 << 20);
 
+// The same of a file that somebody else may have put there: only of a regular one, not by way of a
+// link, and never waits for what a pipe or a device may say.
+Result<std::string> read_regular(const std::string& path, std::size_t max_bytes = 1 << 20);
+
 // Writes beside the path, syncs, renames, syncs the directory.
 Result<void> write_atomic(const std::string& path, std::string_view data, mode_t mode = 0600);
 

@@ -224,7 +224,8 @@ int run_attach(const Parsed& parsed, const Output& output) {
   if (const Result<void> r = check(*shown); !r) return output.fail(r.error());
   const Result<std::string> path = path_of(*client, shown->view.job);
   if (!path) return output.fail(path.error());
-  Result<Fd> socket = launch::connect_terminal(*path);
+  Result<Fd> socket = launch::connect_terminal(*path, shown->view.job.spec->uid);
+  if (!socket && socket.error().code == ErrorCode::kDenied) return output.fail(socket.error());
   if (!socket)
     return output.fail(
         Error::busy("the terminal of job " + to_string(ids.front()) + " cannot be reached")

@@ -109,5 +109,15 @@ TEST_F(LogTimesTest, ForeignBytesAreNoTimes) {
   EXPECT_EQ(since(0), 7u);
 }
 
+TEST_F(LogTimesTest, WhatIsNoFileIsNotWaitedForNorFollowed) {
+  ASSERT_EQ(mkfifo(times_path(log_).c_str(), 0600), 0);
+  EXPECT_FALSE(offset_since(log_, at(0)));  // returns
+  ASSERT_EQ(unlink(times_path(log_).c_str()), 0);
+  const std::string elsewhere = log_ + ".elsewhere";
+  ASSERT_TRUE(base::write_atomic(elsewhere, "0 7 1000\n"));
+  ASSERT_EQ(symlink(elsewhere.c_str(), times_path(log_).c_str()), 0);
+  EXPECT_FALSE(offset_since(log_, at(0)));
+}
+
 }  // namespace
 }  // namespace mete::launch

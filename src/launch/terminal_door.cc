@@ -107,16 +107,29 @@ std::string window_frame(std::uint16_t rows, std::uint16_t columns) {
   return frame('w', {size, sizeof size});
 }
 
-Result<Fd> connect_terminal(const std::string& path) {
+Result<Fd> connect_terminal(const std::string& path, std::uint32_t owner) {
   Result<Address> address = address_of(path);
   if (!address) return std::move(address).error();
-  Fd client(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  struct stat info {};
+  const std::string name = path.substr(path.rfind('/') + 1);
+  if (fstatat(address->folder.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0)
+    return Error::from_errno("look at " + path, errno);
+  if (!S_ISSOCK(info.st_mode)) return Error::denied(path + " is not a socket");
+  // A queue of those who wait to be let in that is full is no reason to hang.
+  Fd client(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!client) return Error::from_errno("make a socket", errno);
   if (connect(client.get(), reinterpret_cast<const sockaddr*>(&address->name),
               sizeof address->name) != 0) {
     if (errno == ECONNREFUSED) return Error::busy("nobody listens at " + path);
+    if (errno == EAGAIN) return Error::busy("too many wait at " + path);
     return Error::from_errno("connect to " + path, errno);
   }
+  // Names can be changed after a look at them; who has answered cannot.
+  ucred who{};
+  socklen_t size = sizeof who;
+  if (getsockopt(client.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0 || who.uid != owner)
+    return Error::denied("at " + path + " somebody else answers than the job's user");
+  if (fcntl(client.get(), F_SETFL, 0) != 0) return Error::from_errno("prepare a socket", errno);
   return client;
 }
 

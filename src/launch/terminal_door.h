@@ -23,8 +23,9 @@ std::string input_frame(std::string_view bytes);
 std::string window_frame(std::uint16_t rows, std::uint16_t columns);
 
 // Paths longer than a socket's address are fine. not_found: no such job has a terminal; busy: its
-// keeper is gone.
-Result<Fd> connect_terminal(const std::string& path);
+// keeper is gone; denied: what is there is not the terminal of a job of `owner`. The folder is that
+// user's, and root comes here too: what leads elsewhere, or is answered by another, is not used.
+Result<Fd> connect_terminal(const std::string& path, std::uint32_t owner);
 
 class TerminalDoor {
  public:

@@ -37,7 +37,7 @@ class TerminalDoorTest : public testing::Test {
 
   std::string path() const { return base::join_path(folder_, "12.1"); }
   Fd client() {
-    Result<Fd> fd = connect_terminal(path());
+    Result<Fd> fd = connect_terminal(path(), geteuid());
     EXPECT_TRUE(fd.ok()) << fd.error().message;
     turn();
     return fd ? *std::move(fd) : Fd();
@@ -157,7 +157,20 @@ TEST_F(TerminalDoorTest, TheDoorIsItsUsersAndGoesWithIt) {
   ASSERT_EQ(stat(path().c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
   door_.reset();
-  EXPECT_EQ(connect_terminal(path()).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(connect_terminal(path(), geteuid()).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(TerminalDoorTest, AnotherUsersDoorIsNotUsed) {
+  EXPECT_EQ(connect_terminal(path(), geteuid() + 1).error().code, ErrorCode::kDenied);
+}
+
+TEST_F(TerminalDoorTest, ALinkToADoorIsNone) {
+  const std::string link = base::join_path(folder_, "13.1");
+  std::filesystem::create_symlink(path(), link);
+  EXPECT_EQ(connect_terminal(link, geteuid()).error().code, ErrorCode::kDenied);
+  const std::string file = base::join_path(folder_, "14.1");
+  ASSERT_TRUE(base::write_atomic(file, "x"));
+  EXPECT_EQ(connect_terminal(file, geteuid()).error().code, ErrorCode::kDenied);
 }
 
 }  // namespace
