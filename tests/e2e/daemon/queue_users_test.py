@@ -115,6 +115,72 @@ class OfTheirUsers(Queue):
         if result.returncode == 0:
             self.assertEqual(self.ended(ALICE, result.stdout.strip())["outcome"], "launch-failed")
 
+    def with_terminal(self):
+        """A job of Alice's with a terminal, which asks for a word; and the socket to it."""
+        job = self.submit(ALICE, "--cpu-only", "--tty", "--", "sh", "-c", "echo here; read x; echo got $x; exit 5")
+        door = self.state / "users" / str(ALICE) / "terminals" / f"{job}.1"
+        wait_until(door.exists, "its terminal is there")
+        self.wait_state(job, "running")
+        return job, door
+
+    def looks(self, uid, job):
+        """Somebody who looks at a terminal, once he sees what is on it."""
+        if uid == 0:
+            process = self.start("attach", "-r", job, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        else:
+            process = self.as_user(uid, METE, "attach", "-r", job)
+        self.assertEqual(process.stdout.readline().strip(), "here")
+        return process
+
+    def test_a_terminal_is_its_owners_and_roots(self):
+        job, door = self.with_terminal()
+        self.assertEqual((door.stat().st_uid, door.stat().st_mode & 0o777), (ALICE, 0o600))
+        stranger = self.do(BOB, "attach", "-r", job)
+        self.assertNotEqual(stranger.returncode, 0)
+        self.assertIn("no job", stranger.stderr)
+        connect = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+        self.assertNotEqual(self.as_user(BOB, "/usr/bin/python3", "-c", connect, door).wait(BOUND_S), 0)
+        lookers = [self.looks(0, job), self.looks(ALICE, job)]
+        mine, hers = os.openpty()
+        self.addCleanup(os.close, mine)
+        owner = self.as_user(ALICE, METE, "attach", job, stdin=hers, stdout=hers, start_new_session=True, env={"TERM": "xterm"})
+        os.close(hers)
+        os.write(mine, b"yes\n")
+        self.assertEqual(owner.wait(BOUND_S), 5, "the job's own")
+        for looker in lookers:
+            self.assertIn("got yes", looker.stdout.read())
+            self.assertEqual(looker.wait(BOUND_S), 5)
+        self.assertEqual(self.ended(ALICE, job)["exit_code"], 5)
+
+    def test_root_follows_no_door_that_leads_elsewhere(self):
+        job, door = self.with_terminal()
+        os.rename(door, self.home[ALICE] / "moved")
+        for target in (self.socket, self.home[ALICE] / "moved"):
+            door.symlink_to(target)
+            result = self.mete("attach", "-r", job)
+            self.assertEqual((result.returncode, result.stdout), (77, ""), result.stderr)
+            self.assertIn("is not a socket", result.stderr)
+            door.unlink()
+        # One that is real, and root's: a folder of her own is hers to change.
+        os.rename(self.socket, door)
+        try:
+            result = self.mete("attach", "-r", job, env={"METE_SOCKET": str(door)})
+            self.assertEqual(result.returncode, 77, result.stderr)
+            self.assertIn("somebody else", result.stderr)
+        finally:
+            os.rename(door, self.socket)
+        self.assertEqual(self.do(ALICE, "cancel", job).returncode, 0)
+
+    def test_root_waits_for_no_pipe_in_place_of_a_file(self):
+        job = self.submit(ALICE, "--cpu-only", "--", "echo", "words")
+        log = pathlib.Path(self.ended(ALICE, job)["log"])
+        times = log.parent / f".{log.name}.times"
+        times.unlink()
+        os.mkfifo(times, 0o666)
+        result = self.mete("logs", "--since", "5m", job)
+        self.assertEqual((result.returncode, result.stdout), (125, ""), result.stderr)
+        self.assertIn("is not a regular file", result.stderr)
+
     def test_what_needs_an_administrator(self):
         for words in (("drain", "0"), ("quota", "set", "--user", str(ALICE), "--running", "9"),
                       ("reserve", "--gpu", "1", "--from", "now+1h", "--for", "1h", "--user", str(ALICE))):
