@@ -7,6 +7,7 @@
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,9 +35,12 @@ bool is_alive(int32_t tid) { return syscall(SYS_tgkill, getpid(), tid, 0) == 0 |
 Inside* new_word() {
   const auto tid = static_cast<int32_t>(syscall(SYS_gettid));
   Locked locked(process.gate_lock);
-  if (process.insides == nullptr)
+  if (process.insides == nullptr) {
     process.insides = static_cast<Inside*>(map_pages(kMaxThreads * sizeof(Inside)));
-  if (process.insides == nullptr) return nullptr;
+    if (process.insides == nullptr) return nullptr;
+    // A forked child's words are nobody's, so that it registers with its own list.
+    (void)madvise(process.insides, kMaxThreads * sizeof(Inside), MADV_WIPEONFORK);
+  }
   const size_t used = process.inside_count;
   // Looking for the dead costs a system call each: only when many have come since the last time.
   if (used >= process.inside_look_at) {
@@ -111,10 +115,14 @@ void prepare_gate() {
   process.gate.fetch_or(kFence);
 }
 
-bool close_gate(uint64_t order_number) {
+void shut_gate(uint64_t order_number) {
   const uint64_t fence = process.gate.load() & kFence;
   process.gate.store(order_number << kNumberShift | fence | kClosed);
   if (fence == 0) (void)membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+}
+
+bool close_gate(uint64_t order_number) {
+  shut_gate(order_number);
   const uint64_t word = current_order();
   if (abi::ParkOrder::unpack(word).number != order_number) return false;
   for (size_t i = 0;; ++i) {

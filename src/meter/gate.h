@@ -55,7 +55,9 @@ class Passage {
 // that orders by itself.
 void prepare_gate();
 
-// Closes it for an order, and waits until nobody is inside. False: the order has changed meanwhile,
+// Closes it for an order; whoever is inside is not waited for.
+void shut_gate(uint64_t order_number);
+// The same, and waits until nobody is inside. False: the order has changed meanwhile,
 // and the gate is open again or will be by whoever comes.
 bool close_gate(uint64_t order_number);
 // Opens it if it was closed for that order or one before.

@@ -394,7 +394,7 @@ void listen_for_orders() {
   slot().park.store(0);
   prepare_gate();
   const ParkOrder order = ParkOrder::unpack(current_order());
-  if (order.kind != ParkOrder::kRun) (void)close_gate(order.number);
+  if (order.kind != ParkOrder::kRun) shut_gate(order.number);  // this call is inside itself
   if (start_thread())
     process.parkable.store(true);
   else

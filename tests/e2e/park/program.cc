@@ -175,6 +175,16 @@ int managed(const char* file) {
   return 0;
 }
 
+// Its first call into the driver comes late.
+int late(const char* file) {
+  wait_for(file);
+  begin();
+  const Block block = make_block(3 << 20, 4);
+  say_up();
+  look_at(block);
+  return 0;
+}
+
 int tell_uuid() {
   begin();
   CUuuid uuid{};
@@ -220,6 +230,7 @@ int callback(const char* file) {
 
 int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
+  if (mode == "late" && argc == 3) return late(argv[2]);
   if (mode == "uuid") return tell_uuid();
   if (mode == "work" && argc == 5) return work(atoi(argv[2]), atoi(argv[3]), atoi(argv[4]));
   if (mode == "hold" && argc == 4) return many(1, std::strtoull(argv[3], nullptr, 10), argv[2]);
