@@ -95,7 +95,7 @@ class ParkTest(unittest.TestCase):
     def arena_used(self):
         return self.ask(19)[5]
 
-    def run_(self, *program, limit=4096 * MIB, procs=1):
+    def run_(self, *program, limit=4096 * MIB, procs=1, up=True):
         self.driver = subprocess.Popen(
             [BUILD / "tests/park_driver", "--state", self.folder, "--movers", self.folder / "m", "--token", TOKEN.hex(), "--preload",
              BUILD / "lib/libmete.so", "--simgpu", BUILD / "simgpu", "--card", self.card, str(limit), str(TOTAL), "--procs", str(procs),
@@ -106,7 +106,7 @@ class ParkTest(unittest.TestCase):
         self.events = Lines(self.driver.stdout)
         self.pids = []
         self.pids = [self.event("started")["pid"] for _ in range(procs)]
-        for _ in range(procs):
+        for _ in range(procs if up else 0):
             self.up()
 
     def end_driver(self):
@@ -205,6 +205,17 @@ class Parking(ParkTest):
         self.assertLess(self.park()["moved"], 432 * MIB + 1)
         self.assertTrue(self.unpark()["ok"])
         self.go.touch()
+        self.assert_ends()
+
+    def test_who_comes_to_a_parked_job_waits(self):
+        self.start_mover()
+        self.run_("late", self.go, up=False)
+        self.assert_parked(self.park())
+        self.go.touch()
+        with self.assertRaises(queue.Empty):
+            self.said.lines.get(timeout=0.7)
+        self.assertTrue(self.unpark()["ok"])
+        self.up()
         self.assert_ends()
 
     def test_a_process_dies_while_parked(self):

@@ -2,14 +2,16 @@
 // An ordinary program of the driver API that knows nothing of parking, and notices if anything is
 // not as it was: bytes, addresses, errors.
 //
-//   park_program uuid                     tells the first card's
-//   park_program work MS THREADS BLOCKS   blocks of many sizes, written and read all the time
-//   park_program hold FILE BYTES          holds so much and sleeps until FILE is there, then looks
-//   at each byte park_program many COUNT BYTES FILE    many equal blocks; the same park_program
-//   capture FILE             a stream is being captured until FILE is there park_program managed
-//   FILE             holds managed memory until FILE is there park_program callback FILE work on
-//   the card waits for a host function that waits for a call into the
-//                                         driver of another thread
+// park_program MODE...:
+//   uuid                    tells the first card's
+//   work MS THREADS BLOCKS  blocks of many sizes, written and read all the time
+//   hold FILE BYTES         holds so much until FILE is there, then looks at each byte
+//   many COUNT BYTES FILE   many equal blocks; the same
+//   capture FILE            a stream is being captured until FILE is there
+//   late FILE               its first call into the driver comes when FILE is there
+//   managed FILE            holds managed memory until FILE is there
+//   callback FILE           work on the card waits for a host function, and that for a call into
+//                           the driver by another thread
 #include <dlfcn.h>
 #include <sys/stat.h>
 #include <unistd.h>
