@@ -272,6 +272,15 @@ def checkpoint(world, gib):
     return (out, back) if not any(codes) else None
 
 
+def paths(world):
+    """Every allocation path of a parkable program fills its grant, to the last granule."""
+    done = subprocess.run(world.command(16 * GIB, [BUILD / "gpu/paths"], "--plain"), capture_output=True, text=True, timeout=LIMIT_S)
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    bad = [row for row in rows if row[0] == "FAIL"]
+    check(done.returncode == 0 and not bad and len(rows) > 30, "park: parkable, every allocation path fills the grant exactly",
+          f"{len(rows)} paths" if not bad else str(bad[0])[:200])
+
+
 def never_parked(world):
     """In turn: a program under a cap that is parkable, and one without anything."""
     from turns import Turns
@@ -330,6 +339,7 @@ def main():
                 if theirs:
                     check(theirs[0] / o >= 8 and theirs[1] / i >= 5, "park: 8 times as fast out and 5 times in as the driver's checkpoint",
                           f"{theirs[0] / o:.1f} and {theirs[1] / i:.1f} times")
+            paths(world)
             never_parked(world)
         finally:
             world.mover.kill()
