@@ -6,6 +6,50 @@
 
 namespace mete::base {
 
+namespace {
+
+void append_hex(std::string& out, char c) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  const auto byte = static_cast<unsigned char>(c);
+  out.append("\\x").append(1, kHex[byte >> 4]).append(1, kHex[byte & 15]);
+}
+
+// A character at the beginning of a text; size 0: those bytes are none.
+struct Character {
+  std::uint32_t code = 0;
+  std::size_t size = 0;
+};
+
+Character first_character(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return {lead, 1};
+  const std::size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < size) return {};
+  std::uint32_t code = lead & (0xffu >> (size + 1));
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return {};
+    code = code << 6 | (byte(i) & 0x3fu);
+  }
+  const bool longer_than_needed = (size == 3 && code < 0x800) || (size == 4 && code < 0x10000);
+  const bool surrogate = code >= 0xd800 && code <= 0xdfff;
+  if (longer_than_needed || surrogate || code > 0x10ffff) return {};
+  return {code, size};
+}
+
+bool is_shown(std::uint32_t code) {
+  const auto in = [code](std::uint32_t first, std::uint32_t last) {
+    return code >= first && code <= last;
+  };
+  const bool control = code < 0x20 || in(0x7f, 0x9f);
+  const bool direction =
+      code == 0x61c || in(0x200e, 0x200f) || in(0x202a, 0x202e) || in(0x2066, 0x2069);
+  const bool line = in(0x2028, 0x2029);
+  return !control && !direction && !line;
+}
+
+}  // namespace
+
 std::string to_lower(std::string_view text) {
   std::string lower(text);
   for (char& c : lower)
@@ -44,20 +88,31 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 
 std::string quote(std::string_view text) {
   constexpr std::size_t kMax = 80;
-  constexpr std::string_view kHex = "0123456789abcdef";
   std::string out = "'";
   for (const char c : text.substr(0, kMax)) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte < 0x7f) {
+    if (byte >= 0x20 && byte < 0x7f)
       out += c;
-    } else {
-      out += "\\x";
-      out += kHex[byte >> 4];
-      out += kHex[byte & 15];
-    }
+    else
+      append_hex(out, c);
   }
   if (text.size() > kMax) out += "...";
   return out + "'";
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const Character first = first_character(text);
+    const std::string_view bytes = text.substr(0, std::max<std::size_t>(1, first.size));
+    if (first.size != 0 && is_shown(first.code))
+      out += bytes;
+    else
+      for (const char c : bytes) append_hex(out, c);
+    text.remove_prefix(bytes.size());
+  }
+  return out;
 }
 
 Result<std::uint64_t> parse_uint(std::string_view text) {

@@ -25,6 +25,12 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 // characters: for error messages, where an argument must not be able to move the reader's cursor.
 std::string quote(std::string_view text);
 
+// For text of others that people read on a terminal. Stays as it is: ASCII and UTF-8. As \xNN, byte
+// by byte: control characters (also those of U+0080 to U+009F, which terminals obey), marks that
+// turn the direction of writing and so make a name look like another, separators of lines, and what
+// is no UTF-8.
+std::string printable(std::string_view text);
+
 // Decimal digits only: no sign, no space, no empty text; an overflow is an error of its own.
 Result<std::uint64_t> parse_uint(std::string_view text);
 

@@ -61,5 +61,38 @@ TEST(Text, NearestIsOnlyWhatMayHaveBeenMeant) {
   EXPECT_EQ(nearest("frobnicate", verbs), "");
 }
 
+TEST(Printable, LeavesWordsAsTheyAre) {
+  for (const char* text : {"", "plain text 1~", "Größe", "日本語", "→ 8 GiB …", "🙂"})
+    EXPECT_EQ(printable(text), text);
+}
+
+TEST(Printable, ShowsWhatATerminalWouldObey) {
+  EXPECT_EQ(printable("a\x1b[2Jb\n\x7f"), "a\\x1b[2Jb\\x0a\\x7f");
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "31m"),
+            "\\xc2\\x9b31m");  // U+009B: CSI
+  EXPECT_EQ(printable("\xc2\x80\xc2\xa0"), "\\xc2\\x80\xc2\xa0");
+  EXPECT_EQ(printable("\x9b"
+                      "31m"),
+            "\\x9b31m");
+}
+
+TEST(Printable, ShowsWhatWouldTurnTheDirection) {
+  EXPECT_EQ(printable("a\u202eb"), "a\\xe2\\x80\\xaeb");
+  for (const char* text : {"\u202a", "\u202e", "\u2066", "\u2069", "\u200f", "\u061c", "\u2028"})
+    EXPECT_EQ(printable(text).find(text), std::string::npos) << text;
+}
+
+TEST(Printable, ShowsBytesThatAreNoText) {
+  EXPECT_EQ(printable("\xff"
+                      "a\xe2\x82"),
+            "\\xffa\\xe2\\x82");
+  EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf");           // longer than needed
+  EXPECT_EQ(printable("\xe0\x80\x9b"), "\\xe0\\x80\\x9b");  // the same
+  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // a surrogate
+  EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");
+  EXPECT_EQ(printable(std::string_view("\0x", 2)), "\\x00x");
+}
+
 }  // namespace
 }  // namespace mete::base

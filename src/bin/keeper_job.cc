@@ -74,10 +74,8 @@ bool is_pending(int signal_number) {
 
 // One line, of bounded length, whatever is in a path or a name.
 std::string one_line(std::string_view text) {
-  std::string line(text.substr(0, kMaxNote));
-  std::replace_if(
-      line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, '?');
-  return line;
+  const std::string line = base::printable(text.substr(0, kMaxNote));
+  return line.size() <= kMaxNote ? line : base::printable(line.substr(0, kMaxNote));
 }
 
 std::string in_words(const Error& error) {
@@ -124,6 +122,13 @@ void take_on_environment(const KeeperPlan& plan) {
   environ = pointers.data();
 }
 
+// "/no/such/bash" of "#!/no/such/bash -x".
+std::string interpreter_of(std::string_view script) {
+  if (!script.starts_with("#!")) return "";
+  const std::string_view line = base::trim(script.substr(2, script.find('\n') - 2));
+  return std::string(line.substr(0, line.find_first_of(" \t")));
+}
+
 std::string start_failure(const launch::Ended& ended, const KeeperPlan& plan) {
   const std::string why = std::generic_category().message(ended.start_error);
   switch (ended.start_step) {
@@ -136,7 +141,12 @@ std::string start_failure(const launch::Ended& ended, const KeeperPlan& plan) {
     case launch::StartStep::kRun:
       break;
   }
-  return "cannot run " + base::quote(plan.spec.command.front()) + ": " + why;
+  const std::string what = "cannot run " + base::quote(plan.spec.command.front());
+  if (plan.script.empty()) return what + ": " + why;
+  // The script itself is there and may be run: we have written it.
+  const std::string interpreter = interpreter_of(plan.script);
+  if (interpreter.empty()) return what + ": its first line names no program after #!";
+  return what + ": its interpreter " + base::quote(interpreter) + ": " + why;
 }
 
 // The text of a script as a file that can be executed; it goes with us.

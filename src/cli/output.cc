@@ -27,6 +27,14 @@ bool colour_on_stderr() {
   return isatty(STDERR_FILENO) == 1;
 }
 
+// Errors and talk name what others have written: paths, words, what a daemon's log says.
+std::string printable_lines(std::string_view text) {
+  std::string out;
+  for (const std::string_view line : base::split(text, '\n'))
+    out.append(out.empty() ? "" : "\n").append(base::printable(line));
+  return out;
+}
+
 // In one write, so that lines of several processes do not mix.
 void write_talk(std::string text) {
   text += '\n';
@@ -69,7 +77,7 @@ void Output::say(std::string_view text) const {
   if (talk_)
     talk_(text);
   else
-    write_talk("mete: " + std::string(text));
+    write_talk("mete: " + printable_lines(text));
 }
 
 void Output::say_json(std::string_view text) const { write_talk(std::string(text)); }
@@ -86,9 +94,10 @@ int Output::fail(const Error& error, int exit_code) const {
   }
   const bool colour = colour_on_stderr();
   std::string text = colour ? "\033[1;31merror:\033[0m " : "error: ";
-  text += error.message;
-  if (!error.evidence.empty()) text += "\n  " + error.evidence;
-  if (!error.hint.empty()) text += (colour ? "\n\033[1mhint:\033[0m " : "\nhint: ") + error.hint;
+  text += printable_lines(error.message);
+  if (!error.evidence.empty()) text += "\n  " + printable_lines(error.evidence);
+  if (!error.hint.empty())
+    text += (colour ? "\n\033[1mhint:\033[0m " : "\nhint: ") + printable_lines(error.hint);
   write_talk(text);
   return exit_code;
 }

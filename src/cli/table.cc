@@ -18,7 +18,7 @@ std::size_t width_of(std::string_view text) {
   }));
 }
 
-bool moves_the_cursor(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+bool is_plain(char c) { return c >= 0x20 && c < 0x7f; }
 
 }  // namespace
 
@@ -32,10 +32,10 @@ Table::Table(std::vector<Column> columns)
 
 Table::Cell Table::keep(std::string_view text) {
   const std::size_t begin = text_.size();
-  if (std::any_of(text.begin(), text.end(), moves_the_cursor))
-    text_ += printable(text);
-  else
+  if (std::all_of(text.begin(), text.end(), is_plain))
     text_ += text;
+  else
+    text_ += printable(text);
   const std::string_view kept = std::string_view(text_).substr(begin);
   return {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(kept.size()),
           static_cast<std::uint32_t>(width_of(kept))};
@@ -92,20 +92,6 @@ std::string Table::text(std::optional<std::size_t> width) const {
   append_line(out, titles_.data(), width);
   for (std::size_t row = 0; row < cells_.size(); row += columns_.size())
     append_line(out += '\n', &cells_[row], width);
-  return out;
-}
-
-std::string printable(std::string_view text) {
-  static constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (!moves_the_cursor(c)) {
-      out += c;
-    } else {
-      out.append("\\x").append(1, kDigits[byte >> 4]).append(1, kDigits[byte & 15]);
-    }
-  }
   return out;
 }
 

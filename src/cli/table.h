@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text.h"
+
 namespace mete::cli {
 
 enum class Align { kLeft, kRight };
@@ -55,8 +57,7 @@ class Table {
   std::vector<Cell> cells_;  // row by row
 };
 
-// Control characters as \xNN.
-std::string printable(std::string_view text);
+using base::printable;
 
 // Cut to `columns`, at a character's border, with "…" where something is missing.
 std::string fit_to(std::string_view text, std::size_t columns);

@@ -30,6 +30,9 @@ TEST(Table, CutsToItsWidthAndCannotBeMovedBySomebodysName) {
   table.add({"äöüäöüäöü", "\033[2J\n"});
   EXPECT_EQ(table.text({}), "A       B\näöüäö…  \\x1b[2J\\x0a");
   EXPECT_EQ(table.text(9), "A       B\näöüäö…  …");
+  Table others({{"A"}});
+  others.add({"\xc2\x9b\u202e\xff"});
+  EXPECT_EQ(others.text({}), "A\n\\xc2\\x9b\\xe2\\x80\\xae\\xff");
 }
 
 TEST(SubWord, NamesTheNearest) {

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "base/text.h"
 #include "base/time.h"
 
 namespace mete::cli {
@@ -24,7 +25,7 @@ void WaitLine::show(const core::Wait& wait, std::int64_t waited_s) {
   } else if (!told_ || waited_s >= *told_ + kQuietS) {
     // Into a log: the line moves with every job before us, and nobody reads a thousand of them.
     told_ = waited_s;
-    const std::string line = "mete: waiting for " + text_ + "\n";
+    const std::string line = "mete: waiting for " + base::printable(text_) + "\n";
     (void)std::fwrite(line.data(), 1, line.size(), stderr);
     (void)std::fflush(stderr);
   }

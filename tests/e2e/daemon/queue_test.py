@@ -230,6 +230,35 @@ class Looking(VerbTest):
             self.assertEqual((result.returncode, result.stdout), (125, ""), result.stderr)
             self.assertIn("meted", result.stderr)
 
+    def test_words_of_others_do_not_reach_the_terminal_as_they_are(self):
+        evil = "a\u009b31m\u202eb\u2066c\udcffd\udc9be"  # as UTF-8, and two bytes that are none
+        job = self.submit("--cpu-only", "--hold", "--name", evil, "-l", f"x={evil}", "--", "true", evil)
+        failed = self.submit("--cpu-only", "--name", evil, "--", f"/no/such/{evil}")
+        self.mete("wait", failed)
+        for words in (["ps", "-a"], ["show", job], ["show", failed], ["explain", job], ["events"], ["wait", failed], ["logs", failed],
+                      ["release", evil]):
+            result = subprocess.run([METE, *words], env=self.env, capture_output=True, stdin=subprocess.DEVNULL, timeout=BOUND_S)
+            said = (result.stdout + result.stderr).decode()  # all of it is text
+            for bad in "\u009b\u202e\u2066":
+                self.assertNotIn(bad, said, words)
+            if words[0] in ("ps", "show", "events"):
+                self.assertIn(r"a\xc2\x9b31m\xe2", said, words)
+
+    def test_completion_knows_the_jobs(self):
+        held = self.submit("--cpu-only", "--hold", "--", "true")
+        ended = self.submit("--cpu-only", "--", "true")
+        self.ok("wait", ended)
+        script = self.ok("completion", "bash").stdout + """
+          complete_words() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _mete; echo "${COMPREPLY[*]}"; }
+          complete_words mete cancel ""
+          complete_words mete logs ""
+        """
+        env = {**self.env, "PATH": f"{pathlib.Path(METE).parent}:{os.environ['PATH']}"}
+        result = subprocess.run(["bash", "-uc", script], env=env, capture_output=True, text=True, timeout=BOUND_S)
+        self.assertEqual(result.stdout, f"{held}\n{held} {ended}\n", result.stderr)
+        for shell in ("zsh", "fish"):
+            self.assertIn("(mete ps -q 2>/dev/null)", self.ok("completion", shell).stdout)
+
     def test_show_and_explain_of_a_job_that_waits(self):
         holder = self.submit("--gpu", "2", "--time", "1h", "--name", "big", "--", *self.until())
         self.wait_state(holder, "running")
