@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete completion SHELL`: a script that completes verbs and options, made from the same table as
-// --help. After the first word that is not ours the shell's own completion of commands and files
-// takes over.
+// `mete completion SHELL`: a script that completes verbs, options and ids of jobs, made from the
+// same table as --help. After the first word that is not ours the shell's own completion of
+// commands and files takes over.
+#include <algorithm>
+#include <array>
+
 #include "base/text.h"
 #include "cli/help.h"
 #include "cli/verbs.h"
@@ -40,17 +43,29 @@ std::string words_of(const Verb& verb) {
   return base::join(words, " ");
 }
 
+// What lists the jobs that this verb may be about; "": it is about none.
+std::string jobs_for(const Verb& verb) {
+  constexpr std::array<std::string_view, 6> kUnfinished{"attach", "cancel",   "explain",
+                                                        "hold",   "priority", "release"};
+  constexpr std::array<std::string_view, 5> kAll{"logs", "ps", "requeue", "show", "wait"};
+  const auto in = [&verb](const auto& list) {
+    return std::find(list.begin(), list.end(), verb.name) != list.end();
+  };
+  return in(kUnfinished) ? "mete ps -q" : in(kAll) ? "mete ps -q -a" : "";
+}
+
 std::string bash_script() {
   std::string cases;
   for (const Verb* verb : verbs()) {
     cases += "    " + std::string(verb->name) + ") options=\"" +
              base::join(option_names(*verb), " ") + "\" values=\"" +
              base::join(value_options(*verb), " ") + "\" words=\"" + words_of(*verb) +
+             "\" jobs=\"" + jobs_for(*verb) +
              "\" command=" + (verb->rest == Rest::kCommand ? "1" : "0") + " ;;\n";
   }
   return R"(# mete completion for bash: source <(mete completion bash)
 _mete() {
-  local word="${COMP_WORDS[COMP_CWORD]}" options="" values="" words="" command=0 i
+  local word="${COMP_WORDS[COMP_CWORD]}" options="" values="" words="" jobs="" command=0 i
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W ")" +
@@ -77,7 +92,7 @@ _mete() {
   case "$word" in
     -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
     *) if [ "$command" -eq 1 ]; then COMPREPLY=($(compgen -c -- "$word"))
-       else COMPREPLY=($(compgen -W "$words" -- "$word")); fi ;;
+       else words="$words $($jobs 2>/dev/null) "; COMPREPLY=($(compgen -W "$words" -- "$word")); fi ;;
   esac
 }
 complete -o default -F _mete mete)";
@@ -91,6 +106,7 @@ std::string zsh_script() {
     const std::string words = words_of(*verb);
     cases += "    " + std::string(verb->name) + ") compadd -- " +
              base::join(option_names(*verb), " ") + (words.empty() ? "" : " " + words) +
+             (jobs_for(*verb).empty() ? "" : " $(" + jobs_for(*verb) + " 2>/dev/null)") +
              (verb->rest == Rest::kCommand ? "; _command_names -e" : "") + " ;;\n";
   }
   return "#compdef mete\n# mete completion for zsh: mete completion zsh > a folder of "
@@ -111,6 +127,8 @@ std::string fish_script() {
       text.append(seen).append(" -l ").append(option.substr(2)).append("\n");
     if (const std::string words = words_of(*verb); !words.empty())
       text.append(seen).append(" -f -a '").append(words).append("'\n");
+    if (const std::string jobs = jobs_for(*verb); !jobs.empty())
+      text.append(seen).append(" -f -a '(").append(jobs).append(" 2>/dev/null)'\n");
   }
   text.pop_back();
   return text;
