@@ -4,8 +4,11 @@
 #include "net/spawn_daemon.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,6 +48,18 @@ void reset_signals() {
   (void)sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
+// A daemon lives on for other shells than this one, and its jobs inherit what it has: all
+// processors that the machine gives us, no lowered priority. Raising it again needs a right that
+// most users do not have: then it stays as it is.
+void reset_priority() {
+  unsigned long all[128];  // 8192 processors; the kernel leaves out what there is not
+  for (unsigned long& word : all) word = ~0ul;
+  (void)syscall(SYS_sched_setaffinity, 0, sizeof all, all);
+  const sched_param standard{};
+  (void)sched_setscheduler(0, SCHED_OTHER, &standard);
+  (void)setpriority(PRIO_PROCESS, 0, 0);
+}
+
 void say(int pipe, std::string_view text) { (void)!write(pipe, text.data(), text.size()); }
 
 [[noreturn]] void become(const Prepared& prepared) {
@@ -59,6 +74,7 @@ void say(int pipe, std::string_view text) { (void)!write(pipe, text.data(), text
   (void)close_range(kReadyFd + 1, ~0u, 0);
   (void)umask(077);
   reset_signals();
+  reset_priority();
   if (null < 0 || log < 0 || ready < 0 || chdir("/") != 0) {
     say(kReadyFd, "error io\nthe daemon could not be prepared\n\n\n");
     _exit(125);

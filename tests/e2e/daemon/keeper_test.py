@@ -6,10 +6,11 @@ import pathlib
 import random
 import signal
 import subprocess
+import sys
 import time
 import unittest
 
-from world import BOUND_S, DaemonTest, wait_until
+from world import BOUND_S, METE, DaemonTest, wait_until
 
 
 class QueueTest(DaemonTest):
@@ -68,6 +69,21 @@ class Alone(QueueTest):
         self.ended(job)
         self.assertEqual(self.log_of(job).read_text().splitlines(),
                          [str(folder), "green", "0027", "333", "333", f"{job} 1", str(8 << 30)])
+
+    def test_it_has_no_priority_or_processors_of_whoever_started_the_daemon(self):
+        tell = "import os; print(os.getpriority(os.PRIO_PROCESS, 0), *sorted(os.sched_getaffinity(0)))"
+        everything = subprocess.run([sys.executable, "-c", "import os; os.sched_setaffinity(0, range(os.cpu_count())); " + tell],
+                                    capture_output=True, text=True, check=True).stdout.split()[1:]
+        one = min(os.sched_getaffinity(0))
+        result = subprocess.run(["nice", "-n", "7", "taskset", "-c", str(one), METE, "submit", "--cpu-only", "--", sys.executable,
+                                 "-c", tell], env=self.env, capture_output=True, text=True, timeout=BOUND_S)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        job = result.stdout.strip()
+        self.ended(job)
+        nice, *processors = self.log_of(job).read_text().split()
+        self.assertEqual(processors, everything)
+        if os.geteuid() == 0:  # others may not raise it again
+            self.assertEqual(nice, "0")
 
     def words(self, *words):
         import shlex
