@@ -28,10 +28,11 @@ Error not_a_job(std::string_view text) {
       .with_hint("write 12, 12_3, 12_[1-3] or @ for the last; mete ps lists the jobs");
 }
 
-// "@", "@~2" or a number.
+// "@", "@~2" or a number as ids have them: "012" may be anything but what mete has printed.
 bool parse_number(std::string_view text, JobRef& ref) {
   if (text == "@") return true;
   const bool back = text.starts_with("@~");
+  if (text.starts_with("0")) return false;
   const Result<std::uint64_t> number = base::parse_uint(back ? text.substr(2) : text);
   if (!number || (back ? *number > kMaxBack : *number == 0)) return false;
   if (back)
@@ -44,7 +45,8 @@ bool parse_number(std::string_view text, JobRef& ref) {
 bool parse_elements(std::string_view text, JobRef& ref) {
   const bool several = text.size() > 2 && text.front() == '[' && text.back() == ']';
   if (several) text = text.substr(1, text.size() - 2);
-  if (!several && !base::parse_uint(text)) return false;
+  if (!several && (!base::parse_uint(text) || (text.size() > 1 && text.front() == '0')))
+    return false;
   const Result<core::Array> array = core::parse_array(text);
   if (!array || array->at_once) return false;
   ref.elements = core::elements_of(*array);

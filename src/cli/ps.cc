@@ -42,7 +42,7 @@ struct Question {
   std::string name;
   std::vector<core::JobId> ids;
 
-  bool filters() const { return !states.empty() || !name.empty() || ids.size() > 1; }
+  bool filters() const { return !states.empty() || !name.empty() || !ids.empty(); }
   bool wants(const core::Job& job) const {
     const bool state =
         states.empty() || std::find(states.begin(), states.end(), job.state) != states.end();
@@ -95,12 +95,21 @@ int without_daemon(const Output& output) {
   return kExitOk;
 }
 
+// After an empty answer to the question about this target: a job that was named is not there.
+void add_missing(const Question& question, std::size_t target, Failures& failures) {
+  if (question.ids.empty() || !question.user.empty()) return;
+  failures.add(Error::not_found("there is no job " + to_string(question.ids[target]))
+                   .with_hint("mete ps -a lists the jobs"));
+}
+
 // A daemon's own document, to be read by somebody else's program, is not read by ours as well;
 // where some jobs are wanted and others not, a new one is made.
-int print_json(DaemonClient& client, const Question& question, const Output& output) {
+int print_json(DaemonClient& client, const Question& question, const Output& output,
+               Failures& failures) {
   std::vector<wire::JobView> jobs;
-  for (const std::string& target : question.targets()) {
-    Result<std::string> body = client.call("GET", target);
+  const std::vector<std::string> targets = question.targets();
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    Result<std::string> body = client.call("GET", targets[i]);
     if (!body) return output.fail(body.error());
     if (!question.filters() && body->starts_with("{\"schema\":\"mete.ps/1\"")) {
       output.data(*std::move(body));
@@ -108,6 +117,7 @@ int print_json(DaemonClient& client, const Question& question, const Output& out
     }
     Result<std::vector<wire::JobView>> some = wire::decode_ps(*body);
     if (!some) return output.fail(some.error());
+    if (some->empty()) add_missing(question, i, failures);
     for (wire::JobView& view : *some)
       if (question.wants(view.job)) jobs.push_back(std::move(view));
   }
@@ -116,26 +126,31 @@ int print_json(DaemonClient& client, const Question& question, const Output& out
 }
 
 // Hands on each job that is wanted; before them the lines in which they stand.
-Result<void> read_jobs(DaemonClient& client, const Question& question,
+Result<void> read_jobs(DaemonClient& client, const Question& question, Failures& failures,
                        const std::function<void(std::string_view lines)>& begin,
                        const std::function<void(const wire::JobView& view)>& take) {
   client.accept(std::string(wire::kPsLinesType));
-  for (const std::string& target : question.targets()) {
-    const Result<std::string> body = client.call("GET", target);
+  const std::vector<std::string> targets = question.targets();
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const Result<std::string> body = client.call("GET", targets[i]);
     if (!body) return body.error();
     begin(*body);
+    bool some = false;
     Result<void> read = wire::decode_ps_lines(*body, [&](const wire::JobView& view) {
+      some = true;
       if (question.wants(view.job)) take(view);
     });
     if (!read) return read;
+    if (!some) add_missing(question, i, failures);
   }
   return {};
 }
 
-int print_ids(DaemonClient& client, const Question& question, const Output& output) {
+int print_ids(DaemonClient& client, const Question& question, const Output& output,
+              Failures& failures) {
   std::string ids;
   const Result<void> read = read_jobs(
-      client, question, [](std::string_view) {},
+      client, question, failures, [](std::string_view) {},
       [&ids](const wire::JobView& view) {
         ids.append(ids.empty() ? "" : "\n").append(to_string(view.job.id));
       });
@@ -144,15 +159,16 @@ int print_ids(DaemonClient& client, const Question& question, const Output& outp
   return kExitOk;
 }
 
-int print_table(DaemonClient& client, const Question& question, const Output& output) {
+int print_table(DaemonClient& client, const Question& question, const Output& output,
+                Failures& failures) {
   PsTable table(seam::system_clock().wall());
   const Result<void> read = read_jobs(
-      client, question, [&table](std::string_view lines) { table.expect(lines); },
+      client, question, failures, [&table](std::string_view lines) { table.expect(lines); },
       [&table](const wire::JobView& view) { table.add(view); });
   if (!read) return output.fail(read.error());
   if (!table.empty())
     output.data(table.text(stdout_width()));
-  else
+  else if (failures.exit_code() == kExitOk)
     output.say(question.filters() || !question.user.empty() ? "there is no such job"
                : question.all                               ? "there are no jobs"
                               : "no job waits or runs; -a shows those that have ended");
@@ -170,9 +186,9 @@ int run_ps(const Parsed& parsed, const Output& output) {
   Failures failures(output);
   question->ids = named_jobs(parsed.rest, client->http().path(), failures);
   if (question->ids.empty() && !parsed.rest.empty()) return failures.exit_code();
-  const int exit_code = output.json()           ? print_json(*client, *question, output)
-                        : parsed.has("--quiet") ? print_ids(*client, *question, output)
-                                                : print_table(*client, *question, output);
+  const int exit_code = output.json()           ? print_json(*client, *question, output, failures)
+                        : parsed.has("--quiet") ? print_ids(*client, *question, output, failures)
+                                                : print_table(*client, *question, output, failures);
   return failures.exit_code() != kExitOk ? failures.exit_code() : exit_code;
 }
 
