@@ -76,7 +76,8 @@ std::string card_line(const ExplainDocument::Card& card, WallTime now) {
     parts.push_back(to_string(reserved.bytes) + " reserved for " + printable(reserved.user) +
                     " until " + moment(reserved.until, now));
   // Where values say nothing, the daemon's own words do.
-  if (parts.empty() && !card.text.empty()) parts.push_back(printable(card.text));
+  if (parts.empty() && !card.text.empty())
+    parts.push_back(printable(with_local_times(card.text, now)));
   return "  card " + std::to_string(card.index) + "  " + base::join(parts, "; ");
 }
 
@@ -98,9 +99,11 @@ std::string change_text(const ExplainDocument::Change& change) {
 std::string explain_text(const ExplainDocument& document) {
   if (document.state != core::JobState::kPending)
     return "job " + to_string(document.id) + " is " + std::string(to_string(document.state)) +
-           (document.text.empty() ? "" : ": " + printable(document.text));
+           (document.text.empty() ? ""
+                                  : ": " + printable(with_local_times(document.text, document.at)));
   std::string text = first_line(document);
-  if (!document.text.empty()) text += "\n  " + printable(without_cards(document));
+  if (!document.text.empty())
+    text += "\n  " + printable(waits_for(without_cards(document), document.at));
   for (const ExplainDocument::Card& card : document.cards)
     text += "\n" + card_line(card, document.at);
   for (std::size_t i = 0; i < document.changes.size(); ++i) {

@@ -60,10 +60,16 @@ std::string used_text(const wire::JobView& view) {
   return to_string(sum);
 }
 
-std::string reason_text(const wire::JobView& view) {
+std::string waits_for(std::string_view text, WallTime now) {
+  constexpr std::string_view kHeld = "somebody to release it: ";
+  if (text.starts_with(kHeld)) return std::string(text.substr(kHeld.size())) + " lets it start";
+  return with_local_times(text, now);
+}
+
+std::string reason_text(const wire::JobView& view, WallTime now) {
   if (view.job.state != JobState::kPending || !view.wait) return "";
   std::string text(to_string(view.wait->reason));
-  if (!view.wait->text.empty()) text.append(": ").append(view.wait->text);
+  if (!view.wait->text.empty()) text.append(": ").append(waits_for(view.wait->text, now));
   return text;
 }
 
@@ -76,7 +82,7 @@ std::string sentence(const wire::JobView& view, WallTime now) {
   const Job& job = view.job;
   const std::string name = "job " + to_string(job.id);
   if (job.state == JobState::kPending) {
-    const std::string reason = reason_text(view);
+    const std::string reason = reason_text(view, now);
     return name + " waits" + (reason.empty() ? "" : ": " + reason);
   }
   if (job.state == JobState::kEnded) {

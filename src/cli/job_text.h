@@ -24,7 +24,9 @@ std::string cards_text(const core::Job& job);
 std::string used_text(const wire::JobView& view);
 
 // "resources: 8 GiB on one card; …" of a pending job, else "".
-std::string reason_text(const wire::JobView& view);
+std::string reason_text(const wire::JobView& view, WallTime now);
+// What the daemon says that a job waits for, as it is read on its own and in the reader's time.
+std::string waits_for(std::string_view text, WallTime now);
 // "14:05, 80% sure by 14:30"
 std::string forecast_text(const core::Forecast& forecast, WallTime now);
 

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <ctime>
+#include <optional>
+#include <utility>
 
 #include "base/time_words.h"
 
@@ -42,6 +44,22 @@ std::string moment_to_the_second(WallTime time, WallTime now) {
   return moment(time, now) + ":" + two_digits(local(time).tm_sec);
 }
 
+std::string with_local_times(std::string_view text, WallTime now) {
+  constexpr std::size_t kSize = std::string_view("2026-11-15T05:50:43.123Z").size();
+  std::string out;
+  while (!text.empty()) {
+    const std::optional<WallTime> time = text.size() >= kSize && text[kSize - 1] == 'Z'
+                                             ? base::parse_wall_time(text.substr(0, kSize))
+                                             : std::nullopt;
+    if (time)
+      out += moment(*time, now);
+    else
+      out += text.front();
+    text.remove_prefix(time ? kSize : 1);
+  }
+  return out;
+}
+
 std::string distance(WallTime time, WallTime now) {
   const std::int64_t seconds = (time.ms - now.ms) / 1000;
   if (seconds == 0) return "now";
@@ -56,7 +74,9 @@ Result<WallTime> parse_since(std::string_view text, WallTime now) {
     if (const Result<std::uint64_t> seconds = base::parse_duration(text))
       return WallTime{now.ms - static_cast<std::int64_t>(*seconds) * 1000};
   Result<WallTime> moment = base::parse_moment(text, now);
-  if (!moment) return moment;
+  if (!moment)
+    return std::move(moment).error().with_hint(
+        "write 10m (ago), 14:05, \"2026-11-15 08:00\" or 2026-11-15T08:00:00Z");
   if (*moment <= now) return moment;
   // A clock alone is the next one: that of the day before was the last.
   return base::parse_moment(text, WallTime{now.ms - kDayMs});

@@ -51,7 +51,7 @@ PsTable::PsTable(WallTime now)
 
 void PsTable::add(const wire::JobView& view) {
   const Job& job = view.job;
-  const std::string reason = reason_text(view);
+  const std::string reason = reason_text(view, now_);
   reasons_ = reasons_ || !reason.empty();
   table_.add({to_string(job.id), job.spec->name, job.spec->user, state_text(job),
               job.attempt > 1 ? std::to_string(job.attempt) : "",

@@ -71,6 +71,16 @@ TEST_F(QueueText, MomentsAreInTheZoneOfTheirReader) {
   setenv("TZ", "Europe/Berlin", 1);
   tzset();
   EXPECT_EQ(moment(at(0), at(0)), "13:00");
+  EXPECT_EQ(
+      with_local_times("its time, 2026-11-15T18:00:00.000Z; or 2026-11-16T07:00:00.000Z", at(0)),
+      "its time, 19:00; or Nov 16 08:00");
+  EXPECT_EQ(with_local_times("2026-11-15 no time Z", at(0)), "2026-11-15 no time Z");
+  wire::ExplainDocument document;
+  document.at = at(0);
+  document.id = {6};
+  document.reason = core::Reason::kBegin;
+  document.text = "its time, 2026-11-15T18:00:00.000Z";
+  EXPECT_NE(explain_text(document).find("\n  its time, 19:00"), std::string::npos);
   SetUp();
 }
 
@@ -79,7 +89,10 @@ TEST_F(QueueText, SinceIsInThePast) {
   EXPECT_EQ(*parse_since("11:30", at(0)), at(-30));
   EXPECT_EQ(*parse_since("14:05", at(0)), at(125 - 24 * 60));
   EXPECT_EQ(*parse_since("2026-11-14", at(0)), at(-36 * 60));
-  EXPECT_FALSE(parse_since("yesterdayish", at(0)).ok());
+  const Result<WallTime> bad = parse_since("yesterdayish", at(0));
+  ASSERT_FALSE(bad.ok());
+  EXPECT_NE(bad.error().hint.find("10m (ago)"), std::string::npos) << bad.error().hint;
+  EXPECT_EQ(bad.error().hint.find("tomorrow"), std::string::npos) << bad.error().hint;
 }
 
 TEST_F(QueueText, AWaitEndsWithTheCodeOfTheJob) {
@@ -196,6 +209,19 @@ TEST_F(QueueText, ExplainNamesPlaceTimeHoldersAndTheWayOut) {
             "  card 2  drained\n"
             "  would start now  with --gpu 20G (a smaller share)\n"
             "               or  if bob's job 14 ended");
+}
+
+TEST_F(QueueText, AHeldJobSaysWhatLetsItStart) {
+  wire::ExplainDocument document;
+  document.at = at(0);
+  document.id = {6};
+  document.reason = core::Reason::kHeld;
+  document.text = "somebody to release it: mete release 6";
+  EXPECT_NE(explain_text(document).find("\n  mete release 6 lets it start"), std::string::npos);
+  wire::JobView view;
+  view.job = job(core::JobState::kPending);
+  view.wait = core::Wait{core::Reason::kHeld, document.text, {}};
+  EXPECT_EQ(reason_text(view, at(0)), "held: mete release 6 lets it start");
 }
 
 TEST_F(QueueText, ExplainOfAJobThatDoesNotWait) {

@@ -124,7 +124,7 @@ std::string show_text(const wire::ShowDocument& document) {
   const WallTime now = document.at;
   Lines lines;
   lines.add("times", times_text(job, now));
-  lines.add("waits for", reason_text(view));
+  lines.add("waits for", reason_text(view, now));
   if (job.state == JobState::kPending && view.forecast)
     lines.add("starts", "about " + forecast_text(*view.forecast, now));
   lines.add("elements", counts_text(document.elements));
