@@ -71,10 +71,23 @@ Result<std::pair<std::string, std::string>> parse_label(const std::string& text)
   return std::pair(std::move(key), std::move(value));
 }
 
+// Names that mean something else in each program.
+bool is_of_our_own(std::string_view path) {
+  constexpr std::array<std::string_view, 4> kNames{"/dev/stdout", "/dev/stderr", "/dev/stdin",
+                                                   "/dev/tty"};
+  return std::find(kNames.begin(), kNames.end(), path) != kNames.end() ||
+         path.starts_with("/dev/fd/") || path.starts_with("/proc/self/") ||
+         path.starts_with("/proc/thread-self/");
+}
+
 Result<void> check_log(std::string_view option, const std::string& path) {
   const std::string said = std::string(option) + " " + base::quote(path);
   if (path.empty() || path.back() == '/')
     return Error::invalid(said + " is no file").with_hint("write " + std::string(option) + " FILE");
+  if (is_of_our_own(path))
+    return Error::invalid(said +
+                          " would be the terminal or file of this command, which the job outlives")
+        .with_hint("leave it out: mete logs finds the output in the state folder");
   for (std::size_t at = path.find('%'); at != std::string::npos; at = path.find('%', at + 2)) {
     constexpr std::string_view kKnown = "jAaxu%";
     if (at + 1 < path.size() && kKnown.find(path[at + 1]) != std::string_view::npos) continue;

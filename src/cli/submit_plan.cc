@@ -41,6 +41,10 @@ Result<Script> read_script(const std::string& path) {
   return Script{path, *std::move(text)};
 }
 
+std::string absolute(const std::string& path, const Surroundings& around) {
+  return path.starts_with("/") ? path : base::join_path(around.folder, path);
+}
+
 bool says_cards(const std::vector<Word>& words) {
   return std::any_of(words.begin(), words.end(), [](const Word& word) {
     return word.option == "--gpu" || word.option == "--cpu-only" || word.option == "--devices";
@@ -110,7 +114,7 @@ Result<SubmitPlan::Job> SubmitPlanner::plan_command() {
   }
   Result<PlannedJob> job = finish(words, script ? script->path : "");
   if (!job) return std::move(job).error();
-  return SubmitPlan::Job{*std::move(job), "", script ? script->path : ""};
+  return SubmitPlan::Job{*std::move(job), "", script ? absolute(script->path, around_) : ""};
 }
 
 // Its lines, below what stands in the job file (`over`), below the command line.
@@ -182,7 +186,7 @@ Result<SubmitPlan::Job> SubmitPlanner::plan_file_job(const FileJob& file_job) {
   Result<PlannedJob> job = finish(words, file_job.where);
   if (!job) return std::move(job).error();
   return SubmitPlan::Job{*std::move(job), file_job.name,
-                         program.script.empty() ? "" : program.script.front()};
+                         program.script.empty() ? "" : absolute(program.script.front(), around_)};
 }
 
 Result<void> SubmitPlanner::plan_file() {

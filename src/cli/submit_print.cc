@@ -62,6 +62,13 @@ void add_order(const SubmitPlan::Job& planned, std::vector<Field>& fields) {
   if (!planned.job.request.wait) fields.push_back({"no-wait", true});
 }
 
+// The file that was read, from wherever the plan is read again.
+std::vector<std::string> script_words(const SubmitPlan::Job& planned) {
+  std::vector<std::string> words = planned.job.request.spec.command;
+  words.front() = planned.script;
+  return words;
+}
+
 void add_program(const SubmitPlan::Job& planned, std::vector<Field>& fields) {
   const core::JobSpec& spec = planned.job.request.spec;
   if (!spec.labels.empty())
@@ -77,7 +84,7 @@ void add_program(const SubmitPlan::Job& planned, std::vector<Field>& fields) {
   else if (planned.script.empty())
     fields.push_back({"script", planned.job.request.script});
   else
-    fields.push_back({"script", spec.command});
+    fields.push_back({"script", script_words(planned)});
 }
 
 std::vector<Field> fields_of(const SubmitPlan::Job& planned) {

@@ -150,5 +150,30 @@ TEST_F(SubmitTest, RefusesWhatIsWrong) {
   EXPECT_EQ(refused({"--exec", "--gpu", "0", "p"}), "--exec is an option of mete run");
 }
 
+TEST_F(SubmitTest, ALogIsNotWhatOnlyThisCommandHas) {
+  for (const char* path :
+       {"/dev/stdout", "/dev/stderr", "/dev/fd/1", "/proc/self/fd/1", "/dev/tty"})
+    EXPECT_NE(refused({"--cpu-only", "--log", path, "--", "true"}).find(path), std::string::npos);
+  EXPECT_EQ(one({"--cpu-only", "--log", "/dev/null", "--", "true"}).spec.detached->log,
+            "/dev/null");
+}
+
+TEST_F(SubmitTest, APlanNamesItsScriptFromEverywhere) {
+  const std::string path = file("s.sh", "#!/bin/sh\n#METE --cpu-only\n");
+  EXPECT_NE(plan_as_yaml(*plan({path, "a"})).find("script: [\"" + path + "\",\"a\"]"),
+            std::string::npos);
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_);
+  around_.folder = folder_;
+  const Result<SubmitPlan> relative = plan({"./s.sh"});
+  const Result<SubmitPlan> in_file = plan({"-f", file("j.yaml", "script: s.sh\ncpu-only: true\n")});
+  std::filesystem::current_path(before);
+  ASSERT_TRUE(relative) << relative.error().message;
+  ASSERT_TRUE(in_file) << in_file.error().message;
+  EXPECT_NE(plan_as_yaml(*relative).find("script: [\"" + folder_ + "/./s.sh\"]"),
+            std::string::npos);
+  EXPECT_NE(plan_as_yaml(*in_file).find("script: [\"" + folder_ + "/s.sh\"]"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace mete::cli

@@ -58,7 +58,7 @@ class Submit(support.MeteTest):
         script = self.file("train.sh", "#!/bin/bash\n#METE --gpu 8G --time 2h # both\nexec python train.py \"$@\"\n")
         job = self.plan("--time", "1h", script, "--lr", "1")
         self.assertEqual((job["gpu"], job["time"], job["script"]), ("8G", "3600s", [str(script), "--lr", "1"]))
-        self.assertEqual(self.plan("train.sh", cwd=self.folder)["script"], ["train.sh"])
+        self.assertEqual(self.plan("train.sh", cwd=self.folder)["script"], [str(script)], "from wherever it is read again")
         self.assertEqual(self.plan("--gpu", "1G", "--", script)["command"], [str(script)], "not looked into")
         self.assertNotIn("script", self.plan("--gpu", "0", "sh", cwd=self.folder), "a program of PATH")
 

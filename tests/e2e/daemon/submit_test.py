@@ -113,6 +113,13 @@ class Scripts(SubmitTest):
         script.chmod(0o400)
         self.assertEqual(self.run_to_end("--cpu-only", script, "x", cwd=self.folder).decode(), f"{self.folder} ['x']\n")
 
+    def test_a_script_that_cannot_be_run_names_its_interpreter(self):
+        for text, says in (("#!/no/such/bash -x\necho never\n", "its interpreter '/no/such/bash': No such file"), ("#!", "names no program after #!"),
+                           ("#!/etc/passwd\n", "its interpreter '/etc/passwd': Permission denied")):
+            job, = self.submit("--cpu-only", self.file("s.sh", text))
+            self.assertIn(self.mete("wait", job).returncode, (126, 127))
+            self.assertIn(says, self.mete("show", job).stdout)
+
     def test_a_script_of_slurm(self):
         script = self.file("s.sbatch", "#!/bin/bash\n#SBATCH -J slurm --array=1-2 --output=s-%A_%a.txt --gres=gpu:1\n"
                            "#SBATCH --mem=512 --account=lab\necho $METE_ARRAY_INDEX ${CUDA_VISIBLE_DEVICES:0:4}\n")
