@@ -19,11 +19,11 @@ constexpr std::int64_t fixed(double value) {
   return static_cast<std::int64_t>(value * static_cast<double>(Potential::kOne));
 }
 
-constexpr std::int64_t kOpen = fixed(-280);           // a new card for a small share
-constexpr std::int64_t kFullerNode = fixed(0.0442);   // for each thousandth idle on the node
-constexpr std::int64_t kFullerCard = fixed(0.00442);  // for each thousandth left on the card
-constexpr std::int64_t kLessCpu = fixed(0.000142);    // for each thousandth of a core left
-constexpr std::int64_t kCpuOnlyIdle = fixed(0.0036);  // CPU-only, for each thousandth idle
+constexpr std::int64_t kOpen = fixed(-280);            // a new card for a small share
+constexpr std::int64_t kFullerNode = fixed(0.0442);    // for each thousandth idle on the node
+constexpr std::int64_t kFullerCard = fixed(0.00442);   // for each thousandth left on the card
+constexpr std::int64_t kLessCpu = fixed(0.000136);     // for each thousandth of a core left
+constexpr std::int64_t kCpuOnlyIdle = fixed(0.00357);  // CPU-only, for each thousandth idle
 
 class Mete : public Policy {
  public:

@@ -14,21 +14,19 @@ namespace {
 struct ClassWeights {
   double small, large, one, several;
 };
-constexpr ClassWeights kOnceWeights{11.3, 0.686, 1.0, 0.432};
+constexpr ClassWeights kOnceWeights{11.3, 1.2, 1.0, 0.432};
 constexpr ClassWeights kCopiesWeights{10.7, 3.53, 1.0, 0.712};
-constexpr double kCopies = 1.353;  // sum of w2 against the sum of w1
-constexpr double kStranded = 3.28;
+constexpr double kCopies = 1.209;  // sum of w2 against the sum of w1
+constexpr double kStranded = 3.97;
 constexpr double kStrandedNeed = 0.2;  // of the mean need of a card
-constexpr double kCpuOnly = 0.13;
-constexpr double kCorePerCard = 12;  // cores that are worth a card in kCpuOnly
-constexpr double kCommonCpu = 16000;
-constexpr double kPrice = 372;
-constexpr double kNamedType = 2.06;  // requests that name types count so often in the price
-
+constexpr double kCpuOnly = 0.221;
+constexpr double kCorePerCard = 12;   // cores that are worth a card in kCpuOnly
+constexpr double kCommonCpu = 16000;  // whose w3 is not changed by its size
+constexpr double kPrice = 600;
 constexpr double kCpuWaste = 0.3;
-constexpr double kCpuCommon = 0.03;  // sizes that so many of all CPU-only requests have
-constexpr double kCardWaste = 1.0;
-constexpr double kCardCommon = 0.02;
+constexpr double kCpuCommon = 0.03;  // common: so many of all CPU-only requests are so large
+constexpr double kCardWaste = 1.4;
+constexpr double kCardCommon = 0.0356;
 
 double weight_of(const ClassWeights& weights, const Ask& ask, std::int32_t share) {
   if (ask.cards > 1) return weights.several;
@@ -200,8 +198,7 @@ void Potential::set_demands(const Cluster& cluster, const Mix& mix) {
     for (std::uint32_t g = 0; g < kind.share_on.size(); ++g)
       if (kind.share_on[g] != Kind::kNever) groups.push_back(g);
     if (groups.empty()) continue;
-    by_groups[groups] += static_cast<double>(e.count) * kind.ask.cards * common_share(kind) /
-                         asked * (kind.ask.types.empty() ? 1.0 : kNamedType);
+    by_groups[groups] += static_cast<double>(e.count) * kind.ask.cards * common_share(kind) / asked;
   }
   for (const auto& [groups, part] : by_groups) demands_.push_back({groups, fixed(kPrice * part)});
 }
