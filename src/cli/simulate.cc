@@ -35,6 +35,9 @@ constexpr std::array kOptions{
     OptionSpec{"--ties", "FILE",
                "a rank for each node, one on each line: the lowest is preferred where a policy\n"
                "does not tell nodes apart (default: as listed)"},
+    OptionSpec{"--max-moves", "LIMIT",
+               "move jobs to make room for those who would be refused: so many jobs in all, or\n"
+               "so much of all cards (1%)"},
     OptionSpec{"--decisions", "FILE", "write where each arrival went: index,node row,cards"},
     kOutputOption,
 };
@@ -85,11 +88,34 @@ Result<simulate::MixFrom> parse_mix(const std::string* text) {
   return Error::invalid("--mix is jobs or learned, not " + base::quote(*text));
 }
 
+// "20": jobs; "1%", "0.5%": of all cards.
+Result<simulate::MoveLimit> parse_moves(const std::string* text, const simulate::Trace& trace) {
+  if (text == nullptr) return simulate::MoveLimit{};
+  std::int64_t cards = 0;
+  for (const core::cluster::NodeSpec& node : trace.nodes) cards += node.cards;
+  if (text->ends_with('%')) {
+    const Result<base::Milli> percent = base::parse_milli(text->substr(0, text->size() - 1));
+    if (percent && percent->whole <= 100) {
+      const auto thousandths =
+          static_cast<std::int64_t>(percent->whole * 1000 + percent->thousandths);
+      return simulate::MoveLimit{~std::uint64_t{0},
+                                 cards * core::cluster::kWholeCard * thousandths / 100'000};
+    }
+  } else if (const Result<std::uint64_t> jobs = base::parse_uint(*text); jobs) {
+    return simulate::MoveLimit{*jobs, cards * core::cluster::kWholeCard};
+  }
+  return Error::invalid("--max-moves " + base::quote(*text) +
+                        " is neither a number of jobs nor a "
+                        "part of the cards")
+      .with_hint("write --max-moves 20 or --max-moves 1%");
+}
+
 // CPU time of this process: what others do on the machine does not count.
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 Result<SimulateReport> simulate_trace(const simulate::Trace& trace, core::cluster::Policy& policy,
-                                      simulate::MixFrom mix, simulate::Replay& decided) {
+                                      simulate::MixFrom mix, simulate::MoveLimit limit,
+                                      simulate::Replay& decided) {
   StatusLine line;
   simulate::Hooks hooks;
   hooks.now_ns = [&clock = seam::system_clock()] {
@@ -99,7 +125,7 @@ Result<SimulateReport> simulate_trace(const simulate::Trace& trace, core::cluste
     hooks.progress = [&](std::size_t done, std::size_t all) { line.draw(progress_bar(done, all)); };
   SimulateReport report;
   const double began = cpu_seconds();
-  Result<simulate::Replay> replayed = simulate::replay(trace, policy, mix, hooks);
+  Result<simulate::Replay> replayed = simulate::replay(trace, policy, mix, hooks, limit);
   report.cpu_s = cpu_seconds() - began;
   line.clear();
   if (!replayed) return replayed.error();
@@ -135,8 +161,10 @@ int run_simulate(const Parsed& parsed, const Output& output) {
   const Result<simulate::Trace> trace =
       read_trace(*nodes, *jobs, parsed.find("--arrivals"), parsed.find("--ties"));
   if (!trace) return output.fail(trace.error(), kExitBadFile);
+  const Result<simulate::MoveLimit> limit = parse_moves(parsed.find("--max-moves"), *trace);
+  if (!limit) return output.fail(limit.error());
   simulate::Replay decided;
-  Result<SimulateReport> report = simulate_trace(*trace, **policy, *mix, decided);
+  Result<SimulateReport> report = simulate_trace(*trace, **policy, *mix, *limit, decided);
   if (!report) return output.fail(report.error(), kExitBadFile);
   report->policy = name == nullptr ? "mete" : *name;
   report->mix = *mix == simulate::MixFrom::kJobs ? "jobs" : "learned";

@@ -23,11 +23,12 @@ SimulateReport report() {
 }
 
 TEST(SimulateText, TheDocumentLeavesOutWhatIsNotKnown) {
-  EXPECT_EQ(simulate_json(report(), "T"),
-            R"({"schema":"mete.simulate/1","at":"T","policy":"mete","mix":"jobs","seed":0,)"
-            R"("nodes":4,"cards":12,"arrivals":40,"final_alloc":91.234,"alloc100":88.12,)"
-            R"("accepted_pct":{"1gpu":50.00,"cpu":100.00,"share":75.50},"rejected":8,"moves":0,)"
-            R"("moved_gpu":0.0,"cpu_s":0.0100,"decisions_per_s":4000,"p50_ns":300,"p99_ns":900})");
+  EXPECT_EQ(
+      simulate_json(report(), "T"),
+      R"({"schema":"mete.simulate/1","at":"T","policy":"mete","mix":"jobs","seed":0,)"
+      R"("nodes":4,"cards":12,"arrivals":40,"final_alloc":91.234,"alloc100":88.12,)"
+      R"("accepted_pct":{"1gpu":50.00,"cpu":100.00,"share":75.50},"rejected":8,"moves":0,)"
+      R"("moved_gpu":0.000,"cpu_s":0.0100,"decisions_per_s":4000,"p50_ns":300,"p99_ns":900})");
 }
 
 TEST(SimulateText, PeopleReadWords) {

@@ -60,7 +60,9 @@ std::string simulate_json(const SimulateReport& report, const std::string& at) {
   add(json, "frag130", score.frag130);
   add(json, "first_reject_at", score.first_reject_at);
   json.raw("accepted_pct", accepted.str()).number("rejected", score.rejected);
-  json.number("moves", 0).raw("moved_gpu", "0.0").raw("cpu_s", decimal(report.cpu_s, 4));
+  json.number("moves", score.moves)
+      .raw("moved_gpu", decimal(score.moved_gpu, 3))
+      .raw("cpu_s", decimal(report.cpu_s, 4));
   json.raw("decisions_per_s", decimal(per_second(report), 0));
   json.number("p50_ns", percentile(report.times_ns, 50));
   json.number("p99_ns", percentile(report.times_ns, 99));
@@ -86,6 +88,9 @@ std::string simulate_text(const SimulateReport& report) {
                                                : "jobs with " + name.substr(0, name.size() - 3) +
                                                      (name == "1gpu" ? " card" : " cards")),
              percent(value));
+  if (score.moves > 0)
+    text += line("jobs moved to make room",
+                 std::to_string(score.moves) + ", " + decimal(score.moved_gpu, 1) + " cards");
   text += line("decisions", decimal(per_second(report), 0) + " a second, " +
                                 decimal(percentile(report.times_ns, 99) / 1000.0, 1) +
                                 " us at most for 99 of 100");

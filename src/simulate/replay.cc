@@ -2,6 +2,7 @@
 // See replay.h.
 #include "simulate/replay.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/cluster/fragmentation.h"
@@ -16,6 +17,8 @@ constexpr std::size_t kProgressStep = 1000;
 // A learned mix is renewed when it has grown by an eighth: often at first, then ever more rarely,
 // so that what policies remember is of use.
 constexpr std::size_t kFirstLesson = 32;
+// Moving costs somebody an interruption: at most a half of what is gained by it is moved.
+constexpr std::int64_t kWorth = 2;
 
 struct World {
   Cluster cluster;
@@ -54,6 +57,19 @@ std::string class_of(const Ask& ask) {
   return std::to_string(ask.cards) + "gpu";
 }
 
+// Moves whoever has to move, if it is worth it.
+std::optional<Spot> make_room(Cluster& cluster, Policy& policy, KindId kind, std::uint32_t arrival,
+                              Tenants& tenants, MoveLimit& limit, Replay& result) {
+  const std::int64_t worth = cluster.kind(kind).ask.total_share() / kWorth;
+  const std::optional<Plan> plan =
+      tenants.make_room(cluster, policy, kind, arrival, std::min(limit.share, worth));
+  if (!plan) return std::nullopt;
+  for (const Move& move : plan->moves) result.moves.emplace_back(arrival, move);
+  limit.share -= plan->moved;
+  limit.jobs -= std::min<std::uint64_t>(limit.jobs, plan->moves.size());
+  return plan->spot;
+}
+
 // A mean over the arrivals at one level of demand.
 struct Level {
   std::uint64_t count = 0;
@@ -63,13 +79,15 @@ struct Level {
 
 }  // namespace
 
-Result<Replay> replay(const Trace& trace, Policy& policy, MixFrom from, const Hooks& hooks) {
+Result<Replay> replay(const Trace& trace, Policy& policy, MixFrom from, const Hooks& hooks,
+                      MoveLimit limit) {
   Result<World> world = make_world(trace);
   if (!world) return world.error();
   Cluster& cluster = world->cluster;
   policy.expect(cluster, from == MixFrom::kJobs ? mix_of_jobs(*world) : Mix{});
   std::vector<std::uint64_t> seen(cluster.kinds());
   std::size_t lesson = kFirstLesson;
+  Tenants tenants(cluster.nodes().size());
   Replay result;
   result.spots.reserve(trace.arrivals.size());
   for (std::size_t i = 0; i < trace.arrivals.size(); ++i) {
@@ -84,7 +102,13 @@ Result<Replay> replay(const Trace& trace, Policy& policy, MixFrom from, const Ho
       }
     }
     std::optional<Spot> spot = policy.choose(cluster, kind);
-    if (spot) cluster.take(kind, *spot);
+    if (spot) {
+      cluster.take(kind, *spot);
+      if (limit.jobs > 0) tenants.add({static_cast<std::uint32_t>(i), kind, *spot});
+    } else if (limit.jobs > 0) {
+      spot =
+          make_room(cluster, policy, kind, static_cast<std::uint32_t>(i), tenants, limit, result);
+    }
     if (hooks.now_ns) {
       const std::uint64_t took = hooks.now_ns() - began;
       result.times_ns.push_back(static_cast<std::uint32_t>(std::min<std::uint64_t>(took, ~0u)));
@@ -109,16 +133,31 @@ Result<Score> score(const Trace& trace, const Replay& replay) {
   std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> counts;  // accepted, of all
   std::map<long, Level> levels;
   std::int64_t asked = 0;
+  std::vector<std::optional<Spot>> where = replay.spots;
+  std::size_t moved = 0;
+  const auto change = [&](auto&& what, NodeId node) {
+    fragmented -= fragmentation.of(cluster.shape(cluster.node(node).cls));
+    what();
+    fragmented += fragmentation.of(cluster.shape(cluster.node(node).cls));
+  };
   for (std::size_t i = 0; i < replay.spots.size(); ++i) {
+    for (; moved < replay.moves.size() && replay.moves[moved].first == i; ++moved) {
+      const Move& move = replay.moves[moved].second;
+      const KindId who = world->kinds[trace.arrivals[move.arrival]];
+      Spot& spot = *where[move.arrival];
+      change([&] { cluster.give_back(who, spot); }, spot.node);
+      spot = move.to;
+      change([&] { cluster.take(who, spot); }, spot.node);
+      ++score.moves;
+      score.moved_gpu += static_cast<double>(cluster.kind(who).ask.total_share()) / kWholeCard;
+    }
     const KindId kind = world->kinds[trace.arrivals[i]];
     const Ask& ask = cluster.kind(kind).ask;
     asked += ask.total_share();
     auto& [accepted, all] = counts[class_of(ask)];
     ++all;
     if (const std::optional<Spot>& spot = replay.spots[i]) {
-      fragmented -= fragmentation.of(cluster.shape(cluster.node(spot->node).cls));
-      cluster.take(kind, *spot);
-      fragmented += fragmentation.of(cluster.shape(cluster.node(spot->node).cls));
+      change([&] { cluster.take(kind, *spot); }, spot->node);
       ++accepted;
     } else {
       ++score.rejected;
@@ -145,18 +184,27 @@ Result<Score> score(const Trace& trace, const Replay& replay) {
   return score;
 }
 
+namespace {
+
+std::string spot_text(const Spot& spot) {
+  std::string text = std::to_string(index_of(spot.node)) + ",";
+  for (std::size_t c = 0; c < spot.count; ++c)
+    text += (c == 0 ? "" : "-") + std::to_string(spot.cards[c]);
+  return text;
+}
+
+}  // namespace
+
 std::string decisions_csv(const Replay& replay) {
   std::string text;
+  std::size_t moved = 0;
   for (std::size_t i = 0; i < replay.spots.size(); ++i) {
-    text += std::to_string(i);
-    if (const std::optional<Spot>& spot = replay.spots[i]) {
-      text += "," + std::to_string(index_of(spot->node)) + ",";
-      for (std::size_t c = 0; c < spot->count; ++c)
-        text += (c == 0 ? "" : "-") + std::to_string(spot->cards[c]);
-    } else {
-      text += ",-1,";
+    for (; moved < replay.moves.size() && replay.moves[moved].first == i; ++moved) {
+      const Move& move = replay.moves[moved].second;
+      text += "m," + std::to_string(move.arrival) + "," + spot_text(move.to) + "\n";
     }
-    text += "\n";
+    text += std::to_string(i) + "," +
+            (replay.spots[i] ? spot_text(*replay.spots[i]) : std::string("-1,")) + "\n";
   }
   return text;
 }

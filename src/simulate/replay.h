@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "core/cluster/policy.h"
+#include "simulate/moves.h"
 #include "simulate/trace.h"
 
 namespace mete::simulate {
@@ -33,13 +34,21 @@ struct Hooks {
   std::function<void(std::size_t, std::size_t)> progress;  // decided, of all; every thousand
 };
 
+// How much may be moved in all, to make room for those who would be refused (moves.h).
+struct MoveLimit {
+  std::uint64_t jobs = 0;
+  std::int64_t share = 0;  // thousandths of cards
+};
+
 struct Replay {
   std::vector<std::optional<core::cluster::Spot>> spots;  // one for each arrival
-  std::vector<std::uint32_t> times_ns;                    // of each decision, if they were taken
+  // Before which arrival who moved, in order.
+  std::vector<std::pair<std::uint32_t, Move>> moves;
+  std::vector<std::uint32_t> times_ns;  // of each decision, if they were taken
 };
 
 Result<Replay> replay(const Trace& trace, core::cluster::Policy& policy, MixFrom mix,
-                      const Hooks& hooks = {});
+                      const Hooks& hooks = {}, MoveLimit limit = {});
 
 // In percent of all cards, unless it says otherwise. A mean over the arrivals at which what was
 // asked for so far rounds to 100 % or 130 % of the cards; absent: there were none.
@@ -49,12 +58,15 @@ struct Score {
   std::optional<double> first_reject_at;       // asked for so far; absent: nobody was
   std::map<std::string, double> accepted_pct;  // by "cpu", "share", "1gpu", "2gpu", ...
   std::uint64_t rejected = 0;
+  std::uint64_t moves = 0;
+  double moved_gpu = 0;  // cards
   std::uint64_t cards = 0;
 };
 
 Result<Score> score(const Trace& trace, const Replay& replay);
 
-// One line for each arrival: "index,node row,cards joined by -", or "index,-1,".
+// One line for each arrival: "index,node row,cards joined by -", or "index,-1,"; before it those
+// who moved for it: "m,index,node row,cards".
 std::string decisions_csv(const Replay& replay);
 
 }  // namespace mete::simulate

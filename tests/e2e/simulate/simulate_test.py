@@ -80,6 +80,7 @@ class Small(SimulateTest):
         self.refused(self.sample("--policy", "best-fti"), 64, "'best-fti'", "best-fit")
         self.refused(self.sample("--mix", "future"), 64, "'future'")
         self.refused(self.sample("--seed", "x"), 64, "'x'")
+        self.refused(self.sample("--max-moves", "many"), 64, "'many'")
 
     def test_wrong_files_are_65_with_their_line_and_leave_nothing(self):
         head = "sn,cpu_milli,memory_mib,gpu,model\n"
@@ -134,6 +135,17 @@ class Public(SimulateTest):
             self.assertAlmostEqual(ours[key], judged[key], delta=0.011, msg=key)
         for key, value in judged["accepted_pct"].items():
             self.assertAlmostEqual(ours["accepted_pct"][key], value, delta=0.011, msg=key)
+
+    def test_the_referee_agrees_with_moves(self):
+        nodes, jobs, arrivals, _ = self.arrivals("cpu250", 42)
+        ours = self.simulate(nodes, jobs, arrivals, "--max-moves", "1%", "--decisions", self.dir / "d.csv")
+        judged = json.loads(subprocess.run([sys.executable, "-B", TRACES / "tools" / "referee.py", nodes, jobs, arrivals, self.dir / "d.csv"],
+                                           check=True, capture_output=True, text=True).stdout)
+        self.assertGreater(ours["moves"], 0)
+        self.assertEqual((ours["moves"], ours["rejected"]), (judged["moves"], judged["rejected"]))
+        self.assertAlmostEqual(ours["moved_gpu"], judged["moved_gpu"], delta=0.001)
+        self.assertAlmostEqual(ours["frag130"], judged["frag130"], delta=0.011)
+        self.assertLessEqual(ours["moved_gpu"], 0.01 * ours["cards"])
 
     def test_other_names_rows_and_ties_score_the_same(self):
         nodes, jobs, arrivals, _ = self.arrivals("default", 42)
