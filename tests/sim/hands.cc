@@ -123,7 +123,7 @@ void Hands::of_keeper(JobId id, Watched& watched, std::vector<core::Input>& news
 // Its keeper is gone, and this is what it has left.
 void Hands::of_record(JobId id, Life& life, std::vector<core::Input>& news) {
   Record& record = *life.record;
-  if (record.exit && !planted_every("exit-lost", 20)) {
+  if (record.exit && !planted_every("exit-lost", 3)) {
     core::Ended ended{id, 0, *record.exit};
     if (planted_every("exit-invented", 20)) ended.exit.code = 0;
     if (record.program && dice_.percent(80)) ended.program = record.program;
