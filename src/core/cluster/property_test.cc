@@ -149,6 +149,29 @@ INSTANTIATE_TEST_SUITE_P(All, EveryPolicy, testing::ValuesIn(policy_names()),
                            return name;
                          });
 
+TEST(Mete, OfAHundredThousandGangsNoneIsPlacedInPart) {
+  World world(9, 24, "mete");
+  std::uint64_t grants = 0;
+  int placed = 0;
+  for (int trial = 0; trial < 100'000; ++trial) {
+    std::vector<KindId> gang;
+    for (std::uint64_t n = 2 + world.chance.below(7); n > 0; --n) gang.push_back(world.any_kind());
+    const auto spots = take_gang(*world.cluster, *world.policy, gang);
+    if (spots) {
+      ++placed;
+      for (std::size_t i = 0; i < gang.size(); ++i) world.held.push_back({gang[i], (*spots)[i]});
+      grants += gang.size();
+    }
+    std::uint64_t now = 0;
+    for (const Node& node : world.cluster->nodes()) now += node.grants;
+    ASSERT_EQ(now, grants);
+    for (std::uint64_t n = world.chance.below(10); n > 0 && !world.held.empty(); --n, --grants)
+      world.leave();
+  }
+  EXPECT_GT(placed, 10'000);
+  EXPECT_EQ(world.cluster->recount(), "");
+}
+
 TEST(Mete, ChoosesTheSameWhateverTheOrderOfNodesIs) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Chance chance(seed);
