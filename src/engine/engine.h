@@ -49,7 +49,7 @@ struct Options {
 // keeper may have been stopped, by the job itself.
 inline constexpr seam::Milliseconds kLimitPatience{30'000};
 // For one that was granted, and never said to have begun.
-inline constexpr seam::Milliseconds kStartPatience{600'000};
+inline constexpr seam::Milliseconds kStartPatience{120'000};
 
 class Engine {
  public:

@@ -73,6 +73,20 @@ TEST_F(TimeTest, WhoIsNotEndedAfterItsTimeIsEndedByTheEngine) {
   EXPECT_FALSE(engine_->next_change());
 }
 
+// It can do so before anybody was told that it has begun.
+TEST_F(TimeTest, WhoNeverSaysThatItHasBegunIsEndedToo) {
+  core::Submit asked = detached("10G");
+  asked.spec.time_s = 100;
+  const JobId id = submit(asked);
+  clock_.advance(Milliseconds(129'000) + kLimitPatience + kStartPatience);
+  tick();
+  EXPECT_EQ(state_of(id), JobState::kStarting);
+  clock_.advance(Milliseconds(1'000));
+  tick();
+  EXPECT_EQ(state_of(id), JobState::kStopping);
+  EXPECT_EQ(engine_->state().find(id)->outcome, Outcome::kTimeout);
+}
+
 TEST_F(TimeTest, AfterARestartItsTimeCountsAnew) {
   core::Submit asked = detached("10G");
   asked.spec.time_s = 100;
