@@ -111,7 +111,9 @@ Result<simulate::MoveLimit> parse_moves(const std::string* text, const simulate:
 }
 
 // CPU time of this process: what others do on the machine does not count.
-double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+std::uint64_t cpu_ns() {
+  return static_cast<std::uint64_t>(std::clock()) * (1'000'000'000 / CLOCKS_PER_SEC);
+}
 
 Result<SimulateReport> simulate_trace(const simulate::Trace& trace, core::cluster::Policy& policy,
                                       simulate::MixFrom mix, simulate::MoveLimit limit,
@@ -121,15 +123,15 @@ Result<SimulateReport> simulate_trace(const simulate::Trace& trace, core::cluste
   hooks.now_ns = [&clock = seam::system_clock()] {
     return static_cast<std::uint64_t>(clock.monotonic().count());
   };
+  hooks.cpu_ns = cpu_ns;
   if (line.terminal())
     hooks.progress = [&](std::size_t done, std::size_t all) { line.draw(progress_bar(done, all)); };
   SimulateReport report;
-  const double began = cpu_seconds();
   Result<simulate::Replay> replayed = simulate::replay(trace, policy, mix, hooks, limit);
-  report.cpu_s = cpu_seconds() - began;
   line.clear();
   if (!replayed) return replayed.error();
   decided = std::move(*replayed);
+  report.cpu_s = static_cast<double>(decided.cpu_ns) / 1e9;
   Result<simulate::Score> score = simulate::score(trace, decided);
   if (!score) return score.error();
   report.score = std::move(*score);

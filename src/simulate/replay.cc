@@ -90,6 +90,7 @@ Result<Replay> replay(const Trace& trace, Policy& policy, MixFrom from, const Ho
   Tenants tenants(cluster.nodes().size());
   Replay result;
   result.spots.reserve(trace.arrivals.size());
+  const std::uint64_t cpu_began = hooks.cpu_ns ? hooks.cpu_ns() : 0;
   for (std::size_t i = 0; i < trace.arrivals.size(); ++i) {
     if (hooks.progress && i % kProgressStep == 0) hooks.progress(i, trace.arrivals.size());
     const KindId kind = world->kinds[trace.arrivals[i]];
@@ -115,6 +116,7 @@ Result<Replay> replay(const Trace& trace, Policy& policy, MixFrom from, const Ho
     }
     result.spots.push_back(std::move(spot));
   }
+  if (hooks.cpu_ns) result.cpu_ns = hooks.cpu_ns() - cpu_began;
   if (hooks.progress) hooks.progress(trace.arrivals.size(), trace.arrivals.size());
   return result;
 }

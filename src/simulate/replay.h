@@ -30,7 +30,8 @@ struct Trace {
 };
 
 struct Hooks {
-  std::function<std::uint64_t()> now_ns;                   // for times; none: not taken
+  std::function<std::uint64_t()> now_ns;  // for the times of decisions; none: not taken
+  std::function<std::uint64_t()> cpu_ns;  // for the time of all of them; none: not taken
   std::function<void(std::size_t, std::size_t)> progress;  // decided, of all; every thousand
 };
 
@@ -45,6 +46,7 @@ struct Replay {
   // Before which arrival who moved, in order.
   std::vector<std::pair<std::uint32_t, Move>> moves;
   std::vector<std::uint32_t> times_ns;  // of each decision, if they were taken
+  std::uint64_t cpu_ns = 0;             // of all decisions, without setting up
 };
 
 Result<Replay> replay(const Trace& trace, core::cluster::Policy& policy, MixFrom mix,
