@@ -139,9 +139,26 @@ Result<void> LogReader::add_parts(const From& from) {
       before->at = std::max(before->at, rest->begin);
     }
   }
+  const launch::LogBefore gone = launch::before_of(before ? path_ + ".1" : path_);
   if (before) parts_.push_back(*std::move(before));
   parts_.push_back(std::move(now));
+  if (from.tail || from.since) return {};
+  gone_ = gone.bytes;
+  if (gone.in_line) skip_half_a_line();
   return {};
+}
+
+// The first line's beginning is gone, and its end alone says nothing. One without an end in sight
+// is all that there is.
+void LogReader::skip_half_a_line() {
+  Part& part = parts_.front();
+  std::string block(kBlock, '\0');
+  const Result<std::size_t> got = read_at(part.file.get(), block.data(), block.size(), 0);
+  const std::size_t end =
+      got ? std::string_view(block).substr(0, *got).find('\n') : std::string::npos;
+  if (end == std::string::npos) return;
+  part.at = static_cast<off_t>(end) + 1;
+  gone_ += end + 1;
 }
 
 Result<std::string> LogReader::next() {

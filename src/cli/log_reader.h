@@ -37,6 +37,10 @@ class LogReader {
   // not_found: there is no such file (yet, or any more).
   static Result<LogReader> open(std::string path, const From& from);
 
+  // How much of what was written comes before what is read here and is gone: of a long log only the
+  // end is kept. Known where all of it was asked for.
+  std::uint64_t gone() const { return gone_; }
+
   // A block of what there is; "": nothing more at the moment.
   Result<std::string> next();
 
@@ -52,6 +56,7 @@ class LogReader {
   };
   explicit LogReader(std::string path) : path_(std::move(path)) {}
   Result<void> add_parts(const From& from);
+  void skip_half_a_line();
   static Result<void> skip_until(WallTime since, const std::string& path, Part& part);
   bool replaced();
   void follow_rename();
@@ -60,6 +65,7 @@ class LogReader {
   std::string path_;
   std::deque<Part>
       parts_;  // in the order in which they are read; the last is the one being written
+  std::uint64_t gone_ = 0;
   bool last_was_replaced_ = false;
   Fd watch_;
   int watched_file_ = -1;

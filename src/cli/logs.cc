@@ -201,6 +201,9 @@ bool Logs::open(Source& source) {
   Result<LogReader> reader = LogReader::open(source.path, from);
   if (reader) {
     source.reader.emplace(*std::move(reader));
+    if (const std::uint64_t gone = source.reader->gone(); gone != 0)
+      output_.say("the first " + to_string(Bytes::from_bytes(gone)) + " of the output of job " +
+                  to_string(source.id) + " are not kept any more");
     return true;
   }
   // One that could not be read does not become readable by asking every second.

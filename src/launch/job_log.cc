@@ -81,7 +81,15 @@ JobLog::JobLog(LogPlace place, Opened opened)
     : place_(std::move(place)),
       times_(place_.path),
       file_(std::move(opened.file)),
-      null_(opened.null) {}
+      null_(opened.null) {
+  struct stat info {};
+  if (null_ || fstat(file_.get(), &info) != 0) return;
+  before_ = before_of(place_.path).bytes;
+  if (info.st_size == 0 && before_ != 0) {  // what is known is of a file that was removed
+    times_.forget();
+    before_ = 0;
+  }
+}
 
 void JobLog::write(std::string_view bytes) {
   if (null_ || bytes.empty()) return;
@@ -130,6 +138,7 @@ bool JobLog::has_place_for(std::size_t more) {
   const bool there = stat(place_.path.c_str(), &named) == 0;
   if (!there || named.st_ino != opened.st_ino || named.st_dev != opened.st_dev) {
     open_again();  // removed, or moved away by whoever looks after logs here
+    before_ = before_of(place_.path).bytes;
     return true;
   }
   const auto size = static_cast<std::uint64_t>(opened.st_size);
@@ -140,7 +149,10 @@ bool JobLog::has_place_for(std::size_t more) {
   // In a folder that is not ours there is no way to make room that would not destroy what is there.
   if (rename(place_.path.c_str(), old_one(place_.path).c_str()) != 0) return false;
   times_.rotated(old_one(place_.path));
+  const LogBefore before{before_ + size, !line_begins_};
   open_again();
+  before_ = before.bytes;
+  times_.goes_on(before);
   return true;
 }
 

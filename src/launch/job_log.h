@@ -63,6 +63,7 @@ class JobLog {
   LogPlace place_;
   LogTimes times_;
   Fd file_;
+  std::uint64_t before_ = 0;  // what was written before this file
   bool null_ = false;
   bool line_begins_ = true;
   std::uint64_t lost_ = 0;

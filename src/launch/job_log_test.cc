@@ -78,6 +78,25 @@ TEST_F(JobLogTest, OneOldFileIsKeptAndNoneGrowsBeyondTheLimit) {
   EXPECT_EQ(log.lost(), 0u);
 }
 
+TEST_F(JobLogTest, WhatCameBeforeAFileIsKnown) {
+  {
+    JobLog log = opened(Bytes::from_bytes(100));
+    log.write(std::string(60, 'a'));
+    EXPECT_EQ(before_of(path()), LogBefore());
+    log.write(std::string(59, 'b') + "\n");
+    EXPECT_EQ(before_of(path()), (LogBefore{60, true}));
+    log.write(std::string(60, 'c'));
+    EXPECT_EQ(before_of(path()), (LogBefore{120, false}));
+    EXPECT_EQ(before_of(path("a.log.1")), (LogBefore{60, true}));
+  }
+  JobLog again = opened(Bytes::from_bytes(100));  // the next attempt
+  again.write(std::string(60, 'd'));
+  EXPECT_EQ(before_of(path()).bytes, 180u);
+  ASSERT_EQ(unlink(path().c_str()), 0);
+  (void)opened();
+  EXPECT_EQ(before_of(path()), LogBefore()) << "a file of the same name is another one";
+}
+
 TEST_F(JobLogTest, WhereNoNewFileCanBeMadeBytesAreDroppedAndNothingIsDestroyed) {
   std::filesystem::create_directory(path("a.log.1"));  // in the way of the old one
   JobLog log = opened(Bytes::from_bytes(10));

@@ -40,6 +40,18 @@ std::optional<Mark> parse_mark(std::string_view line) {
   return Mark{*ms, *offset, *holds};
 }
 
+// "before 131072 middle": so much was written before this file, and its first line is half of one.
+constexpr std::string_view kBefore = "before";
+constexpr std::string_view kMiddle = "middle";
+constexpr std::string_view kBegin = "begin";
+
+void append_line(const std::string& path, const std::string& line) {
+  // O_NOFOLLOW: in a folder that others may write to, a name is not the way to somebody's file.
+  const Result<Fd> file =
+      base::open_fd(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
+  if (!file || write(file->get(), line.data(), line.size()) < 0) return;  // then it is not known
+}
+
 }  // namespace
 
 std::string times_path(std::string_view log) {
@@ -54,12 +66,8 @@ void LogTimes::mark(WallTime now, std::uint64_t offset) {
   if (!began_ || now < *began_) began_ = now;
   marked_ = now;
   holds_ms_ = std::max(kLeastMs, (now.ms - began_->ms) / kParts);
-  // O_NOFOLLOW: in a folder that others may write to, a name is not the way to somebody's file.
-  const Result<Fd> file =
-      base::open_fd(path_, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
-  const std::string line = std::to_string(now.ms) + " " + std::to_string(offset) + " " +
-                           std::to_string(holds_ms_) + "\n";
-  if (!file || write(file->get(), line.data(), line.size()) < 0) return;  // then it is not known
+  append_line(path_, std::to_string(now.ms) + " " + std::to_string(offset) + " " +
+                         std::to_string(holds_ms_) + "\n");
 }
 
 void LogTimes::mark_new_file(WallTime now, std::uint64_t offset) {
@@ -71,6 +79,25 @@ void LogTimes::mark_new_file(WallTime now, std::uint64_t offset) {
 
 void LogTimes::rotated(std::string_view old_log) {
   (void)std::rename(path_.c_str(), times_path(old_log).c_str());
+}
+
+void LogTimes::goes_on(const LogBefore& before) {
+  append_line(path_, std::string(kBefore) + " " + std::to_string(before.bytes) + " " +
+                         std::string(before.in_line ? kMiddle : kBegin) + "\n");
+}
+
+void LogTimes::forget() { (void)unlink(path_.c_str()); }
+
+LogBefore before_of(std::string_view log) {
+  const Result<std::string> text = base::read_regular(times_path(log), kMaxBytes);
+  if (!text) return {};
+  for (const std::string_view line : base::split(*text, '\n')) {
+    const std::vector<std::string_view> words = base::split(line, ' ');
+    if (words.size() != 3 || words[0] != kBefore) continue;
+    if (const Result<std::uint64_t> bytes = base::parse_uint(words[1]); bytes)
+      return {*bytes, words[2] == kMiddle};
+  }
+  return {};
 }
 
 Result<std::uint64_t> offset_since(std::string_view log, WallTime since) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // When which part of a log was written, for `mete logs --since`: lines of a program have no times.
+// And how much had been written before it began, for who reads what is left of a long one.
 // A small file beside the log (.NAME.times) that is added to about once a second while there is
 // output, less often the longer it goes on, so that it stays small; docs/formats/log-times.md. It
 // is a convenience: what cannot be written is not written, and what cannot be read is not known.
@@ -18,6 +19,15 @@ namespace mete::launch {
 // "/a/.b.log.times" for "/a/b.log".
 std::string times_path(std::string_view log);
 
+// What was written before the first byte of a file.
+struct LogBefore {
+  std::uint64_t bytes = 0;
+  bool in_line = false;  // the last of them was not the end of a line
+  bool operator==(const LogBefore&) const = default;
+};
+// Nothing, as far as is known.
+LogBefore before_of(std::string_view log);
+
 class LogTimes {
  public:
   explicit LogTimes(std::string_view log) : path_(times_path(log)) {}
@@ -29,6 +39,10 @@ class LogTimes {
   void mark_new_file(WallTime now, std::uint64_t offset);
   // The log was renamed.
   void rotated(std::string_view old_log);
+  // Of a file that was made because the one before it was full.
+  void goes_on(const LogBefore& before);
+  // What is known is of another file, which had this name.
+  void forget();
 
  private:
   std::string path_;

@@ -119,5 +119,17 @@ TEST_F(LogTimesTest, WhatIsNoFileIsNotWaitedForNorFollowed) {
   EXPECT_FALSE(offset_since(log_, at(0)));
 }
 
+TEST_F(LogTimesTest, AFileThatGoesOnSaysAfterWhat) {
+  EXPECT_EQ(before_of(log_), LogBefore());
+  LogTimes times(log_);
+  times.mark(at(0), 0);
+  EXPECT_EQ(before_of(log_), LogBefore());
+  times.goes_on({70, true});
+  EXPECT_EQ(before_of(log_), (LogBefore{70, true}));
+  EXPECT_EQ(since(0), 0u);
+  times.forget();
+  EXPECT_EQ(before_of(log_), LogBefore());
+}
+
 }  // namespace
 }  // namespace mete::launch

@@ -420,9 +420,12 @@ class Logs(VerbTest):
         config.write_text('[logs]\nmax = "64K"\n')
         self.env["METE_CONFIG"] = str(config)
         lines = "".join(f"line {i}\n" for i in range(12_000))  # a little more than 64 KiB, less than twice
-        job = self.submit("--cpu-only", "--", "sh", "-c",
+        # Not before somebody follows: in the time between, more than one file may be filled.
+        job = self.submit("--cpu-only", "--", "sh", "-c", f"echo ready; while [ ! -e {self.flag('go')} ]; do sleep 0.02; done; "
                           f"seq -f 'line %.0f' 0 11999; while [ ! -e {self.flag()} ]; do sleep 0.02; done")
         log = self.start("logs", "-f", job, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(log.stdout.readline(), "ready\n")
+        self.flag("go").touch()
         read = "".join(log.stdout.readline() for _ in range(12_000))
         self.assertEqual(read[-200:], lines[-200:])
         self.let_end()
@@ -430,8 +433,25 @@ class Logs(VerbTest):
         path = self.document("logs", "logs", job)["logs"][0]["log"]
         self.assertTrue(os.path.exists(path + ".1"))
         whole = self.ok("logs", job).stdout
-        self.assertTrue(lines.endswith(whole), whole[:100])
+        self.assertTrue(("ready\n" + lines).endswith(whole), whole[:100])
         self.assertGreater(len(whole), 64 << 10)
+
+    def test_what_is_gone_of_a_long_log_is_said(self):
+        config = self.folder / "config.toml"
+        config.write_text('[logs]\nmax = "64K"\n')
+        self.env["METE_CONFIG"] = str(config)
+        lines = [f"line {i}" for i in range(40_000)]  # several times what is kept
+        # In pieces that end anywhere in a line.
+        job = self.submit("--cpu-only", "--", "sh", "-c", "seq -f 'line %.0f' 0 39999 | dd bs=997 status=none")
+        self.ok("wait", job)
+        result = self.ok("logs", job)
+        kept = result.stdout.splitlines()
+        self.assertEqual(kept, lines[-len(kept):])
+        self.assertRegex(result.stderr, rf"^mete: the first \d.* of the output of job {job} are not kept any more\n$")
+        self.assertEqual(self.ok("logs", "--tail", "3", job).stderr, "")
+        short = self.submit("--cpu-only", "--", "echo", "words")
+        self.ok("wait", short)
+        self.assertEqual(self.ok("logs", short).stderr, "")
 
     def test_of_an_array_each_log_has_its_name(self):
         job = self.submit("--cpu-only", "--array", "0-1", "--", "sh", "-c", "echo I am $METE_ARRAY_INDEX")
@@ -602,10 +622,10 @@ class Administration(VerbTest):
 
     def test_reservations_are_made_listed_and_taken_back(self):
         self.assertIn("nothing is reserved", self.ok("reserve").stderr)
-        made = self.document("reservations", "reserve", "--gpu", "1", "--from", "now+1h", "--for", "4h", "--user", "carol")
+        made = self.document("reservations", "reserve", "--gpu", "1", "--from", "now+1h", "--for", "4h", "--user", "nobody")
         self.assertEqual(len(made["reservations"]), 1)
         ident = made["reservations"][0]["id"]
-        self.assertIn("carol", self.ok("reserve").stdout)
+        self.assertIn("nobody", self.ok("reserve").stdout)
         self.assertIn(f"reservation {ident} is taken back", self.ok("reserve", "rm", ident).stderr)
         self.assert_refused(self.mete("reserve", "rm", ident), 125, ident)
         for words in (["--gpu", "1", "--for", "4h"], ["--gpu", "1", "--user", "carol"], ["--user", "c", "--for", "1h"],
