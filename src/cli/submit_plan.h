@@ -17,8 +17,9 @@ namespace mete::cli {
 struct SubmitPlan {
   struct Job {
     PlannedJob job;
-    std::string name;    // in its file, for the AfterWords of others; "": none
-    std::string script;  // absolute path of the file; "": no script, or its text stands in a job file
+    std::string name;  // in its file, for the AfterWords of others; "": none
+    std::string
+        script;  // absolute path of the file; "": no script, or its text stands in a job file
   };
   std::vector<Job> jobs;              // each after those that it names
   std::vector<std::string> warnings;  // a line each
