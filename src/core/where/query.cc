@@ -126,7 +126,8 @@ std::optional<double> amount(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc() && end == text.data() + text.size() && std::isfinite(number))
     return number;
-  if (const Result<Bytes> bytes = base::parse_bytes(text)) return static_cast<double>(bytes->count());
+  if (const Result<Bytes> bytes = base::parse_bytes(text))
+    return static_cast<double>(bytes->count());
   return std::nullopt;
 }
 

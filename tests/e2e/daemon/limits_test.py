@@ -13,7 +13,8 @@ EATER = "b = bytearray(400 << 20)\nprint(len(b))"
 
 
 def groups():
-    return sorted(str(path) for path in pathlib.Path("/sys/fs/cgroup").rglob("mete-[0-9]*"))
+    # Not by rglob, which stumbles over one that goes while it looks.
+    return sorted(os.path.join(folder, name) for folder, names, _ in os.walk("/sys/fs/cgroup") for name in names if name.startswith("mete-"))
 
 
 class Limits(DaemonTest):
