@@ -52,6 +52,8 @@ function(mete_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_USES} ${ARG_PACKAGES} GTest::gtest_main Threads::Threads
     mete_warnings mete_sanitize)
+  # What is tested is optimised; the tests themselves compile in two thirds of the time this way.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
