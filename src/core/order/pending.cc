@@ -54,7 +54,7 @@ void Pending::insert(const Job& job) {
   }
   ++kinds_[known->second].jobs;
   const Entry entry{known->second, not_before(job), job.submitted.ms};
-  const bool inserted = queues_[queue_of(job)].emplace(job.id, entry).second;
+  const bool inserted = queues_[queue_of(job)].insert(job.id, entry);
   METE_ASSERT(inserted);
   ++kinds_in_[queue_of(job)][entry.kind];
   if (entry.not_before_ms != 0) ++begins_[entry.not_before_ms];
@@ -67,7 +67,7 @@ void Pending::erase(const Job& job) {
   const auto found = queue->second.find(job.id);
   METE_ASSERT(found != queue->second.end());
   const Entry entry = found->second;
-  queue->second.erase(found);
+  queue->second.erase(job.id);
   const auto kinds = kinds_in_.find(queue->first);
   if (--kinds->second.at(entry.kind) == 0) kinds->second.erase(entry.kind);
   if (queue->second.empty()) {

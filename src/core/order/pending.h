@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/job/job.h"
+#include "core/order/job_list.h"
 #include "core/place/spare.h"
 
 namespace mete::core {
@@ -50,7 +51,7 @@ class Pending {
     std::int64_t not_before_ms = 0;  // --begin, or a retry; 0: now
     std::int64_t submitted_ms = 0;
   };
-  using Jobs = std::map<JobId, Entry>;
+  using Jobs = JobList<Entry>;
 
   void insert(const Job& job);
   // With the priority that it was inserted with.
