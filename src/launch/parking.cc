@@ -78,7 +78,19 @@ struct Parking::Look {
   bool no_room = false;     // its reason
 };
 
-Parking::Parking(abi::Grant& grant, std::string path) : grant_(grant), path_(std::move(path)) {}
+Parking::Parking(abi::Grant& grant)
+    : grant_(grant), viewer_(abi::owner_of(grant, abi::read_self())) {}
+
+// visit(slot, owner) for each process of the job that is not certainly gone.
+template <class Visit>
+void Parking::each_living(Visit visit) const {
+  const std::uint64_t high = std::min<std::uint64_t>(grant_.header.slot_high, abi::kSlots);
+  for (std::uint64_t i = 0; i < high; ++i) {
+    abi::Slot& slot = grant_.slots[i];
+    const std::uint64_t owner = slot.owner.load();
+    if (owner != 0 && !abi::process_is_gone(owner, viewer_)) visit(slot, owner);
+  }
+}
 
 void Parking::order(ParkOrder::Kind kind) {
   ++number_;
@@ -89,12 +101,7 @@ void Parking::order(ParkOrder::Kind kind) {
 
 Parking::Look Parking::look() const {
   Look look;
-  const auto high =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(grant_.header.slot_high, abi::kSlots));
-  for (std::uint32_t i = 0; i < high; ++i) {
-    abi::Slot& slot = grant_.slots[i];
-    const std::uint64_t owner = slot.owner.load();
-    if (owner == 0 || abi::process_is_gone(owner, 0)) continue;
+  each_living([&](const abi::Slot& slot, std::uint64_t owner) {
     const ParkAnswer answer = ParkAnswer::unpack(slot.park.load(std::memory_order_acquire));
     const bool current = answer.number == (number_ & 0xffffffff);
     const auto reason = static_cast<ParkReason>(answer.reason);
@@ -110,7 +117,7 @@ Parking::Look Parking::look() const {
       look.refusal = describe(reason, answer.detail, pid_of(owner));
       look.no_room = reason == ParkReason::kNoRoom;
     }
-  }
+  });
   return look;
 }
 
@@ -191,26 +198,19 @@ std::optional<Parking::End> Parking::step(std::uint64_t now_ns) {
 
 std::string Parking::obstacle() const {
   if ((grant_.header.features & abi::kParkable) == 0) return "it was not started to be parkable";
-  const auto high =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(grant_.header.slot_high, abi::kSlots));
-  for (std::uint32_t i = 0; i < high; ++i) {
-    const std::uint64_t owner = grant_.slots[i].owner.load();
-    const std::uint64_t bits = grant_.slots[i].unparkable.load();
-    if (owner == 0 || bits == 0 || abi::process_is_gone(owner, 0)) continue;
-    const auto reason = static_cast<ParkReason>(__builtin_ctzll(bits));
-    return describe(reason, 0, pid_of(owner));
-  }
-  return "";
+  std::string found;
+  each_living([&](const abi::Slot& slot, std::uint64_t owner) {
+    const std::uint64_t bits = slot.unparkable.load();
+    if (bits != 0 && found.empty())
+      found = describe(static_cast<ParkReason>(__builtin_ctzll(bits)), 0, pid_of(owner));
+  });
+  return found;
 }
 
 Bytes Parking::moved() const {
   std::uint64_t sum = 0;
-  const auto high =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(grant_.header.slot_high, abi::kSlots));
-  for (std::uint32_t i = 0; i < high; ++i) {
-    const std::uint64_t owner = grant_.slots[i].owner.load();
-    if (owner != 0 && !abi::process_is_gone(owner, 0)) sum += grant_.slots[i].moved_bytes.load();
-  }
+  each_living(
+      [&](const abi::Slot& slot, std::uint64_t /*owner*/) { sum += slot.moved_bytes.load(); });
   return Bytes::from_bytes(std::min(sum, abi::kMaxUnits * abi::kUnitBytes));
 }
 

@@ -33,8 +33,7 @@ class Parking {
     bool no_room = false;  // the card had no room for it to come back
   };
 
-  // `path` is the grant file's, where leases are asked for.
-  Parking(abi::Grant& grant, std::string path);
+  explicit Parking(abi::Grant& grant);
 
   State state() const { return state_; }
   bool is_busy() const { return state_ != State::kRunning && state_ != State::kParked; }
@@ -57,8 +56,11 @@ class Parking {
   void order(abi::ParkOrder::Kind kind);
   Look look() const;
 
+  template <class Visit>
+  void each_living(Visit visit) const;
+
   abi::Grant& grant_;
-  std::string path_;
+  std::uint64_t viewer_;  // this process, as an owner of slots: whose pids we can judge
   State state_ = State::kRunning;
   std::uint64_t number_ = 0;
   std::uint64_t give_up_at_ = 0;

@@ -48,7 +48,7 @@ class ParkingTest : public testing::Test {
   }
 
   std::unique_ptr<abi::Grant> grant_ = std::make_unique<abi::Grant>();
-  Parking parking_{*grant_, ""};
+  Parking parking_{*grant_};
 };
 
 TEST_F(ParkingTest, AllComeToRestBeforeAnybodyMoves) {
@@ -133,6 +133,16 @@ TEST_F(ParkingTest, TheDeadAreNotWaitedFor) {
   grant_->slots[1].owner = abi::OwnerWord{0x3ffffe, 0, 1, 1}.pack();  // no such process
   EXPECT_FALSE(parking_.step(1));
   EXPECT_EQ(order().kind, ParkOrder::kMove);
+}
+
+// A pid of another namespace says nothing here: who has it may live.
+TEST_F(ParkingTest, PidsOfOtherNamespacesAreNotJudged) {
+  parking_.park(0, 100);
+  answer(0, ParkAnswer::kQuiet);
+  const std::uint32_t ours = abi::OwnerWord::unpack(grant_->slots[0].owner.load()).name_space;
+  grant_->slots[1].owner = abi::OwnerWord{0x3ffffe, ours + 1, 1, 1}.pack();
+  EXPECT_FALSE(parking_.step(1));
+  EXPECT_EQ(order().kind, ParkOrder::kQuiesce);
 }
 
 TEST_F(ParkingTest, OneWithoutAThreadNeverAnswers) {

@@ -21,20 +21,8 @@ Way weigh(const Shape& shape, const Kind& kind) {
   return {-percent, static_cast<std::uint8_t>(tightest(shape, kind))};
 }
 
-class BestFit : public Policy {
- public:
-  std::optional<Spot> choose(const Cluster& cluster, KindId id) override {
-    const std::optional<Found> found = scan_.best(cluster, id, weigh);
-    if (!found) return std::nullopt;
-    return cluster.spot_on(found->node, cluster.kind(id), found->at);
-  }
-
- private:
-  Scan scan_;
-};
-
 }  // namespace
 
-std::unique_ptr<Policy> make_best_fit() { return std::make_unique<BestFit>(); }
+std::unique_ptr<Policy> make_best_fit() { return std::make_unique<Weighing<weigh>>(); }
 
 }  // namespace mete::core::cluster

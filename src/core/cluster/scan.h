@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/cluster/cluster.h"
+#include "core/cluster/policy.h"
 
 namespace mete::core::cluster {
 
@@ -67,5 +68,19 @@ inline std::size_t tightest(const Shape& shape, const Kind& kind) {
   for_each_way(shape, kind, [&](std::size_t at) { last = at; });
   return last;
 }
+
+// A policy that takes the node of the least cost, whatever kWeigh makes of it.
+template <auto kWeigh>
+class Weighing : public Policy {
+ public:
+  std::optional<Spot> choose(const Cluster& cluster, KindId id) override {
+    const std::optional<Found> found = scan_.best(cluster, id, kWeigh);
+    if (!found) return std::nullopt;
+    return cluster.spot_on(found->node, cluster.kind(id), found->at);
+  }
+
+ private:
+  Scan scan_;
+};
 
 }  // namespace mete::core::cluster

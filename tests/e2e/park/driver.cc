@@ -118,7 +118,7 @@ pid_t start(const Options& options, const launch::GrantFile& grant) {
 class Driver {
  public:
   Driver(const launch::GrantFile& grant, std::vector<pid_t> programs)
-      : grant_(grant), parking_(grant.grant(), grant.path()), programs_(std::move(programs)) {}
+      : parking_(grant.grant()), programs_(std::move(programs)) {}
 
   int run() {
     int code = 0;
@@ -186,7 +186,6 @@ class Driver {
     }
   }
 
-  const launch::GrantFile& grant_;
   launch::Parking parking_;
   std::vector<pid_t> programs_;
   bool hears_ = true;
