@@ -2,7 +2,8 @@
 // What placement on a cluster costs, in CPU time on one thread, with the mete policy: decisions
 // while a trace fills the cluster to 130 %; the same on 4 and 16 times the nodes, with the exponent
 // by which a decision grows; a million arrivals and departures at 90 % load, with a recount; gangs
-// of eight nodes with eight cards; and what it costs to count why there is no room.
+// of eight nodes with eight cards; and what it costs to say why there is no room and what would
+// change that, where every change of every rejection is tried.
 //
 //   cluster_bench NODES.csv JOBS.csv        (the openb traces, for the figures in
 //   docs/measurements)
@@ -16,6 +17,7 @@
 
 #include "base/file.h"
 #include "core/cluster/chance.h"
+#include "core/cluster/change.h"
 #include "core/cluster/gang.h"
 #include "core/cluster/reject.h"
 #include "simulate/replay.h"
@@ -165,18 +167,34 @@ void gangs(const simulate::Trace& trace) {
               *std::max_element(each.begin(), each.end()) / 1000);
 }
 
+// Every rejection of a run: its causes and its smallest changes, which are then tried.
 void rejections(const simulate::Trace& trace) {
   World world(trace);
-  for (int misses = 0; misses < 1000;) misses += world.place() ? 0 : 1;
   std::vector<double> each;
-  for (const KindId kind : world.kinds) {
+  std::size_t wrong = 0;
+  std::size_t without = 0;
+  for (const std::uint32_t row : trace.arrivals) {
+    const KindId kind = world.kinds[row];
+    if (const std::optional<Spot> spot = world.policy->choose(world.cluster, kind)) {
+      world.cluster.take(kind, *spot);
+      continue;
+    }
     const double began = cpu_ns();
-    const Rejection r = reject(world.cluster, kind);
+    const Rejection why = reject(world.cluster, kind);
+    const std::vector<Change> list = changes(world.cluster, kind);
     each.push_back(cpu_ns() - began);
-    if (r.nodes[0] > world.cluster.nodes().size()) return;  // so that it is not left out
+    if (why.of(Cause::kHasRoom) > 0) ++wrong;
+    if (list.empty()) ++without;
+    const std::unique_ptr<Policy> any = make_first_fit();
+    for (const Change& change : list)
+      if (!any->choose(world.cluster, *world.cluster.kind_of(change.ask))) ++wrong;
   }
-  std::printf("why there is no room: median %.1f us, most %.1f us\n", median(each) / 1000,
-              *std::max_element(each.begin(), each.end()) / 1000);
+  if (each.empty()) return;
+  std::printf(
+      "why there is no room, and the smallest changes: median %.1f us, most %.1f us; %zu "
+      "rejections, %zu without a change, %zu wrong\n",
+      median(each) / 1000, *std::max_element(each.begin(), each.end()) / 1000, each.size(), without,
+      wrong);
 }
 
 }  // namespace
