@@ -162,6 +162,26 @@ inline void lower_for_dead(Actor by, uint32_t slot, uint64_t dead, AccountId id,
   });
 }
 
+// What an account's limit is compared with, in bytes.
+inline uint64_t used_bytes(Account& acct) {
+  const uint64_t excess = acct.excess_units.load(std::memory_order_relaxed);
+  const uint64_t units = TotalWord::unpack(acct.total.load()).units;
+  return (excess < kMaxUnits - units ? units + excess : kMaxUnits) * kUnitBytes;
+}
+
+// Moves the limit of an account, exactly: whoever has decided by the old one is counted in the
+// result, or has to decide again. For that the total is swapped for one with the same charges and
+// another number, so that the swap of everybody who has read the old limit fails. A kill in between
+// leaves the new limit and true books. Returns the larger of the limit and what is used: no
+// reservation takes the account beyond that until the limit moves again.
+inline uint64_t set_limit(Actor by, AccountId id, uint64_t bytes) {
+  Account& acct = account(by.grant, id);
+  acct.limit_bytes.store(bytes);
+  change(by, by.slot, id, [](uint64_t, uint64_t charge) { return Decision{true, charge}; });
+  const uint64_t used = used_bytes(acct);
+  return used > bytes ? used : bytes;
+}
+
 inline uint64_t charged_units(Grant& grant, uint32_t slot, uint32_t card) {
   return ChargeWord::unpack(charge_word(grant, slot, card).load()).units;
 }

@@ -8,6 +8,7 @@
 
 #include <cstring>
 #include <random>
+#include <vector>
 
 #include "abi/process.h"
 
@@ -69,6 +70,64 @@ TEST_F(GrantTest, LoweringTheLimitOnlyStopsGrowth) {
   give_back(actor(0), {0, 0}, 60);
   EXPECT_TRUE(try_take(actor(0), {0, 0}, 10));
   EXPECT_FALSE(try_take(actor(0), {0, 0}, 1));
+}
+
+TEST_F(GrantTest, SettingTheLimitSaysTheMostThatThereWillBe) {
+  ASSERT_TRUE(try_take(actor(0), {0, 0}, 100));
+  EXPECT_EQ(set_limit(actor(1), {0, 0}, 200 * kUnitBytes), 200 * kUnitBytes);
+  EXPECT_EQ(set_limit(actor(1), {0, 0}, 50 * kUnitBytes), 100 * kUnitBytes);
+  EXPECT_FALSE(try_take(actor(0), {0, 0}, 1));
+  account(grant(), {0, 0}).excess_units = 7;
+  EXPECT_EQ(set_limit(actor(1), {0, 0}, 50 * kUnitBytes), 107 * kUnitBytes);
+  give_back(actor(0), {0, 0}, 60);
+  EXPECT_EQ(set_limit(actor(1), {0, 0}, 50 * kUnitBytes), 50 * kUnitBytes);
+  EXPECT_TRUE(try_take(actor(0), {0, 0}, 3));
+  EXPECT_FALSE(try_take(actor(0), {0, 0}, 1));
+  EXPECT_EQ(sum({0, 0}), total_units(grant(), {0, 0}));
+}
+
+// Processes take and give back all the time while the limit goes up and down.
+TEST_F(GrantTest, NobodyGetsPastALimitThatMoves) {
+  make(1, 1, 1000 * kUnitBytes);
+  auto* stop = static_cast<Word*>(
+      mmap(nullptr, sizeof(Word), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  std::vector<pid_t> children;
+  for (uint32_t slot = 1; slot <= 4; ++slot) {
+    children.push_back(fork());
+    if (children.back() != 0) continue;
+    while (stop->load() == 0)
+      if (try_take(actor(slot), {0, 0}, 3)) give_back(actor(slot), {0, 0}, 3);
+    _exit(0);
+  }
+  std::mt19937 dice(7);
+  for (int i = 0; i < 20000; ++i) {
+    // Below what they hold or above: they hold 12 units at most.
+    const uint64_t most = set_limit(actor(0), {0, 0}, dice() % 14 * kUnitBytes);
+    for (int look = 0; look < 3; ++look)
+      ASSERT_LE(total_units(grant(), {0, 0}) * kUnitBytes, most) << i;
+  }
+  stop->store(1);
+  for (const pid_t child : children) ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_EQ(total_units(grant(), {0, 0}), 0u);
+  EXPECT_EQ(sum({0, 0}), 0u);
+  munmap(stop, sizeof(Word));
+}
+
+TEST_F(GrantTest, AGrowingAccountBeginsAtItsGuarantee) {
+  memset(memory_, 0, sizeof(Grant));
+  GrantSpec spec;
+  spec.card_count = 1;
+  spec.growing = true;
+  spec.cards[0].guarantee_bytes = 8 * kMiB;
+  spec.cards[0].limit_bytes = 20 * kMiB;
+  ASSERT_TRUE(init_grant(memory_, spec));
+  EXPECT_EQ(check_grant(memory_, sizeof(Grant)), GrantCheck::kOk);
+  EXPECT_EQ(grant().header.features, kGrowing);
+  EXPECT_EQ(grant().header.cards[0].ceiling_bytes, 20 * kMiB);
+  EXPECT_TRUE(try_take(actor(0), {0, 0}, units_for(8 * kMiB)));
+  EXPECT_FALSE(try_take(actor(0), {0, 0}, 1));
+  spec.part_count = 2;
+  EXPECT_FALSE(init_grant(memory_, spec));
 }
 
 TEST_F(GrantTest, ExcessSeenByNvmlStopsGrowth) {

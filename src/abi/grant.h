@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The grant file: what a job may hold, shared by its processes, its launcher and the daemon.
-// Version 1.1.
+// Version 1.2.
 //
 // One file per job and attempt, mapped shared by everybody. It holds no pointer and no lock.
 // Quantities are in units of 64 KiB inside the packed words and in bytes everywhere else. How the
@@ -19,10 +19,11 @@ namespace mete::abi {
 
 inline constexpr char kGrantMagic[8] = {'M', 'E', 'T', 'E', 'G', 'R', 'N', 'T'};
 inline constexpr uint16_t kGrantMajor = 1;
-inline constexpr uint16_t kGrantMinor = 1;
+inline constexpr uint16_t kGrantMinor = 2;
 
 // Features, in the half that may be ignored.
 inline constexpr uint64_t kParkable = 1ull << 32;  // its processes listen to park_order (park.h)
+inline constexpr uint64_t kGrowing = 1ull << 33;   // its accounts' limits move, up to the ceiling
 
 inline constexpr uint32_t kMaxCards = 16;
 inline constexpr uint32_t kMaxParts = 64;
@@ -123,10 +124,19 @@ struct GrantCard {
   uint64_t context_more_bytes;   // measured: every further one
   Word free_bytes;               // what the card has free, published by the sampler
   Word published_ns;             // CLOCK_MONOTONIC of that reading; 0 = never
-  uint8_t unused[64];
+  uint64_t ceiling_bytes;        // what the program is told and may grow to; 0 in files of 1.1
+  // Of growing grants, which have one part. A process that needs more than its account's limit
+  // raises `wanted` and counts an ask; the runner takes the wish and says up to which ask it has
+  // answered. Both counts are futexes.
+  Word wanted_bytes;  // the largest total that was asked for since the runner last looked
+  Word asks;
+  Word answers;         // the number of the last ask that is answered
+  Word answered_bytes;  // what was asked for then
+  uint8_t unused[24];
 };
 static_assert(sizeof(GrantCard) == 128);
-static_assert(offsetof(GrantCard, guarantee_bytes) == 16 && offsetof(GrantCard, free_bytes) == 48);
+static_assert(offsetof(GrantCard, guarantee_bytes) == 16 && offsetof(GrantCard, free_bytes) == 48 &&
+              offsetof(GrantCard, ceiling_bytes) == 64 && offsetof(GrantCard, answers) == 88);
 
 struct GrantHeader {
   char magic[8];
@@ -155,20 +165,21 @@ struct GrantHeader {
   Word park_answers;       // counts the answers; a futex for whoever waits for them
   uint8_t park_token[16];  // what the job shows to movers
   char movers[72];         // the folder of their sockets; "": none
-  uint8_t unused[1672];
+  Word grower;             // OwnerWord of the runner that answers asks; 0: nobody does
+  uint8_t unused[1664];
   GrantCard cards[kMaxCards];
 };
 static_assert(sizeof(GrantHeader) == 4096);
 static_assert(offsetof(GrantHeader, header_check) == 104 &&
               offsetof(GrantHeader, namespaces) == 136);
-static_assert(offsetof(GrantHeader, cards) == 2048);
+static_assert(offsetof(GrantHeader, grower) == 376 && offsetof(GrantHeader, cards) == 2048);
 
 // One budget: a card, or a part of a card when the processes of a job have parts of their own
 // (--procs).
 struct Account {
-  Word limit_bytes;
-  Word total;       // TotalWord
-  Word peak_units;  // highest total plus excess ever admitted
+  Word limit_bytes;  // changes in growing grants (set_limit in account.h)
+  Word total;        // TotalWord
+  Word peak_units;   // highest total plus excess ever admitted
   Word
       excess_units;  // what NVML sees beyond the charges; recomputed from the slots, never added to
   Word refusals;
@@ -189,6 +200,12 @@ struct SlotCard {
 };
 static_assert(sizeof(SlotCard) == 48);
 
+// What the owner of a slot is to the job.
+enum class SlotRole : uint64_t {
+  kProcess = 0,
+  kHelper = 1,  // of its runner: acts on the accounts, holds nothing, is never parked
+};
+
 struct Slot {
   Word owner;  // OwnerWord
   Word part;
@@ -197,7 +214,7 @@ struct Slot {
   Word lease;        // the owner that holds a lock on byte sizeof(Grant) + slot of the file
   Word unparkable;   // a bit for each ParkReason that stands in the way as things are
   Word moved_bytes;  // what a mover keeps for it
-  uint8_t unused[8];
+  Word role;         // SlotRole
   SlotCard cards[kMaxCards];
 };
 static_assert(sizeof(Slot) == 832);
@@ -255,6 +272,7 @@ struct GrantSpec {
   uint32_t card_count = 0;
   uint32_t part_count = 1;
   bool parkable = false;
+  bool growing = false;         // accounts begin at the guarantee; one part only
   const char* movers = "";      // the folder of the movers' sockets
   uint8_t park_token[16] = {};  // what the job shows to them
   struct Card {
@@ -288,13 +306,14 @@ inline uint64_t grant_header_check(const GrantHeader& header) {
 inline bool init_grant(void* memory, const GrantSpec& spec) {
   if (spec.card_count > kMaxCards || spec.part_count == 0 || spec.part_count > kMaxParts)
     return false;
+  if (spec.growing && spec.part_count > 1) return false;
   auto& grant = *static_cast<Grant*>(memory);
   GrantHeader& header = grant.header;
   header.major = kGrantMajor;
   header.minor = kGrantMinor;
   header.header_bytes = sizeof(GrantHeader);
   header.file_bytes = sizeof(Grant);
-  header.features = spec.parkable ? kParkable : 0;
+  header.features = (spec.parkable ? kParkable : 0) | (spec.growing ? kGrowing : 0);
   for (size_t i = 0; i + 1 < sizeof(header.movers) && spec.movers[i] != 0; ++i)
     header.movers[i] = spec.movers[i];
   for (int i = 0; i < 16; ++i) header.park_token[i] = spec.park_token[i];
@@ -318,6 +337,8 @@ inline bool init_grant(void* memory, const GrantSpec& spec) {
     uint64_t limit = from.limit_bytes;
     if (spec.part_count > 1) limit = limit / spec.part_count / kGranuleBytes * kGranuleBytes;
     if (units_for(limit) > kMaxUnits) return false;
+    to.ceiling_bytes = limit;
+    if (spec.growing && from.guarantee_bytes < limit) limit = from.guarantee_bytes;
     for (uint32_t p = 0; p < spec.part_count; ++p) grant.accounts[p][c].limit_bytes = limit;
   }
   for (int i = 0; i < 8; ++i) header.magic[i] = kGrantMagic[i];

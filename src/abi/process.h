@@ -491,7 +491,8 @@ inline void prepare_slot(Grant& grant, uint32_t slot_index, uint32_t part) {
 }
 
 // Claims a slot for this process. Returns its index, or -1 when 1,024 living processes have one.
-inline int claim_slot(Grant& grant, const Self& self, uint32_t part, const char* path = nullptr) {
+inline int claim_slot(Grant& grant, const Self& self, uint32_t part, const char* path = nullptr,
+                      SlotRole role = SlotRole::kProcess) {
   const uint64_t me = owner_of(grant, self);
   const OpenLease lease = open_lease(path);
   for (int round = 0; round < 2; ++round) {
@@ -506,6 +507,7 @@ inline int claim_slot(Grant& grant, const Self& self, uint32_t part, const char*
       if (!grant.slots[s].owner.compare_exchange_strong(owner, me)) continue;
       take_lease(grant, s, me, lease);
       prepare_slot(grant, s, part);
+      grant.slots[s].role.store(static_cast<uint64_t>(role));
       return static_cast<int>(s);
     }
   }

@@ -164,6 +164,35 @@ TEST_F(StepTest, LowerForTheDead) {
       20, 0);
 }
 
+TEST_F(StepTest, SetLimit) {
+  at_every_instruction(
+      [](Grant& g) {
+        (void)set_limit({g, kChild}, {0, 0}, 1000 * kUnitBytes);
+      },
+      20, 30);
+}
+
+// Wherever a reservation stands when the limit is lowered: what set_limit() says is the most there
+// will be, whether that reservation gets through or not.
+TEST_F(StepTest, ALoweredLimitHoldsForAReservationThatIsUnderWay) {
+  int through = 0;
+  int refused = 0;
+  for (int k = 0;; k += kStride) {
+    reset();
+    pid_t pid = 0;
+    const bool standing = stand([](Grant& g) { (void)try_take({g, kChild}, {0, 0}, 7); }, k, &pid);
+    const uint64_t most = set_limit({grant(), kParent}, {0, 0}, 60 * kUnitBytes);
+    let_finish(pid);
+    const uint64_t total = total_units(grant(), {0, 0});
+    ASSERT_EQ(sum(), total) << "instruction " << k;
+    ASSERT_EQ(total * kUnitBytes, most) << "instruction " << k;
+    ++(total == 67 ? through : refused);
+    if (!standing) break;
+  }
+  EXPECT_GT(through, 0);
+  EXPECT_GT(refused, 0);
+}
+
 TEST_F(StepTest, TakeThenGiveBackTwice) {
   at_every_instruction(
       [](Grant& g) {

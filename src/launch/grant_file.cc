@@ -48,6 +48,9 @@ Result<abi::GrantSpec> make_spec(const std::string& job, const GrantName& name,
   if (parts > abi::kMaxParts)
     return Error::unsupported("a card can be divided between at most " +
                               std::to_string(abi::kMaxParts) + " processes");
+  if (name.growing && parts > 1)
+    return Error::unsupported("a grant that grows cannot be divided between processes");
+  spec.growing = name.growing;
   spec.job = job.c_str();
   spec.attempt = name.attempt;
   if (name.park) {

@@ -24,8 +24,8 @@ namespace mete::launch {
 struct GrantedCard {
   std::uint32_t index = 0;  // as NVML counts, for messages
   std::string uuid;         // "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
-  Bytes guarantee;
-  Bytes limit;
+  Bytes guarantee;          // of growing grants: what is allowed at first
+  Bytes limit;              // and the ceiling
   Bytes total;
   Bytes context_first;
   Bytes context_more;
@@ -42,6 +42,7 @@ struct GrantName {
   std::string job;  // "": a cap without a daemon, cap-PID
   std::uint32_t attempt = 1;
   std::optional<GrantPark> park = {};
+  bool growing = false;  // somebody answers its asks (growth.h); else the limits hold at once
 };
 
 class GrantFile {
@@ -49,8 +50,7 @@ class GrantFile {
   // Makes FOLDER/JOB.ATTEMPT, or JOB-2.ATTEMPT and so on while the name is taken (several daemons
   // count their jobs from 1). `parts`: into how many equal parts the limits are divided. io: the
   // disk is full or read-only; unsupported: more cards than a grant file holds, a folder of movers
-  // with too long a name. A failure leaves
-  // nothing behind.
+  // with too long a name, parts of a growing grant. A failure leaves nothing behind.
   static Result<GrantFile> make(const std::string& folder, const GrantName& name,
                                 const std::vector<GrantedCard>& cards, std::uint32_t parts = 1);
 

@@ -68,6 +68,22 @@ TEST_F(GrantFileTest, IsAValidGrantForItsOwnerAloneAndFullyAllocated) {
   EXPECT_GE(static_cast<std::uint64_t>(info.st_blocks) * 512, sizeof(abi::Grant));
 }
 
+TEST_F(GrantFileTest, AGrowingGrantBeginsAtItsGuarantee) {
+  GrantedCard growing = card();
+  growing.limit = Bytes::from_gib(20);
+  GrantName name;
+  name.growing = true;
+  const Result<GrantFile> file = GrantFile::make(folder_, name, {growing});
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->grant().accounts[0][0].limit_bytes.load(), 8ull << 30);
+  EXPECT_EQ(file->grant().header.cards[0].ceiling_bytes, 20ull << 30);
+  EXPECT_EQ(GrantFile::make(folder_, name, {growing}, 2).error().code, ErrorCode::kUnsupported);
+  // Where nobody answers, all of it is there at once.
+  const Result<GrantFile> alone = GrantFile::make(folder_, {}, {growing});
+  ASSERT_TRUE(alone);
+  EXPECT_EQ(alone->grant().accounts[0][0].limit_bytes.load(), 20ull << 30);
+}
+
 TEST_F(GrantFileTest, IsRemovedByItsMakerOnly) {
   {
     const Result<GrantFile> file = GrantFile::make(folder_, {}, {card()});

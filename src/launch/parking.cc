@@ -81,14 +81,16 @@ struct Parking::Look {
 Parking::Parking(abi::Grant& grant)
     : grant_(grant), viewer_(abi::owner_of(grant, abi::read_self())) {}
 
-// visit(slot, owner) for each process of the job that is not certainly gone.
+// visit(slot, owner) for each process of the job that is not certainly gone; helpers are none.
 template <class Visit>
 void Parking::each_living(Visit visit) const {
   const std::uint64_t high = std::min<std::uint64_t>(grant_.header.slot_high, abi::kSlots);
   for (std::uint64_t i = 0; i < high; ++i) {
     abi::Slot& slot = grant_.slots[i];
     const std::uint64_t owner = slot.owner.load();
-    if (owner != 0 && !abi::process_is_gone(owner, viewer_)) visit(slot, owner);
+    if (slot.role.load() == static_cast<std::uint64_t>(abi::SlotRole::kProcess) && owner != 0 &&
+        !abi::process_is_gone(owner, viewer_))
+      visit(slot, owner);
   }
 }
 

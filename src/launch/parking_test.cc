@@ -51,6 +51,14 @@ class ParkingTest : public testing::Test {
   Parking parking_{*grant_};
 };
 
+TEST_F(ParkingTest, HelpersOfTheRunnerAreNotWaitedFor) {
+  grant_->slots[1].role = static_cast<std::uint64_t>(abi::SlotRole::kHelper);
+  parking_.park(0, 100);
+  answer(0, ParkAnswer::kQuiet);
+  EXPECT_FALSE(parking_.step(1));
+  EXPECT_EQ(order().kind, ParkOrder::kMove);
+}
+
 TEST_F(ParkingTest, AllComeToRestBeforeAnybodyMoves) {
   parking_.park(0, 100);
   EXPECT_EQ(order().kind, ParkOrder::kQuiesce);

@@ -51,7 +51,7 @@ Reconciler::Reconciler(abi::Grant& grant, std::string path)
       path_(std::move(path)),
       self_(abi::read_self()),
       owner_(abi::owner_of(grant, self_)),
-      slot_(abi::claim_slot(grant, self_, 0, path_.c_str())),
+      slot_(abi::claim_slot(grant, self_, 0, path_.c_str(), abi::SlotRole::kHelper)),
       seen_(abi::kSlots, std::vector<Seen>(grant.header.card_count)) {}
 
 void Reconciler::before_sample() {
