@@ -613,6 +613,14 @@ CUresult cuGLCtxCreate_v2(CUcontext*, unsigned int, CUdevice);
 CUresult cuVDPAUCtxCreate(CUcontext*, unsigned int, CUdevice, unsigned int, void*);
 CUresult cuVDPAUCtxCreate_v2(CUcontext*, unsigned int, CUdevice, unsigned int, void*);
 
+/* Checkpoints of other processes. */
+CUresult cuCheckpointProcessCheckpoint(int, CUcheckpointCheckpointArgs*);
+CUresult cuCheckpointProcessGetRestoreThreadId(int, int*);
+CUresult cuCheckpointProcessGetState(int, CUprocessState*);
+CUresult cuCheckpointProcessLock(int, CUcheckpointLockArgs*);
+CUresult cuCheckpointProcessRestore(int, CUcheckpointRestoreArgs*);
+CUresult cuCheckpointProcessUnlock(int, CUcheckpointUnlockArgs*);
+
 #ifdef __cplusplus
 }
 #endif

@@ -692,6 +692,28 @@ typedef struct {
   unsigned int Flags;
 } CUDA_ARRAY3D_DESCRIPTOR_v1;
 
+/* Checkpoints of other processes (CUDA 12.8, driver 570). */
+typedef enum {
+  CU_PROCESS_STATE_RUNNING = 0,
+  CU_PROCESS_STATE_LOCKED,
+  CU_PROCESS_STATE_CHECKPOINTED,
+  CU_PROCESS_STATE_FAILED
+} CUprocessState;
+typedef struct {
+  unsigned int timeoutMs; /* 0: none */
+  unsigned int reserved0;
+  cuuint64_t reserved1[7];
+} CUcheckpointLockArgs;
+typedef struct {
+  cuuint64_t reserved[8];
+} CUcheckpointCheckpointArgs;
+typedef struct {
+  cuuint64_t reserved[8]; /* pairs of cards, of a restore on others than before */
+} CUcheckpointRestoreArgs;
+typedef struct {
+  cuuint64_t reserved[8];
+} CUcheckpointUnlockArgs;
+
 #define CU_IPC_HANDLE_SIZE 64
 #define CU_MEMHOSTALLOC_PORTABLE 0x01
 #define CU_MEMHOSTALLOC_DEVICEMAP 0x02

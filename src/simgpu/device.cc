@@ -33,6 +33,7 @@ CUresult initialise() {
   }
   if (visible == 0) return CUDA_ERROR_NO_DEVICE;
   driver.device_count = visible;
+  pause_begin();
   watch_forks();
   driver.initialised = true;
   return CUDA_SUCCESS;

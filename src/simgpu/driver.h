@@ -232,7 +232,18 @@ void pools_end(Device* device);
 // ---- entry
 // ---------------------------------------------------------------------------------------------
 
-enum class Need : uint8_t { kNothing, kInit, kContext };
+enum class Need : uint8_t { kNothing, kInit, kContext, kTool };
+
+// pause.cc: a process that is locked by cuCheckpointProcessLock stays outside. kTool calls, which
+// do that to others, never wait.
+bool pause_enter();
+void pause_leave();
+// The queue of a stream has grown or shrunk, or a kernel was begun.
+void pause_pending(int change);
+void pause_busy_until(int64_t ns);
+// At cuInit; and in a forked child, which has no part in it.
+void pause_begin();
+void pause_forget();
 
 // old.cc: contexts of CUDA 3.1 do not know the functions that came after them.
 bool refused_by_old_context(const char* symbol);
@@ -243,6 +254,7 @@ extern int trouble;
 class Entry {
  public:
   explicit Entry(const char* name, Need need) : name_(name) {
+    inside_ = need != Need::kTool && need != Need::kNothing && pause_enter();
     if (__builtin_expect(trouble != 0, 0)) begin();
     if (result_ != CUDA_SUCCESS || need == Need::kNothing) return;
     if (__builtin_expect(!driver.initialised || driver.forked, 0)) {
@@ -263,6 +275,7 @@ class Entry {
   }
   ~Entry() {
     if (__builtin_expect(after_ != 0, 0)) finish();
+    if (inside_) pause_leave();
   }
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
@@ -275,6 +288,7 @@ class Entry {
   const char* name_;
   CUresult result_ = CUDA_SUCCESS;
   int after_ = 0;
+  bool inside_ = false;
 };
 
 #define SIM_ENTRY_(name, need)                                  \
@@ -284,6 +298,8 @@ class Entry {
 #define SIM_ENTRY_FREE(name) SIM_ENTRY_(name, kNothing)
 // CUDA_ERROR_NOT_INITIALIZED before cuInit.
 #define SIM_ENTRY(name) SIM_ENTRY_(name, kInit)
+// The same, for calls about other processes: they do not wait while this one is locked.
+#define SIM_ENTRY_TOOL(name) SIM_ENTRY_(name, kTool)
 // ... and CUDA_ERROR_INVALID_CONTEXT without a current context, and the context's sticky error.
 #define SIM_ENTRY_CONTEXT(name) SIM_ENTRY_(name, kContext)
 

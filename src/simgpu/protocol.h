@@ -36,7 +36,23 @@ enum class Op : uint32_t {
   kInfo = 15,       // a0 id. Reply: v0 card, v1 bytes, v2 MemoryClass.
   kBusy = 16,       // a0 card, a1 microseconds: the card worked that long just now (utilisation).
   kResize = 17,     // a0 id, a1 bytes: the piece becomes that large, or nothing happens.
+  kPause = 18,      // Reply: a descriptor of this process's PausePage.
+  kCheckpoint = 19,  // a0 pid, a1 CheckpointStep. Reply: v0 CUprocessState.
 };
+
+// What is asked of another process. kLock answers 600 while it is not at rest: ask again, or
+// kCancel. Whoever ends in between has cancelled.
+enum class CheckpointStep : uint64_t { kState, kLock, kCancel, kCheckpoint, kRestore, kUnlock };
+
+// Shared between a process and the server: while `locked`, calls wait before they enter.
+struct PausePage {
+  uint32_t locked;   // a futex
+  uint32_t inside;   // calls that are in the driver
+  uint32_t pending;  // work that is queued in streams
+  uint32_t unused;
+  int64_t busy_until_ns;  // CLOCK_MONOTONIC: what kernels take
+};
+inline constexpr uint64_t kCheckpointedBytes = 4ull << 20;  // stays on a card with contexts
 
 enum class ClientKind : uint32_t { kCuda = 1, kNvml = 2, kControl = 3 };
 

@@ -22,6 +22,7 @@ void after_fork_child() {
   // Another thread may have held it; in the child only the forking thread exists.
   init_mutex();
   if (driver.initialised) driver.forked = true;
+  pause_forget();
   thread_state = {};
 }
 

@@ -119,6 +119,7 @@ void streams_end(Context* context) {
       stream->retired = task->sequence;
       task_release(*task);
       destroy(task);
+      pause_pending(-1);
     }
   }
   reap_streams();

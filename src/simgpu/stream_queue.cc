@@ -74,6 +74,7 @@ void retire_first(Stream* stream) {
   stream->retired = stream->first == nullptr ? stream->submitted : task->sequence;
   task_release(*task);
   destroy(task);
+  pause_pending(-1);
   announce_change();
 }
 
@@ -129,6 +130,7 @@ CUresult enqueue(Stream* stream, const Task& task) {
   else
     stream->first = queued;
   stream->last = queued;
+  pause_pending(1);
   announce_change();
   return CUDA_SUCCESS;
 }
@@ -188,6 +190,7 @@ void keep_busy(Stream* stream, int64_t ns) {
   const int64_t now = now_ns();
   const int64_t from = stream->busy_until_ns > now ? stream->busy_until_ns : now;
   stream->busy_until_ns = from + ns;
+  pause_busy_until(stream->busy_until_ns);
 }
 
 void wait_for_mark(Stream* stream, Mark mark, int64_t at_ns) {

@@ -94,6 +94,12 @@ void Server::answer(Client* client, const Request& request, const char* payload)
         store_.machine.cards[a[0]].busy_us += a[1];
       }
       break;
+    case Op::kPause:
+      reply.status = share_page(client);
+      break;
+    case Op::kCheckpoint:
+      reply.status = checkpoint(client, request, &reply);
+      break;
     default:
       reply.status = 801;
   }
@@ -157,11 +163,12 @@ std::string Server::snapshot() {
     if (held == store_.held().end()) continue;
     for (const auto& [piece_id, count] : held->second) {
       const Piece* piece = store_.find(piece_id);
-      if (Store::counted_to(*piece) != id) continue;
+      if (Store::counted_to(*piece) != id || piece->away) continue;
       (piece->use == MemoryClass::kManaged ? info.managed : info.bytes)[piece->card] +=
           piece->bytes;
       if (piece->use == MemoryClass::kContext) ++info.contexts[piece->card];
     }
+    for (const auto& [card, bytes] : store_.left_of(id)) info.bytes[card] += bytes;
   }
   std::vector<ProcessInfo> listed;
   for (const auto& [pid, info] : processes) listed.push_back(info);

@@ -114,7 +114,8 @@ std::string Server::dump() const {
                                                           : "control";
     const auto held = store_.held().find(id);
     out << comma << "{\"pid\":" << client.pid << ",\"kind\":\"" << kind
-        << "\",\"pieces\":" << (held == store_.held().end() ? 0 : held->second.size()) << "}";
+        << "\",\"pieces\":" << (held == store_.held().end() ? 0 : held->second.size())
+        << ",\"checkpoint\":" << static_cast<uint64_t>(client.state) << "}";
     comma = ",";
   }
   out << "],\"pieces\":[";

@@ -237,6 +237,7 @@ void Server::end_client(ClientId id) {
   close(client.fd);
   if (client.out_fd >= 0) close(client.out_fd);
   for (const int fd : client.in_fds) close(fd);
+  drop_page(&client);
   Store::Held held = store_.forget_client(id);
   if (teardown_ms_ == 0) {
     store_.release(held);

@@ -24,6 +24,7 @@ class Server {
   int run();  // the program's exit status
 
  private:
+  enum class CheckpointState : uint64_t { kRunning, kLocked, kCheckpointed, kFailed };
   struct Client {
     ClientId id = 0;
     int fd = -1;
@@ -35,6 +36,9 @@ class Server {
     std::string out;
     int out_fd = -1;  // goes out with the first byte of `out`
     bool want_write = false;
+    PausePage* page = nullptr;  // of a CUDA process that has called cuInit
+    CheckpointState state = CheckpointState::kRunning;
+    ClientId locker = 0;  // who waits for it to come to rest
   };
   struct Teardown {
     uint64_t due_ms;
@@ -60,6 +64,12 @@ class Server {
             std::string* text);
   int fd_export(Client* client, PieceId id);
   int fd_import(Client* client, Reply* reply);
+  // checkpoint.cc
+  int share_page(Client* client);
+  void drop_page(Client* client);
+  void cancel_lock(Client* client);
+  int lock(Client* client, ClientId asks);
+  int checkpoint(Client* asks, const Request& request, Reply* reply);
   std::string snapshot();
   int control(const std::string& line, std::string* text);
   std::string dump() const;

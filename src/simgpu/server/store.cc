@@ -104,7 +104,7 @@ void Store::drop_piece(PieceId id, uint64_t count) {
   if (found == pieces_.end()) return;
   found->second.holders -= std::min(count, found->second.holders);
   if (found->second.holders != 0) return;
-  machine.cards[found->second.card].used -= found->second.bytes;
+  if (!found->second.away) machine.cards[found->second.card].used -= found->second.bytes;
   for (auto token = tokens_.begin(); token != tokens_.end();) {
     token = token->second.piece == id ? tokens_.erase(token) : std::next(token);
   }
@@ -215,6 +215,7 @@ ClientId Store::counted_to(const Piece& piece) {
 
 Store::Held Store::forget_client(ClientId client) {
   Held held;
+  drop_left(client);
   const auto entry = held_.find(client);
   if (entry != held_.end()) {
     held = std::move(entry->second);

@@ -26,6 +26,7 @@ struct Piece {
   bool owner_died = false;
   std::vector<ClientId> openers;  // by legacy IPC, in the order in which they came
   uint64_t holders = 0;           // references of all kinds
+  bool away = false;              // its process is checkpointed: it takes no room
   std::unique_ptr<Contents> contents;
 };
 
@@ -68,6 +69,16 @@ class Store {
   Held forget_client(ClientId client);
   void release(const Held& held);
 
+  // checkpoint.cc: a process's memory leaves the cards, all of it or (false) nothing: it shares
+  // some, or has managed memory. And comes back, if there is room.
+  bool put_away(ClientId client);
+  bool bring_back(ClientId client);
+  // What of a checkpointed process stays on each card.
+  std::map<uint32_t, uint64_t> left_of(ClientId client) const {
+    const auto found = left_.find(client);
+    return found == left_.end() ? std::map<uint32_t, uint64_t>{} : found->second;
+  }
+
   void hold_piece(PieceId id, uint64_t count);  // descriptors
   void drop_piece(PieceId id, uint64_t count);
 
@@ -81,10 +92,12 @@ class Store {
 
  private:
   int check(ClientId client, PieceId id, uint64_t offset, uint64_t bytes) const;
+  void drop_left(ClientId client);
 
   std::map<PieceId, Piece> pieces_;
   std::map<ClientId, Held> held_;
   std::map<uint64_t, IpcToken> tokens_;
+  std::map<ClientId, std::map<uint32_t, uint64_t>> left_;
   PieceId next_piece_ = 1;
   uint64_t next_token_ = 1;
 };
