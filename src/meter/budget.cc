@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "abi/process.h"
+#include "meter/grow.h"
 #include "meter/pool.h"
 #include "meter/share.h"
 
@@ -52,11 +53,11 @@ uint64_t all_pending(int card) {
   return sum;
 }
 
-bool take_slowly(int card, uint64_t units, bool may_trim) {
+bool take_slowly(int card, uint64_t units, bool may_grow) {
   reap(card);
   collect_exports();
   if (try_once(card, units)) return true;
-  if (may_trim && trim_own(card) && try_once(card, units)) return true;
+  if (trim_own(card) && try_once(card, units)) return true;
   // A neighbour may have reserved more than its call will need. Wait for it only if that could
   // help.
   abi::Account& acct = abi::account(*process.grant, account_of(card));
@@ -70,7 +71,7 @@ bool take_slowly(int card, uint64_t units, bool may_trim) {
     abi::sleep_quietly(50'000);
     if (try_once(card, units)) return true;
   }
-  if (try_once(card, units)) return true;
+  if (try_once(card, units) || (may_grow && grow_and_take(card, units))) return true;
   acct.refusals.fetch_add(1);
   return false;
 }
@@ -82,7 +83,7 @@ bool take_if_free(int card, uint64_t units) {
   return try_once(card, units);
 }
 
-bool take(int card, uint64_t units, bool may_trim) {
+bool take(int card, uint64_t units, bool may_grow) {
   if (my_slot() < 0) return false;
   if (units > abi::kMaxUnits) {
     abi::account(*process.grant, account_of(card)).refusals.fetch_add(1);
@@ -90,7 +91,7 @@ bool take(int card, uint64_t units, bool may_trim) {
   }
   if (try_once(card, units)) return true;
   const int saved = errno;
-  const bool taken = take_slowly(card, units, may_trim);
+  const bool taken = take_slowly(card, units, may_grow);
   errno = saved;
   return taken;
 }

@@ -10,10 +10,11 @@
 namespace mete::meter {
 
 // Reserves `units` on a card before the driver is asked. When they do not fit, tries what can make
-// room (the dead of the job, this process's idle pool and graph memory if `may_trim`, a neighbour's
-// reservation about to be settled: 10 ms at most), then refuses. The reservation counts as
-// unsettled until settle() or cancel().
-bool take(int card, uint64_t units, bool may_trim = true);
+// room (the dead of the job, this process's idle pool and graph memory, a neighbour's reservation
+// about to be settled: 10 ms at most; if `may_grow`, asking the runner: 2 s at most), then refuses.
+// The reservation counts as unsettled until settle(). A caller that has something of the driver's
+// already must not let it grow: it could be parked with that in hand.
+bool take(int card, uint64_t units, bool may_grow = true);
 
 // The same without trying: for a caller that has something else to fall back on.
 bool take_if_free(int card, uint64_t units);
@@ -30,7 +31,8 @@ void notice_deaths(int card);
 void charge_anyway(int card, uint64_t units);
 void release(int card, uint64_t units);
 
-// Bytes of this process's account: the limit, and how much of it is charged (excess included).
+// Bytes of this process's account: the limit as it stands (shown_bytes() in grow.h is what the
+// program is told), and how much of it is charged (excess included).
 uint64_t limit_bytes(int card);
 uint64_t charged_bytes(int card);
 

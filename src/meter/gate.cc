@@ -110,6 +110,22 @@ void enter_again(Inside* inside) {
   errno = saved;
 }
 
+bool LeaveGate::may_leave() {
+  return !process.parkable.load(std::memory_order_relaxed) ||
+         my_inside->word.load(std::memory_order_relaxed) == Inside::kOutside + 1;
+}
+
+LeaveGate::LeaveGate()
+    : inside_(process.parkable.load(std::memory_order_relaxed) ? my_inside : nullptr) {
+  if (inside_ != nullptr) inside_->word.store(Inside::kOutside, std::memory_order_release);
+}
+
+LeaveGate::~LeaveGate() {
+  if (inside_ == nullptr) return;
+  inside_->word.store(Inside::kOutside + 1, std::memory_order_relaxed);
+  enter_again(inside_);
+}
+
 void prepare_gate() {
   if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0) return;
   process.gate.fetch_or(kFence);

@@ -51,6 +51,23 @@ class Passage {
   Inside* inside_;
 };
 
+// A wait in the middle of a passage: outside the gate, so that parking does not wait for it, and
+// in again at the end, when the gate is open. Only where may_leave() says so.
+class LeaveGate {
+ public:
+  LeaveGate();
+  ~LeaveGate();
+  LeaveGate(const LeaveGate&) = delete;
+  LeaveGate& operator=(const LeaveGate&) = delete;
+
+  // Of a parkable process only a thread that stands inside once: the call around a nested passage
+  // may be at work on the card, and who does not stand inside is the one that parks.
+  static bool may_leave();
+
+ private:
+  Inside* inside_;  // nullptr: there is no gate
+};
+
 // Before the first passage: whether membarrier is to be had; without it every passage is a slow one
 // that orders by itself.
 void prepare_gate();

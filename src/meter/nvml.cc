@@ -7,6 +7,7 @@
 
 #include "abi/process.h"
 #include "meter/budget.h"
+#include "meter/grow.h"
 #include "meter/query.h"
 #include "meter/real.h"
 #include "meter/state.h"
@@ -209,7 +210,7 @@ nvmlReturn_t hook_nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* mem
   if (result != NVML_SUCCESS) return result;
   const int card = card_behind(device);
   if (card == kNoCard) return NVML_ERROR_INVALID_ARGUMENT;
-  memory->total = limit_bytes(card);
+  memory->total = shown_bytes(card);
   memory->free = free_bytes(card, memory->free);
   memory->used = memory->total - memory->free;
   return result;
@@ -220,7 +221,7 @@ nvmlReturn_t hook_nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_
   if (result != NVML_SUCCESS) return result;
   const int card = card_behind(device);
   if (card == kNoCard) return NVML_ERROR_INVALID_ARGUMENT;
-  memory->total = limit_bytes(card);
+  memory->total = shown_bytes(card);
   memory->reserved = 0;  // what the driver keeps for itself is not part of a grant
   memory->free = free_bytes(card, memory->free);
   memory->used = memory->total - memory->free;

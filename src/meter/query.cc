@@ -6,6 +6,7 @@
 
 #include "abi/process.h"
 #include "meter/budget.h"
+#include "meter/grow.h"
 #include "meter/place.h"
 #include "meter/real.h"
 
@@ -54,7 +55,7 @@ void doubt_contexts() {
 
 uint64_t free_bytes(int card, uint64_t card_free) {
   notice_deaths(card);
-  const uint64_t limit = limit_bytes(card);
+  const uint64_t limit = shown_bytes(card);
   const uint64_t charged = charged_bytes(card);
   const uint64_t left = limit > charged ? limit - charged : 0;
   return left < card_free ? left : card_free;
@@ -68,7 +69,7 @@ CUresult ask_driver(size_t* free, size_t* total, const Place& place) {
   const CUresult result = heed(real.cuMemGetInfo_v2(free, total));
   if (result != CUDA_SUCCESS) return result;
   note_healthy(place, abi::monotonic_ns());
-  if (total != nullptr) *total = limit_bytes(place.card);
+  if (total != nullptr) *total = shown_bytes(place.card);
   if (free != nullptr) *free = free_bytes(place.card, *free);
   return result;
 }
@@ -86,7 +87,7 @@ CUresult get_info(size_t* free, size_t* total) {
   if (free == nullptr || total == nullptr || !was_healthy(place, now) ||
       !published_free(place.card, now, &card_free))
     return ask_driver(free, total, place);
-  *total = limit_bytes(place.card);
+  *total = shown_bytes(place.card);
   *free = free_bytes(place.card, card_free);
   // A figure that decides must be the driver's own: what this process freed since would be missing
   // in it.
@@ -126,7 +127,7 @@ CUresult hook_cuMemGetInfo(unsigned int* free, unsigned int* total) {
   Place place;
   if (result != CUDA_SUCCESS || !find_place(&place)) return result;
   const bool granted = place.card != kNoCard;
-  if (total != nullptr && granted) *total = narrow(limit_bytes(place.card));
+  if (total != nullptr && granted) *total = narrow(shown_bytes(place.card));
   if (free != nullptr) *free = granted ? narrow(free_bytes(place.card, free_on(place.card))) : 0;
   return result;
 }
@@ -135,7 +136,7 @@ CUresult hook_cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
   const CUresult result = real.cuDeviceTotalMem_v2(bytes, device);
   if (result == CUDA_SUCCESS && attach()) {
     const int card = card_of(device);
-    *bytes = card == kNoCard ? 0 : limit_bytes(card);
+    *bytes = card == kNoCard ? 0 : shown_bytes(card);
   }
   return result;
 }
@@ -144,7 +145,7 @@ CUresult hook_cuDeviceTotalMem(unsigned int* bytes, CUdevice device) {
   const CUresult result = real.cuDeviceTotalMem(bytes, device);
   if (result == CUDA_SUCCESS && attach()) {
     const int card = card_of(device);
-    *bytes = card == kNoCard ? 0 : narrow(limit_bytes(card));
+    *bytes = card == kNoCard ? 0 : narrow(shown_bytes(card));
   }
   return result;
 }

@@ -94,7 +94,7 @@ bool note_import(uint64_t name, int card, uint64_t units, uint64_t key) {
   }
   const int index = abi::open_export(*process.grant, static_cast<uint32_t>(my_slot()), key);
   if (index < 0) {
-    if (!take(card, units)) return false;
+    if (!take(card, units, false)) return false;
     settle(card, units, units);
   }
   Locked locked(process.lock);

@@ -54,7 +54,8 @@ struct CardState {
   std::atomic<bool>
       grew_past;  // such an allocation was undone, and what it took may still be there
   std::atomic<uint64_t> healthy;  // when the driver last said that a context here works (query.cc)
-  uint64_t graph_units;           // charged for graph memory
+  std::atomic<uint64_t> unanswered;  // the number of an ask that nobody answered in time (grow.cc)
+  uint64_t graph_units;              // charged for graph memory
   uint32_t graph_epoch;
   uint32_t graph_trims;  // how often graph memory was trimmed
   bool graph_surprised;  // a launch took new memory where it should have found its own

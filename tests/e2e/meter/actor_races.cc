@@ -5,7 +5,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <random>
 #include <thread>
+#include <vector>
 
 #include "actor.h"
 
@@ -137,6 +139,45 @@ std::string cancel_in_vain(const Words& w) {
   return answer(0, job.granted.load());
 }
 
+// storm THREADS MILLISECONDS BYTES: threads that take a block, or free one of theirs, as it comes.
+// The first code that is neither 0 nor "out of memory", how many blocks there were, and how many
+// refusals. Everything is freed at the end.
+std::string storm(const Words& w) {
+  const CUcontext own = current_context();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(number(w[2]));
+  std::atomic<int> wrong{0};
+  std::atomic<uint64_t> taken{0};
+  std::atomic<uint64_t> refused{0};
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < number(w[1]); ++t) {
+    threads.emplace_back([&, t] {
+      (void)CU(cuCtxSetCurrent)(own);
+      std::vector<CUdeviceptr> blocks;
+      std::mt19937 dice(static_cast<unsigned>(t));
+      while (std::chrono::steady_clock::now() < end || !blocks.empty()) {
+        CUdeviceptr block = 0;
+        CUresult r = CUDA_SUCCESS;
+        if (std::chrono::steady_clock::now() < end && dice() % 3 != 0) {
+          r = CU(cuMemAlloc_v2)(&block, number(w[3]));
+          if (r == CUDA_SUCCESS) {
+            blocks.push_back(block);
+            ++taken;
+          }
+        } else if (!blocks.empty()) {
+          r = CU(cuMemFree_v2)(blocks.back());
+          blocks.pop_back();
+        }
+        if (r == CUDA_ERROR_OUT_OF_MEMORY)
+          ++refused;
+        else if (r != CUDA_SUCCESS)
+          wrong = r;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return answer(wrong.load(), taken.load(), refused.load());
+}
+
 }  // namespace
 
 void add_race_commands() {
@@ -144,6 +185,7 @@ void add_race_commands() {
   c["destroy-while-asked"] = destroy_while_asked;
   c["pool-race"] = pool_race;
   c["cancel"] = cancel_in_vain;
+  c["storm"] = storm;
 }
 
 }  // namespace actor

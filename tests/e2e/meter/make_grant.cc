@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes a grant file for a test, as a launcher would, without one:
-//   make_grant FILE PARTS CARD...     each CARD is UUID:LIMIT:FIRST:MORE in bytes
+//   make_grant [--parkable] FILE PARTS CARD...
+// Each CARD is UUID:LIMIT:FIRST:MORE in bytes, with :GUARANTEE behind it in a grant that grows.
 // Prints nothing; ends with 1 when the words are out of range.
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -14,8 +15,10 @@
 
 int main(int argc, char** argv) {
   using namespace mete::abi;
-  if (argc < 3) return 1;
   GrantSpec spec;
+  spec.parkable = argc > 1 && std::strcmp(argv[1], "--parkable") == 0;
+  if (spec.parkable) --argc, ++argv;
+  if (argc < 3) return 1;
   spec.job = "test";
   spec.uid = getuid();
   spec.part_count = static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10));
@@ -33,8 +36,12 @@ int main(int argc, char** argv) {
     unsigned long long limit = 0;
     unsigned long long first = 0;
     unsigned long long more = 0;
-    if (std::sscanf(at, ":%llu:%llu:%llu", &limit, &first, &more) != 3) return 1;
-    card.limit_bytes = card.guarantee_bytes = limit;
+    unsigned long long guarantee = 0;
+    const int found = std::sscanf(at, ":%llu:%llu:%llu:%llu", &limit, &first, &more, &guarantee);
+    if (found < 3) return 1;
+    spec.growing = found == 4;
+    card.limit_bytes = limit;
+    card.guarantee_bytes = spec.growing ? guarantee : limit;
     card.total_bytes = 1ull << 37;
     card.context_first_bytes = first;
     card.context_more_bytes = more;

@@ -160,13 +160,13 @@ class World(unittest.TestCase):
             self.all_cards = self.outside.ask("uuids")[1:]
         return self.all_cards
 
-    def grant(self, *shares, parts=1, first=CONTEXT, more=MORE):
-        """A grant file; shares are bytes on card 0, or (card, bytes)."""
+    def grant(self, *shares, parts=1, first=CONTEXT, more=MORE, guarantee=None, parkable=False):
+        """A grant file; shares are bytes on card 0, or (card, bytes). With a guarantee they are what it may grow to."""
         self.grants += 1
         path = self.folder / f"grant-{self.grants}"
         cards = [share if isinstance(share, tuple) else (0, share) for share in shares]
-        words = [f"{self.uuids()[card]}:{size}:{first}:{more}" for card, size in cards]
-        subprocess.run([PROGRAMS / "meter_make_grant", path, str(parts), *words], check=True)
+        words = [f"{self.uuids()[card]}:{size}:{first}:{more}" + (f":{guarantee}" if guarantee else "") for card, size in cards]
+        subprocess.run([PROGRAMS / "meter_make_grant", *(["--parkable"] if parkable else []), path, str(parts), *words], check=True)
         books = Books(path)
         books.order = [card for card, _ in cards]
         return books
