@@ -8,6 +8,26 @@ namespace mete::daemon {
 using node::ClaimBook;
 using node::Verdict;
 
+namespace {
+
+// What `wanted` has on each card beyond `had`.
+std::vector<core::GrantedCard> beyond(const std::vector<core::GrantedCard>& had,
+                                      const std::vector<core::GrantedCard>& wanted) {
+  std::vector<core::GrantedCard> more;
+  for (core::GrantedCard card : wanted) {
+    bool has_whole = false;
+    for (const core::GrantedCard& before : had) {
+      if (before.uuid != card.uuid) continue;
+      card.bytes = card.bytes.checked_sub(before.bytes).value_or(Bytes());
+      has_whole = before.whole;
+    }
+    if (!card.bytes.is_zero() || (card.whole && !has_whole)) more.push_back(std::move(card));
+  }
+  return more;
+}
+
+}  // namespace
+
 std::vector<node::Claim> ClaimsKeeper::claims_of(core::JobId job, const Promise& promise) const {
   std::vector<node::Claim> claims;
   for (const core::GrantedCard& card : promise.cards)
@@ -42,12 +62,20 @@ bool ClaimsKeeper::reserve(core::JobId job, const std::vector<core::GrantedCard>
     promised_[job] = std::move(promise);
     return true;
   }
-  if (const auto had = promised_.find(job); had != promised_.end() && had->second.cards == cards)
-    return true;
+  Promise more = promise;  // than it has: of a job that was parked, or has grown
+  if (const auto had = promised_.find(job); had != promised_.end()) {
+    if (had->second.cards == cards) return true;
+    more.cards = beyond(had->second.cards, cards);
+    if (more.cards.empty()) {
+      had->second = std::move(promise);
+      hold_all();
+      return true;
+    }
+  }
   if (trying_) return false;  // one at a time: settled_ comes when that one is
-  trying_.emplace(job, promise);
+  trying_.emplace(job, std::move(promise));
   asks_ = 0;
-  return conclude(book_->try_for(claims_of(job, promise), room_));
+  return conclude(book_->try_for(claims_of(job, more), room_));
 }
 
 bool ClaimsKeeper::conclude(const Result<Verdict>& verdict) {
@@ -60,10 +88,13 @@ bool ClaimsKeeper::conclude(const Result<Verdict>& verdict) {
   }
   trouble_.clear();
   switch (*verdict) {
-    case Verdict::kMine:
+    case Verdict::kMine: {
+      const bool had = promised_.contains(trying_->first);
       promised_[trying_->first] = trying_->second;
       trying_.reset();
+      if (had) hold_all();  // instead of what it had and what was added
       return true;
+    }
     case Verdict::kTaken:
       trying_.reset();
       return false;

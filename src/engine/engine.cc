@@ -107,7 +107,7 @@ Result<void> Engine::recover() {
     if (job.state == core::JobState::kEnded) continue;
     if (job.state != core::JobState::kPending || !job.spec->detached) touched_.insert(id);
     // What we have promised stays promised, whatever others did while we were away.
-    if (job.state != core::JobState::kPending) (void)launcher_.reserve(id, job.grant);
+    if (job.state != core::JobState::kPending) (void)launcher_.reserve(id, core::held_now(job));
   }
   ++version_;
   grants_due_ = true;
@@ -194,6 +194,7 @@ void Engine::take(const Asked& asked, std::vector<Answer>& answers) {
   }
   core::JobId id = id_of(asked.input);
   if (!happened->empty()) put_blobs(asked);
+  if (!others_let_it_grow(*happened)) happened->clear();
   for (const core::Happened& what : *happened)
     if (const auto* submitted = std::get_if<core::JobSubmitted>(&what)) id = submitted->id;
   Answer answer{asked.ticket, id, {}};
@@ -208,6 +209,15 @@ void Engine::take(const Asked& asked, std::vector<Answer>& answers) {
   const auto* submit = std::get_if<core::Submit>(&asked.input);
   if (submit != nullptr && !submit->wait) answer.result = start_now_or_never(id);
   if (asked.ticket != 0) unsaid_.push_back(std::move(answer));
+}
+
+// More for a job only with the other daemons' consent.
+bool Engine::others_let_it_grow(const std::vector<core::Happened>& happened) {
+  const auto* grown = happened.size() == 1 ? std::get_if<core::JobGrown>(&happened[0]) : nullptr;
+  if (grown == nullptr || grown->asked) return true;
+  std::vector<core::GrantedCard> cards = state_.find(grown->id)->grant;
+  for (std::size_t i = 0; i < cards.size(); ++i) cards[i].bytes = grown->bytes[i];
+  return launcher_.reserve(grown->id, cards);
 }
 
 void Engine::record_all(std::vector<core::Happened> happened, std::vector<core::JobId>& changed) {
@@ -313,7 +323,15 @@ void Engine::grant_what_fits() {
   grants_due_ = true;
   if (full_) return;  // the room that is left is for the ends of what runs
   bool refused = false;
-  for (core::JobGranted& granted : state_.grants(moment())) {
+  core::PassResult steps = state_.next_steps(moment());
+  for (const core::JobId id : steps.back) {
+    refused = !launcher_.reserve(id, state_.find(id)->grant);
+    if (refused) break;
+    record(core::JobUnparked{id, core::JobState::kUnparking});
+  }
+  // Those after one that was refused stand where it would.
+  if (refused) steps.start.clear();
+  for (core::JobGranted& granted : steps.start) {
     // Another daemon promised the same bytes a moment ago, which a later look may show. Or never,
     // if it has given them back by then: so the next turn asks again, whatever it sees.
     again_ = over_.contains(granted.id);  // its last attempt is to be put away first
@@ -322,6 +340,11 @@ void Engine::grant_what_fits() {
     record(std::move(granted));
   }
   grants_due_ = refused;
+  for (const core::PassResult::ToPark& each : steps.park)
+    record(core::JobParked{each.id, core::JobState::kParking, core::ParkCause::kPreempted,
+                           each.for_job});
+  for (const core::JobId id : steps.shrink) record(core::JobGrown{id, {}, true});
+  if (!refused) grants_due_ = false;  // room comes with their answers
 }
 
 Result<bool> Engine::commit() {
@@ -353,6 +376,10 @@ bool Engine::is_ours_to_end(const core::Job& job) const {
 void Engine::act_on(const core::Job& job) {
   const core::JobId id = job.id;
   watch_time(job);
+  if (core::is_parkable(*job.spec) && job.state != core::JobState::kPending && !job.grant.empty())
+    launcher_.make_parkable(job);
+  // What it has given away is others' to have, now that it is on disk.
+  if (core::is_away(job)) (void)launcher_.reserve(id, core::held_now(job));
   // After a restart this finds the keeper, also of one that was being ended: to be told.
   if (job.spec->detached && job.state != core::JobState::kPending && launched_.insert(id).second)
     launcher_.start(job);

@@ -109,6 +109,7 @@ class Engine {
  private:
   void record(core::Happened what);
   void take(const Asked& asked, std::vector<Answer>& answers);
+  bool others_let_it_grow(const std::vector<core::Happened>& happened);
   void record_all(std::vector<core::Happened> happened, std::vector<core::JobId>& changed);
   void what_is_due();
   void watch_time(const core::Job& job);

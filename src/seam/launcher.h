@@ -14,7 +14,8 @@ struct Launcher {
   virtual ~Launcher() = default;
 
   // Tells the other daemons of this machine that these bytes are ours, before we act on it. False:
-  // one of them was first. forget() takes it back.
+  // one of them was first. forget() takes it back. Again for a job that has more or less of its
+  // cards now: less is always granted.
   virtual bool reserve(core::JobId job, const std::vector<core::GrantedCard>& cards) = 0;
   // Starts the keeper of a detached job (again, after a restart: finds it). The keeper takes the
   // exclusive claim of (job, attempt) before anything runs, so asking twice starts nothing twice.
@@ -28,6 +29,9 @@ struct Launcher {
   // arrives as core::Ended, otherwise the last process's as core::JobGone. Asking again does no
   // harm.
   virtual void stop(core::JobId job) = 0;
+  // A job holds cards that can be parked: what that needs on them shall be there. Asked again with
+  // every change of the job; does no harm.
+  virtual void make_parkable(const core::Job& job) { (void)job; }
   // The attempt has ended: forget it.
   virtual void forget(core::JobId job) = 0;
   // The job itself is no longer remembered: what was kept for its user (its log) goes.

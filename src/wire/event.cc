@@ -46,6 +46,29 @@ void put(JsonText& out, const core::JobForecast& event) {
   out.key("forecast");
   put_forecast(out, event.forecast, Owner::kSaid);
 }
+void put(JsonText& out, const core::JobParked& event) {
+  out.put("state", to_string(event.state));
+  out.put("cause", to_string(event.cause));
+  if (event.for_job) put_id(out, "for", *event.for_job);
+  out.put_if("by", std::string_view(event.by));
+  out.flag_if("deep", event.deep);
+  if (event.state == core::JobState::kParked) {
+    put_bytes_list(out, "held_bytes", event.held);
+    out.put("moved_bytes", event.moved);
+  }
+  out.put_if("why", std::string_view(event.why));
+}
+void put(JsonText& out, const core::JobUnparked& event) {
+  out.put("state", to_string(event.state));
+  out.put_if("why", std::string_view(event.why));
+  out.flag_if("standing", event.standing);
+}
+void put(JsonText& out, const core::JobGrown& event) {
+  if (event.asked)
+    out.put("asked", true);
+  else
+    put_bytes_list(out, "bytes", event.bytes);
+}
 void put(JsonText& out, const core::CardLost& event) { out.put("card", event.uuid); }
 void put(JsonText& out, const core::CardBack& event) { out.put("card", event.uuid); }
 void put(JsonText& out, const core::CardDrained& event) {
@@ -87,6 +110,31 @@ core::JobRequeued requeued_from(Fields& fields, JobId id) {
           fields.time_if("not_before")};
 }
 
+core::JobParked parked_from(Fields& fields, JobId id) {
+  core::JobParked event;
+  event.id = id;
+  event.state = state_from(fields, "state");
+  if (event.state != core::JobState::kParking && event.state != core::JobState::kParked)
+    fields.fail("state", "parking or parked");
+  event.cause = cause_from(fields, "cause");
+  event.for_job = id_if(fields, "for");
+  event.by = fields.text_if("by").value_or("");
+  event.deep = fields.flag("deep");
+  event.held = bytes_list_from(fields, "held_bytes");
+  event.moved = fields.bytes_if("moved_bytes").value_or(Bytes());
+  event.why = fields.text_if("why").value_or("");
+  return event;
+}
+
+core::JobUnparked unparked_from(Fields& fields, JobId id) {
+  core::JobUnparked event{id, state_from(fields, "state"), fields.text_if("why").value_or(""),
+                          fields.flag("standing")};
+  if (event.state != core::JobState::kParked && event.state != core::JobState::kUnparking &&
+      event.state != core::JobState::kRunning)
+    fields.fail("state", "parked, unparking or running");
+  return event;
+}
+
 core::QuotaSet quota_set_from(Fields& fields) {
   Fields limits(fields.child("quota"), "the quota");
   core::QuotaSet event{fields.text("user"), quota_from(limits)};
@@ -109,6 +157,10 @@ std::optional<core::Happened> job_event(std::string_view type, Fields& fields) {
     return core::JobEnded{id, outcome_from(fields, "outcome"), exit_if(fields, "exit")};
   if (type == "job.requeued") return requeued_from(fields, id);
   if (type == "job.ungranted") return core::JobUngranted{id};
+  if (type == "job.parked") return parked_from(fields, id);
+  if (type == "job.unparked") return unparked_from(fields, id);
+  if (type == "job.grown")
+    return core::JobGrown{id, bytes_list_from(fields, "bytes"), fields.flag("asked")};
   if (type == "job.held") return core::JobHeld{id};
   if (type == "job.released") return core::JobReleased{id};
   if (type == "job.priority") return core::JobPriority{id, fields.number<std::int32_t>("priority")};

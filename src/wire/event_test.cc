@@ -70,6 +70,14 @@ core::JobSpec script_spec() {
   return spec;
 }
 
+// As it was before jobs could be parked.
+core::JobSpec array_spec() {
+  core::JobSpec spec = full_detached_spec();
+  spec.preemptible.reset();
+  spec.no_preempt = spec.shed = false;
+  return spec;
+}
+
 // File (its name begins with the type) and meaning.
 const std::map<std::string, Happened>& golden() {
   static const std::map<std::string, Happened> all = {
@@ -89,7 +97,31 @@ const std::map<std::string, Happened>& golden() {
        core::JobEnded{{12}, core::Outcome::kSignal, exit_of(std::nullopt, 9)}},
       {"job.ended-full.json", core::JobEnded{{12}, core::Outcome::kLaunchFailed, old_exit()}},
       {"job.ended-cancelled.json", core::JobEnded{{12}, core::Outcome::kCancelled, {}}},
-      {"job.submitted-array.json", core::JobSubmitted{{13}, full_detached_spec(), {}}},
+      {"job.submitted-array.json", core::JobSubmitted{{13}, array_spec(), {}}},
+      {"job.submitted-park.json", core::JobSubmitted{{15}, full_detached_spec(), {}}},
+      {"job.parked-asked.json",
+       core::JobParked{{12}, core::JobState::kParking, core::ParkCause::kAsked, {}, "alice", true}},
+      {"job.parked-preempted.json", core::JobParked{{13, 3},
+                                                    core::JobState::kParking,
+                                                    core::ParkCause::kPreempted,
+                                                    core::JobId{14},
+                                                    "",
+                                                    false}},
+      {"job.parked-done.json", core::JobParked{{12},
+                                               core::JobState::kParked,
+                                               core::ParkCause::kAsked,
+                                               {},
+                                               "",
+                                               false,
+                                               {Bytes::from_mib(518), Bytes()},
+                                               Bytes::from_gib(55),
+                                               "the card had no room"}},
+      {"job.unparked-wanted.json", core::JobUnparked{{12}, core::JobState::kParked}},
+      {"job.unparked-back.json", core::JobUnparked{{12}, core::JobState::kUnparking}},
+      {"job.unparked-refused.json",
+       core::JobUnparked{{12}, core::JobState::kRunning, "it has managed memory", true}},
+      {"job.grown-more.json", core::JobGrown{{12}, {Bytes::from_gib(9), Bytes::from_gib(8)}}},
+      {"job.grown-asked.json", core::JobGrown{{12}, {}, true}},
       {"job.submitted-script.json", core::JobSubmitted{{14}, script_spec(), {}}},
       {"job.granted-element.json", core::JobGranted{{13, 0}, {}}},
       {"job.started-keeper.json",

@@ -77,6 +77,7 @@ std::string encode(const RunReply& reply) {
   out.put("driver", reply.driver);
   out.put("readings", reply.readings);
   out.put("simulated", reply.simulated);
+  if (reply.park) put_door(out, *reply.park);
   out.close();
   return out.take();
 }
@@ -93,6 +94,7 @@ Result<RunReply> decode_run_reply(std::string_view text) {
   reply.driver = fields.text_if("driver").value_or("");
   reply.readings = fields.text_if("readings").value_or("");
   reply.simulated = fields.text_if("simulated").value_or("");
+  reply.park = door_if(fields);
   for (const Json& element : fields.list("cards")) {
     Fields card(element, "the card");
     reply.cards.push_back({card.text("name"), card.text("type"), card.bytes("total_bytes"),
@@ -101,6 +103,69 @@ Result<RunReply> decode_run_reply(std::string_view text) {
   }
   if (!fields.ok()) return fields.error();
   return reply;
+}
+
+void put_door(JsonText& out, const ParkDoor& door) {
+  out.key("park").open();
+  out.key("movers").exact(door.movers);
+  out.put("token", door.token);
+  out.close();
+}
+
+std::optional<ParkDoor> door_if(Fields& fields) {
+  if (!fields.has("park")) return std::nullopt;
+  Fields of_door(fields.child("park"), "the mover");
+  ParkDoor door{of_door.exact("movers"), of_door.text("token")};
+  if (!of_door.ok()) fields.fail(of_door.error());
+  return door;
+}
+
+std::string encode(const ParkReport& report) {
+  JsonText out;
+  out.open();
+  out.put("parked", report.parked);
+  if (report.parked) {
+    put_bytes_list(out, "held_bytes", report.held);
+    out.put("moved_bytes", report.moved);
+  }
+  out.put_if("why", std::string_view(report.why));
+  out.flag_if("standing", report.standing);
+  out.flag_if("wakes", report.wakes);
+  out.close();
+  return out.take();
+}
+
+Result<ParkReport> decode_park_report(std::string_view text) {
+  const Result<Json> json = parse_json(text);
+  if (!json) return json.error();
+  Fields fields(*json, "the report");
+  ParkReport report;
+  if (!fields.has("parked")) fields.fail("parked", "true or false");
+  report.parked = fields.flag("parked");
+  report.held = bytes_list_from(fields, "held_bytes");
+  report.moved = fields.bytes_if("moved_bytes").value_or(Bytes());
+  report.why = fields.text_if("why").value_or("");
+  report.standing = fields.flag("standing");
+  report.wakes = fields.flag("wakes");
+  if (!fields.ok()) return fields.error();
+  return report;
+}
+
+std::string encode_wanted(const std::vector<Bytes>& wanted) {
+  JsonText out;
+  out.open();
+  put_bytes_list(out, "bytes", wanted);
+  out.close();
+  return out.take();
+}
+
+Result<std::vector<Bytes>> decode_wanted(std::string_view text) {
+  const Result<Json> json = parse_json(text);
+  if (!json) return json.error();
+  Fields fields(*json, "the wish");
+  std::vector<Bytes> wanted = bytes_list_from(fields, "bytes");
+  if (!fields.ok()) return fields.error();
+  return wanted;
 }
 
 std::string encode(const StartReport& report) {

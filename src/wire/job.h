@@ -38,6 +38,30 @@ struct JobView {
 std::string encode_ps(const std::vector<JobView>& jobs, WallTime at);
 Result<std::vector<JobView>> decode_ps(std::string_view json);
 
+// Where a job that can be parked finds the movers of its cards, and by what they know it.
+struct ParkDoor {
+  std::string movers;  // a folder
+  std::string token;   // 32 hexadecimal digits
+  bool operator==(const ParkDoor&) const = default;
+};
+
+// POST /v1/jobs/ID/parked: how its runner stands with what it was told to do.
+struct ParkReport {
+  bool parked = false;
+  std::vector<Bytes> held = {};  // on each card
+  Bytes moved = {};
+  std::string why = {};
+  bool standing = false;
+  bool wakes = false;
+  bool operator==(const ParkReport&) const = default;
+};
+std::string encode(const ParkReport& report);
+Result<ParkReport> decode_park_report(std::string_view json);
+
+// POST /v1/jobs/ID/grow: what a job with a growing share would have of each card.
+std::string encode_wanted(const std::vector<Bytes>& wanted);
+Result<std::vector<Bytes>> decode_wanted(std::string_view json);
+
 // The answer to a runner: the job, and what it needs to start it. `tag` changes whenever the rest
 // does: a client that waits says which one it knows.
 struct RunReply {
@@ -49,10 +73,11 @@ struct RunReply {
     Bytes total;
     Bytes capacity;
   };
-  std::vector<Card> cards;  // for each granted card
-  std::string driver;       // its version
-  std::string readings;     // path of the file with the daemon's readings
-  std::string simulated;    // the daemon's METE_SIM; "": real cards
+  std::vector<Card> cards;            // for each granted card
+  std::string driver;                 // its version
+  std::string readings;               // path of the file with the daemon's readings
+  std::string simulated;              // the daemon's METE_SIM; "": real cards
+  std::optional<ParkDoor> park = {};  // of a job that can be parked
 };
 std::string encode(const RunReply& reply);
 Result<RunReply> decode_run_reply(std::string_view json);

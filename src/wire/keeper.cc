@@ -61,6 +61,9 @@ std::string plan_json(const KeeperPlan& plan) {
   out.close_list();
   put_exact(out, "simgpu", plan.simgpu);
   put_exact(out, "probe", plan.probe);
+  if (plan.park) put_door(out, *plan.park);
+  put_exact(out, "socket", plan.socket);
+  put_exact(out, "checkpoint", plan.checkpoint);
   out.close();
   return out.take();
 }
@@ -105,6 +108,9 @@ Result<KeeperPlan> plan_from(std::string_view text) {
   plan.preload = fields.exacts("preload");
   plan.simgpu = fields.exact_if("simgpu").value_or("");
   plan.probe = fields.exact_if("probe").value_or("");
+  plan.park = door_if(fields);
+  plan.socket = fields.exact_if("socket").value_or("");
+  plan.checkpoint = fields.exact_if("checkpoint").value_or("");
   if (!fields.ok()) return fields.error();
   return plan;
 }

@@ -38,6 +38,10 @@ struct KeeperPlan {
   std::string simgpu = {};                // the simulated drivers
   std::string probe = {};                 // measures what a context costs
 
+  std::optional<ParkDoor> park = {};  // of a job that can be parked
+  std::string socket = {};            // the daemon's: orders come from there
+  std::string checkpoint = {};        // the program for the driver's own way
+
   std::string environment = {};  // "NAME=VALUE", each ended by NUL
   std::string script = {};       // its text, where the spec has one
 };

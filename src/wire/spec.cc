@@ -110,6 +110,9 @@ void put_terms(JsonText& out, const JobSpec& spec) {
   out.put_if("retry_gpu_pct", spec.retry_gpu_pct);
   out.flag_if("requeue", spec.requeue);
   out.flag_if("held", spec.held);
+  out.put_if("preemptible", spec.preemptible);
+  out.flag_if("no_preempt", spec.no_preempt);
+  out.flag_if("shed", spec.shed);
   out.put_if("begin", spec.begin);
   out.put_if("deadline", spec.deadline);
 }
@@ -128,6 +131,9 @@ void read_terms(Fields& fields, JobSpec& spec) {
     fields.fail("retry_gpu_pct", "more than 100 and at most 10000");
   spec.requeue = fields.flag("requeue");
   spec.held = fields.flag("held");
+  if (fields.has("preemptible")) spec.preemptible = fields.flag("preemptible");
+  spec.no_preempt = fields.flag("no_preempt");
+  spec.shed = fields.flag("shed");
   spec.begin = fields.time_if("begin");
   spec.deadline = fields.time_if("deadline");
 }

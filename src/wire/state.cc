@@ -36,6 +36,39 @@ void put_attempts(JsonText& out, const std::vector<Attempt>& attempts) {
   out.close_list();
 }
 
+void put_parking(JsonText& out, const Job& job) {
+  if (job.park) {
+    out.key("park");
+    put_park(out, *job.park);
+  }
+  if (job.parked_ms != 0) out.put("parked_ms", job.parked_ms);
+  out.put_if("resumed_at", job.resumed);
+  if (!job.stayed.empty()) put_bytes_list(out, "stayed_bytes", job.stayed);
+  if (job.unparkable) {
+    out.key("unparkable");
+    put_refusal(out, *job.unparkable);
+  }
+  if (job.growth != core::Growth::kFree) out.put("growth", to_string(job.growth));
+}
+
+void read_parking(Fields& fields, Job& job) {
+  if (fields.has("park")) job.park = fields.take(park_from(fields.child("park")));
+  job.parked_ms = fields.number_if("parked_ms").value_or(0);
+  job.resumed = fields.time_if("resumed_at");
+  job.stayed = bytes_list_from(fields, "stayed_bytes");
+  if (fields.has("unparkable"))
+    job.unparkable = fields.take(refusal_from(fields.child("unparkable")));
+  if (const auto text = fields.text_if("growth")) {
+    const std::optional<core::Growth> growth = core::parse_growth(*text);
+    if (!growth) fields.fail("growth", "free, asked or tight");
+    job.growth = growth.value_or(core::Growth::kFree);
+  }
+  const bool away = job.state == JobState::kParking || job.state == JobState::kParked ||
+                    job.state == JobState::kUnparking;
+  if (away && !job.park)
+    fields.fail("park", "there, since the job is " + std::string(to_string(job.state)));
+}
+
 void put_whole_job(JsonText& out, const Job& job, std::size_t spec) {
   out.open();
   put_id(out, "id", job.id);
@@ -62,6 +95,7 @@ void put_whole_job(JsonText& out, const Job& job, std::size_t spec) {
     put_forecast(out, *job.forecast, Owner::kSaid);
   }
   out.flag_if("requeue", job.requeue);
+  put_parking(out, job);
   out.close();
 }
 
@@ -117,6 +151,7 @@ Result<Job> whole_job_from(const Json& json, const std::vector<core::SharedSpec>
   job.attempts = attempts_from(fields);
   if (fields.has("forecast")) job.forecast = forecast_from(fields, "forecast", Owner::kSaid);
   job.requeue = fields.flag("requeue");
+  read_parking(fields, job);
   if (!fields.ok()) return fields.error();
   return job;
 }

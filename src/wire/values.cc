@@ -91,6 +91,9 @@ void put_card(JsonText& out, const GrantedCard& card) {
   out.put("index", card.index);
   out.put("bytes", card.bytes);
   out.flag_if("whole", card.whole);
+  if (card.most.is_zero()) return;
+  out.put("least_bytes", card.least);
+  out.put("most_bytes", card.most);
 }
 
 void put_cards(JsonText& out, std::string_view key, const std::vector<GrantedCard>& cards) {
@@ -112,10 +115,88 @@ std::vector<GrantedCard> cards_from(Fields& fields, std::string_view key) {
     card.index = of_card.number<std::uint32_t>("index");
     card.bytes = of_card.bytes("bytes");
     card.whole = of_card.flag("whole");
+    card.least = of_card.bytes_if("least_bytes").value_or(Bytes());
+    card.most = of_card.bytes_if("most_bytes").value_or(Bytes());
     if (!of_card.ok()) fields.fail(of_card.error());
     cards.push_back(std::move(card));
   }
   return cards;
+}
+
+void put_bytes_list(JsonText& out, std::string_view key, const std::vector<Bytes>& list) {
+  out.key(key).open_list();
+  for (const Bytes bytes : list) out.value(bytes);
+  out.close_list();
+}
+
+std::vector<Bytes> bytes_list_from(Fields& fields, std::string_view key) {
+  std::vector<Bytes> list;
+  for (const Json& element : fields.list(key)) {
+    if (!element.is_number_unsigned()) {
+      fields.fail(key, "a list of bytes");
+      break;
+    }
+    list.push_back(Bytes::from_bytes(element.get<std::uint64_t>()));
+  }
+  return list;
+}
+
+std::optional<JobId> id_if(Fields& fields, std::string_view key) {
+  if (!fields.has(key)) return std::nullopt;
+  return id_from(fields, key);
+}
+
+void put_park(JsonText& out, const core::Park& park) {
+  out.open();
+  out.put("cause", to_string(park.cause));
+  if (park.for_job) put_id(out, "for", *park.for_job);
+  out.put_if("by", std::string_view(park.by));
+  out.flag_if("deep", park.deep);
+  out.flag_if("returns", park.wants_back);
+  out.put("since", park.since);
+  if (!park.held.empty()) {
+    put_bytes_list(out, "held_bytes", park.held);
+    out.put("moved_bytes", park.moved);
+  }
+  out.put_if("why", std::string_view(park.why));
+  out.close();
+}
+
+core::ParkCause cause_from(Fields& fields, std::string_view key) {
+  const std::optional<core::ParkCause> cause = core::parse_park_cause(fields.text(key));
+  if (!cause) fields.fail(key, "a reason to park");
+  return cause.value_or(core::ParkCause::kAsked);
+}
+
+Result<core::Park> park_from(const Json& json) {
+  Fields fields(json, "the park");
+  core::Park park;
+  park.cause = cause_from(fields, "cause");
+  park.for_job = id_if(fields, "for");
+  park.by = fields.text_if("by").value_or("");
+  park.deep = fields.flag("deep");
+  park.wants_back = fields.flag("returns");
+  park.since = fields.time("since");
+  park.held = bytes_list_from(fields, "held_bytes");
+  park.moved = fields.bytes_if("moved_bytes").value_or(Bytes());
+  park.why = fields.text_if("why").value_or("");
+  if (!fields.ok()) return fields.error();
+  return park;
+}
+
+void put_refusal(JsonText& out, const core::ParkRefusal& refusal) {
+  out.open();
+  out.put("at", refusal.at);
+  out.put("why", refusal.why);
+  out.flag_if("standing", refusal.standing);
+  out.close();
+}
+
+Result<core::ParkRefusal> refusal_from(const Json& json) {
+  Fields fields(json, "the refusal");
+  core::ParkRefusal refusal{fields.time("at"), fields.text("why"), fields.flag("standing")};
+  if (!fields.ok()) return fields.error();
+  return refusal;
 }
 
 void put_exit(JsonText& out, const Exit& exit) {

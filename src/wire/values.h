@@ -31,6 +31,10 @@ Result<core::JobSpec> spec_from(const Json& json, Owner owner);
 
 Result<RunRequest> run_request_from(const Json& json);
 
+// The member "park".
+void put_door(JsonText& out, const ParkDoor& door);
+std::optional<ParkDoor> door_if(Fields& fields);
+
 void put_process_if(JsonText& out, std::string_view key,
                     const std::optional<core::ProcessRef>& process);
 void put_process(JsonText& out, const core::ProcessRef& process);
@@ -40,6 +44,16 @@ std::optional<core::ProcessRef> process_if(Fields& fields, std::string_view key)
 void put_card(JsonText& out, const core::GrantedCard& card);
 void put_cards(JsonText& out, std::string_view key, const std::vector<core::GrantedCard>& cards);
 std::vector<core::GrantedCard> cards_from(Fields& fields, std::string_view key);
+
+void put_bytes_list(JsonText& out, std::string_view key, const std::vector<Bytes>& list);
+std::vector<Bytes> bytes_list_from(Fields& fields, std::string_view key);
+
+// Whole objects.
+void put_park(JsonText& out, const core::Park& park);
+Result<core::Park> park_from(const Json& json);
+core::ParkCause cause_from(Fields& fields, std::string_view key);
+void put_refusal(JsonText& out, const core::ParkRefusal& refusal);
+Result<core::ParkRefusal> refusal_from(const Json& json);
 
 void put_exit(JsonText& out, const core::Exit& exit);
 Result<core::Exit> exit_from(const Json& json);
@@ -80,6 +94,7 @@ Result<std::vector<JobView>> jobs_from(Fields& fields);
 void put_id(JsonText& out, std::string_view key, core::JobId id);
 void append_id(std::string& out, core::JobId id);
 core::JobId id_from(Fields& fields, std::string_view key);
+std::optional<core::JobId> id_if(Fields& fields, std::string_view key);
 core::JobState state_from(Fields& fields, std::string_view key);
 core::Outcome outcome_from(Fields& fields, std::string_view key);
 // A newer daemon's is nothing that we know.

@@ -112,6 +112,15 @@ void put_job(JsonText& out, const JobView& view, Words words) {
   out.put_if("started_at", job.started);
   out.put_if("ended_at", job.ended);
   out.put_if("idle_since", view.idle_since);
+  if (job.park) {
+    out.key("park");
+    put_park(out, *job.park);
+  }
+  if (job.unparkable) {
+    out.key("unparkable");
+    put_refusal(out, *job.unparkable);
+  }
+  if (job.growth != core::Growth::kFree) out.put("growth", to_string(job.growth));
   if (view.forecast) {
     out.key("start_forecast");
     put_forecast(out, *view.forecast, Owner::kUnsaid);
@@ -153,6 +162,11 @@ JobView job_from(Fields& fields, JobSpec& spec) {
   exit.note = fields.text_if("note").value_or("");
   if (exit != Exit{}) job.exit = std::move(exit);
   read_grant(fields, view);
+  if (fields.has("park")) job.park = fields.take(park_from(fields.child("park")));
+  if (fields.has("unparkable"))
+    job.unparkable = fields.take(refusal_from(fields.child("unparkable")));
+  if (const auto text = fields.text_if("growth"))
+    job.growth = core::parse_growth(*text).value_or(core::Growth::kFree);
   view.idle_since = fields.time_if("idle_since");
   if (fields.has("start_forecast"))
     view.forecast = forecast_from(fields, "start_forecast", Owner::kUnsaid);

@@ -137,12 +137,11 @@ void State::charge(const Job& job, const std::optional<Exit>& exit, WallTime at)
   const std::uint64_t passed =
       at.ms > job.started->ms ? static_cast<std::uint64_t>(at.ms - job.started->ms) : 0;
   const std::uint64_t ran_ms = exit && exit->ran_ms ? *exit->ran_ms : passed;
-  const Held held = held_of(job.grant);
   const std::uint32_t cpus =
       std::max(1u, cpus_of(job.spec->request, job.spec->detached.has_value()));
-  fair_.charge(job.spec->user, mib_per_second(held.bytes, cpus) * (ran_ms / 1000), at);
+  fair_.charge(job.spec->user, cost_of(job, ran_ms, cpus, at), at);
   const bool by_itself = job.state != JobState::kStopping && exit && !exit->not_started;
-  if (by_itself) estimates_.learn(*job.spec, ran_ms);
+  if (by_itself) estimates_.learn(*job.spec, ran_ms - std::min(ran_ms, parked_ms(job, at)));
 }
 
 void State::on(const JobEnded& ended, WallTime at) {
@@ -159,6 +158,7 @@ void State::on(const JobEnded& ended, WallTime at) {
   job.ended = at;
   job.held = false;
   job.requeue = false;
+  job.park.reset();
   job.unmet.clear();
   enter(job);
   tell_dependents(job);
@@ -197,6 +197,12 @@ void State::on(const JobRequeued& requeued, WallTime at) {
   job.program.reset();
   job.grant.clear();
   job.requeue = false;
+  job.park.reset();
+  job.parked_ms = 0;
+  job.resumed.reset();
+  job.stayed.clear();
+  job.unparkable.reset();
+  job.growth = Growth::kFree;
   job.gpu = requeued.gpu;
   job.not_before = requeued.not_before;
   enter(job);

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/text.h"
 #include "core/job/state.h"
+#include "core/order/preempt.h"
 
 namespace mete::core {
 
@@ -111,6 +112,11 @@ State::Decided State::decide(const Input& input, const Moment& moment) const {
       return std::vector<Happened>{};
     return one(JobForecast{in->id, in->forecast});
   }
+  if (const auto* in = std::get_if<ParkJob>(&input)) return decide_park(*in);
+  if (const auto* in = std::get_if<UnparkJob>(&input)) return decide_unpark(*in);
+  if (const auto* in = std::get_if<ParkReport>(&input)) return decide_park_report(*in);
+  if (const auto* in = std::get_if<Grow>(&input)) return decide_grow(*in, moment);
+  if (const auto* in = std::get_if<Idle>(&input)) return decide_idle(*in);
   return decide_look(moment.machine);
 }
 
@@ -209,7 +215,11 @@ Result<void> State::check_submit(const Submit& submit, const Moment& moment) con
                        base::duration_in_words(takes / 1000))
         .with_hint("give it less --time, or a later --deadline");
   if (Result<void> r = check_after(spec, submit.admin); !r) return r;
-  if (Result<void> r = can_ever(moment.machine, spec.request); !r) return r;
+  if (spec.shed && !(spec.request.gpu && std::holds_alternative<Growing>(spec.request.gpu->memory)))
+    return Error::invalid("--shed is for shares that grow").with_hint("say --gpu 8G..20G");
+  Request request = spec.request;
+  request.parkable = is_parkable(spec);
+  if (Result<void> r = can_ever(moment.machine, request); !r) return r;
   return check_quota(spec, moment);
 }
 
@@ -568,6 +578,18 @@ std::optional<WallTime> State::next_change(WallTime now) const {
           entry.submitted_ms + static_cast<std::int64_t>(rules_.starve_after_s) * 1000;
       if (starves > now.ms) consider(starves);
       break;
+    }
+  // Somebody who waits may have others parked, once they have run for long enough; and those who do
+  // not park in time are given up.
+  if (pending_.size() > 0)
+    for (const JobId id : active_) {
+      const Job& job = jobs_.at(id);
+      if (const auto from = parkable_from(rules_, job); from && *from > now) consider(from->ms);
+      if (job.state == JobState::kParking && job.park) {
+        const std::int64_t late =
+            job.park->since.ms + static_cast<std::int64_t>(rules_.park_patience_s) * 1000;
+        if (late > now.ms) consider(late);
+      }
     }
   return next;
 }

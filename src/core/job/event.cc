@@ -7,10 +7,11 @@ namespace mete::core {
 
 std::string_view type_of(const Happened& what) {
   static constexpr std::array<std::string_view, std::variant_size_v<Happened>> kTypes = {
-      "job.submitted", "job.granted",   "job.started",     "job.stopping",  "job.ended",
-      "job.requeued",  "job.ungranted", "job.held",        "job.released",  "job.priority",
-      "job.forecast",  "card.lost",     "card.back",       "card.drained",  "card.undrained",
-      "quota.set",     "card.reserved", "card.unreserved", "machine.booted"};
+      "job.submitted", "job.granted",   "job.started",     "job.stopping",   "job.ended",
+      "job.requeued",  "job.ungranted", "job.held",        "job.released",   "job.priority",
+      "job.forecast",  "card.lost",     "card.back",       "card.drained",   "card.undrained",
+      "quota.set",     "card.reserved", "card.unreserved", "machine.booted", "job.parked",
+      "job.unparked",  "job.grown"};
   return kTypes[what.index()];
 }
 

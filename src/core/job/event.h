@@ -81,6 +81,37 @@ struct JobForecast {
   Forecast forecast;
   bool operator==(const JobForecast&) const = default;
 };
+// A job gives its memory away: `state` is parking (it was told to) or parked (it has done so, or
+// could not come back).
+struct JobParked {
+  JobId id;
+  JobState state = JobState::kParking;
+  ParkCause cause = ParkCause::kAsked;  // of parking
+  std::optional<JobId> for_job = {};    // the same
+  std::string by = {};                  // the same
+  bool deep = false;                    // the same
+  std::vector<Bytes> held = {};         // of parked, for each card: what stays there
+  Bytes moved = {};                     // of parked
+  std::string why = {};                 // of parked: why it could not come back
+  bool operator==(const JobParked&) const = default;
+};
+// A job takes its memory back: `state` is parked (it may, when there is room), unparking (there is)
+// or running (it has, or it was never parked, and why not).
+struct JobUnparked {
+  JobId id;
+  JobState state = JobState::kRunning;
+  std::string why = {};
+  bool standing = false;  // it will not go the next time either
+  bool operator==(const JobUnparked&) const = default;
+};
+// What a job with a growing share may have now, for each card of its grant; or that it is to give
+// back what it does not use.
+struct JobGrown {
+  JobId id;
+  std::vector<Bytes> bytes = {};
+  bool asked = false;  // the latter
+  bool operator==(const JobGrown&) const = default;
+};
 struct CardLost {
   std::string uuid;
   bool operator==(const CardLost&) const = default;
@@ -118,10 +149,10 @@ struct Booted {
   bool operator==(const Booted&) const = default;
 };
 
-using Happened =
-    std::variant<JobSubmitted, JobGranted, JobStarted, JobStopping, JobEnded, JobRequeued,
-                 JobUngranted, JobHeld, JobReleased, JobPriority, JobForecast, CardLost, CardBack,
-                 CardDrained, CardUndrained, QuotaSet, Reserved, Unreserved, Booted>;
+using Happened = std::variant<JobSubmitted, JobGranted, JobStarted, JobStopping, JobEnded,
+                              JobRequeued, JobUngranted, JobHeld, JobReleased, JobPriority,
+                              JobForecast, CardLost, CardBack, CardDrained, CardUndrained, QuotaSet,
+                              Reserved, Unreserved, Booted, JobParked, JobUnparked, JobGrown>;
 
 struct Event {
   std::uint64_t seq = 0;  // without gaps, from 1

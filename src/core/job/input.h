@@ -111,11 +111,44 @@ struct Foretold {
   JobId id;
   Forecast forecast;
 };
+// Its memory shall go to host memory, until somebody asks for it back.
+struct ParkJob {
+  JobId id;
+  Caller by;
+  bool deep = false;
+};
+// It may come back as soon as there is room.
+struct UnparkJob {
+  JobId id;
+  Caller by;
+};
+// Its runner says how it stands: parked or running, whatever it was told to do.
+struct ParkReport {
+  JobId id;
+  std::uint32_t by_uid = 0;
+  bool parked = false;
+  std::vector<Bytes> held = {};  // parked: on each card
+  Bytes moved = {};              // parked
+  std::string why = {};          // what was asked for could not be done
+  bool standing = false;         // runs: and cannot be, as long as it is as it is
+  bool wakes = false;            // parked: its program wants to go on
+};
+// Of a job with a growing share: what it would like to have of each card in all, or no longer
+// needs.
+struct Grow {
+  JobId id;
+  std::uint32_t by_uid = 0;
+  std::vector<Bytes> wanted;
+};
+// It has done nothing on its cards for as long as the configuration says.
+struct Idle {
+  JobId id;
+};
 // The cards or what others hold there have changed, or time has passed.
 struct Look {};
 
 using Input = std::variant<Submit, Started, Ended, Cancel, Hold, Release, Requeue, SetPriority,
                            Drain, SetQuota, Reserve, Unreserve, RunnerGone, NotLaunched, JobGone,
-                           Overdue, Foretold, Look>;
+                           Overdue, Foretold, ParkJob, UnparkJob, ParkReport, Grow, Idle, Look>;
 
 }  // namespace mete::core

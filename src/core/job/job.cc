@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/job/job.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/text.h"
@@ -19,6 +20,8 @@ constexpr std::array<std::string_view, 9> kReasons = {"resources",   "priority",
                                                       "reservation", "dependency", "held",
                                                       "begin",       "drained",    "retry"};
 constexpr std::array<std::string_view, 3> kWhens = {"ok", "any", "fail"};
+constexpr std::array<std::string_view, 3> kGrowths = {"free", "asked", "tight"};
+constexpr std::array<std::string_view, 3> kCauses = {"asked", "preempted", "idle"};
 
 template <class Enum, std::size_t kCount>
 std::optional<Enum> by_name(const std::array<std::string_view, kCount>& names,
@@ -82,10 +85,53 @@ std::optional<Outcome> parse_outcome(std::string_view text) {
 std::string_view to_string(When when) { return kWhens[static_cast<std::size_t>(when)]; }
 std::optional<When> parse_when(std::string_view text) { return by_name<When>(kWhens, text); }
 
+std::string_view to_string(ParkCause cause) { return kCauses[static_cast<std::size_t>(cause)]; }
+std::optional<ParkCause> parse_park_cause(std::string_view text) {
+  return by_name<ParkCause>(kCauses, text);
+}
+
+std::string_view to_string(Growth growth) { return kGrowths[static_cast<std::size_t>(growth)]; }
+std::optional<Growth> parse_growth(std::string_view text) {
+  return by_name<Growth>(kGrowths, text);
+}
+
+bool has_grown(const Job& job) {
+  return std::any_of(job.grant.begin(), job.grant.end(), [](const GrantedCard& card) {
+    return !card.least.is_zero() && card.bytes > card.least;
+  });
+}
+
+bool is_parkable(const JobSpec& spec) {
+  const bool grows = spec.request.gpu && std::holds_alternative<Growing>(spec.request.gpu->memory);
+  const bool has_cards = spec.request.gpu != no_gpu();
+  return has_cards && (spec.preemptible.value_or(false) || grows);
+}
+
 Request request_of(const Job& job) {
   Request request = job.spec->request;
   if (job.gpu) request.gpu = job.gpu;
+  request.parkable = is_parkable(*job.spec);
   return request;
+}
+
+bool is_away(const Job& job) {
+  return job.park && !job.park->held.empty() &&
+         (job.state == JobState::kParked || job.state == JobState::kStopping);
+}
+
+std::vector<GrantedCard> held_now(const Job& job) {
+  std::vector<GrantedCard> cards = job.grant;
+  if (!is_away(job)) return cards;
+  for (std::size_t i = 0; i < cards.size() && i < job.park->held.size(); ++i) {
+    cards[i].bytes = std::min(cards[i].bytes, job.park->held[i]);
+    cards[i].whole = false;
+  }
+  return cards;
+}
+
+std::uint64_t parked_ms(const Job& job, WallTime now) {
+  const bool parked = job.state == JobState::kParked && job.park && now > job.park->since;
+  return job.parked_ms + (parked ? static_cast<std::uint64_t>(now.ms - job.park->since.ms) : 0);
 }
 
 std::string_view to_string(Reason reason) { return kReasons[static_cast<std::size_t>(reason)]; }

@@ -137,12 +137,20 @@ struct JobSpec {
   std::optional<std::uint32_t> retry_gpu_pct;  // --retry-gpu x1.5: 150; after gpu-oom, with more
   bool requeue = false;                        // start again what a reboot or a lost keeper ended
   bool held = false;                           // --hold
+  // --preemptible: it may be parked to make room for others. Absent: as the daemon's configuration
+  // says; never absent in what is recorded as submitted.
+  std::optional<bool> preemptible;
+  bool no_preempt = false;  // --no-preempt: nobody is parked for it
+  bool shed = false;        // --shed: what it has grown to is not taken back by parking it
   std::optional<WallTime> begin;
   std::optional<WallTime> deadline;
   std::map<std::string, std::string> labels;
   std::optional<Detached> detached;  // absent: `mete run`, whose runner is the job's parent
   bool operator==(const JobSpec&) const = default;
 };
+
+// Its memory can be taken from it and given back while it runs: its processes are started so.
+bool is_parkable(const JobSpec& spec);
 
 // A spec is never changed, and all jobs of an array have the same: shared, compared by value.
 class SharedSpec {
@@ -172,6 +180,9 @@ struct GrantedCard {
   std::string uuid;
   Bytes bytes;         // reserved
   bool whole = false;  // nobody else may have a share of this card
+  // Of a share that may grow: what it always has, and what it may have at most; bytes is between.
+  Bytes least = {};
+  Bytes most = {};
   bool operator==(const GrantedCard&) const = default;
 };
 
@@ -210,6 +221,39 @@ struct Forecast {
 };
 inline constexpr unsigned kForecastPct = 80;
 
+// Why a job is parked: somebody asked for it, another job needs the room, it did nothing.
+enum class ParkCause { kAsked, kPreempted, kIdle };
+std::string_view to_string(ParkCause cause);  // "asked", "preempted", "idle"
+std::optional<ParkCause> parse_park_cause(std::string_view text);
+
+// How a job stands that is parked, on its way there or back.
+struct Park {
+  ParkCause cause = ParkCause::kAsked;
+  std::optional<JobId> for_job;  // that needs the room
+  std::string by;                // who asked
+  bool deep = false;             // its contexts too
+  bool wants_back = false;       // returns as soon as there is room
+  WallTime since;                // of its present state
+  std::vector<Bytes> held;       // while away, for each card of its grant: what stays there
+  Bytes moved;                   // while away: what is kept for it in host memory
+  std::string why;               // it could not come back
+  bool operator==(const Park&) const = default;
+};
+
+// What stood in the way of parking it.
+struct ParkRefusal {
+  WallTime at;
+  std::string why;
+  bool standing = false;  // and still does
+  bool operator==(const ParkRefusal&) const = default;
+};
+
+// How it stands with what a growing share has beyond its least: it may have some that it does not
+// use; it was asked to give that back; it uses all of it.
+enum class Growth { kFree, kAsked, kTight };
+std::string_view to_string(Growth growth);
+std::optional<Growth> parse_growth(std::string_view text);
+
 struct Job {
   JobId id;
   SharedSpec spec;
@@ -232,10 +276,25 @@ struct Job {
   std::vector<Attempt> attempts;      // those before this one
   std::optional<Forecast> forecast;   // the first that anybody was told, until it starts
   bool requeue = false;               // while it is being ended: then it waits again
+  std::optional<Park> park;           // from `parking` until it runs again
+  std::uint64_t parked_ms = 0;        // of this attempt, up to the present park
+  std::optional<WallTime> resumed;    // when it last came back
+  std::vector<Bytes> stayed;          // on each card, when it was last parked
+  std::optional<ParkRefusal> unparkable;
+  Growth growth = Growth::kFree;  // of a growing share
   bool operator==(const Job&) const = default;
 };
 
+// It has more than its least on some card.
+bool has_grown(const Job& job);
+
 // What it asks for in this attempt.
 Request request_of(const Job& job);
+// Its memory is not on its cards: it is parked, also while it is being ended.
+bool is_away(const Job& job);
+// What it holds of the cards now: of a parked job only what stays there.
+std::vector<GrantedCard> held_now(const Job& job);
+// For how long it has been parked in this attempt.
+std::uint64_t parked_ms(const Job& job, WallTime now);
 
 }  // namespace mete::core

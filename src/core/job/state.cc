@@ -11,15 +11,16 @@ namespace mete::core {
 
 namespace {
 
-Holder holder_of(const Job& job) { return {job.id, job.spec->user, "", {}, false}; }
+Holder holder_of(const Job& job) {
+  return {job.id, job.spec->user, "", {}, false, is_away(job), is_parkable(*job.spec)};
+}
 
 // What a job that runs has cost its user so far, in MiB seconds.
 std::uint64_t running_cost(const Job& job, WallTime now) {
   if (!job.started || now <= *job.started) return 0;
   const JobSpec& spec = *job.spec;
   const std::uint32_t cpus = std::max(1u, cpus_of(spec.request, spec.detached.has_value()));
-  return mib_per_second(held_of(job.grant).bytes, cpus) *
-         static_cast<std::uint64_t>((now.ms - job.started->ms) / 1000);
+  return cost_of(job, static_cast<std::uint64_t>(now.ms - job.started->ms), cpus, now);
 }
 
 // A later job that would fit, were it not for the first in line.
@@ -30,6 +31,16 @@ Wait behind(const Job& first, const Wait& why) {
               ", which waits for " + why.text;
   wait.holders = why.holders;
   return wait;
+}
+
+Wait being_parked(const std::vector<JobId>& jobs) {
+  std::vector<std::string> names;
+  for (const JobId id : jobs) names.push_back(to_string(id));
+  return {Reason::kResources,
+          "room that is being made: " + std::string(jobs.size() == 1 ? "job " : "jobs ") +
+              base::join(names, ", ") + (jobs.size() == 1 ? " is" : " are") +
+              " being parked for it",
+          jobs};
 }
 
 // One that could start this moment: another daemon was quicker, or the disk is full.
@@ -101,7 +112,7 @@ Pool State::with_grants(Pool machine) const {
       card.drained = card.drained || drained_.contains(card.card.uuid);
   for (const JobId id : active_) {
     const Job& job = jobs_.at(id);
-    add_grant(machine, holder_of(job), job.grant);
+    add_grant(machine, holder_of(job), held_now(job));
   }
   return machine;
 }
@@ -172,8 +183,9 @@ std::vector<std::string> State::blobs() const {
 }
 
 std::pair<std::optional<WallTime>, bool> State::ends_of(const Job& job, WallTime now) const {
-  // Before it has started its time counts from now.
-  const WallTime started = job.started.value_or(now);
+  if (is_away(job)) return {std::nullopt, false};
+  // Before it has started its time counts from now; while it was parked it did not.
+  const WallTime started{job.started.value_or(now).ms + static_cast<std::int64_t>(job.parked_ms)};
   const std::int64_t elapsed = std::max<std::int64_t>(0, now.ms - started.ms) / 1000;
   const auto in = [&](std::uint64_t seconds) {
     return std::max(now, WallTime{started.ms + static_cast<std::int64_t>(seconds) * 1000});
@@ -206,10 +218,11 @@ PassInput State::pass_input(const Moment& moment) const {
     Running running{id,
                     spec.user,
                     held_of(job.grant),
-                    cpus_of(spec.request, spec.detached.has_value()),
+                    is_away(job) ? 0 : cpus_of(spec.request, spec.detached.has_value()),
                     spec.array && spec.array->at_once ? id.number : 0,
                     ends,
-                    by_limit};
+                    by_limit,
+                    &job};
     const auto user = input.usage.find(spec.user);
     if (user != input.usage.end()) user->second += running_cost(job, moment.now);
     input.running.push_back(std::move(running));
@@ -223,9 +236,13 @@ Sight State::look(const Moment& moment) const {
   return sight;
 }
 
-std::vector<JobGranted> State::grants(const Moment& moment) const {
-  if (pending_.size() == 0) return {};
-  return walk(pass_input(moment)).start;
+PassResult State::next_steps(const Moment& moment) const {
+  const auto returns = [this](JobId id) {
+    const Job& job = jobs_.at(id);
+    return job.state == JobState::kParked && job.park->wants_back;
+  };
+  if (pending_.size() == 0 && std::none_of(active_.begin(), active_.end(), returns)) return {};
+  return walk(pass_input(moment));
 }
 
 bool State::might_start(const Job& job, const Moment& moment) const {
@@ -240,6 +257,12 @@ bool State::might_start(const Job& job, const Moment& moment) const {
     }
     if (taken + std::min(cpus, *rules_.cpus) > *rules_.cpus) return false;
   }
+  // Somebody may have to give way to it.
+  for (const JobId id : active_) {
+    const Job& other = jobs_.at(id);
+    if (is_parkable(*other.spec) && (other.priority < job.priority || has_grown(other)))
+      return true;
+  }
   return place_now(with_grants(moment.machine), kind.request, moment.policy).has_value();
 }
 
@@ -252,7 +275,8 @@ const Wait& State::wait_of(const Job& job, const Moment& moment, Sight& sight) c
     const bool waits_for_time = entry.not_before_ms > moment.now.ms;
     const bool starts = std::any_of(sight.result.start.begin(), sight.result.start.end(),
                                     [&](const JobGranted& next) { return next.id == job.id; });
-    if (!waits_for_time && !starts && sight.result.held_for != job.id) {
+    if (!waits_for_time && !starts && sight.result.held_for != job.id &&
+        !sight.result.waits_for.contains(job.id)) {
       auto known = sight.known.find(entry.kind);
       if (known == sight.known.end())
         known =
@@ -276,6 +300,8 @@ Wait State::wait_of_its_own(const Job& job, const Moment& moment, const Sight& s
     return {Reason::kBegin, "its time, " + to_string(*job.spec->begin), {}};
   if (job.not_before && *job.not_before > moment.now)
     return {Reason::kRetry, "its next attempt, at " + to_string(*job.not_before), {}};
+  if (const auto room = sight.result.waits_for.find(job.id); room != sight.result.waits_for.end())
+    return being_parked(room->second);
   if (sight.result.held_for != job.id) return its_turn();
   Wait wait = wait_of_kind(kind_of(job), moment, sight);
   // The first in line is not behind itself.
@@ -311,6 +337,7 @@ Wait State::wait_of_kind(const Kind& kind, const Moment& moment, const Sight& si
             {}};
   if (!sight.result.held_for) return its_turn();
   const Job& first = jobs_.at(*sight.result.held_for);
+  if (is_away(first)) return behind(first, {Reason::kResources, "room to come back", {}});
   const Decision of_first = place(input.pool, request_of(first), moment.policy);
   const auto* wait = std::get_if<Wait>(&of_first);
   return behind(first, wait == nullptr ? its_turn() : *wait);

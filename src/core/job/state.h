@@ -84,7 +84,9 @@ class State {
 
   // Everybody in line who may start now, with their cards, in line order. Any number of them from
   // the front may be applied.
-  std::vector<JobGranted> grants(const Moment& moment) const;
+  std::vector<JobGranted> grants(const Moment& moment) const { return next_steps(moment).start; }
+  // The same, with those who come back, and whom to park for whom.
+  PassResult next_steps(const Moment& moment) const;
 
   // METE_ASSERTs what can never be: a gap in the numbers, a step that no state allows, a grant for
   // a job that has one.
@@ -206,6 +208,14 @@ class State {
   Decided decide_quota(const SetQuota& quota) const;
   Decided decide_reserve(const Reserve& reserve, const Moment& moment) const;
   Decided decide_unreserve(const Unreserve& unreserve) const;
+  // Parking and growth (park.cc).
+  Decided decide_park(const ParkJob& park) const;
+  Decided decide_unpark(const UnparkJob& unpark) const;
+  Decided decide_park_report(const ParkReport& report) const;
+  Decided decide_grow(const Grow& grow, const Moment& moment) const;
+  std::vector<Happened> decide_idle(const Idle& idle) const;
+  Result<std::optional<Happened>> park_one(const Job& job, const ParkJob& park) const;
+  Result<std::optional<Happened>> unpark_one(const Job& job) const;
   std::vector<Happened> decide_runner_gone(JobId id) const;
   std::vector<Happened> decide_job_gone(JobId id, const Moment& moment) const;
   std::vector<Happened> decide_not_launched(const NotLaunched& failed, const Moment& moment) const;
@@ -235,6 +245,9 @@ class State {
   void on(const Reserved& reserved, WallTime at);
   void on(const Unreserved& unreserved, WallTime at);
   void on(const Booted& booted, WallTime at);
+  void on(const JobParked& parked, WallTime at);
+  void on(const JobUnparked& unparked, WallTime at);
+  void on(const JobGrown& grown, WallTime at);
   void set_held(JobId id, bool held);
   Job& step(JobId id, JobState to);
   Job& at(JobId id);
@@ -284,6 +297,10 @@ class State {
   std::uint64_t last_job_ = 0;
   std::uint64_t last_reservation_ = 0;
 };
+
+// What a job has cost its user in so many milliseconds since it started, in MiB seconds: while it
+// was parked only what stayed on the cards.
+std::uint64_t cost_of(const Job& job, std::uint64_t ran_ms, std::uint32_t cpus, WallTime now);
 
 // What somebody hears who would not wait.
 Error no_room_now(const Wait& wait);

@@ -37,10 +37,6 @@ TEST_F(StateTest, WhatCanNeverFitIsRefusedAtOnce) {
   EXPECT_EQ(state_.last_seq(), 0u);
 }
 
-TEST_F(StateTest, WhatIsNotBuiltYetIsRefusedAsSuch) {
-  EXPECT_EQ(try_submit("8G..20G").error().code, ErrorCode::kUnsupported);
-}
-
 TEST_F(StateTest, NumbersBeginAtOneAndGoUp) {
   EXPECT_EQ(submit("1G").number, 1u);
   EXPECT_EQ(submit("1G").number, 2u);

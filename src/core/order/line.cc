@@ -30,7 +30,7 @@ void Line::find_starving() {
     for (const auto& [id, entry] : jobs) {
       if (entry.not_before_ms > input_.now.ms) continue;
       if (entry.submitted_ms > before) break;
-      const Starving found{entry.submitted_ms, id, entry.kind, &queue.user};
+      const Starving found{entry.submitted_ms, id, entry.kind, &queue.user, queue.priority};
       const auto [known, added] = oldest.try_emplace(queue.user, found);
       if (!added && id < known->second.id) known->second = found;
       break;
@@ -57,8 +57,8 @@ bool Line::begin_level() {
         for (const auto& [kind, jobs] : all_kinds)
           if (refused_[kind]) --kinds;
       if (kinds > 0)
-        queues_.push_back(
-            {level_->second.begin(), level_->second.end(), &usage_[level_->first.user], kinds});
+        queues_.push_back({level_->second.begin(), level_->second.end(),
+                           &usage_[level_->first.user], kinds, priority});
     }
   }
   for (std::size_t i = 0; i < queues_.size(); ++i)
@@ -73,7 +73,7 @@ std::optional<Line::Next> Line::next() {
     last_kind_ = first.kind;
     last_usage_ = &usage_[*first.user];
     last_queue_ = nullptr;
-    return Next{first.id, first.kind};
+    return Next{first.id, first.kind, first.priority, true};
   }
   for (;;) {
     if (turns_.empty() && !begin_level()) return std::nullopt;
@@ -93,7 +93,7 @@ std::optional<Line::Next> Line::next() {
     last_kind_ = entry.kind;
     last_usage_ = queue.usage;
     last_queue_ = &queue;
-    return Next{id, entry.kind};
+    return Next{id, entry.kind, queue.priority, false};
   }
 }
 

@@ -23,6 +23,8 @@ class Line {
   struct Next {
     JobId id;
     KindId kind = 0;
+    std::int32_t priority = 0;
+    bool starving = false;
   };
   std::optional<Next> next();
   // The last one was given something that costs so much for each second: its user comes later.
@@ -37,6 +39,7 @@ class Line {
     Pending::Jobs::const_iterator at, end;
     std::uint64_t* usage = nullptr;
     std::size_t kinds = 0;  // of which somebody may still come
+    std::int32_t priority = 0;
   };
   struct Turn {
     std::uint64_t usage = 0;
@@ -51,6 +54,7 @@ class Line {
     JobId id;
     KindId kind = 0;
     const std::string* user = nullptr;
+    std::int32_t priority = 0;
   };
 
   void find_starving();

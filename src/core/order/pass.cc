@@ -4,10 +4,13 @@
 #include "core/order/pass.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
+#include <tuple>
 
 #include "core/order/fair_share.h"
 #include "core/order/line.h"
+#include "core/order/preempt.h"
 #include "core/order/rest.h"
 #include "core/place/hold.h"
 #include "core/place/room.h"
@@ -45,7 +48,21 @@ class Walk {
     for (const Running& running : input.running) {
       add(result_.held[running.user], running.held);
       if (running.array != 0) ++result_.in_array[running.array];
+      if (running.job != nullptr && running.job->state == JobState::kParked &&
+          running.job->park->wants_back)
+        back_.push_back(running.job);
     }
+    const std::int64_t before =
+        input.now.ms - static_cast<std::int64_t>(input.rules->starve_after_s * 1000);
+    const auto rank = [before](const Job* job) {
+      return std::make_tuple(job->park->since.ms > before, -job->priority, job->submitted.ms,
+                             job->id);
+    };
+    std::sort(back_.begin(), back_.end(),
+              [&](const Job* a, const Job* b) { return rank(a) < rank(b); });
+    first_back_ = static_cast<std::size_t>(
+        std::count_if(back_.begin(), back_.end(),
+                      [before](const Job* job) { return job->park->since.ms <= before; }));
   }
 
   PassResult go() {
@@ -53,11 +70,13 @@ class Walk {
     while (refusals_ < input_.pending->kinds()) {
       const std::optional<Line::Next> next = line.next();
       if (!next) break;
-      if (const std::optional<std::uint64_t> mib = consider(next->id, next->kind))
+      come_back_before(*next);
+      if (const std::optional<std::uint64_t> mib = consider(*next))
         line.took(*mib);
       else
         line.refused();
     }
+    while (back_at_ < back_.size()) come_back(*back_[back_at_++]);
     result_.cpus_left = left_.cpus();
     result_.left = std::move(left_).take_pool();
     result_.cpus_open = open_.cpus();
@@ -71,9 +90,11 @@ class Walk {
     // refusals: it must come by this one.
     while (refusals_ < input_.pending->kinds()) {
       const std::optional<Line::Next> next = line.next();
-      if (!next || next->id == id) break;
+      if (!next) break;
+      come_back_before(*next);
+      if (next->id == id) break;
       if (refused_[next->kind]) continue;
-      if (const std::optional<std::uint64_t> mib = consider(next->id, next->kind)) line.took(*mib);
+      if (const std::optional<std::uint64_t> mib = consider(*next)) line.took(*mib);
     }
     return first_of(kinds);
   }
@@ -97,10 +118,51 @@ class Walk {
     return {std::move(placement), false};
   }
 
+  // ---- those who were parked ----
+
+  void come_back_before(const Line::Next& next) {
+    while (
+        back_at_ < back_.size() &&
+        (back_at_ < first_back_ || (!next.starving && back_[back_at_]->priority >= next.priority)))
+      come_back(*back_[back_at_++]);
+  }
+
+  static std::uint32_t cpus_of_job(const Job& job) {
+    return cpus_of(job.spec->request, job.spec->detached.has_value());
+  }
+
+  void come_back(const Job& job) {
+    const std::uint32_t cpus = cpus_of_job(job);
+    if (cpus <= left_.cpus() && may_return(left_.pool(), job.id, job.grant)) {
+      const Holder holder{job.id, job.spec->user, "", {}, false, false, true};
+      left_.give_back(holder, job.grant, cpus);
+      open_.give_back(holder, job.grant, cpus);
+      result_.back.push_back(job.id);
+      return;
+    }
+    if (result_.held_for) return;
+    // What it lacks is kept for it, until somebody is known to make room.
+    const std::optional<WallTime> soonest = soonest_when(
+        cpus, [&](const Pool& pool, WallTime) { return may_return(pool, job.id, job.grant); });
+    std::vector<Bytes> kept(input_.pool.cards.size());
+    for (std::size_t at = 0; at < job.grant.size(); ++at)
+      for (std::size_t i = 0; i < kept.size(); ++i)
+        if (input_.pool.cards[i].card.uuid == job.grant[at].uuid)
+          kept[i] = saturating_sub(job.grant[at].bytes,
+                                   at < job.park->held.size() ? job.park->held[at] : Bytes());
+    left_.keep(kept, cpus);
+    result_.held_for = job.id;
+    result_.held_until = soonest;
+  }
+
+  // ---- those who wait ----
+
   // What it costs for each second, if it may start.
-  std::optional<std::uint64_t> consider(JobId id, KindId number) {
+  std::optional<std::uint64_t> consider(const Line::Next& next) {
+    const KindId number = next.kind;
+    const JobId id = next.id;
     // Most of a long line.
-    if (result_.held_for && input_.reservations.empty() &&
+    if (result_.held_for && input_.reservations.empty() && !may_preempt(next) &&
         !open_.may_have(input_.pending->least(number))) {
       refuse(number);
       return std::nullopt;
@@ -108,9 +170,53 @@ class Walk {
     const Kind& kind = input_.pending->kind(number);
     Answer answered = answer(kind);
     if (answered.placement) return start(id, kind, *std::move(answered.placement));
-    if (answered.no_room && !result_.held_for) hold(id, kind);
+    if (answered.no_room && !(may_preempt(next) && preempt(next, kind)) && !result_.held_for)
+      hold(id, kind);
     refuse(number);
     return std::nullopt;
+  }
+
+  // Quick: somebody could be made to give way.
+  bool may_preempt(const Line::Next& next) {
+    if (!lowest_) {
+      lowest_ = std::numeric_limits<std::int32_t>::max();
+      for (const Running& running : input_.running) {
+        if (running.job == nullptr || !is_parkable(*running.job->spec)) continue;
+        const bool grown = has_grown(*running.job);
+        if (grown || running.job->spec->preemptible.value_or(false))
+          lowest_ = std::min(*lowest_, running.job->priority - (grown ? 1 : 0));
+      }
+    }
+    return *lowest_ < next.priority;
+  }
+
+  // Room is made for it by parking others, or is being made.
+  bool preempt(const Line::Next& next, const Kind& kind) {
+    if (over_quota_anyway(kind)) return false;
+    const std::optional<MadeRoom> room =
+        make_room(input_, left_.pool(), kind, next.priority, result_.park);
+    if (!room) return false;
+    const std::optional<Soonest> by_itself = soonest_for(kind);
+    std::int64_t cost = 0;
+    for (const JobId id : room->park)
+      for (const Running& running : input_.running)
+        if (running.id == id && running.job != nullptr)
+          cost = std::max(cost, static_cast<std::int64_t>(park_cost_ms(*running.job)));
+    if (!room->park.empty() && by_itself && by_itself->at.ms - input_.now.ms <= 2 * cost)
+      return false;
+    for (const JobId id : room->park) result_.park.push_back({id, next.id});
+    result_.shrink.insert(result_.shrink.end(), room->shrink.begin(), room->shrink.end());
+    std::vector<JobId>& for_it = result_.waits_for[next.id];
+    for (const std::vector<JobId>* list : {&room->park, &room->shrink, &room->waiting})
+      for_it.insert(for_it.end(), list->begin(), list->end());
+    std::vector<Bytes> kept(input_.pool.cards.size());
+    for (const GrantedCard& card : room->placement.cards)
+      for (std::size_t i = 0; i < kept.size(); ++i)
+        if (input_.pool.cards[i].card.uuid == card.uuid)
+          kept[i] = card.whole ? input_.pool.cards[i].card.capacity : card.bytes;
+    left_.keep(kept, cpus_needed(input_, kind));
+    if (!result_.held_for) result_.held_for = next.id;
+    return true;
   }
 
   std::optional<std::size_t> first_of(std::span<const Kind> kinds) {
@@ -137,7 +243,7 @@ class Walk {
   std::uint64_t start(JobId id, const Kind& kind, Placement placement) {
     const std::uint32_t cpus = cpus_needed(input_, kind);
     const Held more = held_of(placement.cards);
-    const Holder holder{id, kind.user, "", {}, false};
+    const Holder holder{id, kind.user, "", {}, false, false, kind.request.parkable};
     left_.give(holder, placement.cards, cpus);
     open_.give(holder, placement.cards, cpus);
     add(result_.held[kind.user], more);
@@ -175,6 +281,23 @@ class Walk {
     Placement placement;
   };
   std::optional<Soonest> soonest_for(const Kind& kind) const {
+    const std::optional<WallTime> if_now = ends_if_started(input_, kind);
+    std::optional<Placement> placement;
+    const std::optional<WallTime> at =
+        soonest_when(cpus_needed(input_, kind), [&](const Pool& pool, WallTime then) {
+          std::optional<WallTime> until;
+          if (if_now) until = WallTime{then.ms + (if_now->ms - input_.now.ms)};
+          Pool seen = pool;
+          keep_reserved(seen, input_.reservations, kind.user, then, until);
+          placement = place_now(seen, kind.request, input_.policy);
+          return placement.has_value();
+        });
+    if (!at) return std::nullopt;
+    return Soonest{*at, *std::move(placement)};
+  }
+
+  template <class Fits>
+  std::optional<WallTime> soonest_when(std::uint32_t needed_cpus, Fits fits) const {
     std::multimap<WallTime, const Running*> ends;
     for (const Running& each : running_)
       if (each.ends) ends.emplace(std::max(*each.ends, input_.now), &each);
@@ -182,7 +305,6 @@ class Walk {
     for (const auto& [at, each] : ends) moments.insert(at);
     for (const Reservation& reservation : input_.reservations)
       if (reservation.until > input_.now) moments.insert(reservation.until);
-    const std::optional<WallTime> if_now = ends_if_started(input_, kind);
     Pool pool = open_.pool();
     std::uint64_t cpus = open_.cpus();
     auto next = ends.begin();
@@ -191,13 +313,7 @@ class Walk {
         remove_grant(pool, next->second->id);
         cpus += next->second->cpus;
       }
-      if (cpus < cpus_needed(input_, kind)) continue;
-      std::optional<WallTime> until;
-      if (if_now) until = WallTime{at.ms + (if_now->ms - input_.now.ms)};
-      Pool then = pool;
-      keep_reserved(then, input_.reservations, kind.user, at, until);
-      if (auto placement = place_now(then, kind.request, input_.policy))
-        return Soonest{at, *std::move(placement)};
+      if (cpus >= needed_cpus && fits(pool, at)) return at;
     }
     return std::nullopt;
   }
@@ -217,6 +333,10 @@ class Walk {
   }
 
   const PassInput& input_;
+  std::vector<const Job*> back_;  // want to come back, in order
+  std::size_t back_at_ = 0;
+  std::size_t first_back_ = 0;          // so many of them have waited for too long
+  std::optional<std::int32_t> lowest_;  // who has a higher priority than this may preempt
   PassResult result_;
   Rest left_;  // for those behind the first that waits
   Rest open_;  // the same with what is held for that one

@@ -12,8 +12,12 @@
 // as those who run end, each by its --time, else by what was learned of jobs of its name; where
 // nobody knows that, on those where the least is missing (place/hold.h). Whoever comes later may
 // have what is left, and what is held only if it will have ended by the time the first one could
-// start. So nobody behind the first ever delays it. CPUs are held in the same way. A job over its
-// user's quota or its array's limit is passed over, and holds nothing.
+// start. So nobody behind the first ever delays it.
+//
+// Who was parked for another and wants to come back stands in line before all of his priority, and
+// has his room held as the first of a line has. Who cannot start for want of room may have others
+// parked for him (preempt.h). CPUs are held as cards are. A job over its user's quota or its
+// array's limit is passed over, and holds nothing.
 #pragma once
 
 #include <map>
@@ -35,10 +39,13 @@ namespace mete::core {
 struct Rules {
   std::uint64_t half_life_s = 7 * 86'400;  // of what a user had of the cards
   std::uint64_t starve_after_s = 86'400;
-  std::uint64_t grace_s = 30;         // between TERM and KILL, after a time limit too
-  std::optional<std::uint32_t> cpus;  // for jobs of mete submit; nullopt: not counted
-  std::uint64_t retry_pause_s = 10;   // before the first retry; doubles with each
-  std::size_t ended_kept = 10'000;    // of each user's jobs
+  std::uint64_t grace_s = 30;          // between TERM and KILL, after a time limit too
+  std::optional<std::uint32_t> cpus;   // for jobs of mete submit; nullopt: not counted
+  std::uint64_t retry_pause_s = 10;    // before the first retry; doubles with each
+  std::size_t ended_kept = 10'000;     // of each user's jobs
+  std::uint64_t park_min_run_s = 10;   // nobody is parked for another who has not run for so long
+  std::uint64_t park_patience_s = 30;  // then others are asked than those who do not park
+  std::uint64_t park_retry_s = 60;     // after which one that could not be parked is asked again
   bool operator==(const Rules&) const = default;
 };
 
@@ -51,6 +58,7 @@ struct Running {
   std::uint64_t array = 0;       // whose limit it counts against; otherwise 0
   std::optional<WallTime> ends;  // at the latest by its --time, else as learned
   bool by_limit = false;         // the former
+  const Job* job = nullptr;      // what else is known of it; nullptr: it starts in this walk
 };
 
 struct PassInput {
@@ -78,6 +86,16 @@ struct PassResult {
   std::uint32_t cpus_open = 0;
   std::map<std::string, Held> held;                 // by user, with those who start
   std::map<std::uint64_t, std::uint32_t> in_array;  // of arrays with a limit, the same
+  std::vector<JobId> back;                          // parked ones that may come back
+  struct ToPark {
+    JobId id;
+    JobId for_job;
+    bool operator==(const ToPark&) const = default;
+  };
+  std::vector<ToPark> park;
+  // Those that are to give back what they have grown by and do not use.
+  std::vector<JobId> shrink;
+  std::map<JobId, std::vector<JobId>> waits_for;  // who is being parked or shrunk for whom
 };
 
 PassResult walk(const PassInput& input);

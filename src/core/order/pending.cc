@@ -22,7 +22,8 @@ Pending::Queue queue_of(const Job& job) { return {job.priority, job.spec->user};
 
 Kind kind_of(const Job& job) {
   const JobSpec& spec = *job.spec;
-  Kind kind{request_of(job), spec.user, spec.time_s, {}, 0, 0, spec.detached.has_value()};
+  Kind kind{request_of(job),           spec.user,      spec.time_s, {}, 0, 0,
+            spec.detached.has_value(), spec.no_preempt};
   if (!spec.time_s) kind.name = spec.name;
   if (spec.array && spec.array->at_once) {
     kind.array = job.id.number;

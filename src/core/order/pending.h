@@ -28,6 +28,7 @@ struct Kind {
   std::uint64_t array = 0;  // with a limit of its own; otherwise 0
   std::uint32_t at_once = 0;
   bool detached = false;
+  bool no_preempt = false;
   auto operator<=>(const Kind&) const = default;
 };
 Kind kind_of(const Job& job);

@@ -33,6 +33,12 @@ void Rest::give(const Holder& holder, const std::vector<GrantedCard>& cards, std
   changed();
 }
 
+void Rest::give_back(const Holder& holder, const std::vector<GrantedCard>& cards,
+                     std::uint32_t cpus) {
+  remove_grant(pool_, holder.job);
+  give(holder, cards, cpus);
+}
+
 void Rest::keep(const std::vector<Bytes>& bytes, std::uint32_t cpus) {
   if (cpus_ != kNoLimit) cpus_ -= std::min(cpus, cpus_);
   for (std::size_t i = 0; i < bytes.size(); ++i)

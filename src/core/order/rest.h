@@ -28,6 +28,8 @@ class Rest {
   // Where this kind could go, with what is reserved for others left alone; nullopt: nowhere.
   std::optional<Placement> place(const Kind& kind);
   void give(const Holder& holder, const std::vector<GrantedCard>& cards, std::uint32_t cpus);
+  // A parked job has all of its grant again.
+  void give_back(const Holder& holder, const std::vector<GrantedCard>& cards, std::uint32_t cpus);
   // So much of each card (in the order of the pool) is for somebody else.
   void keep(const std::vector<Bytes>& bytes, std::uint32_t cpus);
 

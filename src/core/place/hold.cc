@@ -29,7 +29,7 @@ std::vector<std::size_t> soonest(const Pool& pool, const Needs& needs, Policy po
     const Room room = room_on(card, need);
     if (room.what == InTheWay::kNothing) {
       const Bytes left = need.whole ? Bytes() : room.free - room.bytes;
-      now.push_back({need.at, card.card.index, room.bytes, left});
+      now.push_back({need.at, card.card.index, room.bytes, left, need.most});
     } else {
       later.push_back({room.missing, card.card.index, need.at});
     }
@@ -57,7 +57,8 @@ Pool hold_for(const Pool& pool, const Request& waiting, Policy policy) {
   for (const Need& need : needs->cards) {
     if (std::find(chosen.begin(), chosen.end(), need.at) == chosen.end()) continue;
     PoolCard& card = held.cards[need.at];
-    card.kept = saturating_add(card.kept, need.whole ? card.card.capacity : need.bytes);
+    card.kept =
+        saturating_add(card.kept, need.whole ? card.card.capacity : need.bytes + need.mover);
   }
   return held;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "core/place/room.h"
 
 namespace mete::core {
 
@@ -137,7 +138,8 @@ Result<void> keep_divisible(const Pool& pool, const Request& request, Needs& nee
       // The card that comes nearest speaks for all.
       if (too_small == nullptr || need.bytes > too_small->bytes) too_small = &need;
     } else {
-      kept.push_back({need.at, need.whole, need.whole ? *least : need.bytes});
+      kept.push_back(
+          {need.at, need.whole, need.whole ? *least : need.bytes, need.most, need.mover});
     }
   }
   if (kept.size() < needs.wanted) {
@@ -161,20 +163,23 @@ Bytes part_of(Bytes share, std::uint32_t procs, std::size_t cards) {
 }
 
 Result<Needs> needs_of(const Pool& pool, const Request& request) {
-  if (request.gpu && std::holds_alternative<Growing>(request.gpu->memory)) {
-    return Error::unsupported("--gpu " + to_string(*request.gpu) +
-                              ": growing shares are not built yet")
-        .with_evidence("what has grown can be taken back only by parking")
+  if (request.procs > 1 && request.gpu && std::holds_alternative<Growing>(request.gpu->memory))
+    return Error::invalid("--procs divides a share evenly, and one that grows has no even parts")
         .with_hint("give one size, such as --gpu 8G");
-  }
   std::vector<const Card*> usable;
   std::vector<std::size_t> positions;  // of the usable in the pool
+  std::vector<Card> beside_mover;      // what they are for those who can be parked
   usable.reserve(pool.cards.size());
   positions.reserve(pool.cards.size());
+  if (request.parkable) beside_mover.reserve(pool.cards.size());
   for (std::size_t at = 0; at < pool.cards.size(); ++at) {
     if (!pool.cards[at].unusable.empty()) continue;
     usable.push_back(&pool.cards[at].card);
     positions.push_back(at);
+    if (!request.parkable) continue;
+    Card& card = beside_mover.emplace_back(pool.cards[at].card);
+    card.capacity = saturating_sub(card.capacity, pool.cards[at].mover);
+    usable.back() = &card;
   }
   Result<CardOptions> options = options_for(request, usable);
   if (!options) {
@@ -188,7 +193,9 @@ Result<Needs> needs_of(const Pool& pool, const Request& request) {
   const bool whole = std::holds_alternative<WholeCard>(needs.gpu.memory);
   needs.cards.reserve(options->cards.size());
   for (const CardOption& option : options->cards)
-    needs.cards.push_back({positions[option.at], whole, option.from});
+    needs.cards.push_back(
+        {positions[option.at], whole, option.from, option.limit,
+         request.parkable ? mover_missing(pool.cards[positions[option.at]]) : Bytes()});
   if (Result<void> r = keep_divisible(pool, request, needs); !r) return std::move(r).error();
   if (whole && request.procs == 1)
     for (Need& need : needs.cards) need.bytes = kGranule;

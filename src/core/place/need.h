@@ -14,7 +14,9 @@ namespace mete::core {
 struct Need {
   std::size_t at = 0;  // position in the pool
   bool whole = false;
-  Bytes bytes;  // the share; of a whole card the least that is of use
+  Bytes bytes;       // the share; of a whole card the least that is of use
+  Bytes most = {};   // of a growing share
+  Bytes mover = {};  // what must be free besides
 };
 
 struct Needs {

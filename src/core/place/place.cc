@@ -26,15 +26,19 @@ std::optional<Placement> placed(const Pool& pool, const Needs& needs, Policy pol
     const Room room = room_on(card, need);
     if (room.what != InTheWay::kNothing) continue;
     const Bytes left = need.whole ? Bytes() : room.free - room.bytes;
-    fits.push_back({need.at, card.card.index, room.bytes, left});
+    fits.push_back({need.at, card.card.index, room.bytes, left, need.most});
   }
   if (fits.size() < needs.wanted) return std::nullopt;
   if (!needs.named) choose(policy, fits, needs.wanted);
   const bool whole = std::holds_alternative<WholeCard>(needs.gpu.memory);
   Placement placement;
   placement.cards.reserve(fits.size());
-  for (const Fit& fit : fits)
-    placement.cards.push_back({fit.index, pool.cards[fit.at].card.uuid, fit.bytes, whole});
+  const bool grows = std::holds_alternative<Growing>(needs.gpu.memory);
+  for (const Fit& fit : fits) {
+    GrantedCard card{fit.index, pool.cards[fit.at].card.uuid, fit.bytes, whole};
+    if (grows) card.least = fit.bytes, card.most = fit.most;
+    placement.cards.push_back(std::move(card));
+  }
   return placement;
 }
 
@@ -79,7 +83,21 @@ void add_grant(Pool& pool, const Holder& who, const std::vector<GrantedCard>& ca
   for (const GrantedCard& granted : cards)
     for (PoolCard& card : pool.cards)
       if (card.card.uuid == granted.uuid)
-        card.holders.push_back({who.job, who.user, who.name, granted.bytes, granted.whole});
+        card.holders.push_back(
+            {who.job, who.user, who.name, granted.bytes, granted.whole, who.parked, who.parkable});
+}
+
+bool may_return(const Pool& pool, JobId id, const std::vector<GrantedCard>& grant) {
+  return std::all_of(grant.begin(), grant.end(), [&](const GrantedCard& granted) {
+    for (const PoolCard& card : pool.cards) {
+      if (card.card.uuid != granted.uuid) continue;
+      PoolCard without = card;
+      without.drained = false;
+      std::erase_if(without.holders, [id](const Holder& holder) { return holder.job == id; });
+      return room_on(without, {0, granted.whole, granted.bytes}).what == InTheWay::kNothing;
+    }
+    return false;
+  });
 }
 
 }  // namespace mete::core

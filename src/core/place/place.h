@@ -14,6 +14,10 @@
 //    so each card has N / cards processes, and its share is divided between those (part_of). N must
 //    be a multiple of the number of cards. A part that cannot hold one context and kLeastUse is
 //    refused. A single process is not measured: it may be one that never makes a context.
+//  - A parked job does nothing on its card: a whole card may be given beside what it left there.
+//  - Beside jobs that can be parked a mover takes a context. It is counted from the first of them
+//  on,
+//    and what a fraction of such a card is, is a fraction of the rest.
 //  - --or-cpu turns a wait into a placement without cards; what can never be stays an error.
 #pragma once
 
@@ -39,6 +43,8 @@ struct Holder {
   std::string name;
   Bytes bytes;
   bool whole = false;
+  bool parked = false;    // does nothing there; the bytes are what it could not give away
+  bool parkable = false;  // needs a mover beside it
   bool operator==(const Holder&) const = default;
 };
 
@@ -66,6 +72,9 @@ struct PoolCard {
   bool stale = false;
   Bytes context;  // what a process's first context costs here, reserve included; zero: not known
   Bytes kept;     // for a job further ahead in line (hold.h)
+  // What a mover takes here, and whether one does already (then it is part of `foreign`).
+  Bytes mover;
+  bool mover_runs = false;
 
   // capacity − granted − claimed − kept − foreign; zero when that is negative, or when nothing can
   // be granted at all (lost, drained, unusable, stale, held whole, or taken by its one process).
@@ -126,5 +135,8 @@ inline constexpr Bytes kLeastUse = Bytes::from_mib(64);
 // The same pool after a grant. The job is `who`'s; bytes and `whole` are the cards'. A card that is
 // not in the pool (any more) is passed over.
 void add_grant(Pool& pool, const Holder& who, const std::vector<GrantedCard>& cards);
+
+// Whether a parked job could have its grant again, on its own cards. A drained card may have it.
+bool may_return(const Pool& pool, JobId id, const std::vector<GrantedCard>& grant);
 
 }  // namespace mete::core

@@ -123,9 +123,50 @@ TEST(Place, RefusesWhatCanNeverFitAsCapDoes) {
   EXPECT_EQ(never(h200s(2), {"2", {"0"}}).code, ErrorCode::kInvalid);
 }
 
-TEST(Place, GrowingSharesAreNotBuiltYet) {
-  EXPECT_EQ(never(h200s(1), {"8G..20G"}).code, ErrorCode::kUnsupported);
-  EXPECT_EQ(never(h200s(1), {"grow"}).code, ErrorCode::kUnsupported);
+TEST(Place, GrowingSharesNeedTheirLeast) {
+  Request request;
+  request.gpu = *parse_gpu("8G..20G");
+  const Decision decision = place(h200s(1), request, Policy::kBestFit);
+  const auto* placement = std::get_if<Placement>(&decision);
+  ASSERT_NE(placement, nullptr);
+  EXPECT_EQ(placement->cards[0].bytes, gib(8));
+  EXPECT_EQ(placement->cards[0].least, gib(8));
+  EXPECT_EQ(placement->cards[0].most, gib(20));
+  request.procs = 2;
+  EXPECT_EQ(can_ever(h200s(1), request).error().code, ErrorCode::kInvalid);
+}
+
+TEST(Place, AMoverTakesItsPartBesideTheFirstThatCanBeParked) {
+  Pool pool = h200s(1);
+  pool.cards[0].mover = gib(1);
+  Request request;
+  request.gpu = *parse_gpu("100%");
+  EXPECT_EQ(place_now(pool, request, Policy::kBestFit)->cards[0].bytes, kH200.round_down(kGranule));
+  request.parkable = true;
+  EXPECT_EQ(place_now(pool, request, Policy::kBestFit)->cards[0].bytes,
+            (kH200 - gib(1)).round_down(kGranule));
+  // A second one finds it counted already, whether it has been started or not.
+  Holder first = job(1, gib(40));
+  first.parkable = true;
+  pool.cards[0].holders = {first};
+  EXPECT_EQ(pool.cards[0].grantable(), kH200 - gib(41));
+  pool.cards[0].mover_runs = true;
+  pool.cards[0].foreign = {{"mete's mover", gib(1)}};
+  EXPECT_EQ(pool.cards[0].grantable(), kH200 - gib(41));
+}
+
+TEST(Place, AWholeCardMayBeGivenBesideAParkedJob) {
+  Pool pool = h200s(1);
+  Holder parked = job(1, Bytes::from_mib(518));
+  parked.parked = true;
+  pool.cards[0].holders = {parked};
+  Request request;
+  request.gpu = whole_cards(1);
+  EXPECT_EQ(place_now(pool, request, Policy::kBestFit)->cards[0].bytes,
+            (kH200 - Bytes::from_mib(518)).round_down(kGranule));
+  EXPECT_TRUE(may_return(pool, JobId{1}, {{0, pool.cards[0].card.uuid, gib(40), false}}));
+  pool.cards[0].holders.push_back({JobId{2}, "bob", "", kH200 - gib(2), true});
+  EXPECT_FALSE(may_return(pool, JobId{1}, {{0, pool.cards[0].card.uuid, gib(40), false}}));
 }
 
 TEST(Place, CountsGrantsClaimsAndForeignMemory) {

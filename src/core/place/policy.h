@@ -16,8 +16,9 @@ namespace mete::core {
 struct Fit {
   std::size_t at = 0;  // position in the pool
   std::uint32_t index = 0;
-  Bytes bytes;  // what would be granted
-  Bytes left;   // what would then be left for others
+  Bytes bytes;      // what would be granted
+  Bytes left;       // what would then be left for others
+  Bytes most = {};  // to which a growing share may grow
 };
 
 // Each leaves the `wanted` it prefers, in index order. wanted <= fits.size().

@@ -11,8 +11,8 @@ namespace {
 // A card that one process at a time may use is taken by any grant, and by a foreign process. A
 // display server does not count for the driver, and what it holds is all that is overlooked.
 bool taken_by_one(const PoolCard& card, const Used& used) {
-  return card.one_process &&
-         (used.occupied || used.foreign > foreign_allowance(card.card.capacity));
+  return card.one_process && (used.occupied || !card.holders.empty() ||
+                              used.foreign > foreign_allowance(card.card.capacity));
 }
 
 Room in_the_way(InTheWay what, Bytes free, Bytes missing) { return {what, Bytes(), free, missing}; }
@@ -25,7 +25,8 @@ Room room_whole(const PoolCard& card, const Need& need, const Used& used) {
     const Bytes missing = saturating_add(used.promised(), foreign_is_much ? used.foreign : Bytes());
     return in_the_way(InTheWay::kNotAlone, free, missing);
   }
-  const Bytes bytes = saturating_sub(capacity, used.foreign).round_down(kGranule);
+  // Nobody but parked jobs, who keep what they could not give away.
+  const Bytes bytes = saturating_sub(free, need.mover).round_down(kGranule);
   if (foreign_is_much || bytes < need.bytes)
     return in_the_way(InTheWay::kForeign, free, used.foreign);
   return {InTheWay::kNothing, bytes, free, Bytes()};
@@ -39,7 +40,13 @@ Bytes saturating_add(Bytes a, Bytes b) {
 Bytes saturating_sub(Bytes a, Bytes b) { return a.checked_sub(b).value_or(Bytes()); }
 
 Bytes Used::promised() const { return saturating_add(saturating_add(granted, claimed), kept); }
-Bytes Used::all() const { return saturating_add(promised(), foreign); }
+Bytes Used::all() const { return saturating_add(saturating_add(promised(), foreign), mover); }
+
+Bytes mover_missing(const PoolCard& card) {
+  const bool expected = std::any_of(card.holders.begin(), card.holders.end(),
+                                    [](const Holder& holder) { return holder.parkable; });
+  return card.mover_runs || expected ? Bytes() : card.mover;
+}
 
 Bytes foreign_allowance(Bytes capacity) {
   return std::max(Bytes::from_mib(512), Bytes::from_bytes(capacity.count() / 32));
@@ -50,13 +57,15 @@ Used used_on(const PoolCard& card) {
   for (const Holder& holder : card.holders) {
     used.granted = saturating_add(used.granted, holder.bytes);
     used.whole = used.whole || holder.whole;
+    used.occupied = used.occupied || !holder.parked;
+    if (holder.parkable && !card.mover_runs) used.mover = card.mover;
   }
   for (const Outside& claim : card.claimed)
     used.claimed = saturating_add(used.claimed, claim.bytes);
   for (const Outside& other : card.foreign)
     used.foreign = saturating_add(used.foreign, other.bytes);
   used.kept = card.kept;
-  used.occupied = !card.holders.empty() || !card.claimed.empty() || !card.kept.is_zero();
+  used.occupied = used.occupied || !card.claimed.empty() || !card.kept.is_zero();
   return used;
 }
 
@@ -66,16 +75,18 @@ Room room_on(const PoolCard& card, const Need& need, Kept kept) {
   if (card.stale) return in_the_way(InTheWay::kStale, Bytes(), Bytes());
   Used used = used_on(card);
   if (kept == Kept::kIgnored) {
-    used.kept = Bytes();
-    used.occupied = !card.holders.empty() || !card.claimed.empty();
+    PoolCard without = card;
+    without.kept = Bytes();
+    used = used_on(without);
   }
   if (used.whole) return in_the_way(InTheWay::kHeldWhole, Bytes(), used.promised());
   if (taken_by_one(card, used)) return in_the_way(InTheWay::kOneProcess, Bytes(), used.all());
   if (need.whole) return room_whole(card, need, used);
   const Bytes free = saturating_sub(card.card.capacity, used.all());
-  if (free >= need.bytes) return {InTheWay::kNothing, need.bytes, free, Bytes()};
+  const Bytes needed = saturating_add(need.bytes, need.mover);
+  if (free >= needed) return {InTheWay::kNothing, need.bytes, free, Bytes()};
   // used + need - capacity, since used alone may already be more than the card.
-  const Bytes missing = saturating_sub(saturating_add(used.all(), need.bytes), card.card.capacity);
+  const Bytes missing = saturating_sub(saturating_add(used.all(), needed), card.card.capacity);
   return in_the_way(InTheWay::kTooFull, free, missing);
 }
 

@@ -32,12 +32,16 @@ struct Used {
   Bytes claimed;
   Bytes kept;
   Bytes foreign;
+  Bytes mover;             // that will be started beside a job that can be parked
   bool whole = false;      // one of ours has it for himself
-  bool occupied = false;   // somebody has a grant, a claim or a promise
+  bool occupied = false;   // somebody who is not parked has a grant, a claim or a promise
   Bytes promised() const;  // granted, claimed and kept
   Bytes all() const;
 };
 Used used_on(const PoolCard& card);
+
+// What a mover will take that is not there yet, once a job comes that can be parked.
+Bytes mover_missing(const PoolCard& card);
 
 // Whether what is kept for jobs ahead in line counts.
 enum class Kept { kCounts, kIgnored };

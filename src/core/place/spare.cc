@@ -2,6 +2,8 @@
 // See spare.h.
 #include "core/place/spare.h"
 
+#include "core/place/room.h"
+
 namespace mete::core {
 
 namespace {
@@ -18,7 +20,7 @@ Spare::Spare(const Pool& pool) {
   for (const PoolCard& card : pool.cards) {
     const Bytes bytes = card.grantable();
     if (bytes.is_zero()) continue;
-    const bool whole = card.holders.empty() && card.claimed.empty() && card.kept.is_zero();
+    const bool whole = !used_on(card).occupied;
     cards_.push_back({card.card.capacity, bytes, whole});
   }
 }
@@ -31,6 +33,11 @@ Least least_of(const Request& request) {
   if (const auto* size = std::get_if<Size>(&memory)) {
     least.what = Least::What::kBytes;
     least.amount = size->bytes.round_down(kGranule).count();
+  } else if (const auto* growing = std::get_if<Growing>(&memory)) {
+    least.what = Least::What::kBytes;
+    least.amount = growing->from.round_down(kGranule).count();
+  } else if (request.parkable && std::holds_alternative<Fraction>(memory)) {
+    return least;  // of the rest beside a mover
   } else if (const auto* fraction = std::get_if<Fraction>(&memory)) {
     least.what = Least::What::kMilli;
     least.amount = fraction->milli;

@@ -45,7 +45,8 @@ std::string who_is_on(const PoolCard& card) {
     std::string who;
   };
   std::vector<Share> shares;
-  for (const Holder& holder : card.holders) shares.push_back({holder.bytes, name_of(holder)});
+  for (const Holder& holder : card.holders)
+    shares.push_back({holder.bytes, name_of(holder) + (holder.parked ? ", parked," : "")});
   for (const std::vector<Outside>* list : {&card.claimed, &card.foreign})
     for (const Outside& outside : *list)
       if (!outside.bytes.is_zero()) shares.push_back({outside.bytes, printable(outside.who)});
@@ -96,7 +97,8 @@ std::optional<std::vector<const Holder*>> enough_on(const PoolCard& card, const 
       (need.whole || card.one_process) && (!card.claimed.empty() || !card.kept.is_zero() ||
                                            others > foreign_allowance(card.card.capacity));
   const Bytes alone = saturating_sub(card.card.capacity, others);
-  if (others_in_the_way || alone.round_down(kGranule) < need.bytes) return std::nullopt;
+  if (others_in_the_way || alone.round_down(kGranule) < need.bytes + need.mover)
+    return std::nullopt;
   if (room.what != InTheWay::kTooFull) return holders;
   std::size_t count = 0;
   Bytes still = room.missing;  // what the last member must give

@@ -38,6 +38,7 @@ struct Request {
   // Placement alone looks at these.
   std::uint32_t procs = 1;  // --procs: processes that share the grant evenly
   bool or_cpu = false;      // --or-cpu: without a GPU rather than wait for one
+  bool parkable = false;    // its memory can be taken from it: beside it there must be a mover
   std::optional<unsigned> cpus;
   std::optional<Bytes> ram;
   // The order says nothing; it is for finding equal ones.

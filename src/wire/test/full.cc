@@ -30,6 +30,9 @@ core::JobSpec full_spec() {
   spec.retry_gpu_pct = 150;
   spec.requeue = true;
   spec.held = true;
+  spec.preemptible = false;
+  spec.no_preempt = true;
+  spec.shed = true;
   spec.begin = WallTime{1'800'000'000'500};
   spec.deadline = WallTime{1'900'000'000'500};
   spec.labels = {{"sweep", kOddText}, {"\xc3\xa9", ""}};
@@ -96,6 +99,16 @@ core::Job full_job() {
   job.attempts = {plain, full};
   job.forecast = core::Forecast{{1}, {2}, {3}};
   job.requeue = true;
+  job.grant[0].least = Bytes::from_gib(2);
+  job.grant[0].most = Bytes::from_gib(20);
+  job.park = core::Park{
+      core::ParkCause::kPreempted,     JobId{14, 2}, kOddText, true, true, {1'800'000'001'500},
+      {Bytes::from_mib(518), Bytes()}, kMost,        kOddText};
+  job.parked_ms = 4'294'967'295'000;
+  job.resumed = WallTime{1'800'000'001'400};
+  job.stayed = {Bytes::from_mib(600), kMost};
+  job.unparkable = core::ParkRefusal{{1'800'000'001'300}, kOddText, true};
+  job.growth = core::Growth::kTight;
   return job;
 }
 

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// See state.h: parking, coming back, growing. Who is parked for whom is order/preempt.h; what a
+// runner does about it launch/parking.h.
+#include <algorithm>
+
+#include "base/assert.h"
+#include "core/job/state.h"
+#include "core/order/preempt.h"
+#include "core/place/room.h"
+
+namespace mete::core {
+
+namespace {
+
+// A growing share gets this part of its range at once, so that it does not ask for every block.
+constexpr std::uint64_t kGrowthSteps = 8;
+constexpr Bytes kLeastGrowth = Bytes::from_mib(256);
+
+std::string name_of(const Job& job) { return "job " + to_string(job.id); }
+
+std::string by_name(const Job& job) { return to_string(job.id); }
+
+Error not_while(const Job& job, const std::string& what) {
+  return Error::busy(name_of(job) + " cannot be " + what + " now")
+      .with_evidence("it is " + std::string(to_string(job.state)))
+      .with_hint("mete show " + by_name(job) + " says how it stands");
+}
+
+Error has_ended(const Job& job) {
+  return Error::invalid(name_of(job) + " has ended")
+      .with_evidence("outcome " + std::string(to_string(*job.outcome)) + ", at " +
+                     to_string(*job.ended));
+}
+
+}  // namespace
+
+std::uint64_t cost_of(const Job& job, std::uint64_t ran_ms, std::uint32_t cpus, WallTime now) {
+  const std::uint64_t parked = std::min(ran_ms, parked_ms(job, now));
+  const std::uint64_t full = mib_per_second(held_of(job.grant).bytes, cpus);
+  Bytes stayed;
+  for (const Bytes bytes : is_away(job) ? job.park->held : job.stayed)
+    stayed = saturating_add(stayed, bytes);
+  const std::uint64_t rest = std::min(full, mib_per_second(stayed, 0));
+  return full * ((ran_ms - parked) / 1000) + rest * (parked / 1000);
+}
+
+// ---- what people ask for -----------------------------------------------------------------------
+
+Result<std::optional<Happened>> State::park_one(const Job& job, const ParkJob& park) const {
+  const JobParked asked{job.id, JobState::kParking, ParkCause::kAsked, {}, park.by.user, park.deep};
+  switch (job.state) {
+    case JobState::kEnded:
+      return has_ended(job);
+    case JobState::kPending:
+      return Error::invalid(name_of(job) + " has not started: there is nothing to park")
+          .with_hint("mete hold " + by_name(job) + " keeps it from starting");
+    case JobState::kRunning:
+      break;
+    case JobState::kParking:
+    case JobState::kParked: {
+      // It stays until somebody asks for it back, whoever had it parked.
+      if (job.park->cause == ParkCause::kAsked && !job.park->wants_back)
+        return std::optional<Happened>();
+      JobParked again = asked;
+      again.state = job.state;
+      again.deep = job.park->deep;
+      again.held = job.park->held;
+      again.moved = job.park->moved;
+      return std::optional<Happened>(again);
+    }
+    default:
+      return not_while(job, "parked");
+  }
+  if (job.grant.empty())
+    return Error::invalid(name_of(job) + " holds no card: there is nothing to park");
+  if (!is_parkable(*job.spec) && !park.deep)
+    return Error::invalid(name_of(job) + " cannot be parked")
+        .with_evidence("it was not started to be parkable")
+        .with_hint("mete park --deep " + by_name(job) +
+                   " lets the driver do it; mete submit --preemptible starts jobs that can be");
+  if (job.unparkable && job.unparkable->standing && !park.deep)
+    return Error::invalid(name_of(job) + " cannot be parked")
+        .with_evidence(job.unparkable->why)
+        .with_hint("mete cancel " + by_name(job) + " ends it");
+  return std::optional<Happened>(asked);
+}
+
+State::Decided State::decide_park(const ParkJob& park) const {
+  const Result<std::vector<const Job*>> jobs = of_caller(park.id, park.by);
+  if (!jobs) return jobs.error();
+  std::vector<Happened> happened;
+  std::optional<Error> error;
+  bool one_is = false;
+  for (const Job* job : *jobs) {
+    Result<std::optional<Happened>> one = park_one(*job, park);
+    if (!one) {
+      if (!error) error = std::move(one).error();
+      continue;
+    }
+    one_is = true;
+    if (*one) happened.push_back(**std::move(one));
+  }
+  // Of an array those that can be.
+  if (!one_is) return *std::move(error);
+  return happened;
+}
+
+Result<std::optional<Happened>> State::unpark_one(const Job& job) const {
+  switch (job.state) {
+    case JobState::kEnded:
+      return has_ended(job);
+    case JobState::kParking:
+    case JobState::kParked:
+      if (job.park->wants_back) return std::optional<Happened>();
+      return std::optional<Happened>(JobUnparked{job.id, JobState::kParked});
+    case JobState::kRunning:
+    case JobState::kUnparking:
+      return std::optional<Happened>();  // it is back, or about to be
+    case JobState::kPending:
+      return Error::invalid(name_of(job) + " has not started")
+          .with_hint("mete explain " + by_name(job) + " says for what it waits");
+    default:
+      return not_while(job, "unparked");
+  }
+}
+
+State::Decided State::decide_unpark(const UnparkJob& unpark) const {
+  const Result<std::vector<const Job*>> jobs = of_caller(unpark.id, unpark.by);
+  if (!jobs) return jobs.error();
+  std::vector<Happened> happened;
+  std::optional<Error> error;
+  bool one_is = false;
+  for (const Job* job : *jobs) {
+    Result<std::optional<Happened>> one = unpark_one(*job);
+    if (!one) {
+      if (!error) error = std::move(one).error();
+      continue;
+    }
+    one_is = true;
+    if (*one) happened.push_back(**std::move(one));
+  }
+  if (!one_is) return *std::move(error);
+  return happened;
+}
+
+// ---- what runners tell -------------------------------------------------------------------------
+
+State::Decided State::decide_park_report(const ParkReport& report) const {
+  const Result<const Job*> found = of_user(report.id, report.by_uid);
+  if (!found) return found.error();
+  const Job& job = **found;
+  if (report.parked && report.held.size() != job.grant.size())
+    return Error::invalid("a report on " + name_of(job) + " is about " +
+                          std::to_string(report.held.size()) + " cards")
+        .with_evidence("it has " + std::to_string(job.grant.size()));
+  const JobParked away{job.id, JobState::kParked, ParkCause::kAsked, {},        "",
+                       false,  report.held,       report.moved,      report.why};
+  const JobUnparked back{job.id, JobState::kRunning, report.why, report.standing};
+  std::vector<Happened> happened;
+  switch (job.state) {
+    case JobState::kRunning:
+      if (report.parked) {
+        // The order to come back was not heard of any more, or not to go: as if it were asked to.
+        happened.emplace_back(
+            JobParked{job.id, JobState::kParking, ParkCause::kPreempted, {}, "", false});
+        happened.emplace_back(away);
+      } else if (job.unparkable ? job.unparkable->why != report.why ||
+                                      job.unparkable->standing != report.standing
+                                : !report.why.empty()) {
+        happened.emplace_back(back);
+      }
+      break;
+    case JobState::kParking:
+    case JobState::kUnparking:
+      happened.push_back(report.parked ? Happened(away) : Happened(back));
+      break;
+    case JobState::kParked:
+      if (!report.parked) {
+        happened.emplace_back(JobUnparked{job.id, JobState::kUnparking});
+        happened.emplace_back(back);
+      } else if (report.wakes && !job.park->wants_back) {
+        happened.emplace_back(JobUnparked{job.id, JobState::kParked});
+      }
+      break;
+    default:
+      break;  // it is being ended, or has
+  }
+  return happened;
+}
+
+std::vector<Happened> State::decide_idle(const Idle& idle) const {
+  const Job* job = find(idle.id);
+  if (job == nullptr || !parkable_from(rules_, *job)) return {};
+  std::vector<Happened> happened;
+  happened.emplace_back(JobParked{job->id, JobState::kParking, ParkCause::kIdle, {}, "", false});
+  return happened;
+}
+
+State::Decided State::decide_grow(const Grow& grow, const Moment& moment) const {
+  const Result<const Job*> found = of_user(grow.id, grow.by_uid);
+  if (!found) return found.error();
+  const Job& job = **found;
+  if (job.state != JobState::kRunning && job.state != JobState::kStarting)
+    return std::vector<Happened>{};
+  if (grow.wanted.size() != job.grant.size())
+    return Error::invalid(name_of(job) + " has " + std::to_string(job.grant.size()) + " cards");
+  JobGrown grown{job.id, {}, false};
+  std::optional<Sight> sight;
+  bool changed = job.growth == Growth::kAsked;
+  for (std::size_t i = 0; i < job.grant.size(); ++i) {
+    const GrantedCard& card = job.grant[i];
+    Bytes bytes = card.bytes;
+    if (!card.least.is_zero()) {
+      const Bytes wanted = std::clamp(grow.wanted[i], card.least, card.most);
+      if (wanted < bytes) bytes = wanted;
+      if (wanted > bytes && job.growth != Growth::kAsked) {
+        if (!sight) sight = look(moment);
+        Bytes free;
+        for (const PoolCard& each : sight->result.left.cards)
+          if (each.card.uuid == card.uuid) free = each.grantable();
+        const Bytes step = std::max(
+            kLeastGrowth, Bytes::from_bytes((card.most - card.least).count() / kGrowthSteps));
+        const Bytes most = std::min(saturating_add(bytes, free), card.most).round_down(kGranule);
+        if (most >= wanted) bytes = std::min(most, saturating_add(wanted, step));
+      }
+    }
+    changed = changed || bytes != card.bytes;
+    grown.bytes.push_back(bytes);
+  }
+  std::vector<Happened> happened;
+  if (changed) happened.emplace_back(std::move(grown));
+  return happened;
+}
+
+// ---- what becomes of it ------------------------------------------------------------------------
+
+void State::on(const JobParked& parked, WallTime at) {
+  Job& job = this->at(parked.id);
+  METE_ASSERT(job.state == parked.state || may_follow(job.state, parked.state));
+  const JobState before = job.state;
+  leave(job);
+  job.state = parked.state;
+  if (!job.park) job.park.emplace();
+  if (before != parked.state) job.park->since = at;
+  if (parked.state == JobState::kParking || before == parked.state) {
+    job.park->cause = parked.cause;
+    job.park->for_job = parked.for_job;
+    job.park->by = parked.by;
+    job.park->deep = parked.deep;
+    job.park->wants_back = parked.cause == ParkCause::kPreempted;
+  }
+  if (parked.state == JobState::kParked) {
+    job.park->held = parked.held;
+    job.park->moved = parked.moved;
+    job.park->why = parked.why;
+    job.unparkable.reset();
+  }
+  enter(job);
+}
+
+void State::on(const JobUnparked& unparked, WallTime at) {
+  Job& job = this->at(unparked.id);
+  if (unparked.state == JobState::kParked) {
+    METE_ASSERT(job.park.has_value());
+    job.park->wants_back = true;
+    return;
+  }
+  METE_ASSERT(job.state == unparked.state || may_follow(job.state, unparked.state));
+  if (unparked.state == JobState::kUnparking) {
+    METE_ASSERT(job.park.has_value());
+    job.parked_ms = parked_ms(job, at);
+    job.stayed = std::exchange(job.park->held, {});
+    leave(job);
+    job.state = JobState::kUnparking;
+    job.park->since = at;
+    job.park->why.clear();
+    enter(job);
+    return;
+  }
+  const bool returned = job.state == JobState::kUnparking;
+  leave(job);
+  job.state = JobState::kRunning;
+  job.park.reset();
+  job.unparkable.reset();
+  if (returned) job.resumed = at;
+  if (!returned && !unparked.why.empty())
+    job.unparkable = ParkRefusal{at, unparked.why, unparked.standing};
+  enter(job);
+}
+
+void State::on(const JobGrown& grown, WallTime) {
+  Job& job = this->at(grown.id);
+  if (grown.asked) {
+    job.growth = Growth::kAsked;
+    return;
+  }
+  METE_ASSERT(grown.bytes.size() == job.grant.size());
+  bool more = false;
+  for (std::size_t i = 0; i < job.grant.size(); ++i) {
+    more = more || grown.bytes[i] > job.grant[i].bytes;
+    job.grant[i].bytes = grown.bytes[i];
+  }
+  if (job.growth == Growth::kAsked)
+    job.growth = Growth::kTight;
+  else if (more)
+    job.growth = Growth::kFree;
+}
+
+}  // namespace mete::core
