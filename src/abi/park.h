@@ -48,7 +48,10 @@ enum class ParkReason : uint32_t {
   kDriver = 10,    // the driver has refused a step; ParkAnswer::detail is its code
   kSticky = 11,    // a context has failed before
   kThread = 12,    // no thread could be started
+  kForeign = 13,   // memory of other processes is open here: of the driver's checkpoint alone
 };
+// Reasons that do not stand in the way of the meter.
+inline constexpr uint64_t kOnlyOfTheDriver = 1ull << static_cast<int>(ParkReason::kForeign);
 
 // The answer of a process, in Slot::park. 0: it has not answered yet.
 struct ParkAnswer {

@@ -60,6 +60,9 @@ std::string describe(ParkReason reason, std::uint32_t detail, std::uint32_t pid)
     case ParkReason::kThread:
       text = "it was not started to be parkable";
       break;
+    case ParkReason::kForeign:
+      text = "it shares memory with other processes, which the driver cannot take away";
+      break;
   }
   return pid == 0 ? text : text + " (pid " + std::to_string(pid) + ")";
 }
@@ -202,7 +205,7 @@ std::string Parking::obstacle() const {
   if ((grant_.header.features & abi::kParkable) == 0) return "it was not started to be parkable";
   std::string found;
   each_living([&](const abi::Slot& slot, std::uint64_t owner) {
-    const std::uint64_t bits = slot.unparkable.load();
+    const std::uint64_t bits = slot.unparkable.load() & ~abi::kOnlyOfTheDriver;
     if (bits != 0 && found.empty())
       found = describe(static_cast<ParkReason>(__builtin_ctzll(bits)), 0, pid_of(owner));
   });

@@ -24,6 +24,9 @@ struct Parts {
   std::string keeper;
   // The program that keeps the memory of parked jobs; "" when it is not there.
   std::string mover;
+  // The program that takes processes off their cards by the driver's own way; "" when it is not
+  // there.
+  std::string checkpoint;
   // The program that `mete selftest` runs inside a cap; "" when it is not there.
   std::string selftest;
   // The program that `mete demo` runs; "" when it is not there.

@@ -65,7 +65,8 @@ bool is_current(const ParkOrder& order) {
 Refusal standing_in_the_way() {
   if (process.uncounted.load()) return {ParkReason::kThread, 0};
   for (uint32_t reason = 0; reason < 16; ++reason)
-    if (process.obstacles[reason].load() != 0) return {static_cast<ParkReason>(reason), 0};
+    if ((abi::kOnlyOfTheDriver >> reason & 1) == 0 && process.obstacles[reason].load() != 0)
+      return {static_cast<ParkReason>(reason), 0};
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include "abi/process.h"
 #include "meter/budget.h"
 #include "meter/memory.h"
+#include "meter/park.h"
 #include "meter/place.h"
 #include "meter/real.h"
 
@@ -96,6 +97,7 @@ bool note_import(uint64_t name, int card, uint64_t units, uint64_t key) {
   if (index < 0) {
     if (!take(card, units, false)) return false;
     settle(card, units, units);
+    note_obstacle(abi::ParkReason::kForeign, 1);
   }
   Locked locked(process.lock);
   process.imports.put(name, pack(index, card, units));
@@ -119,6 +121,7 @@ void drop_import(uint64_t name) {
   }
   if (index_of(value) < 0) {
     release(card_in(value), units_in(value));
+    note_obstacle(abi::ParkReason::kForeign, -1);
   } else {
     abi::close_export(*process.grant, static_cast<uint32_t>(my_slot()),
                       static_cast<uint32_t>(index_of(value)));

@@ -17,6 +17,7 @@ done
 [[ -s "$prefix/share/bash-completion/completions/mete" ]] || fail "there is no completion for bash"
 [[ "$("$prefix/libexec/mete/mete-keeper" --version)" == "mete-keeper "* ]] || fail "there is no keeper"
 [[ "$("$prefix/libexec/mete/mete-mover" --version)" == "mete-mover "* ]] || fail "there is no mover"
+[[ "$("$prefix/libexec/mete/mete-checkpoint" --version)" == "mete-checkpoint "* ]] || fail "there is no checkpoint"
 unit=$prefix/lib/systemd/system/meted.service
 started=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$unit")
 [[ "$started" == */bin/meted && -x "$prefix/bin/$(basename "$started")" ]] || fail "the unit starts '$started'"

@@ -119,11 +119,23 @@ class World:
     def command(self, limit, command, *options):
         return [str(BUILD / "tests/park_driver"), "--state", str(self.folder), "--movers", str(self.folder / "m"), "--token", TOKEN.hex(), "--preload",
                 ":".join(str(BUILD / "lib" / name) for name in ("libmete.so", "libmete-cuda.so", "libmete-nvml.so", "libmete-nvml-1.so")),
-                "--card", self.uuid, str(int(limit)), str(self.total), *options, "--", *map(str, command)]
+                "--card", self.uuid, str(int(limit)), str(self.total), "--checkpoint", str(BUILD / "bin/mete-checkpoint"), *options, "--", *map(str, command)]
 
     def job(self, limit, command, *options):
         return Job(subprocess.Popen(self.command(limit, command, *options), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                     stderr=open(self.folder / "said", "w"), text=True), self.folder / "said")
+
+
+def used_on_card():
+    """What the card has in use, once two readings in a row agree."""
+    nvml, before = Nvml(), -1
+    for _ in range(50):
+        now = nvml.memory().used
+        if now == before:
+            return now
+        before = now
+        time.sleep(0.1)
+    return now
 
 
 class Job:
@@ -150,6 +162,14 @@ class Job:
     def unpark(self):
         self.tell("unpark")
         return self.event("unpark")
+
+    def deep(self):
+        self.tell("deep 30000")
+        return self.event("deep")
+
+    def undeep(self):
+        self.tell("undeep")
+        return self.event("undeep")
 
     def said(self):
         return self.said_at.read_text()
@@ -272,6 +292,42 @@ def checkpoint(world, gib):
     return (out, back) if not any(codes) else None
 
 
+def can_checkpoint():
+    said = subprocess.run([BUILD / "bin/mete-checkpoint", "can"], capture_output=True, text=True, timeout=60)
+    info("park: mete-checkpoint can", f"code {said.returncode}: {(said.stdout + said.stderr).strip()}")
+    return said.returncode == 0
+
+
+def deep(world, name, gib, *options):
+    """Off the card, context and all, twice, and back with the same bytes; what is left, and how long it takes."""
+    go, script = world.folder / f"go-deep-{name}", world.folder / "hold.py"
+    script.write_text(HOLD)
+    empty = used_on_card()
+    job = world.job((gib + 5) * GIB, [sys.executable, script, gib, 0.5, go], *options)
+    try:
+        job.wait_for("up")
+        full, rows = used_on_card(), []
+        for _ in range(2):
+            out = job.deep()
+            left = used_on_card() - empty
+            if not out["ok"]:
+                rows.append(("out", out["why"], left))
+                break
+            back = job.undeep()
+            if not back["ok"]:
+                rows.append(("back", back["why"], left))
+                break
+            rows.append((out["ms"] / 1e3, back["ms"] / 1e3, left, out["held"]))
+        go.touch()
+        code = job.finish()
+        good = len(rows) == 2 and all(len(row) == 4 and row[2] <= 64 << 20 and abs(row[2] - row[3]) <= 64 << 20 for row in rows)
+        check(good and code == 0 and "same" in job.said(), f"park: deep, {name}, {gib} GiB: the context leaves too, and the bytes come back",
+              f"card {empty >> 20} MiB empty, {(full - empty) >> 20} MiB with the job; (out s, in s, MiB left by NVML, by us): "
+              f"{[(round(r[0], 2), round(r[1], 2), r[2] >> 20, r[3] >> 20) if len(r) == 4 else r for r in rows]}; code {code}, {' '.join(job.said().split())[-80:]}")
+    except RuntimeError as error:
+        check(False, f"park: deep, {name}", str(error)[:300])
+
+
 def paths(world):
     """Every allocation path of a parkable program fills its grant, to the last granule."""
     done = subprocess.run(world.command(16 * GIB, [BUILD / "gpu/paths"], "--plain"), capture_output=True, text=True, timeout=LIMIT_S)
@@ -339,6 +395,9 @@ def main():
                 if theirs:
                     check(theirs[0] / o >= 8 and theirs[1] / i >= 5, "park: 8 times as fast out and 5 times in as the driver's checkpoint",
                           f"{theirs[0] / o:.1f} and {theirs[1] / i:.1f} times")
+            if can_checkpoint():
+                deep(world, "the meter first", 10)
+                deep(world, "the driver alone", 4, "--no-meter")
             paths(world)
             never_parked(world)
         finally:

@@ -4,18 +4,22 @@
 //
 //   park_driver --state DIR --movers DIR --token HEX --preload LIBS [--simgpu DIR] --card UUID
 //   LIMIT TOTAL...
-//               [--procs N] [--context BYTES] -- PROGRAM...
+//               [--procs N] [--context BYTES] [--checkpoint PROGRAM] [--no-meter] -- PROGRAM...
 //   --plain: the program has stdin and stdout, and is never parked
-//   stdin: "park MS", "unpark", "status", "kill N" (process N, with SIGKILL)
+//   --no-meter: it is started as one that the meter cannot park
+//   stdin: "park MS", "unpark", "deep MS", "undeep", "status", "kill N" (process N, with SIGKILL),
+//          "limit BYTES" (of the first card)
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -23,6 +27,7 @@
 #include "abi/process.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "launch/deep_parking.h"
 #include "launch/environment.h"
 #include "launch/grant_file.h"
 #include "launch/parking.h"
@@ -40,6 +45,8 @@ struct Options {
   std::vector<launch::GrantedCard> cards;
   int procs = 1;
   bool plain = false;
+  bool meter = true;
+  std::string checkpoint;
   std::vector<char*> program;
 };
 
@@ -70,6 +77,10 @@ Options parse(int argc, char** argv) {
       options.simgpu = next();
     } else if (option == "--procs") {
       options.procs = std::stoi(next());
+    } else if (option == "--checkpoint") {
+      options.checkpoint = next();
+    } else if (option == "--no-meter") {
+      options.meter = false;
     } else if (option == "--plain") {
       options.plain = true;
     } else if (option == "--context") {
@@ -102,8 +113,8 @@ pid_t start(const Options& options, const launch::GrantFile& grant) {
   std::stringstream libraries(options.preload);
   for (std::string one; std::getline(libraries, one, ':');) job.preload.push_back(one);
   job.simgpu = options.simgpu;
-  job.extra = {{"METE_PARKABLE", "1"}};
   std::vector<std::string> lines = launch::job_environment(base::own_environment(), job);
+  if (options.meter) lines.insert(lines.begin(), "METE_PARKABLE=1");
   std::vector<char*> environment;
   for (std::string& line : lines) environment.push_back(line.data());
   environment.push_back(nullptr);
@@ -117,28 +128,31 @@ pid_t start(const Options& options, const launch::GrantFile& grant) {
 
 class Driver {
  public:
-  Driver(const launch::GrantFile& grant, std::vector<pid_t> programs)
-      : parking_(grant.grant()), programs_(std::move(programs)) {}
+  Driver(const launch::GrantFile& grant, const Options& options, std::vector<pid_t> programs)
+      : grant_(grant.grant()),
+        parking_(grant_),
+        deep_(grant_, parking_,
+              {options.checkpoint, options.simgpu.empty() ? "" : options.simgpu + "/libcuda.so.1"}),
+        programs_(std::move(programs)) {
+    deep_.learn();
+  }
 
   int run() {
     int code = 0;
     std::size_t left = programs_.size();
     while (left > 0) {
       pollfd in{hears_ ? STDIN_FILENO : -1, POLLIN, 0};
-      if (poll(&in, 1, parking_.is_busy() ? 1 : 20) > 0) hear();
+      if (poll(&in, 1, parking_.is_busy() || deep_.is_busy() ? 1 : 20) > 0) hear();
       const std::uint64_t now = abi::monotonic_ns();
-      if (const auto end = parking_.step(now)) {
-        std::printf(
-            "{\"event\":\"%s\",\"state\":%d,\"ok\":%s,\"why\":\"%s\",\"ms\":%.3f,\"moved\":%llu,"
-            "\"held\":%llu}\n",
-            what_.c_str(), static_cast<int>(parking_.state()), end->done ? "true" : "false",
-            end->why.c_str(), static_cast<double>(now - began_) / 1e6,
-            static_cast<unsigned long long>(parking_.moved().count()),
-            static_cast<unsigned long long>(parking_.held(0).count()));
-        std::fflush(stdout);
-      }
+      std::optional<launch::Parking::End> end = deep_.step(now);
+      if (end)
+        tell(*end, static_cast<int>(deep_.state()), now);
+      else if (!deep_.is_busy() && (end = parking_.step(now)))
+        tell(*end, static_cast<int>(parking_.state()), now);
       int status = 0;
-      for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG)) > 0; --left) {
+      for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+        if (std::find(programs_.begin(), programs_.end(), pid) == programs_.end()) continue;
+        --left;
         const int one = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
         if (code == 0) code = one;
         std::printf("{\"event\":\"ended\",\"pid\":%d,\"code\":%d}\n", pid, one);
@@ -149,6 +163,16 @@ class Driver {
   }
 
  private:
+  void tell(const launch::Parking::End& end, int state, std::uint64_t now) {
+    std::printf(
+        "{\"event\":\"%s\",\"state\":%d,\"ok\":%s,\"why\":\"%s\",\"no_room\":%s,\"ms\":%.3f,"
+        "\"moved\":%llu,\"held\":%llu}\n",
+        what_.c_str(), state, end.done ? "true" : "false", end.why.c_str(),
+        end.no_room ? "true" : "false", static_cast<double>(now - began_) / 1e6,
+        static_cast<unsigned long long>(parking_.moved().count()),
+        static_cast<unsigned long long>(deep_.held(0).count()));
+    std::fflush(stdout);
+  }
   void hear() {
     char buffer[256];
     const ssize_t got = read(STDIN_FILENO, buffer, sizeof buffer);
@@ -174,19 +198,33 @@ class Driver {
         parking_.park(began_, number * 1'000'000);
       else
         parking_.unpark();
+    } else if (word == "deep" || word == "undeep") {
+      what_ = word;
+      began_ = abi::monotonic_ns();
+      if (word == "deep")
+        deep_.park(began_, number * 1'000'000);
+      else
+        deep_.unpark(began_);
+    } else if (word == "limit") {
+      grant_.accounts[0][0].limit_bytes = number;
     } else if (word == "kill") {
       (void)kill(programs_[number], SIGKILL);
     } else if (word == "status") {
       std::printf(
-          "{\"event\":\"status\",\"state\":%d,\"obstacle\":\"%s\",\"moved\":%llu,\"held\":%llu}\n",
-          static_cast<int>(parking_.state()), parking_.obstacle().c_str(),
+          "{\"event\":\"status\",\"state\":%d,\"deep\":%d,\"obstacle\":\"%s\",\"deep_obstacle\":\"%"
+          "s\","
+          "\"moved\":%llu,\"held\":%llu}\n",
+          static_cast<int>(parking_.state()), static_cast<int>(deep_.state()),
+          parking_.obstacle().c_str(), deep_.obstacle().c_str(),
           static_cast<unsigned long long>(parking_.moved().count()),
-          static_cast<unsigned long long>(parking_.held(0).count()));
+          static_cast<unsigned long long>(deep_.held(0).count()));
       std::fflush(stdout);
     }
   }
 
+  abi::Grant& grant_;
   launch::Parking parking_;
+  launch::DeepParking deep_;
   std::vector<pid_t> programs_;
   bool hears_ = true;
   std::string heard_;
@@ -213,5 +251,5 @@ int main(int argc, char** argv) {
   }
   for (const pid_t pid : programs) std::printf("{\"event\":\"started\",\"pid\":%d}\n", pid);
   std::fflush(stdout);
-  return Driver(*grant, programs).run();
+  return Driver(*grant, options, programs).run();
 }

@@ -142,6 +142,7 @@ int many(size_t count, size_t bytes, const char* file) {
   say_up();
   wait_for(file);
   for (const Block& block : blocks) look_at(block);
+  CALL(cuMemGetInfo_v2, &free, &total);
   for (const Block& block : blocks) CALL(cuMemFree_v2, block.address);
   size_t after = 0;
   CALL(cuMemGetInfo_v2, &after, &total);

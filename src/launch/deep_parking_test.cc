@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parking by the driver, with processes that are slots of a grant file in memory and a program that
+// says what a test wants.
+#include "launch/deep_parking.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <memory>
+#include <sstream>
+
+#include "abi/process.h"
+
+namespace mete::launch {
+namespace {
+
+using abi::ParkAnswer;
+using abi::ParkOrder;
+using State = DeepParking::State;
+
+constexpr char kDone[] = R"({"end":"done","pid":0,"step":"","code":0,"error":""})";
+constexpr std::uint64_t kUnits = 100;
+
+class DeepParkingTest : public testing::Test {
+ protected:
+  DeepParkingTest() {
+    abi::GrantSpec spec;
+    spec.card_count = 1;
+    spec.parkable = true;
+    spec.cards[0].limit_bytes = 1 << 30;
+    EXPECT_TRUE(abi::init_grant(grant_.get(), spec));
+    grant_->header.slot_high = 1;
+    grant_->slots[0].owner = abi::owner_of(*grant_, abi::read_self());
+    grant_->slots[0].cards[0].charge = abi::ChargeWord{kUnits, 1}.pack();
+    grant_->accounts[0][0].total = abi::TotalWord{kUnits, 0, 1}.pack();
+    unparkable();
+    says({kDone});
+  }
+  ~DeepParkingTest() override {
+    (void)!system(("rm -r " + folder_).c_str());  // NOLINT(cert-env33-c): a folder of ours
+  }
+
+  // By the meter, that is.
+  void unparkable() {
+    grant_->slots[0].unparkable = 1ull << static_cast<int>(abi::ParkReason::kThread);
+  }
+  // What the program answers, one line a run; "": it is killed.
+  void says(const std::vector<std::string>& lines) {
+    for (std::size_t i = 0; i < lines.size(); ++i)
+      std::ofstream(folder_ + "/" + std::to_string(i + 1))
+          << lines[i] << (lines[i].empty() ? "" : "\n");
+    std::ofstream(folder_ + "/runs");
+    std::ofstream script(folder_ + "/program");
+    script << "#!/bin/sh\ncd " << folder_ << "\necho \"$@\" >> runs\nn=$(wc -l < runs)\n"
+           << "[ -s \"$n\" ] || kill -9 $$\ncat \"$n\"\n";
+    script.close();
+    (void)chmod((folder_ + "/program").c_str(), 0700);
+  }
+  std::vector<std::string> runs() const {
+    std::vector<std::string> lines;
+    std::ifstream file(folder_ + "/runs");
+    for (std::string line; std::getline(file, line);)
+      lines.push_back(line.substr(line.find("--timeout-ms")));
+    return lines;
+  }
+  DeepParking::End end() {
+    for (int i = 0; i < 20'000; ++i) {
+      if (const auto told = deep_.step(now_)) return *told;
+      usleep(1000);
+    }
+    ADD_FAILURE() << "no end";
+    return {};
+  }
+  static std::string me() { return std::to_string(getpid()); }
+
+  static std::string make_folder() {
+    char folder[] = "/tmp/mete-deep-XXXXXX";
+    return mkdtemp(folder);
+  }
+
+  std::string folder_ = make_folder();
+  std::uint64_t now_ = 1;
+  std::unique_ptr<abi::Grant> grant_ = std::make_unique<abi::Grant>();
+  Parking meter_{*grant_};
+  DeepParking deep_{*grant_, meter_, {folder_ + "/program", "", folder_ + "/mps"}};
+};
+
+TEST_F(DeepParkingTest, TheDriverAloneWhereTheMeterCannot) {
+  deep_.park(1, 5'000'000'000);
+  EXPECT_TRUE(end().done);
+  EXPECT_EQ(deep_.state(), State::kParked);
+  EXPECT_EQ(runs(), std::vector<std::string>{"--timeout-ms 5000 out " + me()});
+  EXPECT_EQ(deep_.held(0), DeepParking::kLeft);
+  EXPECT_EQ(deep_.needs(0), Bytes::from_bytes(kUnits * abi::kUnitBytes));
+  says({kDone});
+  deep_.unpark(2);
+  EXPECT_TRUE(end().done);
+  EXPECT_EQ(runs(), std::vector<std::string>{"--timeout-ms 5000 in " + me()});
+  EXPECT_EQ(deep_.state(), State::kRunning);
+  EXPECT_EQ(deep_.held(0), Bytes::from_bytes(kUnits * abi::kUnitBytes));
+}
+
+TEST_F(DeepParkingTest, TheMeterMovesFirstAndReturnsLast) {
+  grant_->slots[0].unparkable = 0;
+  const auto order = [this] { return ParkOrder::unpack(grant_->header.park_order.load()); };
+  const auto answer = [&](ParkAnswer::Kind kind) {
+    grant_->slots[0].park = ParkAnswer{order().number, 0, 0, kind}.pack();
+  };
+  deep_.park(1, 5'000'000'000);
+  answer(ParkAnswer::kQuiet);
+  EXPECT_FALSE(deep_.step(2));
+  EXPECT_TRUE(runs().empty());
+  answer(ParkAnswer::kParked);
+  EXPECT_TRUE(end().done);
+  EXPECT_EQ(runs().size(), 1u);
+  deep_.unpark(3);
+  says({kDone});
+  EXPECT_EQ(order().kind, ParkOrder::kMove) << "not before the driver has brought it back";
+  while (deep_.state() == State::kDriverIn) (void)deep_.step(4);
+  EXPECT_EQ(order().kind, ParkOrder::kBack);
+  answer(ParkAnswer::kReturned);
+  EXPECT_TRUE(end().done);
+  EXPECT_EQ(order().kind, ParkOrder::kRun);
+}
+
+TEST_F(DeepParkingTest, OneThatIsRefusedRunsOn) {
+  says(
+      {R"({"end":"busy","pid":7,"step":"lock","code":600,"error":"CUDA_ERROR_NOT_READY"})", kDone});
+  deep_.park(1, 1'000'000'000);
+  const DeepParking::End told = end();
+  EXPECT_FALSE(told.done);
+  EXPECT_EQ(told.why, "its work on the card did not end in time (pid 7)");
+  EXPECT_EQ(deep_.state(), State::kRunning);
+  EXPECT_EQ(runs().back(), "--timeout-ms 1000 in " + me()) << "whatever the program left behind";
+}
+
+TEST_F(DeepParkingTest, AProgramThatIsKilledIsStartedAgain) {
+  says({"", kDone});
+  deep_.park(1, 1'000'000'000);
+  EXPECT_TRUE(end().done);
+  EXPECT_EQ(runs().size(), 2u);
+}
+
+TEST_F(DeepParkingTest, NotForEver) {
+  says({"", "", "", kDone});
+  deep_.park(1, 1'000'000'000);
+  EXPECT_FALSE(end().done);
+  EXPECT_EQ(deep_.state(), State::kRunning);
+  EXPECT_EQ(runs().size(), 4u);
+}
+
+TEST_F(DeepParkingTest, NothingIsBegunWithoutTheBytes) {
+  deep_.park(1, 1'000'000'000);
+  EXPECT_TRUE(end().done);
+  grant_->accounts[0][0].limit_bytes = (kUnits - 1) * abi::kUnitBytes;
+  deep_.unpark(2);
+  DeepParking::End told = end();
+  EXPECT_TRUE(!told.done && told.no_room) << told.why;
+  grant_->accounts[0][0].limit_bytes = kUnits * abi::kUnitBytes;
+  // The card must have the margin too, where that is known.
+  grant_->header.cards[0].free_bytes = kUnits * abi::kUnitBytes;
+  grant_->header.cards[0].published_ns = 1;
+  deep_.unpark(2);
+  told = end();
+  EXPECT_TRUE(!told.done && told.no_room) << told.why;
+  EXPECT_EQ(runs().size(), 1u);
+  EXPECT_EQ(deep_.state(), State::kParked);
+  grant_->header.cards[0].free_bytes =
+      kUnits * abi::kUnitBytes + DeepParking::kReturnMargin.count();
+  says({kDone});
+  deep_.unpark(2);
+  EXPECT_TRUE(end().done);
+}
+
+TEST_F(DeepParkingTest, WhatItCannotDoIsKnownBeforehand) {
+  EXPECT_EQ(deep_.obstacle(), "");
+  for (const abi::ParkReason reason :
+       {abi::ParkReason::kManaged, abi::ParkReason::kShared, abi::ParkReason::kForeign}) {
+    grant_->slots[0].unparkable = 1ull << static_cast<int>(reason);
+    EXPECT_NE(deep_.obstacle(), "");
+    deep_.park(1, 1'000'000'000);
+    EXPECT_FALSE(end().done);
+  }
+  unparkable();
+  // What it has given to others.
+  grant_->exports[3].owner = grant_->slots[0].owner.load();
+  grant_->exports[3].state = abi::ExportWord{1, 0, 0, abi::ExportWord::kLive, 1}.pack();
+  EXPECT_NE(deep_.obstacle().find("shares memory"), std::string::npos);
+  grant_->exports[3].state = 0;
+  // Under an MPS daemon that lives, and not under one that is gone.
+  (void)mkdir((folder_ + "/mps").c_str(), 0700);
+  std::ofstream(folder_ + "/mps/nvidia-cuda-mps-control.pid") << me() << "\n";
+  EXPECT_NE(deep_.obstacle().find("MPS"), std::string::npos);
+  std::ofstream(folder_ + "/mps/nvidia-cuda-mps-control.pid") << 0x3ffffe << "\n";
+  EXPECT_EQ(deep_.obstacle(), "");
+  const std::uint32_t ours = abi::OwnerWord::unpack(grant_->slots[0].owner.load()).name_space;
+  grant_->slots[0].owner = abi::OwnerWord{5, ours + 1, 1, 1}.pack();
+  EXPECT_NE(deep_.obstacle().find("pid namespace"), std::string::npos);
+  EXPECT_TRUE(runs().empty());
+}
+
+TEST_F(DeepParkingTest, ADriverThatCannotIsKnownOnceItWasAsked) {
+  says({R"({"end":"unsupported","pid":0,"step":"open","code":0,"error":"this driver has no x"})"});
+  deep_.learn();
+  while (deep_.obstacle().empty()) (void)deep_.step(1);
+  EXPECT_NE(deep_.obstacle().find("this driver has no x"), std::string::npos) << deep_.obstacle();
+}
+
+}  // namespace
+}  // namespace mete::launch
