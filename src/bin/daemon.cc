@@ -32,6 +32,7 @@
 #include "net/listen.h"
 #include "net/loop.h"
 #include "node/card_helper.h"
+#include "node/idle.h"
 #include "node/probe.h"
 #include "node/probe_cache.h"
 #include "node/proc.h"
@@ -271,6 +272,11 @@ class Daemon {
     return std::nullopt;
   }
 
+  WallTime wall_of(seam::Nanoseconds moment) {
+    const auto ago = std::chrono::duration_cast<seam::Milliseconds>(clock_.monotonic() - moment);
+    return WallTime{clock_.wall().ms - ago.count()};
+  }
+
   void look() {
     const std::optional<node::CardSnapshot>& last = cards_.last();
     const std::optional<Error>& trouble = cards_.trouble();
@@ -293,6 +299,8 @@ class Daemon {
     MachineSeen seen = look_at(inputs, owners_);
     owners_ = std::move(seen.owners);
     capacities_ = std::move(seen.capacities);
+    if (last) idle_.see(last->at, wall_of(last->at), seen.loads);
+    if (!inputs.stale) seen.machine.idle_since = idle_.since();
     claims_.see(seen.machine.pool);
     service_.see(std::move(seen.machine));
   }
@@ -364,6 +372,7 @@ class Daemon {
   node::CardHelper cards_;
   std::optional<net::HttpServer> server_;
   std::map<pid_t, core::JobId> owners_;
+  node::Idle idle_;
   std::map<std::string, Bytes> capacities_;
   std::map<std::string, Bytes> contexts_;  // what one costs, by UUID
   std::set<std::string> measured_;         // those of them that are not assumed

@@ -70,6 +70,7 @@ void add_processes(const seam::CardReading& card, MachineSeen& seen) {
   for (const seam::ProcessReading& process : *card.processes) {
     const auto owner = seen.owners.find(process.pid);
     if (owner == seen.owners.end()) continue;
+    seen.loads[owner->second].push_back(process.utilisation_pct);
     auto& list = seen.machine.processes[owner->second];
     const auto known = std::find_if(list.begin(), list.end(),
                                     [&](const auto& each) { return each.pid == process.pid; });
@@ -108,6 +109,8 @@ MachineSeen look_at(const MachineInputs& inputs,
     seen.machine.cards.push_back(view(card, use, seen.machine.pool.cards.back(), inputs));
     for (const auto& [job, bytes] : use.jobs) seen.machine.used[job][card.uuid] = bytes;
     add_processes(card, seen);
+    if (!card.processes)
+      for (const auto& [job, bytes] : use.jobs) seen.loads[job].push_back(std::nullopt);
   }
   return seen;
 }

@@ -11,6 +11,7 @@
 #include "node/attribution.h"
 #include "node/card_snapshot.h"
 #include "node/claims.h"
+#include "node/idle.h"
 #include "serve/service.h"
 
 namespace mete::daemon {
@@ -36,6 +37,7 @@ struct MachineSeen {
   serve::Machine machine;
   std::map<pid_t, core::JobId> owners;      // for the next look
   std::map<std::string, Bytes> capacities;  // the same
+  node::JobLoads loads;                     // what the processes of jobs do
 };
 
 MachineSeen look_at(const MachineInputs& inputs, const std::map<pid_t, core::JobId>& owners_before);

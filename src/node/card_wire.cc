@@ -149,6 +149,7 @@ void write(Writer& w, const CardReading& card) {
     w.number(process.pid);
     w.maybe(process.used);
     w.flag(process.mps);
+    w.maybe(process.utilisation_pct);
   });
 }
 
@@ -175,6 +176,7 @@ void read(Reader& r, CardReading& card) {
     process.pid = r.number<pid_t>();
     r.maybe(process.used);
     process.mps = r.flag();
+    r.maybe(process.utilisation_pct);
   });
 }
 

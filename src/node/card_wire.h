@@ -17,7 +17,7 @@ namespace mete::node {
 
 inline constexpr std::size_t kFrameHeaderBytes = 8;
 inline constexpr std::size_t kMaxFrameBytes = 4 << 20;  // of a body
-inline constexpr std::uint16_t kCardWireVersion = 1;
+inline constexpr std::uint16_t kCardWireVersion = 2;
 
 // To the helper: read this often.
 struct Pace {

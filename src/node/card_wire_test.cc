@@ -29,7 +29,7 @@ CardSnapshot full_snapshot() {
   card.compute_mode = seam::ComputeMode::kExclusiveProcess;
   card.mig = false;
   card.links = {{0, 18}, {1, 18}};
-  card.processes = {{412, Bytes::from_mib(518), false}, {413, std::nullopt, true}};
+  card.processes = {{412, Bytes::from_mib(518), false, 35}, {413, std::nullopt, true}};
   snapshot.cards.push_back(card);
   seam::CardReading lost;
   lost.state = seam::CardState::kLost;
@@ -88,7 +88,7 @@ TEST(CardWire, AFrameThatLiesIsAnErrorForGood) {
 
 TEST(CardWire, RefusesOtherVersionsKindsAndSizes) {
   std::string bytes = *encode(Pace{1});
-  bytes[4] = 2;
+  bytes[4] = 99;
   EXPECT_FALSE(decode(bytes));
   bytes = *encode(Pace{1});
   bytes[6] = 9;

@@ -245,7 +245,7 @@ void NvmlDriver::read_sensors(nvmlDevice_t device, CardReading& card) const {
 }
 
 // A lost card keeps its name and nothing else: old figures are worse than none.
-Result<CardReading> NvmlDriver::read_card(const Known& known) const {
+Result<CardReading> NvmlDriver::read_card(Known& known) const {
   CardReading card = known.card;
   const nvmlReturn_t result = read_memory(known.device, card);
   if (result == NVML_SUCCESS) {
@@ -254,6 +254,8 @@ Result<CardReading> NvmlDriver::read_card(const Known& known) const {
     if (processes) {
       card.processes = std::move(*processes);
       read_sensors(known.device, card);
+      if (const auto busy = read_busy(*nvml_, known.device, &known.busy_seen_us))
+        add_utilisation(*busy, card);
       return card;
     }
     if (processes.error().code == ErrorCode::kBusy) return std::move(processes).error();

@@ -31,7 +31,8 @@ class NvmlDriver final : public seam::Driver {
   struct Known {
     bool read = false;
     nvmlDevice_t device = nullptr;
-    seam::CardReading card;  // identity, NUMA and links only
+    seam::CardReading card;               // identity, NUMA and links only
+    unsigned long long busy_seen_us = 0;  // the newest sample of what processes did
   };
 
   NvmlDriver(std::unique_ptr<NvmlLibrary> library, seam::Clock& clock);
@@ -40,7 +41,7 @@ class NvmlDriver final : public seam::Driver {
   std::vector<seam::CardLink> links_of(unsigned index) const;
   nvmlReturn_t read_memory(nvmlDevice_t device, seam::CardReading& card) const;
   void read_sensors(nvmlDevice_t device, seam::CardReading& card) const;
-  Result<seam::CardReading> read_card(const Known& known) const;
+  Result<seam::CardReading> read_card(Known& known) const;
 
   std::unique_ptr<NvmlLibrary> nvml_;
   seam::Clock& clock_;

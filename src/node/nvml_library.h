@@ -52,7 +52,8 @@ namespace mete::node {
   F(nvmlDeviceGetGraphicsRunningProcesses_v3)   \
   F(nvmlDeviceGetMPSComputeRunningProcesses)    \
   F(nvmlDeviceGetMPSComputeRunningProcesses_v2) \
-  F(nvmlDeviceGetMPSComputeRunningProcesses_v3)
+  F(nvmlDeviceGetMPSComputeRunningProcesses_v3) \
+  F(nvmlDeviceGetProcessUtilization)
 
 class NvmlLibrary {
  public:

@@ -103,4 +103,56 @@ Result<std::optional<std::vector<ProcessReading>>> read_processes(const NvmlLibr
   return std::optional(std::move(all));
 }
 
+std::optional<std::vector<BusyProcess>> read_busy(const NvmlLibrary& nvml, nvmlDevice_t device,
+                                                  unsigned long long* seen_us) {
+  const auto function = nvml.nvmlDeviceGetProcessUtilization;
+  if (function == nullptr) return std::nullopt;
+  std::vector<nvmlProcessUtilizationSample_t> samples(kFirstRoom);
+  for (;;) {
+    unsigned count = static_cast<unsigned>(samples.size());
+    const nvmlReturn_t result = function(device, samples.data(), &count, *seen_us);
+    if (result == NVML_ERROR_NOT_FOUND) return std::vector<BusyProcess>();
+    if (result == NVML_ERROR_INSUFFICIENT_SIZE && samples.size() < kMostRoom) {
+      samples.resize(
+          std::min<std::size_t>(kMostRoom, std::max<std::size_t>(count, samples.size()) * 2));
+      continue;
+    }
+    if (result != NVML_SUCCESS) return std::nullopt;
+    samples.resize(std::min<std::size_t>(count, samples.size()));
+    break;
+  }
+  std::vector<BusyProcess> busy;
+  for (const nvmlProcessUtilizationSample_t& sample : samples) {
+    // Some drivers fill up the list with empty entries.
+    if (sample.timeStamp == 0 && sample.pid == 0) continue;
+    *seen_us = std::max(*seen_us, sample.timeStamp);
+    busy.push_back({static_cast<pid_t>(sample.pid),
+                    std::max({sample.smUtil, sample.memUtil, sample.encUtil, sample.decUtil})});
+  }
+  return busy;
+}
+
+void add_utilisation(const std::vector<BusyProcess>& busy, seam::CardReading& card) {
+  if (!card.processes) return;
+  bool somebodys = false;
+  bool nobodys = card.utilisation_pct.value_or(0) > 0;
+  for (const BusyProcess& each : busy) {
+    const auto process =
+        std::find_if(card.processes->begin(), card.processes->end(),
+                     [&](const ProcessReading& listed) { return listed.pid == each.pid; });
+    if (process == card.processes->end()) {
+      nobodys = nobodys || each.percent > 0;
+      continue;
+    }
+    process->utilisation_pct = std::max(process->utilisation_pct.value_or(0), each.percent);
+    somebodys = somebodys || each.percent > 0;
+  }
+  for (ProcessReading& process : *card.processes) {
+    if (process.mps)
+      process.utilisation_pct.reset();
+    else if (!process.utilisation_pct && (somebodys || !nobodys))
+      process.utilisation_pct = 0;
+  }
+}
+
 }  // namespace mete::node

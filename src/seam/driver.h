@@ -38,6 +38,9 @@ struct ProcessReading {
   pid_t pid = 0;              // in the pid namespace of whoever asked the driver
   std::optional<Bytes> used;  // contexts and code included, managed memory not
   bool mps = false;           // a client of the MPS server
+  // What it did on the card since the reading before this one; 0 is certain. A driver that does not
+  // say, and a reading from which it cannot be told: nullopt.
+  std::optional<unsigned> utilisation_pct = {};
   bool operator==(const ProcessReading&) const = default;
 };
 

@@ -328,6 +328,9 @@ wire::JobView Service::view_of(const core::Job& job, bool with_wait) {
         bytes = found->second;
     view.used.push_back(bytes);
   }
+  if (const auto idle = machine_.idle_since.find(job.id);
+      idle != machine_.idle_since.end() && job.state == JobState::kRunning)
+    view.idle_since = idle->second;
   return view;
 }
 
@@ -335,6 +338,7 @@ wire::RunReply Service::reply_for(const core::Job& job) {
   wire::RunReply reply;
   reply.view = view_of(job);
   reply.view.used.clear();  // changes all the time, and a runner does not ask for it
+  reply.view.idle_since.reset();
   for (const core::GrantedCard& granted : job.grant)
     for (const wire::CardView& card : machine_.cards)
       if (card.uuid == granted.uuid)

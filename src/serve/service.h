@@ -35,6 +35,8 @@ struct Machine {
   std::map<core::JobId, std::map<std::string, Bytes>> used;
   // The processes that do.
   std::map<core::JobId, std::vector<wire::ShowDocument::Process>> processes;
+  // Those that are known to do nothing on their cards.
+  std::map<core::JobId, WallTime> idle_since;
   std::optional<seam::Nanoseconds> read_at;  // CLOCK_MONOTONIC
   std::string trouble;
   std::optional<Error> unread;  // why no card was ever read

@@ -3,6 +3,7 @@
 // compute processes. What a process holds leaves out managed memory, as a driver does; a list that
 // does not fit says how long it is and nothing else, so that a caller that guesses too small a
 // buffer is told the truth.
+#include <stdlib.h>
 #include <time.h>
 
 #include "simgpu/nvml_world.h"
@@ -52,11 +53,41 @@ nvmlReturn_t list(const CardCall& call, Kind kind, unsigned* count, Info* infos)
   return NVML_SUCCESS;
 }
 
+// What one process did on a card lately.
+struct Busy {
+  unsigned pid;
+  unsigned long long at_us;
+  unsigned compute;
+  unsigned memory;
+};
+
 unsigned long long now_us() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   return static_cast<unsigned long long>(now.tv_sec) * 1000000 +
          static_cast<unsigned long long>(now.tv_nsec) / 1000;
+}
+
+// put(position, Busy) for each process that did something on the card since; `*count` becomes their
+// number.
+template <typename Put>
+nvmlReturn_t list_busy(const CardCall& call, unsigned long long since_us, unsigned room,
+                       unsigned* count, Put put) {
+  if (getenv("METE_SIM_NVML_NO_PROCESS_LOAD") != nullptr) return NVML_ERROR_NOT_SUPPORTED;
+  const unsigned long long now = now_us();
+  unsigned found = 0;
+  for (unsigned i = 0; since_us < now && i < call.reading().process_count; ++i) {
+    const ProcessInfo& process = call.reading().processes[i];
+    const unsigned card = call.index();
+    if (process.compute[card] == 0 && process.memory[card] == 0) continue;
+    if (found < room)
+      put(found,
+          {static_cast<unsigned>(process.pid), now, process.compute[card], process.memory[card]});
+    ++found;
+  }
+  *count = found;
+  if (found == 0) return NVML_ERROR_NOT_FOUND;
+  return found > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
 }  // namespace
@@ -121,28 +152,17 @@ METE_NVML nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcess
   return list(call, static_cast<Kind>(out->mode), &out->numProcArrayEntries, out->procArray);
 }
 
-// The card's load, shared evenly by the processes on it.
+// Those that did something lately, as a driver lists them: one that is not listed did nothing.
 METE_NVML nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
                                           nvmlProcessUtilizationSample_t* samples,
                                           unsigned int* count, unsigned long long last_seen_us) {
   const CardCall call(device, true);
   if (call.error() != NVML_SUCCESS) return call.error();
   if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  const unsigned long long now = now_us();
-  const unsigned present = last_seen_us < now ? count_on(call.reading(), call.index()) : 0;
-  const unsigned room = samples == nullptr ? 0 : *count;
-  *count = present;
-  if (present == 0) return NVML_ERROR_NOT_FOUND;
-  if (present > room) return NVML_ERROR_INSUFFICIENT_SIZE;
-  unsigned next = 0;
-  for (unsigned i = 0; i < call.reading().process_count; ++i) {
-    const ProcessInfo& process = call.reading().processes[i];
-    if (!is_on(process, call.index())) continue;
-    samples[next++] = {
-        static_cast<unsigned>(process.pid),           now, call.card().utilisation_pct / present,
-        call.card().memory_utilisation_pct / present, 0,   0};
-  }
-  return NVML_SUCCESS;
+  return list_busy(call, last_seen_us, samples == nullptr ? 0 : *count, count,
+                   [&](unsigned at, const Busy& busy) {
+                     samples[at] = {busy.pid, busy.at_us, busy.compute, busy.memory, 0, 0};
+                   });
 }
 
 METE_NVML nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
@@ -151,22 +171,9 @@ METE_NVML nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
   if (call.error() != NVML_SUCCESS) return call.error();
   if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   if (out->version != nvmlProcessesUtilizationInfo_v1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-  const unsigned long long now = now_us();
-  const unsigned present =
-      out->lastSeenTimeStamp < now ? count_on(call.reading(), call.index()) : 0;
-  const unsigned room = out->procUtilArray == nullptr ? 0 : out->processSamplesCount;
-  out->processSamplesCount = present;
-  if (present == 0) return NVML_ERROR_NOT_FOUND;
-  if (present > room) return NVML_ERROR_INSUFFICIENT_SIZE;
-  unsigned next = 0;
-  for (unsigned i = 0; i < call.reading().process_count; ++i) {
-    const ProcessInfo& process = call.reading().processes[i];
-    if (!is_on(process, call.index())) continue;
-    const unsigned share = call.card().utilisation_pct / present;
-    out->procUtilArray[next++] = {now,   static_cast<unsigned>(process.pid),
-                                  share, call.card().memory_utilisation_pct / present,
-                                  0,     0,
-                                  0,     0};
-  }
-  return NVML_SUCCESS;
+  return list_busy(
+      call, out->lastSeenTimeStamp, out->procUtilArray == nullptr ? 0 : out->processSamplesCount,
+      &out->processSamplesCount, [&](unsigned at, const Busy& busy) {
+        out->procUtilArray[at] = {busy.at_us, busy.pid, busy.compute, busy.memory, 0, 0, 0, 0};
+      });
 }

@@ -34,7 +34,7 @@ enum class Op : uint32_t {
   kFdImport = 13,   // a descriptor beside it. Reply: v0 id, v1 card, v2 bytes, v3 MemoryClass.
   kControl = 14,    // payload: a command line as `mete-simgpu --ctl` takes. Reply payload: text.
   kInfo = 15,       // a0 id. Reply: v0 card, v1 bytes, v2 MemoryClass.
-  kBusy = 16,       // a0 card, a1 microseconds: the card worked that long just now (utilisation).
+  kBusy = 16,       // a0 card, a1 microseconds: the card works that long from now on (utilisation).
   kResize = 17,     // a0 id, a1 bytes: the piece becomes that large, or nothing happens.
   kPause = 18,      // Reply: a descriptor of this process's PausePage.
   kCheckpoint = 19,  // a0 pid, a1 CheckpointStep. Reply: v0 CUprocessState.
@@ -126,6 +126,8 @@ struct ProcessInfo {
   uint64_t bytes[kMaxCards];    // on each card, managed memory not included
   uint64_t managed[kMaxCards];  // managed memory resident on each card
   uint8_t contexts[kMaxCards];  // contexts on each card
+  uint8_t compute[kMaxCards];   // percent of the last second: kernels
+  uint8_t memory[kMaxCards];    // percent of the last second: copies and fills
 };
 
 }  // namespace simgpu

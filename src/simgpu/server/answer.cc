@@ -35,6 +35,7 @@ void Server::answer(Client* client, const Request& request, const char* payload)
       reply.status = store_.usage(static_cast<uint32_t>(a[0]), &reply.v[0], &reply.v[1]);
       break;
     case Op::kWrite:
+      note_copy(client, a[0], request.payload);
       reply.status = store_.write(id, a[0], a[1], payload, request.payload);
       break;
     case Op::kRead:
@@ -42,16 +43,19 @@ void Server::answer(Client* client, const Request& request, const char* payload)
         reply.status = 1;
         break;
       }
+      note_copy(client, a[0], a[2]);
       text.resize(a[2]);
       reply.status = store_.read(id, a[0], a[1], text.data(), a[2]);
       if (reply.status != 0) text.clear();
       break;
     case Op::kFill:
+      note_copy(client, a[0], a[3] * a[4]);
       reply.status = store_.fill(
           id, a[0],
           {a[1], a[2], a[3], a[4], static_cast<uint32_t>(a[5] >> 32), static_cast<uint32_t>(a[5])});
       break;
     case Op::kCopy:
+      note_copy(client, a[0], a[4]);
       reply.status = store_.copy(id, {a[0], a[1]}, {a[2], a[3]}, a[4]);
       break;
     case Op::kIpcExport:
@@ -89,10 +93,8 @@ void Server::answer(Client* client, const Request& request, const char* payload)
       break;
     }
     case Op::kBusy:
-      if (a[0] < store_.machine.cards.size()) {
-        refresh(&store_.machine.cards[a[0]], now_ms());
-        store_.machine.cards[a[0]].busy_us += a[1];
-      }
+      if (a[0] < store_.machine.cards.size())
+        client->kernels[static_cast<uint32_t>(a[0])].add(now_ms(), a[1]);
       break;
     case Op::kPause:
       reply.status = share_page(client);
@@ -132,15 +134,13 @@ int Server::hello(Client* client, const Request& request, const char* payload, R
   return 0;
 }
 
-// Load over the last full second; temperature and power follow it.
-void Server::refresh(Card* card, uint64_t now) {
-  if (now - card->window_ms >= 1000) {
-    card->busy_before_us = now - card->window_ms < 2000 ? card->busy_us : 0;
-    card->busy_us = 0;
-    card->window_ms = now;
-  }
-  const uint64_t busy = std::max(card->busy_us, card->busy_before_us);
-  uint32_t percent = static_cast<uint32_t>(std::min<uint64_t>(busy / 10000, 100));
+// The load of those who are there; temperature and power follow it.
+void Server::refresh(uint32_t index, uint64_t now) {
+  Card* card = &store_.machine.cards[index];
+  uint32_t percent = 0;
+  for (auto& [id, client] : clients_)
+    if (const auto load = client.kernels.find(index); load != client.kernels.end())
+      percent = std::min(percent + load->second.percent(now), 100u);
   if (card->utilisation_set >= 0) percent = static_cast<uint32_t>(card->utilisation_set);
   CardInfo& info = card->info;
   info.utilisation_pct = percent;
@@ -151,14 +151,24 @@ void Server::refresh(Card* card, uint64_t now) {
   info.used = card->used;
 }
 
+// A copy or a fill, at 100 GB/s: what a process does without kernels is work as well.
+void Server::note_copy(Client* client, PieceId id, uint64_t bytes) {
+  if (const Piece* piece = store_.find(id); piece != nullptr)
+    client->copies[piece->card].add(now_ms(), 1 + bytes / 100000);
+}
+
 std::string Server::snapshot() {
   const uint64_t now = now_ms();
   // A process may have several connections (one per library); it is one process.
   std::map<pid_t, ProcessInfo> processes;
-  for (const auto& [id, client] : clients_) {
+  for (auto& [id, client] : clients_) {
     if (client.kind != ClientKind::kCuda || !client.greeted) continue;
     ProcessInfo& info = processes[client.pid];
     info.pid = client.pid;
+    for (auto& [card, load] : client.kernels)
+      info.compute[card] = std::max(info.compute[card], load.percent_or_one(now));
+    for (auto& [card, load] : client.copies)
+      info.memory[card] = std::max(info.memory[card], load.percent_or_one(now));
     const auto held = store_.held().find(id);
     if (held == store_.held().end()) continue;
     for (const auto& [piece_id, count] : held->second) {
@@ -180,9 +190,10 @@ std::string Server::snapshot() {
                         static_cast<uint32_t>(listed.size()), sizeof(CardInfo),
                         sizeof(ProcessInfo)};
   std::string out(reinterpret_cast<const char*>(&header), sizeof header);
-  for (Card& card : store_.machine.cards) {
-    refresh(&card, now);
-    out.append(reinterpret_cast<const char*>(&card.info), sizeof card.info);
+  for (uint32_t index = 0; index < header.cards; ++index) {
+    refresh(index, now);
+    const CardInfo& info = store_.machine.cards[index].info;
+    out.append(reinterpret_cast<const char*>(&info), sizeof info);
   }
   for (const ProcessInfo& info : listed) {
     out.append(reinterpret_cast<const char*>(&info), sizeof info);

@@ -10,6 +10,42 @@
 
 namespace simgpu {
 
+// How much of the time something works, by the second. Work is told when it begins and may last
+// into later seconds.
+class Load {
+ public:
+  void add(uint64_t now_ms, uint64_t us) {
+    roll(now_ms);
+    us_ += us;
+  }
+  // Of the fuller one of this second and the one before.
+  uint32_t percent(uint64_t now_ms) {
+    roll(now_ms);
+    const uint64_t us = us_ > before_us_ ? us_ : before_us_;
+    return static_cast<uint32_t>(us < 1000000 ? us / 10000 : 100);
+  }
+  // The same, where any work at all is 1 at least.
+  uint8_t percent_or_one(uint64_t now_ms) {
+    const auto rounded = static_cast<uint8_t>(percent(now_ms));
+    return rounded == 0 && us_ + before_us_ > 0 ? 1 : rounded;
+  }
+
+ private:
+  void roll(uint64_t now_ms) {
+    const uint64_t elapsed_ms = now_ms - window_ms_;
+    if (elapsed_ms < 1000) return;
+    const uint64_t done_us = us_ < elapsed_ms * 1000 ? us_ : elapsed_ms * 1000;
+    // Work that ended more than a second ago is not of the second before.
+    before_us_ = elapsed_ms < 2000 || done_us < us_ ? done_us : 0;
+    us_ -= done_us;
+    window_ms_ = now_ms;
+  }
+
+  uint64_t window_ms_ = 0;
+  uint64_t us_ = 0;  // since the window began, and still to be done
+  uint64_t before_us_ = 0;
+};
+
 struct Card {
   CardInfo info{};
   uint64_t used = 0;
@@ -17,10 +53,6 @@ struct Card {
   // Set by `--ctl set-card`; below zero: computed from the load.
   int temperature_set = -1;
   int utilisation_set = -1;
-  // How long the card worked, in this second and in the one before.
-  uint64_t window_ms = 0;
-  uint64_t busy_us = 0;
-  uint64_t busy_before_us = 0;
 
   uint64_t capacity() const { return info.total - info.reserved; }
 };

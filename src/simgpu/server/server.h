@@ -39,6 +39,9 @@ class Server {
     PausePage* page = nullptr;  // of a CUDA process that has called cuInit
     CheckpointState state = CheckpointState::kRunning;
     ClientId locker = 0;  // who waits for it to come to rest
+    // What it does on each card, for those on which it ever did anything.
+    std::map<uint32_t, Load> kernels;
+    std::map<uint32_t, Load> copies;
   };
   struct Teardown {
     uint64_t due_ms;
@@ -73,7 +76,8 @@ class Server {
   std::string snapshot();
   int control(const std::string& line, std::string* text);
   std::string dump() const;
-  void refresh(Card* card, uint64_t now_ms);
+  void refresh(uint32_t card, uint64_t now_ms);
+  void note_copy(Client* client, PieceId id, uint64_t bytes);
 
   void watch(int fd, uint64_t tag, uint32_t events);
 

@@ -148,6 +148,21 @@ std::string nvml_by_uuid(const Words& w) {
   return answer(NVML(nvmlDeviceGetHandleByUUID)(w[1].c_str(), &device));
 }
 
+// spin MICROSECONDS: a kernel that takes that long, on a stream of its own; not waited for.
+std::string spin(const Words& w) {
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  CUstream stream = nullptr;
+  unsigned long long microseconds = number(w[1]);
+  void* arguments[] = {&microseconds};
+  CUresult r = CU(cuModuleLoadData)(&module, "simgpu-module 1\nkernel spin\n");
+  if (r == CUDA_SUCCESS) r = CU(cuModuleGetFunction)(&function, module, "spin");
+  if (r == CUDA_SUCCESS) r = CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING);
+  if (r == CUDA_SUCCESS)
+    r = CU(cuLaunchKernel)(function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
+  return answer(r);
+}
+
 }  // namespace
 
 CUdevice current_device() {
@@ -194,6 +209,7 @@ void add_card_commands() {
   c["stack"] = [](const Words& w) {
     return answer(CU(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, number(w[1])));
   };
+  c["spin"] = spin;
   c["nvml"] = nvml_cards;
   c["nvml-uuid"] = nvml_by_uuid;
   // errno as a call leaves it: "errno 4711 alloc 64M" sets it, runs the rest, tells what it is.

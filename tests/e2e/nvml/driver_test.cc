@@ -59,19 +59,25 @@ class Holder {
     posix_spawn_file_actions_destroy(&actions);
     output.write.reset();
     input_ = std::move(input.write);
+    output_ = std::move(output.read);
     char ready[6] = {};
-    EXPECT_EQ(read(output.read.get(), ready, sizeof(ready)), 6)
-        << "the holder did not get its memory";
+    EXPECT_EQ(read(output_.get(), ready, sizeof(ready)), 6) << "the holder did not get its memory";
   }
   ~Holder() {
     input_.reset();
     waitpid(pid_, nullptr, 0);
   }
   pid_t pid() const { return pid_; }
+  void work() {
+    char done[5] = {};
+    EXPECT_EQ(write(input_.get(), "x", 1), 1);
+    EXPECT_EQ(read(output_.get(), done, sizeof(done)), 5);
+  }
 
  private:
   pid_t pid_ = -1;
   Fd input_;
+  Fd output_;
 };
 
 class SimulatedCards : public testing::Test {
@@ -155,6 +161,26 @@ TEST_F(SimulatedCards, ShowWhoHoldsWhat) {
   EXPECT_EQ(a->used[1], std::nullopt);
   EXPECT_EQ(c->used[1], a->used[0]);
   EXPECT_EQ(*sample->cards[0].used, *a->used[0] + *b->used[0]);
+}
+
+TEST_F(SimulatedCards, ShowWhoDoesSomething) {
+  Holder works(0, Bytes::from_mib(64));
+  const Holder sleeps(0, Bytes::from_mib(64));
+  const auto load = [&](const Holder& holder) {
+    std::optional<unsigned> percent;
+    const std::vector<CardReading> cards = *driver().read_all(kPlenty);
+    for (const seam::ProcessReading& process : *cards[0].processes)
+      if (process.pid == holder.pid()) percent = process.utilisation_pct;
+    return percent;
+  };
+  EXPECT_EQ(load(works), 0u);
+  works.work();
+  EXPECT_GT(load(works).value_or(0), 0u);
+  EXPECT_EQ(load(sleeps), 0u);
+  while (load(works) != 0u) usleep(1000);  // what was lately is over at some time
+  setenv("METE_SIM_NVML_NO_PROCESS_LOAD", "1", 1);
+  EXPECT_EQ(load(works), std::nullopt) << "what a driver does not say is not zero";
+  unsetenv("METE_SIM_NVML_NO_PROCESS_LOAD");
 }
 
 TEST_F(SimulatedCards, ALostCardIsKnownButEmpty) {
@@ -257,6 +283,7 @@ TEST_F(OldNvml, AGrowingListIsReadWhole) {
   EXPECT_GE(cards[0].processes->size(), 200u) << "the first answer said 100, and more came";
   EXPECT_EQ((*cards[0].processes)[0].used, std::nullopt) << "not available is not zero";
   EXPECT_EQ((*cards[0].processes)[7].used, Bytes::from_bytes(7));
+  EXPECT_EQ((*cards[0].processes)[7].utilisation_pct, std::nullopt);
 }
 
 TEST_F(OldNvml, ACardThatWasNeverReadCanBeLost) {

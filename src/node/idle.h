@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Since when jobs do nothing on their cards, from one reading after the other. Pure.
+//
+// A job is idle when each of its processes on a card was seen to do nothing, in all readings of at
+// least kIdleAfter. What is not known is never idle: a driver that does not say, a process of which
+// a reading could not tell, a job that has no process on a card (yet, or any more). One or two
+// readings from which it could not be told (a process has just ended, sensors were not of the same
+// moment) do not make a job busy that does nothing before and after; kForgetAfter of them do.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/time.h"
+#include "seam/clock.h"
+#include "seam/launcher.h"
+
+namespace mete::node {
+
+// What each process of a job did on each card where it is, as seam::ProcessReading tells it.
+using JobLoads = std::map<core::JobId, std::vector<std::optional<unsigned>>>;
+
+class Idle {
+ public:
+  // NVML samples processes about once a second, readings are up to four times as frequent.
+  static constexpr seam::Nanoseconds kIdleAfter = std::chrono::seconds(3);
+  static constexpr seam::Nanoseconds kForgetAfter = std::chrono::seconds(5);
+
+  // `at` is when the reading began, `wall` the same moment for people. The same reading once more
+  // changes nothing. A job without processes is not in `loads`.
+  void see(seam::Nanoseconds at, WallTime wall, const JobLoads& loads);
+
+  // Of the jobs that are idle by the last reading.
+  std::map<core::JobId, WallTime> since() const;
+
+ private:
+  struct Quiet {
+    seam::Nanoseconds first{};
+    seam::Nanoseconds last{};
+    WallTime since;
+  };
+  std::map<core::JobId, Quiet> quiet_;
+  seam::Nanoseconds at_{-1};
+};
+
+}  // namespace mete::node
