@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mete simulate`: jobs of a trace arrive on a cluster, one after another, and a policy places
-// them. Neither needs nor starts a daemon. The decisions are written only when all of them are
-// made, in one go: whoever finds the file finds all of it.
+// them; with --timed or --history they come and go, and wait in the queue's line
+// (simulate_timed.h). Neither needs nor starts a daemon. Files are written only when all is
+// decided, in one go: whoever finds one finds all of it.
 #include <array>
-#include <ctime>
 
 #include "base/file.h"
 #include "base/text.h"
+#include "cli/simulate_input.h"
 #include "cli/simulate_text.h"
-#include "cli/status_line.h"
+#include "cli/simulate_timed.h"
+#include "cli/simulate_watch.h"
+#include "cli/type_tables.h"
 #include "cli/verbs.h"
-#include "seam/clock.h"
 #include "simulate/replay.h"
 
 namespace mete::cli {
@@ -19,9 +21,21 @@ namespace {
 
 constexpr std::array kOptions{
     OptionSpec{"--nodes", "FILE", "the nodes: CSV with sn, cpu_milli, memory_mib, gpu, model"},
+    OptionSpec{"--instances", "LIST",
+               "instances of a cloud instead of nodes: 4xg4dn.12xlarge,2xp3.8xlarge"},
+    OptionSpec{"--pool", "CARDS",
+               "the cards of one machine instead: 2xH200+1xT4, with memory for cards that mete\n"
+               "does not know: 2xMINE:24G. With --history +1xH200: one more than there are"},
     OptionSpec{"--jobs", "FILE",
                "the jobs: CSV with name, cpu_milli, memory_mib, num_gpu, gpu_milli and, if some\n"
                "name card types, gpu_spec"},
+    OptionSpec{"--timed", "",
+               "jobs come, wait in line, run and leave, as their times say: creation_time, and\n"
+               "deletion_time (and scheduled_time) or duration; user, priority and time_limit are\n"
+               "the queue's"},
+    OptionSpec{"--history", "",
+               "the jobs that the daemon has seen, or those of a FILE that mete ps -a -o json\n"
+               "wrote; how long they would have waited on --pool, --instances or --nodes"},
     OptionSpec{"--arrivals", "FILE",
                "rows of the jobs in the order in which they arrive, counted from 0, one on each\n"
                "line (default: every job once, as listed)"},
@@ -38,33 +52,22 @@ constexpr std::array kOptions{
     OptionSpec{"--max-moves", "LIMIT",
                "move jobs to make room for those who would be refused: so many jobs in all, or\n"
                "so much of all cards (1%)"},
-    OptionSpec{"--decisions", "FILE", "write where each arrival went: index,node row,cards"},
+    OptionSpec{"--decisions", "FILE",
+               "write where each arrival went: index,node row,cards (with times: and when)"},
+    kTypesOption,
     kOutputOption,
 };
 
-Result<std::string> read_file(const std::string& path) {
-  return base::read_all(path, simulate::kMaxTraceFile);
-}
-
-Result<simulate::Trace> read_trace(const std::string& nodes_path, const std::string& jobs_path,
+// The order in which jobs come, and which nodes are preferred.
+Result<simulate::Trace> read_trace(Place place, std::vector<simulate::TraceJob> jobs,
                                    const std::string* arrivals_path, const std::string* ties_path) {
   simulate::Trace trace;
-  const Result<std::string> nodes_text = read_file(nodes_path);
-  if (!nodes_text) return nodes_text.error();
-  Result<std::vector<core::cluster::NodeSpec>> nodes =
-      simulate::parse_nodes(*nodes_text, nodes_path);
-  if (!nodes) return nodes.error();
-  trace.nodes = std::move(*nodes);
-  const Result<std::string> jobs_text = read_file(jobs_path);
-  if (!jobs_text) return jobs_text.error();
-  Result<std::vector<simulate::TraceJob>> jobs =
-      simulate::parse_jobs(*jobs_text, jobs_path, trace.nodes);
-  if (!jobs) return jobs.error();
-  trace.jobs = std::move(*jobs);
+  trace.nodes = std::move(place.nodes);
+  trace.jobs = std::move(jobs);
   if (arrivals_path == nullptr) {
     for (std::uint32_t i = 0; i < trace.jobs.size(); ++i) trace.arrivals.push_back(i);
   } else {
-    const Result<std::string> text = read_file(*arrivals_path);
+    const Result<std::string> text = read_trace_file(*arrivals_path);
     if (!text) return text.error();
     Result<std::vector<std::uint32_t>> arrivals =
         simulate::parse_arrivals(*text, *arrivals_path, trace.jobs.size());
@@ -72,7 +75,7 @@ Result<simulate::Trace> read_trace(const std::string& nodes_path, const std::str
     trace.arrivals = std::move(*arrivals);
   }
   if (ties_path != nullptr) {
-    const Result<std::string> text = read_file(*ties_path);
+    const Result<std::string> text = read_trace_file(*ties_path);
     if (!text) return text.error();
     Result<std::vector<std::uint32_t>> ranks =
         simulate::parse_ranks(*text, *ties_path, trace.nodes.size());
@@ -82,55 +85,15 @@ Result<simulate::Trace> read_trace(const std::string& nodes_path, const std::str
   return trace;
 }
 
-Result<simulate::MixFrom> parse_mix(const std::string* text) {
-  if (text == nullptr || *text == "jobs") return simulate::MixFrom::kJobs;
-  if (*text == "learned") return simulate::MixFrom::kLearned;
-  return Error::invalid("--mix is jobs or learned, not " + base::quote(*text));
-}
-
-// "20": jobs; "1%", "0.5%": of all cards.
-Result<simulate::MoveLimit> parse_moves(const std::string* text, const simulate::Trace& trace) {
-  if (text == nullptr) return simulate::MoveLimit{};
-  std::int64_t cards = 0;
-  for (const core::cluster::NodeSpec& node : trace.nodes) cards += node.cards;
-  if (text->ends_with('%')) {
-    const Result<base::Milli> percent = base::parse_milli(text->substr(0, text->size() - 1));
-    if (percent && percent->whole <= 100) {
-      const auto thousandths =
-          static_cast<std::int64_t>(percent->whole * 1000 + percent->thousandths);
-      return simulate::MoveLimit{~std::uint64_t{0},
-                                 cards * core::cluster::kWholeCard * thousandths / 100'000};
-    }
-  } else if (const Result<std::uint64_t> jobs = base::parse_uint(*text); jobs) {
-    return simulate::MoveLimit{*jobs, cards * core::cluster::kWholeCard};
-  }
-  return Error::invalid("--max-moves " + base::quote(*text) +
-                        " is neither a number of jobs nor a "
-                        "part of the cards")
-      .with_hint("write --max-moves 20 or --max-moves 1%");
-}
-
-// CPU time of this process: what others do on the machine does not count.
-std::uint64_t cpu_ns() {
-  return static_cast<std::uint64_t>(std::clock()) * (1'000'000'000 / CLOCKS_PER_SEC);
-}
-
 Result<SimulateReport> simulate_trace(const simulate::Trace& trace, core::cluster::Policy& policy,
                                       simulate::MixFrom mix, simulate::MoveLimit limit,
                                       simulate::Replay& decided) {
-  StatusLine line;
-  simulate::Hooks hooks;
-  hooks.now_ns = [&clock = seam::system_clock()] {
-    return static_cast<std::uint64_t>(clock.monotonic().count());
-  };
-  hooks.cpu_ns = cpu_ns;
-  if (line.terminal())
-    hooks.progress = [&](std::size_t done, std::size_t all) { line.draw(progress_bar(done, all)); };
-  SimulateReport report;
-  Result<simulate::Replay> replayed = simulate::replay(trace, policy, mix, hooks, limit);
-  line.clear();
+  SimulateWatch watch;
+  Result<simulate::Replay> replayed = simulate::replay(trace, policy, mix, watch.hooks(), limit);
+  watch.end_if_stopped();
   if (!replayed) return replayed.error();
   decided = std::move(*replayed);
+  SimulateReport report;
   report.cpu_s = static_cast<double>(decided.cpu_ns) / 1e9;
   Result<simulate::Score> score = simulate::score(trace, decided);
   if (!score) return score.error();
@@ -142,35 +105,37 @@ Result<SimulateReport> simulate_trace(const simulate::Trace& trace, core::cluste
 }
 
 int run_simulate(const Parsed& parsed, const Output& output) {
-  const std::string* nodes = parsed.find("--nodes");
-  const std::string* jobs = parsed.find("--jobs");
-  if (nodes == nullptr || jobs == nullptr)
-    return output.fail(Error::invalid("mete simulate needs --nodes and --jobs")
-                           .with_hint("mete simulate --help shows what is in them"));
-  std::uint64_t seed = 0;
-  if (const std::string* text = parsed.find("--seed"); text != nullptr) {
-    const Result<std::uint64_t> number = base::parse_uint(*text);
-    if (!number)
-      return output.fail(Error::invalid("--seed " + base::quote(*text) + " is no number"));
-    seed = *number;
-  }
+  if (parsed.has("--history")) return simulate_history(parsed, output);
+  if (!parsed.rest.empty())
+    return output.fail(Error::invalid("what is " + base::quote(parsed.rest.front()) + "?")
+                           .with_hint("a file follows --history alone"));
+  if (parsed.has("--timed")) return simulate_timed(parsed, output);
+  const Result<std::uint64_t> seed = parse_seed(parsed.find("--seed"));
+  if (!seed) return output.fail(seed.error());
   const Result<simulate::MixFrom> mix = parse_mix(parsed.find("--mix"));
   if (!mix) return output.fail(mix.error());
   const std::string* name = parsed.find("--policy");
   const Result<std::unique_ptr<core::cluster::Policy>> policy =
-      core::cluster::make_policy(name == nullptr ? "mete" : *name, seed);
+      core::cluster::make_policy(name == nullptr ? "mete" : *name, *seed);
   if (!policy) return output.fail(policy.error());
-  const Result<simulate::Trace> trace =
-      read_trace(*nodes, *jobs, parsed.find("--arrivals"), parsed.find("--ties"));
+  Input<Place> place = read_place(parsed);
+  if (const auto* failure = std::get_if<Failure>(&place))
+    return output.fail(failure->error, failure->exit_code);
+  auto jobs = read_jobs(parsed, std::get<Place>(place), simulate::Times::kIgnored);
+  if (const auto* failure = std::get_if<Failure>(&jobs))
+    return output.fail(failure->error, failure->exit_code);
+  const Result<simulate::Trace> trace = read_trace(
+      std::move(std::get<Place>(place)), std::move(std::get<std::vector<simulate::TraceJob>>(jobs)),
+      parsed.find("--arrivals"), parsed.find("--ties"));
   if (!trace) return output.fail(trace.error(), kExitBadFile);
-  const Result<simulate::MoveLimit> limit = parse_moves(parsed.find("--max-moves"), *trace);
+  const Result<simulate::MoveLimit> limit = parse_moves(parsed.find("--max-moves"), trace->nodes);
   if (!limit) return output.fail(limit.error());
   simulate::Replay decided;
   Result<SimulateReport> report = simulate_trace(*trace, **policy, *mix, *limit, decided);
   if (!report) return output.fail(report.error(), kExitBadFile);
   report->policy = name == nullptr ? "mete" : *name;
   report->mix = *mix == simulate::MixFrom::kJobs ? "jobs" : "learned";
-  report->seed = seed;
+  report->seed = *seed;
   if (const std::string* path = parsed.find("--decisions"); path != nullptr)
     if (Result<void> r = base::write_atomic(*path, simulate::decisions_csv(decided), 0644); !r)
       return output.fail(r.error());
@@ -183,18 +148,22 @@ int run_simulate(const Parsed& parsed, const Output& output) {
 const Verb kSimulateVerb{
     "simulate",
     "try a placement policy on a cluster and a trace",
-    "mete simulate --nodes FILE --jobs FILE [--arrivals FILE] [options]",
+    "mete simulate (--nodes FILE|--instances LIST|--pool CARDS) --jobs FILE [options]",
     "mete simulate --nodes nodes.csv --jobs jobs.csv\n"
-    "mete simulate --nodes nodes.csv --jobs jobs.csv --policy best-fit --decisions where.csv",
+    "mete simulate --nodes nodes.csv --jobs jobs.csv --policy best-fit --decisions where.csv\n"
+    "mete simulate --pool 2xH200+1xT4 --jobs jobs.csv --timed     # in the queue of one machine\n"
+    "mete simulate --history --pool +1xH200      # would one more card have cut our waits?",
     "Jobs arrive one after another and stay. Whoever some node can hold is placed, whoever none "
     "can\n"
     "is dropped. Says how much of the cards was given out when what was asked for came to 100 % "
     "and\n"
-    "to 130 % of them, how much of what is idle a job could not use, and who was refused. Needs "
-    "no\n"
-    "daemon and no GPU.",
+    "to 130 % of them, how much of what is idle a job could not use, and who was refused. With "
+    "--timed\n"
+    "and --history jobs wait instead, by the rules of the queue, and the answer is how long. "
+    "Needs no\n"
+    "GPU, and no daemon but for the history of one.",
     kOptions,
-    Rest::kNothing,
+    Rest::kWords,
     run_simulate,
 };
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/time.h"
 #include "cli/json.h"
+#include "cli/table.h"
 
 namespace mete::cli {
 
@@ -43,6 +45,85 @@ std::string percent(const std::optional<double>& value) {
   return value ? decimal(*value, 2) + " %" : "-";
 }
 
+std::string waits_json(const simulate::Waits& waits) {
+  JsonObject json;
+  json.number("jobs", waits.jobs).number("waited", waits.waited);
+  json.raw("mean_s", decimal(waits.mean_s, 3)).raw("p50_s", decimal(waits.p50_s, 3));
+  json.raw("p90_s", decimal(waits.p90_s, 3)).raw("p99_s", decimal(waits.p99_s, 3));
+  json.raw("max_s", decimal(waits.max_s, 3));
+  return json.str();
+}
+
+void add_timed(JsonObject& json, const TimedReport& timed) {
+  if (!timed.place.empty()) json.text("place", timed.place);
+  json.raw("span_s", decimal(static_cast<double>(timed.mean.span_ms) / 1000, 3));
+  json.raw("alloc_mean", decimal(timed.mean.alloc_pct, 3));
+  json.raw("frag_mean", decimal(timed.mean.frag_pct, 3));
+  json.raw("waiting_mean", decimal(timed.mean.waiting, 3));
+  json.raw("waits", waits_json(timed.waits)).number("left_waiting", timed.left_waiting);
+  if (timed.recorded) {
+    json.raw("recorded_waits", waits_json(*timed.recorded)).number("left_out", timed.left_out);
+    if (timed.today) json.raw("today_waits", waits_json(*timed.today));
+  }
+}
+
+std::string duration(double seconds) {
+  return base::duration_in_words(static_cast<std::int64_t>(seconds + 0.5));
+}
+
+std::string waits_table(const TimedReport& timed) {
+  Table table({{"", Align::kLeft},
+               {"JOBS", Align::kRight},
+               {"WAITED", Align::kRight},
+               {"MEAN", Align::kRight},
+               {"HALF", Align::kRight},
+               {"90 %", Align::kRight},
+               {"99 %", Align::kRight},
+               {"LONGEST", Align::kRight}});
+  const auto row = [&](const std::string& what, const simulate::Waits& waits) {
+    table.add({what, std::to_string(waits.jobs), std::to_string(waits.waited),
+               duration(waits.mean_s), duration(waits.p50_s), duration(waits.p90_s),
+               duration(waits.p99_s), duration(waits.max_s)});
+  };
+  if (timed.recorded) row("as it was", *timed.recorded);
+  if (timed.today) row("the cards of today", *timed.today);
+  row(timed.place.empty() ? "simulated" : timed.place, timed.waits);
+  return table.text(std::nullopt);
+}
+
+// Whether it would have helped, in a sentence.
+std::string verdict(const TimedReport& timed) {
+  if (!timed.recorded) return "";
+  const simulate::Waits& before = timed.today ? *timed.today : *timed.recorded;
+  const double saved = before.mean_s - timed.waits.mean_s;
+  if (before.mean_s < 1) return "\n\nnobody waited to speak of before either";
+  if (saved > 0.01 * before.mean_s)
+    return "\n\nwaits would have been shorter by " + duration(saved) + " on average, " +
+           decimal(100 * saved / before.mean_s, 0) + " %";
+  if (saved < -0.01 * before.mean_s)
+    return "\n\nwaits would have been longer by " + duration(-saved) + " on average";
+  return "\n\nwaits would have been about the same";
+}
+
+std::string timed_text(const SimulateReport& report) {
+  const TimedReport& timed = *report.timed;
+  std::string text = report.policy + " ran " + std::to_string(timed.waits.jobs) + " of " +
+                     std::to_string(report.arrivals) + " jobs on " +
+                     std::to_string(report.score.cards) + " cards, in " +
+                     duration(static_cast<double>(timed.mean.span_ms) / 1000) + "\n\n";
+  text += line("of the cards given out, on average", percent(timed.mean.alloc_pct));
+  text += line("fragmented, on average", percent(timed.mean.frag_pct));
+  text += line("in line, on average", decimal(timed.mean.waiting, 1) + " jobs");
+  if (report.score.rejected > 0)
+    text += line("refused, since they can never fit",
+                 std::to_string(report.score.rejected) + " jobs; " + timed.refused_why);
+  if (timed.left_waiting > 0)
+    text += line("never started", std::to_string(timed.left_waiting) + " jobs");
+  if (timed.left_out > 0)
+    text += line("left out, since they say too little", std::to_string(timed.left_out) + " jobs");
+  return text + "\n" + waits_table(timed) + verdict(timed);
+}
+
 }  // namespace
 
 std::string simulate_json(const SimulateReport& report, const std::string& at) {
@@ -66,10 +147,12 @@ std::string simulate_json(const SimulateReport& report, const std::string& at) {
   json.raw("decisions_per_s", decimal(per_second(report), 0));
   json.number("p50_ns", percentile(report.times_ns, 50));
   json.number("p99_ns", percentile(report.times_ns, 99));
+  if (report.timed) add_timed(json, *report.timed);
   return json.str();
 }
 
 std::string simulate_text(const SimulateReport& report) {
+  if (report.timed) return timed_text(report);
   const simulate::Score& score = report.score;
   std::string text = report.policy + " placed " + std::to_string(report.arrivals - score.rejected) +
                      " of " + std::to_string(report.arrivals) + " jobs on " +

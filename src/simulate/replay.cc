@@ -51,12 +51,6 @@ Mix mix_of_jobs(const World& world) {
   return as_mix(counts);
 }
 
-std::string class_of(const Ask& ask) {
-  if (ask.cards == 0) return "cpu";
-  if (ask.share < kWholeCard) return "share";
-  return std::to_string(ask.cards) + "gpu";
-}
-
 // Moves whoever has to move, if it is worth it.
 std::optional<Spot> make_room(Cluster& cluster, Policy& policy, KindId kind, std::uint32_t arrival,
                               Tenants& tenants, MoveLimit& limit, Replay& result) {
@@ -79,6 +73,12 @@ struct Level {
 
 }  // namespace
 
+std::string class_of(const Ask& ask) {
+  if (ask.cards == 0) return "cpu";
+  if (ask.share < kWholeCard) return "share";
+  return std::to_string(ask.cards) + "gpu";
+}
+
 Result<Replay> replay(const Trace& trace, Policy& policy, MixFrom from, const Hooks& hooks,
                       MoveLimit limit) {
   Result<World> world = make_world(trace);
@@ -92,7 +92,8 @@ Result<Replay> replay(const Trace& trace, Policy& policy, MixFrom from, const Ho
   result.spots.reserve(trace.arrivals.size());
   const std::uint64_t cpu_began = hooks.cpu_ns ? hooks.cpu_ns() : 0;
   for (std::size_t i = 0; i < trace.arrivals.size(); ++i) {
-    if (hooks.progress && i % kProgressStep == 0) hooks.progress(i, trace.arrivals.size());
+    if (hooks.progress && i % kProgressStep == 0 && !hooks.progress(i, trace.arrivals.size()))
+      return Error::busy("stopped");
     const KindId kind = world->kinds[trace.arrivals[i]];
     const std::uint64_t began = hooks.now_ns ? hooks.now_ns() : 0;
     if (from == MixFrom::kLearned) {
@@ -117,7 +118,7 @@ Result<Replay> replay(const Trace& trace, Policy& policy, MixFrom from, const Ho
     result.spots.push_back(std::move(spot));
   }
   if (hooks.cpu_ns) result.cpu_ns = hooks.cpu_ns() - cpu_began;
-  if (hooks.progress) hooks.progress(trace.arrivals.size(), trace.arrivals.size());
+  if (hooks.progress) (void)hooks.progress(trace.arrivals.size(), trace.arrivals.size());
   return result;
 }
 

@@ -32,7 +32,8 @@ struct Trace {
 struct Hooks {
   std::function<std::uint64_t()> now_ns;  // for the times of decisions; none: not taken
   std::function<std::uint64_t()> cpu_ns;  // for the time of all of them; none: not taken
-  std::function<void(std::size_t, std::size_t)> progress;  // decided, of all; every thousand
+  // Decided, of all; every thousand. False: stop.
+  std::function<bool(std::size_t, std::size_t)> progress;
 };
 
 // How much may be moved in all, to make room for those who would be refused (moves.h).
@@ -49,6 +50,7 @@ struct Replay {
   std::uint64_t cpu_ns = 0;             // of all decisions, without setting up
 };
 
+// busy: stopped by `progress`.
 Result<Replay> replay(const Trace& trace, core::cluster::Policy& policy, MixFrom mix,
                       const Hooks& hooks = {}, MoveLimit limit = {});
 
@@ -64,6 +66,9 @@ struct Score {
   double moved_gpu = 0;  // cards
   std::uint64_t cards = 0;
 };
+
+// "cpu", "share", "1gpu", "2gpu", ...
+std::string class_of(const core::cluster::Ask& ask);
 
 Result<Score> score(const Trace& trace, const Replay& replay);
 

@@ -80,6 +80,97 @@ Result<std::vector<std::string>> parse_types(const Csv& csv, std::string_view te
   return std::move(error).with_hint("did you mean " + std::string(near) + "?");
 }
 
+// Ten years: more is a mistake, and sums stay far from their end.
+constexpr std::uint64_t kMaxSeconds = 10ull * 366 * 86'400;
+constexpr std::int64_t kLeastPriority = -1000;
+constexpr std::int64_t kMostPriority = 1000;
+
+// The columns that say when, of a list of jobs.
+class TimeColumns {
+ public:
+  static Result<TimeColumns> find(const Csv& csv) {
+    TimeColumns columns;
+    const Result<std::size_t> created = csv.column("creation_time");
+    if (!created) return created.error();
+    columns.created_ = *created;
+    columns.duration_ = csv.optional_column("duration");
+    if (!columns.duration_) {
+      const Result<std::size_t> deleted = csv.column("deletion_time");
+      if (!deleted) return deleted.error();
+      columns.deleted_ = *deleted;
+      columns.scheduled_ = csv.optional_column("scheduled_time");
+    }
+    columns.limit_ = csv.optional_column("time_limit");
+    columns.priority_ = csv.optional_column("priority");
+    columns.user_ = csv.optional_column("user");
+    return columns;
+  }
+
+  Result<JobTimes> read(const Csv& csv) const {
+    JobTimes times;
+    const Result<std::int64_t> created = moment(csv, created_, "creation_time");
+    if (!created) return created.error();
+    times.submit_ms = *created;
+    const Result<std::int64_t> run = run_of(csv, *created);
+    if (!run) return run.error();
+    times.run_ms = *run;
+    if (limit_ && !base::trim(csv.field(*limit_)).empty()) {
+      const Result<std::int64_t> limit = moment(csv, *limit_, "time_limit");
+      if (!limit) return limit.error();
+      if (*limit < 1000) return csv.error("time_limit is less than a second");
+      times.limit_s = static_cast<std::uint64_t>(*limit / 1000);
+    }
+    if (priority_) {
+      const Result<std::int32_t> priority = priority_of(csv, csv.field(*priority_));
+      if (!priority) return priority.error();
+      times.priority = *priority;
+    }
+    if (user_ && !csv.field(*user_).empty()) times.user = csv.field(*user_);
+    return times;
+  }
+
+ private:
+  // In ms.
+  static Result<std::int64_t> moment(const Csv& csv, std::size_t column, const std::string& name) {
+    const Result<base::Milli> value = base::parse_milli(base::trim(csv.field(column)));
+    if (!value || value->whole > kMaxSeconds)
+      return csv.error(name + " must be a number of seconds from 0, not " +
+                       base::quote(csv.field(column)));
+    return static_cast<std::int64_t>(value->whole * 1000 + value->thousandths);
+  }
+
+  Result<std::int64_t> run_of(const Csv& csv, std::int64_t created) const {
+    if (duration_) return moment(csv, *duration_, "duration");
+    const Result<std::int64_t> deleted = moment(csv, deleted_, "deletion_time");
+    if (!deleted) return deleted;
+    std::int64_t began = created;
+    if (scheduled_ && !base::trim(csv.field(*scheduled_)).empty()) {
+      const Result<std::int64_t> scheduled = moment(csv, *scheduled_, "scheduled_time");
+      if (!scheduled) return scheduled;
+      began = *scheduled;
+    }
+    if (*deleted < began || began < created)
+      return csv.error("a job cannot end before it begins, nor begin before it is created");
+    return *deleted - began;
+  }
+
+  static Result<std::int32_t> priority_of(const Csv& csv, std::string_view text) {
+    std::string_view digits = base::trim(text);
+    if (digits.empty()) return 0;
+    const bool below = digits.front() == '-';
+    if (below) digits.remove_prefix(1);
+    const Result<std::uint64_t> value = base::parse_uint(digits);
+    if (!value || *value > static_cast<std::uint64_t>(kMostPriority))
+      return csv.error("priority must be from " + std::to_string(kLeastPriority) + " to " +
+                       std::to_string(kMostPriority) + ", not " + base::quote(text));
+    return static_cast<std::int32_t>(*value) * (below ? -1 : 1);
+  }
+
+  std::size_t created_ = 0;
+  std::size_t deleted_ = 0;
+  std::optional<std::size_t> scheduled_, duration_, limit_, priority_, user_;
+};
+
 }  // namespace
 
 Result<std::vector<NodeSpec>> parse_nodes(std::string_view text, const std::string& path) {
@@ -122,7 +213,7 @@ Result<std::vector<NodeSpec>> parse_nodes(std::string_view text, const std::stri
 }
 
 Result<std::vector<TraceJob>> parse_jobs(std::string_view text, const std::string& path,
-                                         const std::vector<NodeSpec>& nodes) {
+                                         const std::vector<NodeSpec>& nodes, Times times) {
   Result<Csv> csv = Csv::open(text, path);
   if (!csv) return csv.error();
   Columns columns{*csv, {}};
@@ -136,6 +227,12 @@ Result<std::vector<TraceJob>> parse_jobs(std::string_view text, const std::strin
   std::set<std::string, std::less<>> known;
   for (const NodeSpec& node : nodes)
     if (node.cards > 0) known.insert(node.card_type);
+  std::optional<TimeColumns> when;
+  if (times == Times::kNeeded) {
+    Result<TimeColumns> found = TimeColumns::find(*csv);
+    if (!found) return found.error();
+    when = *found;
+  }
   std::vector<TraceJob> jobs;
   while (true) {
     const Result<bool> more = csv->next();
@@ -158,6 +255,11 @@ Result<std::vector<TraceJob>> parse_jobs(std::string_view text, const std::strin
         if (!allowed) return allowed.error();
         ask.types = std::move(*allowed);
       }
+    }
+    if (when) {
+      Result<JobTimes> known_times = when->read(*csv);
+      if (!known_times) return known_times.error();
+      job.times = std::move(*known_times);
     }
     jobs.push_back(std::move(job));
   }

@@ -5,10 +5,13 @@
 //
 //   nodes     sn,cpu_milli,memory_mib,gpu,model[,gpu_memory_mib]
 //   jobs      name,cpu_milli,memory_mib,num_gpu,gpu_milli[,gpu_spec]   gpu_spec: models joined by |
+//             with times, in seconds: creation_time, and deletion_time or duration
+//             [,scheduled_time,user,priority,time_limit]
 //   arrivals  one row of the jobs, counted from 0, on each line
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,17 +24,30 @@ namespace mete::simulate {
 inline constexpr std::size_t kMaxTraceFile = std::size_t{256} << 20;
 inline constexpr std::size_t kMaxNodes = 1'000'000;
 
+// When a job came, how long it ran, and what the queue is told of it.
+struct JobTimes {
+  std::int64_t submit_ms = 0;
+  std::int64_t run_ms = 0;
+  std::optional<std::uint64_t> limit_s = {};  // its time limit, if it has one
+  std::int32_t priority = 0;
+  std::string user = "trace";
+};
+
 struct TraceJob {
   std::string name;
   core::cluster::Ask ask;
+  std::optional<JobTimes> times = {};  // where they were asked for
 };
 
 // `path` is for the places in errors: "nodes.csv:12: ...".
 Result<std::vector<core::cluster::NodeSpec>> parse_nodes(std::string_view text,
                                                          const std::string& path);
-// A job that names types, none of which some node has, is an error.
+// A job that names types, none of which some node has, is an error. kNeeded: every job says when it
+// came and went.
+enum class Times { kIgnored, kNeeded };
 Result<std::vector<TraceJob>> parse_jobs(std::string_view text, const std::string& path,
-                                         const std::vector<core::cluster::NodeSpec>& nodes);
+                                         const std::vector<core::cluster::NodeSpec>& nodes,
+                                         Times times = Times::kIgnored);
 Result<std::vector<std::uint32_t>> parse_arrivals(std::string_view text, const std::string& path,
                                                   std::size_t jobs);
 // One rank for each node: the numbers from 0, each once.

@@ -73,6 +73,36 @@ TEST(Trace, JobsWithoutCardsHaveNoTypes) {
   EXPECT_EQ((*jobs)[0].ask, (core::cluster::Ask{.cpu_milli = 1, .ram_mib = 2}));
 }
 
+TEST(Trace, TimesAreReadWhereTheyAreNeeded) {
+  const std::string head =
+      "name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time,"
+      "user,priority,time_limit\n";
+  const auto nodes = *parse_nodes(kNodes, "nodes.csv");
+  const auto read = [&](const std::string& text) {
+    return parse_jobs(text, "jobs.csv", nodes, Times::kNeeded);
+  };
+  const auto jobs = read(head + "a,1,1,0,0,10,70.5,20,bob,-3,90\nb,1,1,0,0,10,70,,,,\n");
+  ASSERT_TRUE(jobs) << jobs.error().message;
+  const JobTimes& first = *(*jobs)[0].times;
+  EXPECT_EQ(first.submit_ms, 10'000);
+  EXPECT_EQ(first.run_ms, 50'500);
+  EXPECT_EQ(first.user, "bob");
+  EXPECT_EQ(first.priority, -3);
+  EXPECT_EQ(first.limit_s, 90u);
+  EXPECT_EQ((*jobs)[1].times->run_ms, 60'000);
+  EXPECT_FALSE((*jobs)[1].times->limit_s);
+  EXPECT_FALSE(parse_jobs(head + "a,1,1,0,0,x,y,,,,\n", "jobs.csv", nodes).value().front().times);
+  const auto wrong = [&](const std::string& row) { return read(head + row).error().message; };
+  EXPECT_EQ(wrong("a,1,1,0,0,x,70,,,,\n"),
+            "jobs.csv:2: creation_time must be a number of seconds from 0, not 'x'");
+  EXPECT_EQ(wrong("a,1,1,0,0,10,5,,,,\n"),
+            "jobs.csv:2: a job cannot end before it begins, nor begin before it is created");
+  EXPECT_EQ(wrong("a,1,1,0,0,10,50,,,1001,\n"),
+            "jobs.csv:2: priority must be from -1000 to 1000, not '1001'");
+  EXPECT_EQ(read("name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1,1,0,0\n").error().message,
+            "jobs.csv:1: there is no column 'creation_time'");
+}
+
 TEST(Trace, ArrivalsPastTheEndAreNamedWithTheirLine) {
   EXPECT_EQ(*parse_arrivals("0\n1\n\n 0\n", "a.txt", 2), (std::vector<std::uint32_t>{0, 1, 0}));
   EXPECT_EQ(parse_arrivals("0\n2\n", "a.txt", 2).error().message,

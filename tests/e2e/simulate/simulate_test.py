@@ -27,11 +27,14 @@ class SimulateTest(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
         self.dir = pathlib.Path(self.folder.name)
 
-    def mete(self, *words):
+    def environment(self):
         environment = {k: v for k, v in os.environ.items() if not k.startswith("METE_")}
         environment["METE_STATE_DIR"] = str(self.dir / "state")
         environment["METE_SOCKET"] = str(self.dir / "meted.sock")
-        return subprocess.run([BUILD / "bin" / "mete", "simulate", *map(str, words)], env=environment, capture_output=True,
+        return environment
+
+    def mete(self, *words):
+        return subprocess.run([BUILD / "bin" / "mete", "simulate", *map(str, words)], env=self.environment(), capture_output=True,
                               text=True, check=False)
 
     def sample(self, *words, nodes=DATA / "nodes.csv", jobs=DATA / "jobs.csv", arrivals=DATA / "arrivals.txt"):
@@ -41,6 +44,12 @@ class SimulateTest(unittest.TestCase):
         path = self.dir / name
         path.write_text(text)
         return path
+
+    def refused(self, result, code, *parts):
+        self.assertEqual(result.returncode, code, result.stderr)
+        for part in parts:
+            self.assertIn(part, result.stderr)
+        self.assertEqual(result.stdout, "")
 
 
 class Small(SimulateTest):
@@ -69,14 +78,10 @@ class Small(SimulateTest):
         self.assertRegex(result.stdout, r"^mete placed \d+ of 40 jobs on 4 nodes with 12 cards\n")
         self.assertEqual(result.stderr, "")
 
-    def refused(self, result, code, *parts):
-        self.assertEqual(result.returncode, code, result.stderr)
-        for part in parts:
-            self.assertIn(part, result.stderr)
-        self.assertEqual(result.stdout, "")
-
     def test_wrong_words_are_64(self):
-        self.refused(self.mete(), 64, "--nodes and --jobs")
+        self.refused(self.mete(), 64, "--nodes, --instances and --pool")
+        self.refused(self.mete("--nodes", DATA / "nodes.csv"), 64, "--jobs")
+        self.refused(self.sample("stray"), 64, "'stray'")
         self.refused(self.sample("--policy", "best-fti"), 64, "'best-fti'", "best-fit")
         self.refused(self.sample("--mix", "future"), 64, "'future'")
         self.refused(self.sample("--seed", "x"), 64, "'x'")

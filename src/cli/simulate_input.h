@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `mete simulate` is given: words and files in, values out. Errors of words are `invalid` and
+// end in 64; those of files carry their own exit code, 65.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/options.h"
+#include "cli/output.h"
+#include "simulate/pool.h"
+#include "simulate/replay.h"
+#include "simulate/trace.h"
+
+namespace mete::cli {
+
+// An error, and what to exit with.
+struct Failure {
+  Error error;
+  int exit_code = kExitUsage;
+};
+template <typename T>
+using Input = std::variant<T, Failure>;
+
+inline Failure bad_words(Error error) { return {std::move(error), kExitUsage}; }
+inline Failure bad_file(Error error) { return {std::move(error), kExitBadFile}; }
+
+// Where jobs are to run: the nodes of a cluster, or the cards of one machine.
+struct Place {
+  std::vector<core::cluster::NodeSpec> nodes;  // of a machine too, for its types
+  std::optional<core::Pool> machine;           // --pool
+  std::string text;                            // "2xH200+1xT4", "4xg4dn.12xlarge"; "": of a file
+};
+
+// By --nodes, --instances or --pool: exactly one of them.
+Input<Place> read_place(const Parsed& parsed);
+// By --pool; `today`: what "+1xH200" is added to, or nullptr.
+Input<Place> read_pool(const Parsed& parsed, const core::Pool* today);
+
+Input<std::vector<simulate::TraceJob>> read_jobs(const Parsed& parsed, const Place& place,
+                                                 simulate::Times times);
+// A whole file of a trace.
+Result<std::string> read_trace_file(const std::string& path);
+
+Result<simulate::MixFrom> parse_mix(const std::string* text);
+Result<std::uint64_t> parse_seed(const std::string* text);
+// "20": jobs; "1%", "0.5%": of all cards.
+Result<simulate::MoveLimit> parse_moves(const std::string* text,
+                                        const std::vector<core::cluster::NodeSpec>& nodes);
+
+}  // namespace mete::cli

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables of card and instance types that come with mete, found relative to the program
+// (share/mete), and the pools that verbs describe by them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/options.h"
+#include "simulate/pool.h"
+
+namespace mete::cli {
+
+struct TypeTables {
+  std::vector<simulate::CardType> cards;
+  std::vector<simulate::InstanceType> instances;
+};
+
+// --types FILE: instance types of one's own, which come before ours.
+inline constexpr OptionSpec kTypesOption{
+    "--types", "FILE",
+    "more instance types: CSV with name, gpus, gpu_type, gpu_memory_gib_total, vcpus, memory_gib"};
+
+// `own`: the file of --types, or nullptr. corrupt or invalid: a file cannot be used.
+Result<TypeTables> read_type_tables(const std::string* own);
+
+}  // namespace mete::cli

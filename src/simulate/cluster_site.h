@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// A cluster: the line is the queue's (core::Line over State's jobs: priority, fair share, who has
+// waited too long), and a policy of core/cluster says where.
+//
+// As on one machine the first in line that must wait has a place held: on the node on which it
+// could start soonest as those who run end, each by its limit or as learned; where nobody knows
+// that, on the node on which the least is missing. Whoever comes later may go there only if it will
+// have ended by then, or if there is room for both; where nobody knows when, not at all.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/cluster/fragmentation.h"
+#include "core/cluster/policy.h"
+#include "core/order/pass.h"
+#include "simulate/replay.h"
+#include "simulate/timed.h"
+
+namespace mete::simulate {
+
+class ClusterSite : public Site {
+ public:
+  // `asks`: one for each job of the list. invalid: nodes or requests out of range.
+  static Result<std::unique_ptr<ClusterSite>> make(std::vector<core::cluster::NodeSpec> nodes,
+                                                   const std::vector<core::cluster::Ask>& asks,
+                                                   core::cluster::Policy& policy, MixFrom mix);
+
+  Result<std::vector<core::Happened>> submit(const core::State& state, const core::Submit& submit,
+                                             std::size_t index, WallTime now) override;
+  std::vector<core::JobGranted> grants(const core::State& state, WallTime now) override;
+  void ended(core::JobId id) override;
+  void locate(const core::JobGranted& granted, Life& life) const override;
+  Use use(const core::State& state) override;
+
+  const core::cluster::Cluster& cluster() const { return cluster_; }
+
+ private:
+  struct Placed {
+    core::cluster::KindId kind{};
+    core::cluster::Spot spot;
+  };
+  // What is held for the first that waits.
+  struct Hold {
+    core::cluster::NodeId node{};
+    core::cluster::KindId kind{};
+    std::optional<WallTime> until;
+    std::int32_t cpu = 0;  // what of the node is left then
+    std::int32_t ram = 0;
+    std::array<std::uint16_t, core::cluster::kMaxCards> free{};
+  };
+
+  ClusterSite(core::cluster::Cluster cluster, core::cluster::Policy& policy, MixFrom mix)
+      : cluster_(std::move(cluster)), policy_(policy), mix_(mix) {}
+
+  std::optional<core::cluster::Spot> choose(core::cluster::KindId kind,
+                                            const std::optional<Hold>& hold,
+                                            std::optional<WallTime> ends);
+  Hold hold_for(core::cluster::KindId kind, const core::PassInput& input) const;
+  bool fits(const Hold& hold) const;
+  void take_from(Hold& hold, core::cluster::KindId kind, const core::cluster::Spot& spot) const;
+  core::JobGranted start(core::JobId id, core::cluster::KindId kind,
+                         const core::cluster::Spot& spot);
+  void change(core::cluster::NodeId node, const std::function<void()>& what);
+  void learn(core::cluster::KindId kind);
+
+  core::cluster::Cluster cluster_;
+  core::cluster::Policy& policy_;
+  MixFrom mix_;
+  std::vector<core::cluster::KindId> kinds_;         // of each job of the list
+  std::map<std::uint64_t, std::size_t> unfinished_;  // job number → place in the list
+  std::map<std::uint64_t, Placed> placed_;           // job number → where
+  std::uint64_t last_ = 0;
+  std::vector<std::uint64_t> seen_;  // of a learned mix, by kind
+  std::size_t arrived_ = 0;
+  std::size_t lesson_ = 0;
+  core::cluster::Fragmentation fragmentation_;
+  double fragmented_ = 0;
+};
+
+}  // namespace mete::simulate

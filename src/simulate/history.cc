@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// See history.h.
+#include "simulate/history.h"
+
+#include <algorithm>
+
+#include "wire/job.h"
+
+namespace mete::simulate {
+
+Result<History> parse_history(std::string_view json) {
+  // Of another document wire would say that it has no jobs.
+  if (json.find("\"mete.ps/1\"") == std::string_view::npos)
+    return Error::corrupt("this is not what mete ps -a -o json prints");
+  const Result<std::vector<wire::JobView>> views = wire::decode_ps(json);
+  if (!views) return views.error();
+  // Of those that still run it is known how long they have run so far.
+  WallTime last;
+  for (const wire::JobView& view : *views)
+    for (const std::optional<WallTime>& time :
+         {std::optional(view.job.submitted), view.job.started, view.job.ended})
+      if (time) last = std::max(last, *time);
+  History history;
+  std::vector<std::int64_t> waits;
+  for (const wire::JobView& view : *views) {
+    const core::Job& job = view.job;
+    if (!job.started || job.attempt != 1 || *job.started < job.submitted) {
+      ++history.left_out;
+      continue;
+    }
+    TimedJob timed;
+    timed.name = job.spec->name;
+    timed.user = job.spec->user;
+    timed.request = core::request_of(job);
+    timed.submitted = job.submitted;
+    timed.run_ms = std::max<std::int64_t>(0, job.ended.value_or(last).ms - job.started->ms);
+    timed.limit_s = job.spec->time_s;
+    timed.priority = job.priority;
+    waits.push_back(job.started->ms - job.submitted.ms);
+    history.jobs.push_back(std::move(timed));
+  }
+  history.recorded = waits_of(std::move(waits));
+  return history;
+}
+
+}  // namespace mete::simulate

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs with times through the queue: they come, wait for their turn, run for as long as they ran,
+// and leave. The queue is the daemon's own: core::State decides, applies and learns, and its line
+// (priority, fair share, who has waited too long) and back-fill say who starts. Where jobs run is a
+// Site: the cards of one machine (machine_site.h), where State places too, or a cluster
+// (cluster_site.h), where the line is State's and the places are core/cluster's.
+//
+// Time is the trace's: nothing here looks at a clock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "core/job/state.h"
+#include "simulate/replay.h"
+
+namespace mete::simulate {
+
+struct TimedJob {
+  std::string name;
+  std::string user;
+  core::Request request;
+  WallTime submitted;
+  std::int64_t run_ms = 0;
+  std::optional<std::uint64_t> limit_s = {};
+  std::int32_t priority = 0;
+};
+
+// What became of a job.
+struct Life {
+  std::optional<WallTime> started = {};  // absent: never
+  WallTime ended = {};
+  std::string refused = {};  // why it was refused at once; "": it was not
+  std::uint32_t node = 0;
+  std::vector<std::uint32_t> cards = {};
+};
+
+// How things stood from a moment to the next sample's.
+struct Sample {
+  WallTime at;
+  double alloc_pct = 0;  // of the cards
+  double frag_pct = 0;   // of the cards: idle, and of no use to a random job of the list
+  std::size_t waiting = 0;
+  std::size_t running = 0;
+};
+
+struct Timed {
+  std::vector<Life> lives;  // one for each job
+  std::vector<Sample> samples;
+  std::vector<std::uint32_t> times_ns;  // of each moment at which somebody could start
+  std::uint64_t cpu_ns = 0;             // of all of it
+};
+
+// Where jobs run.
+class Site {
+ public:
+  virtual ~Site() = default;
+  // The events of a submission, or why it can never run. `index` is the job's place in the list.
+  virtual Result<std::vector<core::Happened>> submit(const core::State& state,
+                                                     const core::Submit& submit, std::size_t index,
+                                                     WallTime now) = 0;
+  // Who starts now and where, as State::grants has it.
+  virtual std::vector<core::JobGranted> grants(const core::State& state, WallTime now) = 0;
+  virtual void ended(core::JobId id) = 0;
+  // Cards of a grant, by the node's own numbers.
+  virtual void locate(const core::JobGranted& granted, Life& life) const = 0;
+  struct Use {
+    double alloc_pct = 0;
+    double frag_pct = 0;
+  };
+  virtual Use use(const core::State& state) = 0;
+};
+
+// busy: stopped by `progress`. The times are of the decisions of each moment.
+Result<Timed> run_timed(const std::vector<TimedJob>& jobs, Site& site, core::Rules rules = {},
+                        const Hooks& hooks = {});
+
+// Waits of those who started, in seconds.
+struct Waits {
+  std::size_t jobs = 0;    // that started
+  std::size_t waited = 0;  // for more than a second
+  double mean_s = 0;
+  double p50_s = 0;
+  double p90_s = 0;
+  double p99_s = 0;
+  double max_s = 0;
+};
+Waits waits_of(std::vector<std::int64_t> waits_ms);
+Waits waits_of(const std::vector<TimedJob>& jobs, const Timed& timed);
+
+// Means over time, from the first moment to the last.
+struct OverTime {
+  double alloc_pct = 0;
+  double frag_pct = 0;
+  double waiting = 0;
+  std::int64_t span_ms = 0;
+};
+OverTime over_time(const std::vector<Sample>& samples);
+
+// One line for each job: "index,node row,cards joined by -,start,end" in seconds; "index,-1,,," for
+// those who never ran.
+std::string decisions_csv(const Timed& timed);
+
+}  // namespace mete::simulate
