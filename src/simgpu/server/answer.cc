@@ -154,7 +154,7 @@ void Server::refresh(uint32_t index, uint64_t now) {
 // A copy or a fill, at 100 GB/s: what a process does without kernels is work as well.
 void Server::note_copy(Client* client, PieceId id, uint64_t bytes) {
   if (const Piece* piece = store_.find(id); piece != nullptr)
-    client->copies[piece->card].add(now_ms(), 1 + bytes / 100000);
+    client->copies[piece->card].add_done(now_ms(), 1 + bytes / 100000);
 }
 
 std::string Server::snapshot() {

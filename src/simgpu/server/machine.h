@@ -10,13 +10,19 @@
 
 namespace simgpu {
 
-// How much of the time something works, by the second. Work is told when it begins and may last
-// into later seconds.
+// How much of the time something works, by the second. Work that takes time is told when it begins
+// and may last into later seconds.
 class Load {
  public:
   void add(uint64_t now_ms, uint64_t us) {
     roll(now_ms);
     us_ += us;
+  }
+  // Work that is over: more than there was time for is none.
+  void add_done(uint64_t now_ms, uint64_t us) {
+    add(now_ms, us);
+    const uint64_t most = (now_ms - window_ms_ + 1) * 1000;
+    us_ = us_ < most ? us_ : most;
   }
   // Of the fuller one of this second and the one before.
   uint32_t percent(uint64_t now_ms) {
