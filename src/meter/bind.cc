@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "meter/budget.h"
+#include "meter/owned.h"
 #include "meter/place.h"
 #include "meter/real.h"
 #include "meter/relaxed.h"
@@ -56,6 +57,7 @@ Region multicast_region(CUmemGenericAllocationHandle multicast, int card, size_t
 // hold.
 void bind(const Region& region, CUmemGenericAllocationHandle handle) {
   TableValue* value = process.handles.find(handle);
+  fix(handle);
   if (value == nullptr || !process.bindings.add({region, handle})) return;
   Handle known = Handle::unpack(*value);
   ++known.mappings;
@@ -144,6 +146,9 @@ void after_array_map(const CUarrayMapInfo* infos, unsigned int count, CUstream s
 template <class Call>
 CUresult map_array(const CUarrayMapInfo* list, unsigned int count, CUstream stream, bool per_thread,
                    Call call) {
+  // Memory for arrays is made for that alone, and such handles are the driver's own.
+  for (unsigned int i = 0; list != nullptr && i < count; ++i)
+    if (is_ours(list[i].memHandle.memHandle)) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = call();
   if (result == CUDA_SUCCESS && list != nullptr && process.attached.load() == 1) {
     after_array_map(list, count, stream, per_thread);
@@ -162,20 +167,6 @@ void recognise_multicast(CUmemGenericAllocationHandle handle) {
   known.imported = false;
   known.multicast = true;
   *value = known.pack();
-}
-
-// Under the lock: the mapping that `address` lies in. Mappings are known by where they begin.
-bool find_mapping(CUdeviceptr address, CUdeviceptr* base, TableValue* mapping) {
-  const CUdeviceptr granule = address & ~(abi::kGranuleBytes - 1);
-  for (uint64_t back = 0; back < process.largest_mapping && back <= granule;
-       back += abi::kGranuleBytes) {
-    const TableValue* value = process.mappings.find(granule - back);
-    if (value == nullptr) continue;
-    *base = granule - back;
-    *mapping = *value;
-    return address < *base + value->b;
-  }
-  return false;
 }
 
 // The addresses may span several mappings, each of another handle. Memory of a pool is held by the
@@ -199,6 +190,19 @@ void bind_addresses(CUmemGenericAllocationHandle multicast, size_t at, CUdevicep
 }
 
 }  // namespace
+
+bool find_mapping(CUdeviceptr address, CUdeviceptr* base, TableValue* mapping) {
+  const CUdeviceptr granule = address & ~(abi::kGranuleBytes - 1);
+  for (uint64_t back = 0; back < process.largest_mapping && back <= granule;
+       back += abi::kGranuleBytes) {
+    const TableValue* value = process.mappings.find(granule - back);
+    if (value == nullptr) continue;
+    *base = granule - back;
+    *mapping = *value;
+    return address < *base + value->b;
+  }
+  return false;
+}
 
 void note_multicast(CUmemGenericAllocationHandle handle) {
   Locked locked(process.lock);
@@ -279,7 +283,8 @@ CUresult hook_cuMulticastBindMem(CUmemGenericAllocationHandle multicast, size_t 
   const bool ours = process.attached.load() == 1 && find_handle(handle, &known);
   const bool opens = ours && known.imported && !known.opened;
   if (opens && !open_import(handle, known, offset + bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult result = real.cuMulticastBindMem(multicast, at, handle, offset, bytes, flags);
+  const CUresult result =
+      real.cuMulticastBindMem(multicast, at, driver_handle(handle), offset, bytes, flags);
   if (!ours) return result;
   if (result != CUDA_SUCCESS) {
     if (opens) drop_import(handle);

@@ -6,6 +6,7 @@
 #include "meter/memory.h"
 #include "meter/place.h"
 #include "meter/real.h"
+#include "meter/share.h"
 #include "meter/state.h"
 
 namespace mete::meter {
@@ -146,6 +147,8 @@ CUresult map_chunk(const Chunk& chunk, CUmemGenericAllocationHandle handle) {
   return result;
 }
 
+CUresult unmap_chunk(const Chunk& chunk) { return real.cuMemUnmap(chunk.base, chunk.bytes); }
+
 CUresult set_peer(int card, CUdevice device, bool allowed) {
   if (device < 0 || device >= kMaxDevices) return CUDA_ERROR_INVALID_DEVICE;
   CUmemAccessDesc access{};
@@ -198,7 +201,8 @@ void free_in_chunk(CUdeviceptr pointer) {
   }
   undo(gone, true);
   gone.cells.drop();
-  release(gone.card, abi::units_for(gone.bytes));
+  // Who has opened it holds it on the card.
+  release(gone.card, keep_if_exported(gone.base, gone.card, abi::units_for(gone.bytes)));
 }
 
 bool find_in_chunk(CUdeviceptr address, CUdeviceptr* base, uint64_t* bytes) {

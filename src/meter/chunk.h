@@ -15,16 +15,21 @@ namespace mete::meter {
 
 struct Place;
 
-struct Chunk {
-  enum Kind : uint32_t { kOwn, kGranules, kCells };
-  CUdeviceptr base;
+// Memory that can be given to a mover: a chunk, or what the program has made itself (owned.h).
+struct Movable {
+  CUmemGenericAllocationHandle handle;  // the driver's; 0: away
   uint64_t bytes;
-  CUmemGenericAllocationHandle handle;  // 0: away
-  uint64_t id;                          // never used twice
+  uint64_t id;  // never used twice
   CUdevice device;
   int card;
+  bool kept;   // a mover has its bytes
+  bool owned;  // an Owned, not a Chunk
+};
+
+struct Chunk : Movable {
+  enum Kind : uint32_t { kOwn, kGranules, kCells };
+  CUdeviceptr base;
   Kind kind;
-  bool kept;    // a mover has its bytes
   Cells cells;  // of the shared kinds
   uint64_t end() const { return base + bytes; }
 };
@@ -44,6 +49,7 @@ bool find_in_chunk(CUdeviceptr address, CUdeviceptr* base, uint64_t* bytes);
 CUmemAllocationProp chunk_properties(CUdevice device);
 // Maps memory at a chunk's addresses, for its device and all that may access it.
 CUresult map_chunk(const Chunk& chunk, CUmemGenericAllocationHandle handle);
+CUresult unmap_chunk(const Chunk& chunk);
 // From now on, or no longer, the memory of a card is accessed by that device too.
 CUresult set_peer(int card, CUdevice device, bool allowed);
 

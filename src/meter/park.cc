@@ -19,6 +19,7 @@
 #include "meter/chunk.h"
 #include "meter/gate.h"
 #include "meter/mover_link.h"
+#include "meter/owned.h"
 #include "meter/real.h"
 #include "meter/relaxed.h"
 #include "meter/state.h"
@@ -143,9 +144,9 @@ bool quiesce(const ParkOrder& order, Refusal* refusal) {
 // ---- out and in
 // ------------------------------------------------------------------------------------------------
 
-// Chunks that a mover has been told of, oldest first: it answers in this order.
+// Memory that a mover has been told of, oldest first: it answers in this order.
 struct Told {
-  Chunk* chunk;
+  Movable* memory;
   CUmemGenericAllocationHandle fresh;  // on the way in: the new memory
 };
 class Window {
@@ -164,60 +165,84 @@ class Window {
 
 Refusal refused_by(const MoverAnswer& said) { return {said.reason, said.detail}; }
 
+// visit(memory) for all that can be moved of a card, until one refuses. Nobody is inside the gate.
+template <class Visit>
+Refusal each_movable(int card, Visit visit) {
+  for (Chunk& chunk : process.chunks)
+    if (chunk.card == card)
+      if (const Refusal refusal = visit(chunk)) return refusal;
+  for (Owned& owned : process.owned)
+    if (owned.used && !owned.fixed && owned.card == card)
+      if (const Refusal refusal = visit(owned)) return refusal;
+  return {};
+}
+
+CUresult map_again(const Movable& memory, CUmemGenericAllocationHandle handle) {
+  return memory.owned ? map_owned(static_cast<const Owned&>(memory), handle)
+                      : map_chunk(static_cast<const Chunk&>(memory), handle);
+}
+CUresult unmap_all(const Movable& memory) {
+  return memory.owned ? unmap_owned(static_cast<const Owned&>(memory))
+                      : unmap_chunk(static_cast<const Chunk&>(memory));
+}
+CUmemAllocationProp properties_of(const Movable& memory) {
+  return memory.owned ? movable_properties(static_cast<const Owned&>(memory).wanted)
+                      : chunk_properties(memory.device);
+}
+
 Refusal connect_mover(int card) {
   if (process.movers[card].is_open()) return {};
   uint64_t bytes = 0;
-  for (const Chunk& chunk : process.chunks)
-    if (chunk.card == card) bytes += chunk.bytes;
+  (void)each_movable(card, [&](const Movable& memory) {
+    bytes += memory.bytes;
+    return Refusal{};
+  });
   return refused_by(process.movers[card].open(process.grant->header, card, bytes));
 }
 
 // A mover has the bytes: the card may have the memory.
-Refusal let_go(Chunk& chunk) {
-  CUresult result = real.cuMemUnmap(chunk.base, chunk.bytes);
-  if (result == CUDA_SUCCESS) result = real.cuMemRelease(chunk.handle);
+Refusal let_go(Movable& memory) {
+  CUresult result = unmap_all(memory);
+  if (result == CUDA_SUCCESS) result = real.cuMemRelease(memory.handle);
   if (result != CUDA_SUCCESS) return refused_by_driver(result);
-  chunk.handle = 0;
-  release(chunk.card, abi::units_for(chunk.bytes));
-  slot().moved_bytes.fetch_add(chunk.bytes);
+  memory.handle = 0;
+  release(memory.card, abi::units_for(memory.bytes));
+  slot().moved_bytes.fetch_add(memory.bytes);
   return {};
 }
 
-Refusal export_to(abi::MoverMessage::Kind kind, const Chunk& chunk,
+Refusal export_to(abi::MoverMessage::Kind kind, const Movable& memory,
                   CUmemGenericAllocationHandle handle) {
   int descriptor = -1;
   const CUresult result = real.cuMemExportToShareableHandle(
       &descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
   if (result != CUDA_SUCCESS) return refused_by_driver(result);
-  const bool sent = process.movers[chunk.card].send(kind, chunk.id, chunk.bytes, descriptor);
+  const bool sent = process.movers[memory.card].send(kind, memory.id, memory.bytes, descriptor);
   abi::close_quietly(descriptor);
   return sent ? Refusal{} : Refusal{ParkReason::kNoMover, 0};
 }
 
 Refusal finish_out(const Told& told) {
-  if (const Refusal refusal = refused_by(process.movers[told.chunk->card].receive()))
+  if (const Refusal refusal = refused_by(process.movers[told.memory->card].receive()))
     return refusal;
-  told.chunk->kept = true;
-  return let_go(*told.chunk);
+  told.memory->kept = true;
+  return let_go(*told.memory);
 }
 
 // Everything of a card that is here goes to its mover. What was away before and has come back
 // without anybody having run is still there.
 Refusal give_away(int card) {
   Window window;
-  Refusal refusal;
-  for (Chunk& chunk : process.chunks) {
-    if (chunk.card != card || chunk.handle == 0) continue;
-    if (chunk.kept) {
-      refusal = let_go(chunk);
-    } else {
-      if (window.full()) refusal = finish_out(window.pop());
-      if (!refusal) refusal = connect_mover(card);
-      if (!refusal) refusal = export_to(abi::MoverMessage::kOut, chunk, chunk.handle);
-      if (!refusal) window.push({&chunk, 0});
-    }
-    if (refusal) break;
-  }
+  Refusal refusal = each_movable(card, [&](Movable& memory) -> Refusal {
+    if (memory.handle == 0) return {};
+    if (memory.kept) return let_go(memory);
+    Refusal one;
+    if (window.full()) one = finish_out(window.pop());
+    if (!one) one = connect_mover(card);
+    if (!one) one = export_to(abi::MoverMessage::kOut, memory, memory.handle);
+    if (!one) window.push({&memory, 0});
+    return one;
+  });
   while (!window.empty()) {
     const Refusal one = finish_out(window.pop());
     if (!refusal) refusal = one;
@@ -226,53 +251,53 @@ Refusal give_away(int card) {
 }
 
 // New memory, charged and on its way to be filled.
-Refusal make_again(const Chunk& chunk, CUmemGenericAllocationHandle* fresh) {
-  const uint64_t units = abi::units_for(chunk.bytes);
-  if (!take(chunk.card, units)) return {ParkReason::kNoRoom, 0};
-  const CUmemAllocationProp properties = chunk_properties(chunk.device);
-  CUresult result = real.cuMemCreate(fresh, chunk.bytes, &properties, 0);
+Refusal make_again(const Movable& memory, CUmemGenericAllocationHandle* fresh) {
+  const uint64_t units = abi::units_for(memory.bytes);
+  if (!take(memory.card, units)) return {ParkReason::kNoRoom, 0};
+  const CUmemAllocationProp properties = properties_of(memory);
+  CUresult result = real.cuMemCreate(fresh, memory.bytes, &properties, 0);
   for (int tries = 0; result == CUDA_ERROR_OUT_OF_MEMORY && worth_another_try(&tries);)
-    result = real.cuMemCreate(fresh, chunk.bytes, &properties, 0);
+    result = real.cuMemCreate(fresh, memory.bytes, &properties, 0);
   Refusal refusal;
   if (result == CUDA_ERROR_OUT_OF_MEMORY)
     refusal = {ParkReason::kNoRoom, static_cast<uint32_t>(result)};
   else if (result != CUDA_SUCCESS)
     refusal = refused_by_driver(result);
   if (!refusal) {
-    refusal = export_to(abi::MoverMessage::kIn, chunk, *fresh);
+    refusal = export_to(abi::MoverMessage::kIn, memory, *fresh);
     if (refusal) (void)real.cuMemRelease(*fresh);
   }
-  settle(chunk.card, units, refusal ? 0 : units);
+  settle(memory.card, units, refusal ? 0 : units);
   return refusal;
 }
 
 Refusal finish_in(const Told& told) {
-  Chunk& chunk = *told.chunk;
-  Refusal refusal = refused_by(process.movers[chunk.card].receive());
+  Movable& memory = *told.memory;
+  Refusal refusal = refused_by(process.movers[memory.card].receive());
   if (!refusal)
-    if (const CUresult result = map_chunk(chunk, told.fresh); result != CUDA_SUCCESS)
+    if (const CUresult result = map_again(memory, told.fresh); result != CUDA_SUCCESS)
       refusal = refused_by_driver(result);
   if (refusal) {
     (void)real.cuMemRelease(told.fresh);
-    release(chunk.card, abi::units_for(chunk.bytes));
+    release(memory.card, abi::units_for(memory.bytes));
     return refusal;
   }
-  chunk.handle = told.fresh;
-  slot().moved_bytes.fetch_sub(chunk.bytes);
+  memory.handle = told.fresh;
+  slot().moved_bytes.fetch_sub(memory.bytes);
   return {};
 }
 
 Refusal take_back(int card) {
   Window window;
-  Refusal refusal;
-  for (Chunk& chunk : process.chunks) {
-    if (chunk.card != card || chunk.handle != 0) continue;
-    Told told{&chunk, 0};
-    if (window.full()) refusal = finish_in(window.pop());
-    if (!refusal) refusal = make_again(chunk, &told.fresh);
-    if (refusal) break;
-    window.push(told);
-  }
+  Refusal refusal = each_movable(card, [&](Movable& memory) -> Refusal {
+    if (memory.handle != 0) return {};
+    Told told{&memory, 0};
+    Refusal one;
+    if (window.full()) one = finish_in(window.pop());
+    if (!one) one = make_again(memory, &told.fresh);
+    if (!one) window.push(told);
+    return one;
+  });
   while (!window.empty()) {
     const Refusal one = finish_in(window.pop());
     if (!refusal) refusal = one;
@@ -287,9 +312,13 @@ Refusal each_card(Move move) {
   return {};
 }
 
+// Threads may be at work: their lists are looked at under the lock.
 bool anything_away() {
+  Locked locked(process.lock);
   for (const Chunk& chunk : process.chunks)
     if (chunk.handle == 0) return true;
+  for (const Owned& owned : process.owned)
+    if (owned.used && owned.handle == 0) return true;
   return false;
 }
 
@@ -297,7 +326,9 @@ bool anything_away() {
 void let_movers_forget() {
   if (anything_away()) return;
   for (MoverLink& link : process.movers) link.close();
+  Locked locked(process.lock);
   for (Chunk& chunk : process.chunks) chunk.kept = false;
+  for (Owned& owned : process.owned) owned.kept = false;
 }
 
 // ---- orders
@@ -346,9 +377,16 @@ void* park_main(void*) {
   return nullptr;
 }
 
+bool has_virtual_memory() {
+  return real.cuMemAddressReserve != nullptr && real.cuMemSetAccess != nullptr &&
+         real.cuMemExportToShareableHandle != nullptr;
+}
+
+}  // namespace
+
 // Through the loader: until glibc 2.34 it is in a library of its own, which every program with a
 // driver in it has.
-bool start_thread() {
+bool start_thread(void* (*main)(void*)) {
   using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   const auto create = reinterpret_cast<Create>(find_anywhere("pthread_create"));
   if (create == nullptr) return false;
@@ -357,17 +395,10 @@ bool start_thread() {
   sigfillset(&all);
   (void)sigprocmask(SIG_SETMASK, &all, &before);  // the program's signals are for its own threads
   pthread_t thread{};
-  const bool started = create(&thread, nullptr, &park_main, nullptr) == 0;
+  const bool started = create(&thread, nullptr, main, nullptr) == 0;
   (void)sigprocmask(SIG_SETMASK, &before, nullptr);
   return started;
 }
-
-bool has_virtual_memory() {
-  return real.cuMemAddressReserve != nullptr && real.cuMemSetAccess != nullptr &&
-         real.cuMemExportToShareableHandle != nullptr;
-}
-
-}  // namespace
 
 void note_obstacle(ParkReason reason, int change) {
   std::atomic<uint32_t>& count = process.obstacles[static_cast<uint32_t>(reason)];
@@ -396,7 +427,7 @@ void listen_for_orders() {
   prepare_gate();
   const ParkOrder order = ParkOrder::unpack(current_order());
   if (order.kind != ParkOrder::kRun) shut_gate(order.number);  // this call is inside itself
-  if (start_thread())
+  if (start_thread(&park_main))
     process.parkable.store(true);
   else
     slot().unparkable.store(bit);

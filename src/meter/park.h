@@ -15,6 +15,9 @@ bool gates_wanted();
 // being parked. After this its memory is in chunks.
 void listen_for_orders();
 
+// A thread of ours, which takes none of the program's signals.
+bool start_thread(void* (*main)(void*));
+
 // Something more, or less, stands in the way of parking this process.
 void note_obstacle(abi::ParkReason reason, int change);
 

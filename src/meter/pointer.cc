@@ -43,7 +43,7 @@ CUresult attribute_in_chunk(void* out, CUpointer_attribute attribute, CUdevicept
       return tell(out, static_cast<unsigned long long>(found.block.serial));
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
     case CU_POINTER_ATTRIBUTE_MAPPED:
-      return tell(out, static_cast<unsigned int>(attribute == CU_POINTER_ATTRIBUTE_MAPPED));
+      return tell(out, 1u);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
       return tell(out, 0ull);
     default:

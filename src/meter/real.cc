@@ -60,10 +60,12 @@ extern "C" {
 #undef NVML_CALL
 #define GATE(name)
 #define PARK_HOOK(name) decltype(name) hook_##name;
+#define PARK_GATED(name) decltype(name) hook_##name;
 #define PARK_CALL(name)
 #include "meter/gates.def"
 #undef GATE
 #undef PARK_HOOK
+#undef PARK_GATED
 #undef PARK_CALL
 extern void* mete_cuda_targets[];
 extern void* mete_nvml_targets[];
@@ -154,10 +156,13 @@ const HookRow* cuda_rows(size_t* count) {
   {#name, nullptr, reinterpret_cast<void**>(&real.name), as_pointer(&Gated<&Real::name>::call)},
 #define PARK_HOOK(name) \
   {#name, nullptr, reinterpret_cast<void**>(&real.name), as_pointer(&hook_##name)},
+#define PARK_GATED(name) \
+  {#name, nullptr, reinterpret_cast<void**>(&real.name), as_pointer(&Gated<&hook_##name>::call)},
 #define PARK_CALL(name) {#name, nullptr, reinterpret_cast<void**>(&real.name), nullptr},
 #include "meter/gates.def"
 #undef GATE
 #undef PARK_HOOK
+#undef PARK_GATED
 #undef PARK_CALL
   };
   *count = sizeof(rows) / sizeof(rows[0]);

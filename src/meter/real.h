@@ -24,10 +24,12 @@ struct Real {
 #undef NVML_CALL
 #define GATE(name) decltype(&::name) name;
 #define PARK_HOOK(name) decltype(&::name) name;
+#define PARK_GATED(name) decltype(&::name) name;
 #define PARK_CALL(name) decltype(&::name) name;
 #include "meter/gates.def"
 #undef GATE
 #undef PARK_HOOK
+#undef PARK_GATED
 #undef PARK_CALL
 };
 

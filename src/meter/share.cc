@@ -3,6 +3,7 @@
 
 #include "abi/process.h"
 #include "meter/budget.h"
+#include "meter/ipc.h"
 #include "meter/memory.h"
 #include "meter/park.h"
 #include "meter/place.h"
@@ -144,7 +145,9 @@ int card_under(CUdeviceptr pointer) {
 
 template <class Open>
 CUresult open_ipc(CUdeviceptr* out, const CUipcMemHandle& handle, Open open) {
-  const CUresult result = open();
+  CUresult result = CUDA_SUCCESS;
+  if (open_block(out, handle, &result)) return result;
+  result = open();
   if (result != CUDA_SUCCESS || !attach()) return result;
   const int card = card_under(*out);
   if (card == kNoCard) return result;
@@ -166,7 +169,9 @@ namespace abi = mete::abi;
 extern "C" {
 
 CUresult hook_cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
-  const CUresult result = real.cuIpcGetMemHandle(handle, pointer);
+  CUresult result = CUDA_SUCCESS;
+  if (export_block(handle, pointer, &result)) return result;
+  result = real.cuIpcGetMemHandle(handle, pointer);
   if (result != CUDA_SUCCESS || !attach()) return result;
   CUdeviceptr base = pointer;
   size_t bytes = 0;
@@ -186,7 +191,9 @@ CUresult hook_cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle handle, uns
 }
 
 CUresult hook_cuIpcCloseMemHandle(CUdeviceptr pointer) {
-  const CUresult result = real.cuIpcCloseMemHandle(pointer);
+  CUresult result = CUDA_SUCCESS;
+  if (close_block(pointer, &result)) return result;
+  result = real.cuIpcCloseMemHandle(pointer);
   if (result == CUDA_SUCCESS) drop_import(pointer);
   return result;
 }

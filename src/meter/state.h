@@ -16,9 +16,11 @@
 #include "abi/grant.h"
 #include "abi/process.h"
 #include "meter/chunk.h"
+#include "meter/ipc.h"
 #include "meter/list.h"
 #include "meter/lock.h"
 #include "meter/mover_link.h"
+#include "meter/owned.h"
 #include "meter/region.h"
 #include "meter/table.h"
 
@@ -94,6 +96,7 @@ struct alignas(4096) Process {
   Table freed;     // blocks freed in stream order: the driver lets go of them later
   Table handles;   // VMM handle → {units | card, references | mappings}
   Table mappings;  // address → {handle, bytes}
+  Table accesses;  // address of a mapping → devices that may read it, write it, as bits
   Table pools;     // pool → {charged units, card | epoch}
   Table execs;     // executable graph with memory nodes → {bytes, card}
   Table arrays;    // array or mipmap → {units, card}
@@ -112,13 +115,23 @@ struct alignas(4096) Process {
   Lock gate_lock;              // the threads below
   Inside* insides;             // a word for each thread that ever came by
   size_t inside_count;
-  size_t inside_look_at;        // so many there are when the dead are looked for
-  std::atomic<bool> uncounted;  // a thread could not be given one
-  List<Chunk> chunks;           // ascending by address
-  uint64_t last_chunk_id;
+  size_t inside_look_at;              // so many there are when the dead are looked for
+  std::atomic<bool> uncounted;        // a thread could not be given one
+  List<Chunk> chunks;                 // ascending by address
+  List<Owned> owned;                  // what the program has made itself, by places that stay
+  uint32_t free_owned;                // the first place that is free: index + 1
+  uint64_t last_chunk_id;             // of both
   std::atomic<uint32_t> last_serial;  // of a block
   Table late;                         // blocks whose free waits until the card can be synchronised
   Table captures;                     // streams that are being captured
+  struct {
+    Lock lock;
+    int listener;  // 0: nobody has asked for a handle yet
+    uint32_t nonce;
+    uint8_t secret[16];
+  } ipc;
+  List<Opened>
+      opened;  // memory of other processes that is mapped here (ipc.h); not only of parkable ones
   std::atomic<uint32_t> obstacles[16];  // how many things stand in the way, by ParkReason
   MoverLink movers[abi::kMaxCards];
   uint64_t peers[abi::kMaxCards];  // devices that may access a card's memory, as bits

@@ -6,6 +6,7 @@
 #include "meter/vmm.h"
 
 #include "meter/budget.h"
+#include "meter/owned.h"
 #include "meter/real.h"
 #include "meter/share.h"
 
@@ -21,13 +22,37 @@ void add_reference(CUmemGenericAllocationHandle handle) {
   *value = known.pack();
 }
 
+// The program asks for a handle of memory that is mapped: ours for that memory, once more.
+bool retain_ours(CUdeviceptr address, CUmemGenericAllocationHandle* out) {
+  Locked locked(process.lock);
+  CUdeviceptr base = 0;
+  TableValue mapping;
+  if (!find_mapping(address, &base, &mapping) || !is_ours(mapping.a)) return false;
+  TableValue* value = process.handles.find(mapping.a);
+  if (value == nullptr) return false;
+  Handle known = Handle::unpack(*value);
+  ++known.references;
+  *value = known.pack();
+  *out = mapping.a;
+  return true;
+}
+
+// Only what the program itself made to be exported.
+bool may_export(CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type) {
+  CUmemAllocationProp wanted{};
+  return owned_properties(handle, &wanted) && (wanted.requestedHandleTypes & type) != 0;
+}
+
 CUresult map(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
              unsigned long long flags) {
   Handle known{};
   const bool ours = process.attached.load() == 1 && find_handle(handle, &known);
   const bool opens = ours && known.imported && !known.opened;
   if (opens && !open_import(handle, known, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult result = real.cuMemMap(address, bytes, offset, handle, flags);
+  const CUmemGenericAllocationHandle driver = driver_handle(handle);
+  // A handle that the program has let go of, though its memory may still be mapped.
+  if (is_ours(handle) && (driver == 0 || known.references == 0)) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult result = real.cuMemMap(address, bytes, offset, driver, flags);
   if (!ours) return result;
   if (result != CUDA_SUCCESS) {
     if (opens) drop_import(handle);
@@ -41,6 +66,7 @@ CUresult map(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAlloc
     *value = now.pack();
   }
   process.mappings.put(address, {handle, bytes});
+  note_mapping(handle, address, bytes, offset);
   if (bytes > process.largest_mapping) process.largest_mapping = bytes;
   return result;
 }
@@ -59,6 +85,7 @@ CUresult unmap(CUdeviceptr address, size_t bytes) {
     {
       Locked locked(process.lock);
       known = process.mappings.remove(at, &value);
+      if (known) forget_mapping(value.a, at);
       last = known && count_down(value.a, Part::kMapping, &gone);
     }
     if (!known) {
@@ -101,6 +128,7 @@ bool count_down(CUmemGenericAllocationHandle handle, Part part, Handle* gone) {
 }
 
 void give_back_handle(CUmemGenericAllocationHandle handle, const Handle& gone) {
+  drop_owned(handle);
   if (gone.multicast)
     unbind_multicast(handle);
   else if (gone.imported)
@@ -132,9 +160,26 @@ CUresult hook_cuMemCreate(CUmemGenericAllocationHandle* out, size_t bytes,
   const uint64_t units =
       bytes > (1ull << 46) ? abi::kMaxUnits + 1 : abi::units_for(abi::round_to_granule(bytes));
   if (!take(card, units)) return CUDA_ERROR_OUT_OF_MEMORY;
-  CUresult result = real.cuMemCreate(out, bytes, prop, flags);
+  bool movable = process.parkable.load(std::memory_order_relaxed) && can_be_moved(*prop);
+  CUmemAllocationProp asked = movable ? movable_properties(*prop) : *prop;
+  CUresult result = real.cuMemCreate(out, bytes, &asked, flags);
+  if (movable && result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY) {
+    // Not with a descriptor for the mover, it seems: then as the program wants it.
+    movable = false;
+    asked = *prop;
+    result = real.cuMemCreate(out, bytes, &asked, flags);
+  }
   for (int tries = 0; result == CUDA_ERROR_OUT_OF_MEMORY && worth_another_try(&tries);)
-    result = real.cuMemCreate(out, bytes, prop, flags);
+    result = real.cuMemCreate(out, bytes, &asked, flags);
+  if (result == CUDA_SUCCESS && movable) {
+    Owned made{};
+    made.handle = *out;
+    made.bytes = bytes;
+    made.device = prop->location.id;
+    made.card = card;
+    made.wanted = *prop;
+    if (const CUmemGenericAllocationHandle name = add_owned(made)) *out = name;
+  }
   if (result == CUDA_SUCCESS) {
     Locked locked(process.lock);
     process.handles.put(*out, Handle{units, card, false, false, false, 1, 0}.pack());
@@ -151,8 +196,15 @@ CUresult hook_cuMemRelease(CUmemGenericAllocationHandle handle) {
   bool last = false;
   {
     Locked locked(process.lock);
-    known = process.handles.find(handle) != nullptr;
+    const TableValue* value = process.handles.find(handle);
+    known = value != nullptr;
+    if (is_ours(handle) && (!known || Handle::unpack(*value).references == 0))
+      return CUDA_ERROR_INVALID_VALUE;
     last = known && count_down(handle, Part::kReference, &gone);
+  }
+  if (is_ours(handle)) {
+    if (last) give_back_handle(handle, gone);
+    return CUDA_SUCCESS;
   }
   const CUresult result = real.cuMemRelease(handle);
   if (result == CUDA_SUCCESS) {
@@ -175,6 +227,8 @@ CUresult hook_cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
 CUresult hook_cuMemUnmap(CUdeviceptr address, size_t bytes) { return unmap(address, bytes); }
 
 CUresult hook_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, void* address) {
+  if (out != nullptr && retain_ours(reinterpret_cast<CUdeviceptr>(address), out))
+    return CUDA_SUCCESS;
   const CUresult result = real.cuMemRetainAllocationHandle(out, address);
   if (result == CUDA_SUCCESS && process.attached.load() == 1) add_reference(*out);
   return result;
@@ -183,7 +237,13 @@ CUresult hook_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, voi
 CUresult hook_cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle handle,
                                            CUmemAllocationHandleType type,
                                            unsigned long long flags) {
-  const CUresult result = real.cuMemExportToShareableHandle(out, handle, type, flags);
+  if (is_ours(handle) && !may_export(handle, type)) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult result =
+      real.cuMemExportToShareableHandle(out, driver_handle(handle), type, flags);
+  if (result == CUDA_SUCCESS) {
+    Locked locked(process.lock);
+    fix(handle);
+  }
   Handle known{};
   if (result == CUDA_SUCCESS && process.attached.load() == 1 && find_handle(handle, &known) &&
       !known.imported)
@@ -195,6 +255,13 @@ CUresult hook_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, 
                                              CUmemAllocationHandleType type) {
   const CUresult result = real.cuMemImportFromShareableHandle(out, handle, type);
   if (result != CUDA_SUCCESS || !attach()) return result;
+  if (const CUmemGenericAllocationHandle name = our_handle(*out)) {
+    // Our own memory: one more reference to it, and the driver's is not needed.
+    (void)real.cuMemRelease(*out);
+    *out = name;
+    add_reference(name);
+    return result;
+  }
   CUmemAllocationProp prop{};
   if (real.cuMemGetAllocationPropertiesFromHandle == nullptr) return result;
   if (real.cuMemGetAllocationPropertiesFromHandle(&prop, *out) != CUDA_SUCCESS) {

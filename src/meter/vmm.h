@@ -48,6 +48,9 @@ bool count_down(CUmemGenericAllocationHandle handle, Part part, Handle* gone);
 // What a handle that is gone held comes back.
 void give_back_handle(CUmemGenericAllocationHandle handle, const Handle& gone);
 
+// Under the lock: the mapping that an address lies in. Mappings are known by where they begin.
+bool find_mapping(CUdeviceptr address, CUdeviceptr* base, TableValue* mapping);
+
 // bind.cc: one more reference to a multicast object.
 void note_multicast(CUmemGenericAllocationHandle handle);
 // An array or a multicast object is gone, and so are its bindings.

@@ -36,6 +36,24 @@ print("up", flush=True)
 sys.stdin.readline() if len(sys.argv) < 4 else [__import__("time").sleep(0.01) for _ in iter(lambda: __import__("os").path.exists(sys.argv[3]), True)]
 print("same" if sums() == before and addresses == [p.data_ptr() for p in parts] else "changed", flush=True)
 """
+# The allocator's own virtual memory: segments that grow by mapping more handles. Parked at any moment of its work.
+EXPANDABLE = r"""
+import os, sys
+os.environ["PYTORCH_CUDA_ALLOC_CONF"] = os.environ["PYTORCH_ALLOC_CONF"] = "expandable_segments:True"
+import torch
+torch.manual_seed(1)
+kept, total = [], 0.0
+for i in range(int(sys.argv[1])):
+    kept.append(torch.randn((1 + i % 40, 256, 1024), device="cuda"))
+    if len(kept) > 60: kept.pop(i * 7 % 60)
+    if i % 200 == 0:
+        torch.cuda.empty_cache()
+        total += sum(x.double().sum().item() for x in kept)
+torch.cuda.synchronize()
+kinds = {s["is_expandable"] for s in torch.cuda.memory_snapshot()}
+print("segments", "expandable" if kinds == {True} else sorted(kinds))
+print("result", total.hex())
+"""
 GRAPH = r"""
 import sys, torch
 torch.manual_seed(1)
@@ -328,6 +346,60 @@ def deep(world, name, gib, *options):
         check(False, f"park: deep, {name}", str(error)[:300])
 
 
+TORCH_SHARE = r"""
+import os, sys
+os.environ["PYTORCH_CUDA_ALLOC_CONF"] = ""
+import torch, torch.multiprocessing as mp
+def child(queue, back):
+    x = queue.get()
+    x += 1
+    torch.cuda.synchronize()
+    back.put(x.double().sum().item())
+    del x
+    back.put("closed")
+    queue.get()
+if __name__ == "__main__":
+    mp.set_start_method("spawn")
+    queue, back = mp.Queue(), mp.Queue()
+    worker = mp.Process(target=child, args=(queue, back))
+    worker.start()
+    torch.manual_seed(1)
+    x = torch.randn(1 << 22, device="cuda")
+    want = (x + 1).double().sum().item()
+    queue.put(x)
+    seen = back.get(timeout=100)
+    back.get(timeout=100)
+    print("up", flush=True)
+    while not os.path.exists(sys.argv[1]): __import__("time").sleep(0.02)
+    good = seen == want and x.double().sum().item() == want
+    queue.put(None)
+    worker.join()
+    print("result", "same" if good and worker.exitcode == 0 else f"changed: {seen} {want} {worker.exitcode}", flush=True)
+"""
+
+
+def shares(world):
+    """torch.multiprocessing shares tensors by cuIpcGetMemHandle, which the driver does not offer for mapped memory."""
+    script, go = world.folder / "use_share.py", world.folder / "go-share"
+    script.write_text(TORCH_SHARE)
+    job = world.job(16 * GIB, [sys.executable, script, go])
+    try:
+        job.wait_for("up")
+        job.tell("status")
+        status = job.event("status")
+        out = job.park()
+        words = f"obstacle '{status['obstacle']}', park {'done' if out['ok'] else out['why']}"
+        if out["ok"]:
+            back = job.unpark()
+            words += f", unpark {'done' if back['ok'] else back['why']}"
+        go.touch()
+        code = job.finish()
+        check(code == 0 and "result same" in job.said(), "park: torch.multiprocessing shares a CUDA tensor between parkable processes",
+              f"{words}; code {code}, {' '.join(job.said().split())[-200:]}")
+    except RuntimeError as error:
+        check(False, "park: torch.multiprocessing", str(error)[-300:])
+
+
 def paths(world):
     """Every allocation path of a parkable program fills its grant, to the last granule."""
     done = subprocess.run(world.command(16 * GIB, [BUILD / "gpu/paths"], "--plain"), capture_output=True, text=True, timeout=LIMIT_S)
@@ -372,7 +444,7 @@ def main():
         world.start_mover((24 if QUICK else 62) * GIB)
         here = pathlib.Path(__file__).parent
         scripts = {}
-        for key, text in (("graph", GRAPH), ("infer", INFER), ("jax", JAX), ("cupy", CUPY)):
+        for key, text in (("expandable", EXPANDABLE), ("graph", GRAPH), ("infer", INFER), ("jax", JAX), ("cupy", CUPY)):
             scripts[key] = world.folder / f"use_{key}.py"  # not the name of a module
             scripts[key].write_text(text)
         python = sys.executable
@@ -380,6 +452,7 @@ def main():
             same_result(world, "PyTorch training", [python, here / "train.py", 1500], "loss", 650 << 20)
             same_result(world, "PyTorch training, two processes", [python, here / "train.py", 1200], "loss", 2 * GIB, procs=2, parks=3)
             same_result(world, "PyTorch inference", [python, scripts["infer"], 3000], "result", 650 << 20, parks=3)
+            same_result(world, "PyTorch, expandable segments", [python, scripts["expandable"], 12000], "result", 1 * GIB, parks=5)
             same_result(world, "CUDA graph", [python, scripts["graph"], 60000], "result", 650 << 20, parks=3)
             same_result(world, "JAX", [python, scripts["jax"], 30000], "result", 4 * GIB, parks=3)
             same_result(world, "CuPy", [python, scripts["cupy"], 8000], "result", 650 << 20, parks=3)
@@ -398,6 +471,7 @@ def main():
             if can_checkpoint():
                 deep(world, "the meter first", 10)
                 deep(world, "the driver alone", 4, "--no-meter")
+            shares(world)
             paths(world)
             never_parked(world)
         finally:

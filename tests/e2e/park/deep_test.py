@@ -7,9 +7,8 @@ import subprocess
 import time
 import unittest
 
-from support import BUILD, MIB, PARKED, RUNNING, ParkTest, wait_until
+from support import BUILD, CONTEXT, MIB, PARKED, RUNNING, ParkTest, wait_until
 
-CONTEXT = 518 * MIB
 LEFT = 4 * MIB  # what a checkpointed process leaves on the card
 NO_METER = ("--no-meter",)
 

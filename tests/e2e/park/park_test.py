@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that are parked and brought back, on simulated cards: they notice nothing, or are refused and notice nothing."""
+import os
 import queue
 import random
+import signal
 import time
 import unittest
 
-from support import MIB, PARKED, RUNNING, ParkTest, wait_until
+from support import CONTEXT, MIB, PARKED, RUNNING, ParkTest, wait_until
 
 
 class Parking(ParkTest):
@@ -59,6 +61,20 @@ class Parking(ParkTest):
         self.go.touch()
         self.assert_ends()
 
+    def test_virtual_memory_of_the_program_itself(self):
+        """Mapped twice, not at all, in a row, let go of while mapped: moved and back. What was exported stays."""
+        self.start_mover()
+        self.run_("vmm", self.go)
+        before = self.status()["held"]
+        for _ in range(2):
+            end = self.park()
+            self.assert_parked(end)
+            self.assertEqual((end["moved"], end["held"]), (104 * MIB, before - 104 * MIB))
+            end = self.unpark()
+            self.assertEqual((end["ok"], end["held"]), (True, before))
+        self.go.touch()
+        self.assert_ends()
+
     def test_who_comes_to_a_parked_job_waits(self):
         self.start_mover()
         self.run_("late", self.go, up=False)
@@ -80,6 +96,41 @@ class Parking(ParkTest):
         self.assertTrue(self.unpark()["ok"])
         self.go.touch()
         self.assert_ends()
+
+
+class Sharing(ParkTest):
+    def test_blocks_that_another_process_opens(self):
+        """cuIpcGetMemHandle works on memory in chunks; while somebody has it open neither of them can be parked."""
+        self.start_mover()
+        self.run_("ipc", self.folder, procs=2)
+        before = self.status()
+        self.assertIn("shares memory", before["obstacle"])
+        self.assertIn("shares memory", before["deep_obstacle"])
+        self.assert_refused(self.park(), "shares memory")
+        (self.folder / "close").touch()
+        self.up()
+        wait_until(lambda: self.status()["obstacle"] == "", "nobody has anything open")
+        self.assertEqual(self.status()["held"], before["held"], "what is shared is charged once")
+        self.assert_parked(self.park())
+        self.assertTrue(self.unpark()["ok"])
+        self.go.touch()
+        self.assert_ends()
+        self.assert_ends()
+
+    def test_who_has_it_open_outlives_its_owner(self):
+        self.run_("ipc", self.folder, procs=2)
+        with open("/proc/net/unix") as sockets:
+            said = sockets.read()
+        owner, = (pid for pid in self.pids if f"@mete-ipc-{pid:08x}-" in said)
+        os.kill(owner, signal.SIGKILL)
+        self.assert_ends(137)
+        wait_until(lambda: self.on_card() < 600 * MIB, "the owner is gone")
+        self.assertGreater(self.on_card(), CONTEXT, "what the other one has open is still there")
+        self.assertIn("shares memory", self.status()["obstacle"])
+        (self.folder / "close").touch()
+        self.up()
+        wait_until(lambda: self.status()["obstacle"] == "", "it has let go")
+        self.assertEqual(self.on_card(), CONTEXT)
 
 
 class Kills(ParkTest):

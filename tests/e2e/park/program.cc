@@ -10,91 +10,20 @@
 //   capture FILE            a stream is being captured until FILE is there
 //   late FILE               its first call into the driver comes when FILE is there
 //   managed FILE            holds managed memory until FILE is there
+//   vmm FILE                virtual memory of its own: mapped twice, released, exported
+//   ipc FOLDER              two of it share blocks, see program_ipc.cc
 //   callback FILE           work on the card waits for a host function, and that for a call into
 //                           the driver by another thread
-#include <dlfcn.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "tests/e2e/park/program.h"
 
 #include <atomic>
 #include <chrono>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <string>
 #include <thread>
-#include <vector>
 
-#include "abi/cuda_api.h"
+using namespace park_program;
 
 namespace {
-
-template <class Function>
-Function* find(const char* name, Function*) {
-  static void* library = dlopen("libcuda.so.1", RTLD_NOW);
-  void* symbol = library != nullptr ? dlsym(library, name) : nullptr;
-  if (symbol == nullptr) {
-    std::fprintf(stderr, "no %s\n", name);
-    std::exit(3);
-  }
-  return reinterpret_cast<Function*>(symbol);
-}
-#define CU(name) static auto* const name##_ = find(#name, &::name)
-#define CALL(name, ...)                                                                           \
-  do {                                                                                            \
-    CU(name);                                                                                     \
-    if (const CUresult result = name##_(__VA_ARGS__); result != CUDA_SUCCESS) die(#name, result); \
-  } while (false)
-
-[[noreturn]] void die(const char* what, int result) {
-  std::fprintf(stderr, "%s: %d\n", what, result);
-  std::exit(4);
-}
-void expect(bool good, const char* what) {
-  if (!good) die(what, -1);
-}
-
-CUcontext begin() {
-  CUdevice device = 0;
-  CUcontext context = nullptr;
-  CALL(cuInit, 0);
-  CALL(cuDeviceGet, &device, 0);
-  CALL(cuDevicePrimaryCtxRetain, &context, device);
-  CALL(cuCtxSetCurrent, context);
-  return context;
-}
-
-bool is_there(const char* file) {
-  struct stat info {};
-  return stat(file, &info) == 0;
-}
-void say_up() { std::fprintf(stderr, "up\n"); }
-void wait_for(const char* file) {
-  while (!is_there(file)) usleep(1000);
-}
-
-struct Block {
-  CUdeviceptr address = 0;
-  size_t bytes = 0;
-  std::uint32_t last = 0;
-};
-
-Block make_block(size_t bytes, std::uint32_t value) {
-  Block block{0, bytes, value};
-  CALL(cuMemAlloc_v2, &block.address, bytes);
-  CALL(cuMemsetD32_v2, block.address, value, bytes / 4);
-  CUdeviceptr base = 0;
-  size_t size = 0;
-  CALL(cuMemGetAddressRange_v2, &base, &size, block.address + bytes / 2);
-  expect(base == block.address && size == bytes, "the range of a block");
-  return block;
-}
-void look_at(const Block& block) {
-  std::vector<std::uint32_t> bytes(block.bytes / 4);
-  CALL(cuMemcpyDtoH_v2, bytes.data(), block.address, block.bytes / 4 * 4);
-  for (const std::uint32_t word : bytes) expect(word == block.last, "a byte has changed");
-}
 
 int work(int ms, int threads, int blocks) {
   const CUcontext context = begin();
@@ -241,6 +170,8 @@ int main(int argc, char** argv) {
     return many(std::strtoull(argv[2], nullptr, 10), std::strtoull(argv[3], nullptr, 10), argv[4]);
   if (mode == "capture" && argc == 3) return capture(argv[2]);
   if (mode == "managed" && argc == 3) return managed(argv[2]);
+  if (mode == "ipc" && argc == 3) return ipc(argv[2]);
+  if (mode == "vmm" && argc == 3) return vmm(argv[2]);
   if (mode == "callback" && argc == 3) return callback(argv[2]);
   std::fprintf(stderr, "park_program: look at its source for what it does\n");
   return 64;

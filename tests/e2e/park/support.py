@@ -18,6 +18,7 @@ BUILD = pathlib.Path(os.environ["METE_BUILD_DIR"])
 BOUND_S = 60
 MIB = 1 << 20
 TOTAL = 150755278848
+CONTEXT = 518 * MIB
 RUNNING, PARKED = 0, 3
 TOKEN = b"\x11" * 16
 MESSAGE = struct.Struct("<IHHQQQQIIII16s")
