@@ -54,6 +54,8 @@ constexpr std::array kOptions{
                "so much of all cards (1%)"},
     OptionSpec{"--decisions", "FILE",
                "write where each arrival went: index,node row,cards (with times: and when)"},
+    OptionSpec{"--report", "FILE",
+               "write a page with charts (HTML, needs nothing else): cards over time, waits"},
     kTypesOption,
     kOutputOption,
 };
@@ -139,7 +141,11 @@ int run_simulate(const Parsed& parsed, const Output& output) {
   if (const std::string* path = parsed.find("--decisions"); path != nullptr)
     if (Result<void> r = base::write_atomic(*path, simulate::decisions_csv(decided), 0644); !r)
       return output.fail(r.error());
-  output.data(output.json() ? simulate_json(*report, timestamp()) : simulate_text(*report));
+  const std::string at = timestamp();
+  if (const std::string* path = parsed.find("--report"); path != nullptr)
+    if (Result<void> r = base::write_atomic(*path, simulate_page(*report, at), 0644); !r)
+      return output.fail(r.error());
+  output.data(output.json() ? simulate_json(*report, at) : simulate_text(*report));
   return kExitOk;
 }
 

@@ -8,6 +8,8 @@
 #include "base/time.h"
 #include "cli/json.h"
 #include "cli/table.h"
+#include "simulate/chart.h"
+#include "simulate/report.h"
 
 namespace mete::cli {
 
@@ -179,6 +181,55 @@ std::string simulate_text(const SimulateReport& report) {
                                 " us at most for 99 of 100");
   text.pop_back();
   return text;
+}
+
+namespace {
+
+simulate::Page page_of(const SimulateReport& report, const std::string& at) {
+  const auto count = [](std::uint64_t value) {
+    return simulate::short_number(static_cast<double>(value));
+  };
+  simulate::Page page;
+  const bool named = report.timed && !report.timed->place.empty();
+  page.title = named ? report.timed->place
+                     : count(report.nodes) + (report.nodes == 1 ? " node with " : " nodes with ") +
+                           count(report.score.cards) + " cards";
+  page.subtitle = count(report.arrivals) + " jobs, placed by " + report.policy + ". " +
+                  at.substr(0, 10) + ", " + at.substr(11, 5) + " UTC.";
+  return page;
+}
+
+}  // namespace
+
+std::string simulate_page(const SimulateReport& report, const std::string& at) {
+  simulate::Page page = page_of(report, at);
+  const simulate::Score& score = report.score;
+  page.figures = {{"given out at the end", percent(score.final_alloc), "of all cards"},
+                  {"given out at 130 %", percent(score.alloc130), "when that much was asked for"},
+                  {"fragmented at 130 %", percent(score.frag130), "idle and of no use"},
+                  {"first refused at", percent(score.first_reject_at), "asked for"},
+                  {"refused", simulate::short_number(static_cast<double>(score.rejected)),
+                   "of " + simulate::short_number(static_cast<double>(report.arrivals)) + " jobs"}};
+  return simulate::report_html(page, score);
+}
+
+std::string simulate_page(const SimulateReport& report, const std::string& at,
+                          const std::vector<simulate::TimedJob>& jobs, const simulate::Timed& timed,
+                          const std::vector<std::string>& classes) {
+  simulate::Page page = page_of(report, at);
+  const TimedReport& own = *report.timed;
+  page.figures = {
+      {"given out", decimal(own.mean.alloc_pct, 1) + " %", "of all cards, on average"},
+      {"fragmented", decimal(own.mean.frag_pct, 1) + " %", "idle and of no use, on average"},
+      {"mean wait", duration(own.waits.mean_s),
+       simulate::short_number(static_cast<double>(own.waits.waited)) + " jobs waited"},
+      {"longest wait", duration(own.waits.max_s), "99 of 100: " + duration(own.waits.p99_s)},
+      {"never ran", std::to_string(report.score.rejected + own.left_waiting),
+       std::to_string(report.score.rejected) + " can never fit"}};
+  if (own.recorded) page.waits.emplace_back("as it was", *own.recorded);
+  if (own.today) page.waits.emplace_back("the cards of today, simulated", *own.today);
+  page.waits.emplace_back(own.place.empty() ? "simulated" : own.place, own.waits);
+  return simulate::report_html(page, jobs, timed, classes);
 }
 
 std::string progress_bar(std::size_t done, std::size_t all) {

@@ -41,6 +41,12 @@ struct SimulateReport {
 std::string simulate_json(const SimulateReport& report, const std::string& at);
 std::string simulate_text(const SimulateReport& report);
 
+// The page of --report.
+std::string simulate_page(const SimulateReport& report, const std::string& at);
+std::string simulate_page(const SimulateReport& report, const std::string& at,
+                          const std::vector<simulate::TimedJob>& jobs, const simulate::Timed& timed,
+                          const std::vector<std::string>& classes);
+
 // "simulating [######......]  50 %  5000 of 10000".
 std::string progress_bar(std::size_t done, std::size_t all);
 

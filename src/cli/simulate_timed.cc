@@ -133,11 +133,18 @@ SimulateReport report_of(const Work& work, const Place& place, const How& how,
 
 // Files first: whoever cannot write them is told before anything is printed.
 int finish(const Parsed& parsed, const Output& output, const SimulateReport& report,
-           const simulate::Timed& timed) {
+           const Work& work, const simulate::Timed& timed) {
+  const std::string at = timestamp();
+  if (const std::string* path = parsed.find("--report"); path != nullptr) {
+    std::vector<std::string> classes;
+    for (const core::cluster::Ask& ask : work.asks) classes.push_back(simulate::class_of(ask));
+    const std::string page = simulate_page(report, at, work.jobs, timed, classes);
+    if (Result<void> r = base::write_atomic(*path, page, 0644); !r) return output.fail(r.error());
+  }
   if (const std::string* path = parsed.find("--decisions"); path != nullptr)
     if (Result<void> r = base::write_atomic(*path, simulate::decisions_csv(timed), 0644); !r)
       return output.fail(r.error());
-  output.data(output.json() ? simulate_json(report, timestamp()) : simulate_text(report));
+  output.data(output.json() ? simulate_json(report, at) : simulate_text(report));
   return kExitOk;
 }
 
@@ -242,7 +249,7 @@ int simulate_timed(const Parsed& parsed, const Output& output) {
   const Result<simulate::Timed> timed = run(*work, where, *how, watch.hooks());
   watch.end_if_stopped();
   if (!timed) return output.fail(timed.error());
-  return finish(parsed, output, report_of(*work, where, *how, *timed), *timed);
+  return finish(parsed, output, report_of(*work, where, *how, *timed), *work, *timed);
 }
 
 int simulate_history(const Parsed& parsed, const Output& output) {
@@ -282,7 +289,7 @@ int simulate_history(const Parsed& parsed, const Output& output) {
   report.timed->recorded = seen.history.recorded;
   report.timed->today = today;
   report.timed->left_out = left_out;
-  return finish(parsed, output, report, *timed);
+  return finish(parsed, output, report, work, *timed);
 }
 
 }  // namespace mete::cli

@@ -166,10 +166,14 @@ Result<Score> score(const Trace& trace, const Replay& replay) {
       ++score.rejected;
       if (!score.first_reject_at) score.first_reject_at = percent * static_cast<double>(asked);
     }
-    Level& level = levels[std::lrint(percent * static_cast<double>(asked))];
+    const Score::Point point{percent * static_cast<double>(asked),
+                             percent * static_cast<double>(cluster.capacity() - cluster.idle()),
+                             percent * fragmented};
+    Level& level = levels[std::lrint(point.asked)];
     ++level.count;
-    level.alloc += percent * static_cast<double>(cluster.capacity() - cluster.idle());
-    level.frag += percent * fragmented;
+    level.alloc += point.alloc;
+    level.frag += point.frag;
+    score.curve.push_back(point);
   }
   score.final_alloc = percent * static_cast<double>(cluster.capacity() - cluster.idle());
   for (const auto& [name, count] : counts)

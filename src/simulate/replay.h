@@ -65,6 +65,13 @@ struct Score {
   std::uint64_t moves = 0;
   double moved_gpu = 0;  // cards
   std::uint64_t cards = 0;
+  // After each arrival, for a chart.
+  struct Point {
+    double asked = 0;
+    double alloc = 0;
+    double frag = 0;
+  };
+  std::vector<Point> curve;
 };
 
 // "cpu", "share", "1gpu", "2gpu", ...

@@ -45,6 +45,17 @@ class Timed(simulate_test.SimulateTest):
         self.assertEqual(starts, ["0.000", "510.000", "2.000", "560.000", "500.000"])
         self.assertEqual((document["place"], document["nodes"], document["cards"]), ("g4dn.12xlarge", 1, 4))
 
+    def test_a_report_is_one_page_that_needs_nothing_else(self):
+        jobs = self.jobs("a,1000,1,1,1000,0,100,ann,,", "b,1000,1,1,1000,10,100,bob,,", "c,1000,1,0,0,20,30,bob,,")
+        report = self.dir / "r.html"
+        for words, svgs in ((("--timed",), 3), ((), 2)):
+            self.document("--pool", "1xT4", "--jobs", jobs, "--report", report, *words)
+            page = report.read_text()
+            self.assertEqual(page.count("<svg"), svgs)
+            self.assertTrue(page.endswith("</html>\n"))
+            self.assertNotIn("http", page)
+        self.refused(self.mete("--pool", "1xT4", "--jobs", jobs, "--report", "/no/such/r.html"), 125, "/no/such")
+
     def test_cpus_of_instances_count(self):
         jobs = self.jobs("a,48000,1,1,1000,0,100,ann,,", "b,48000,1,1,1000,0,100,bob,,")
         self.assertEqual(self.document("--instances", "g4dn.12xlarge", "--jobs", jobs, "--timed")["waits"]["max_s"], 100)
