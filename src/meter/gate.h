@@ -16,7 +16,7 @@
 namespace mete::meter {
 
 // One thread, registered at its first passage.
-struct alignas(64) Inside {
+struct alignas(128) Inside {                      // two lines: processors fetch them in pairs
   static constexpr uint32_t kOutside = 1u << 31;  // 0: nobody's, or of the parent before a fork
   std::atomic<uint32_t> word;                     // kOutside plus how deep it is inside
   std::atomic<int32_t> tid;
@@ -29,6 +29,23 @@ extern constinit thread_local Inside* my_inside;
 Inside* enter_first_or_nested();
 void enter_again(Inside* inside);
 
+// Through an open gate, by a thread that is known and stands outside. False: it still does. Whoever
+// has entered so leaves so: what is nested in between has left by then.
+inline bool enter_quickly(Inside* inside) {
+  if (inside->word.load(std::memory_order_relaxed) != Inside::kOutside) [[unlikely]]
+    return false;
+  inside->word.store(Inside::kOutside + 1, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // the other half is the membarrier
+  if (process.gate.load(std::memory_order_acquire) == 0) [[likely]]
+    return true;
+  inside->word.store(Inside::kOutside, std::memory_order_release);
+  return false;
+}
+inline void leave_quickly(Inside* inside) {
+  inside->word.store(Inside::kOutside, std::memory_order_release);
+}
+
+// Any other way in: a thread's first, a nested one, one that finds the gate not open.
 class Passage {
  public:
   Passage() : inside_(my_inside) {
@@ -37,8 +54,7 @@ class Passage {
       return;
     }
     inside_->word.store(Inside::kOutside + 1, std::memory_order_relaxed);
-    std::atomic_signal_fence(std::memory_order_seq_cst);  // the other half is the membarrier
-    if (process.gate.load(std::memory_order_acquire) != 0) enter_again(inside_);
+    enter_again(inside_);
   }
   ~Passage() {
     inside_->word.store(inside_->word.load(std::memory_order_relaxed) - 1,

@@ -111,9 +111,10 @@ struct alignas(4096) Process {
 
   // Of parkable processes (gate.h, chunk.h, park.h).
   std::atomic<bool> parkable;  // it takes memory in chunks, and its park thread listens
-  std::atomic<uint64_t> gate;  // 0 = open
-  Lock gate_lock;              // the threads below
-  Inside* insides;             // a word for each thread that ever came by
+  // 0 = open. Every call looks at it: nothing that changes lies beside it.
+  alignas(128) std::atomic<uint64_t> gate;
+  alignas(128) Lock gate_lock;  // the threads below
+  Inside* insides;              // a word for each thread that ever came by
   size_t inside_count;
   size_t inside_look_at;              // so many there are when the dead are looked for
   std::atomic<bool> uncounted;        // a thread could not be given one

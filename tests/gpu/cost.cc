@@ -6,6 +6,10 @@
 //                  `done`; the line `live` is about a process with 100000 live blocks.
 //                  Under a cap also `NAME, past the meter`: the same calls, in the same process and
 //                  in turn with the metered ones, by the driver's own functions.
+//   cost gate      rows of what the gate of a parkable process costs a call, in the same process,
+//                  by it and past it in turn: the difference of the best rounds, and the median of
+//                  the rounds' differences. A launch that the driver refuses at once shows it
+//                  better than one that takes a thousand times as long.
 //   cost starts    answers each line with one process start and its parts, in such rows
 //   cost starts64  64 starts at once
 #include <link.h>
@@ -89,6 +93,14 @@ class Bench {
       now_and_then();
     });
   }
+  void gate() {
+    differences("refused launch", 2000, 400, [] {
+      (void)cu.cuLaunchKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);
+    });
+    differences("launch", 200, 300, [this] {
+      (void)cu.cuLaunchKernel(kernel_, 1, 1, 1, 1, 1, 1, 0, stream_, nullptr, nullptr);
+    });
+  }
   void pairs(const std::string& more) {
     measure("alloc pair" + more, 50, [] { pair(2 * kMiB); });
     measure("small pair" + more, 50, [] { pair(512); });
@@ -101,6 +113,34 @@ class Bench {
   }
 
  private:
+  // The call is a template here: a std::function would be half of a short one.
+  template <class Call>
+  void differences(const std::string& name, int calls, int rounds, Call call) {
+    if (entrances_.size() != 2) die("there is nothing to go past");
+    std::vector<double> by, past, differences;
+    for (int round = -2; round < rounds; round++) {
+      double times[2] = {};
+      for (int turn = 0; turn < 2; turn++) {
+        const int e = (turn + round) & 1;  // each is first in every other round
+        cu = entrances_[static_cast<size_t>(e)];
+        for (int i = 0; i < calls / 10; i++) call();  // its code and its branches are known again
+        must(cu.cuStreamSynchronize(stream_), "cuStreamSynchronize");
+        const double begin = now_s();
+        for (int i = 0; i < calls; i++) call();
+        times[e] = (now_s() - begin) * 1e9 / calls;
+        must(cu.cuStreamSynchronize(stream_), "cuStreamSynchronize");
+      }
+      if (round < 0) continue;
+      by.push_back(times[0]);
+      past.push_back(times[1]);
+      differences.push_back(times[0] - times[1]);
+    }
+    cu = entrances_[0];
+    row(name + ", past the gate", median(past));
+    row(name + ", best",
+        *std::min_element(by.begin(), by.end()) - *std::min_element(past.begin(), past.end()));
+    row(name + ", median", median(differences));
+  }
   void measure(const std::string& name, int calls, const std::function<void()>& call) {
     std::vector<std::vector<double>> times(entrances_.size());
     for (int batch = -1; batch < kBatches; batch++) {
@@ -148,6 +188,11 @@ void calls() {
     }
     tell("done");
   }
+}
+
+void gate() {
+  start();
+  Bench().gate();
 }
 
 // From spawn to the end of processes that make a context, in seconds; `at_once` of them together.
@@ -198,11 +243,13 @@ int main(int argc, char** argv) {
   if (what == "--start") return be_started();
   if (what == "calls")
     calls();
+  else if (what == "gate")
+    gate();
   else if (what == "starts")
     starts();
   else if (what == "starts64")
     row("64 starts at once", start_processes(64) * 1e9);
   else
-    die("usage: cost calls|starts|starts64");
+    die("usage: cost calls|gate|starts|starts64");
   return failures ? 1 : 0;
 }

@@ -409,6 +409,26 @@ def paths(world):
           f"{len(rows)} paths" if not bad else str(bad[0])[:200])
 
 
+def gate(world):
+    """What the gate costs a launch: in one process, by it and past it in turn, in several processes."""
+    seen = {}
+    for _ in range(2 if QUICK else 5):
+        done = subprocess.run(world.command(16 * GIB, [BUILD / "gpu/cost", "gate"], "--plain"), capture_output=True, text=True, timeout=LIMIT_S)
+        for line in done.stdout.splitlines():
+            fields = line.split("\t")
+            if fields[0] == "cost":
+                seen.setdefault(fields[1], []).append(float(fields[2]))
+        if done.returncode != 0 or not seen:
+            check(False, "park: the gate", f"code {done.returncode}: {(done.stdout + done.stderr).strip()[-200:]}")
+            return
+    for name, values in seen.items():
+        info(f"park: the gate: {name}", f"{statistics.median(values):.1f} ns; processes: {values}")
+    cost = statistics.median(seen["refused launch, median"])
+    check(cost <= 5, "park: the gate costs a launch at most 5 ns", f"{cost:.1f} ns (median), {statistics.median(seen['refused launch, best']):.1f} ns (best) of a launch that "
+          f"takes {statistics.median(seen['refused launch, past the gate']):.0f} ns; within a real launch of {statistics.median(seen['launch, past the gate']):.0f} ns "
+          f"{statistics.median(seen['launch, median']):+.1f} ns")
+
+
 def never_parked(world):
     """In turn: a program under a cap that is parkable, and one without anything."""
     from turns import Turns
@@ -472,6 +492,7 @@ def main():
                 deep(world, "the meter first", 10)
                 deep(world, "the driver alone", 4, "--no-meter")
             shares(world)
+            gate(world)
             paths(world)
             never_parked(world)
         finally:
