@@ -99,9 +99,9 @@ Result<Options> parse(int argc, char** argv) {
   return options;
 }
 
-// A driver that has the calls may still not do it on this kind of machine. What it says of a
-// process that has done nothing but cuInit tells: that is a child, since asking about oneself is
-// nothing that the driver promises.
+// A driver that has the calls may still answer "not supported" on this kind of machine (aarch64).
+// Asked about a child that has done nothing but cuInit: asking about oneself is nothing that the
+// driver promises, and any other answer says that it knows the question.
 int can(const Options& options) {
   (void)alarm(kProbeS);
   Result<mete::base::Pipe> up = mete::base::make_pipe();
@@ -125,10 +125,8 @@ int can(const Options& options) {
     return say_error(Error::io("the driver does not start"));
   CUprocessState state = CU_PROCESS_STATE_FAILED;
   const CUresult code = driver->state_of(child, &state);
-  CheckpointEnd said;
-  if (code != CUDA_SUCCESS)
-    said = {code == CUDA_ERROR_NOT_SUPPORTED ? CheckpointEnd::kUnsupported : CheckpointEnd::kFailed,
-            child, "look", code, driver->error_name(code)};
+  CheckpointEnd said{CheckpointEnd::kDone, child, "look", code, driver->error_name(code)};
+  if (code == CUDA_ERROR_NOT_SUPPORTED) said.kind = CheckpointEnd::kUnsupported;
   return say(said);
 }
 

@@ -232,6 +232,11 @@ std::optional<DeepParking::End> DeepParking::meter_ended(const End& end) {
       each_process([&](std::uint64_t, const abi::Slot&, std::uint64_t owner) {
         pids_.push_back(pid_of(owner));
       });
+      if (const std::string why = no_host_room(); !why.empty()) {
+        pids_.clear();
+        undo(why);
+        return std::nullopt;
+      }
       run(State::kDriverOut, "out");
       return std::nullopt;
     case State::kMeterIn:
@@ -253,6 +258,21 @@ std::optional<DeepParking::End> DeepParking::meter_ended(const End& end) {
     default:
       return std::nullopt;
   }
+}
+
+// The driver keeps the bytes in the memory of the process that had them: where that does not fit,
+// the kernel would end somebody.
+std::string DeepParking::no_host_room() const {
+  std::uint64_t wanted = kHostMargin.count();
+  std::uint64_t least = UINT64_MAX;
+  each_process([&](std::uint64_t, const abi::Slot& slot, std::uint64_t owner) {
+    for (const abi::SlotCard& card : slot.cards)
+      wanted += abi::ChargeWord::unpack(card.charge.load()).units * abi::kUnitBytes;
+    least = std::min(least, host_room(pid_of(owner), options_.host).count());
+  });
+  if (least >= wanted) return "";
+  return "the host has too little memory for it: " + to_string(Bytes::from_bytes(wanted)) +
+         " are needed, " + to_string(Bytes::from_bytes(least)) + " are there";
 }
 
 DeepParking::End DeepParking::parked_end() {

@@ -18,6 +18,7 @@
 #include "abi/grant.h"
 #include "base/bytes.h"
 #include "base/fd.h"
+#include "launch/host_room.h"
 #include "launch/parking.h"
 
 namespace mete::launch {
@@ -41,11 +42,15 @@ class DeepParking {
   // a process is charged 60 MiB more than its context takes.
   static constexpr Bytes kReturnMargin = Bytes::from_mib(32);
 
+  // What the host must have beyond the bytes that the driver takes off the cards.
+  static constexpr Bytes kHostMargin = Bytes::from_mib(512);
+
   struct Options {
     std::string program;  // mete-checkpoint; "": it is not there
     std::string cuda;     // which driver's library; "": the system's
     std::string mps =
         "/tmp/nvidia-mps";  // where an MPS daemon says that it runs, unless a process says
+    HostFiles host = {};
   };
 
   // `meter` parks the same grant, and is used by nobody else while this one is busy or parked.
@@ -97,6 +102,7 @@ class DeepParking {
   std::optional<End> meter_ended(const End& end);
   void undo(const std::string& why);
   End parked_end();
+  std::string no_host_room() const;
   std::string no_room(std::uint64_t now_ns) const;
   bool under_mps(std::uint32_t pid) const;
   Bytes before(std::uint32_t card) const;

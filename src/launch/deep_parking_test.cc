@@ -201,6 +201,41 @@ TEST_F(DeepParkingTest, WhatItCannotDoIsKnownBeforehand) {
   EXPECT_TRUE(runs().empty());
 }
 
+// The driver keeps the bytes in the processes themselves.
+TEST_F(DeepParkingTest, NotIntoMoreMemoryThanTheHostHas) {
+  (void)mkdir((folder_ + "/host").c_str(), 0700);
+  const auto has = [this](std::uint64_t kib) {
+    std::ofstream(folder_ + "/host/meminfo")
+        << "MemTotal: 99999999 kB\nMemAvailable: " << kib << " kB\n";
+  };
+  DeepParking deep(*grant_, meter_,
+                   {folder_ + "/program", "", folder_ + "/mps", {folder_ + "/host", folder_}});
+  const std::uint64_t wanted = kUnits * abi::kUnitBytes + DeepParking::kHostMargin.count();
+  const auto end_of = [&] {
+    for (;;)
+      if (const auto told = deep.step(1)) return *told;
+  };
+  has(wanted / 1024 - 1);
+  deep.park(1, 1'000'000'000);
+  const DeepParking::End told = end_of();
+  EXPECT_FALSE(told.done);
+  EXPECT_NE(told.why.find("the host has too little memory"), std::string::npos) << told.why;
+  EXPECT_EQ(deep.state(), State::kRunning);
+  EXPECT_TRUE(runs().empty());
+  has(wanted / 1024);
+  // A group above the process that leaves less.
+  (void)mkdir((folder_ + "/host/" + me()).c_str(), 0700);
+  (void)mkdir((folder_ + "/jobs").c_str(), 0700);
+  std::ofstream(folder_ + "/host/" + me() + "/cgroup") << "0::/jobs/12\n";
+  std::ofstream(folder_ + "/jobs/memory.max") << wanted + 4095 << "\n";
+  std::ofstream(folder_ + "/jobs/memory.current") << 4096 << "\n";
+  deep.park(1, 1'000'000'000);
+  EXPECT_FALSE(end_of().done);
+  std::ofstream(folder_ + "/jobs/memory.current") << 4095 << "\n";
+  deep.park(1, 1'000'000'000);
+  EXPECT_TRUE(end_of().done);
+}
+
 TEST_F(DeepParkingTest, ADriverThatCannotIsKnownOnceItWasAsked) {
   says({R"({"end":"unsupported","pid":0,"step":"open","code":0,"error":"this driver has no x"})"});
   deep_.learn();

@@ -244,13 +244,14 @@ Opened* find_opened(const Name& name) {
   return nullptr;
 }
 
-CUresult map_opened(Opened& opened, CUdevice current) {
+CUresult map_opened(Opened& opened, CUdevice current, CUdevice* device) {
   CUmemAllocationProp prop{};
   CUresult result = real.cuMemGetAllocationPropertiesFromHandle(&prop, opened.handle);
   if (result == CUDA_SUCCESS)
     result = real.cuMemAddressReserve(&opened.base, opened.bytes, abi::kGranuleBytes, 0, 0);
   if (result != CUDA_SUCCESS) return result;
   CUmemAccessDesc access[2]{};
+  *device = prop.location.id;
   access[0].location = {CU_MEM_LOCATION_TYPE_DEVICE, prop.location.id};
   access[1].location = {CU_MEM_LOCATION_TYPE_DEVICE, current};
   access[0].flags = access[1].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
@@ -290,13 +291,16 @@ CUresult open_first(const Name& name, const Place& place, Opened* opened) {
     close_fd(opened->connection);
     return result;
   }
-  result = map_opened(*opened, place.device);
+  CUdevice device = place.device;
+  result = map_opened(*opened, place.device, &device);
   if (result != CUDA_SUCCESS) {
     (void)real.cuMemRelease(opened->handle);
     close_fd(opened->connection);
     return result;
   }
-  if (!note_import(opened->base, place.card, abi::units_for(opened->bytes),
+  // The card that the memory lies on, whichever context is current.
+  const int card = card_of(device) == kNoCard ? place.card : card_of(device);
+  if (!note_import(opened->base, card, abi::units_for(opened->bytes),
                    key_of(opened->secret, opened->id))) {
     unmap_opened(*opened);
     return CUDA_ERROR_OUT_OF_MEMORY;

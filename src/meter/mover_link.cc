@@ -96,7 +96,8 @@ MoverAnswer MoverLink::receive() {
   do {
     got = recv(fd_, &said, sizeof(said), 0);
   } while (got < 0 && errno == EINTR);
-  if (got != static_cast<ssize_t>(sizeof(said)) || said.magic != abi::kMoverMagic)
+  if (got != static_cast<ssize_t>(sizeof(said)) || said.magic != abi::kMoverMagic ||
+      said.version != abi::kMoverVersion)
     return {abi::ParkReason::kNoMover, 0};
   if (said.kind == abi::MoverMessage::kDone) return {};
   const auto reason = static_cast<abi::ParkReason>(said.reason);

@@ -4,6 +4,8 @@ import os
 import queue
 import random
 import signal
+import socket
+import struct
 import time
 import unittest
 
@@ -196,6 +198,28 @@ class Refusals(ParkTest):
         self.assert_refused(self.park(), "there is no room for it")
         self.go.touch()
         self.assert_ends()
+
+    def test_a_mover_of_another_version(self):
+        """Whatever it says, in whatever size: the program does without it."""
+        path = str(self.folder / "m" / self.card)
+        hello = struct.Struct("<IHH64x")
+        for answer in (hello.pack(0x4d455445, 2, 33), hello.pack(0x4d455445, 0, 32), b"HELLO" * 100, b""):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+                door.bind(path)
+                door.listen()
+                self.go.unlink(missing_ok=True)
+                self.run_("hold", self.go, 64 * MIB)
+                self.tell("park 30000")
+                caller, _ = door.accept()
+                self.assertEqual(len(caller.recv(1000)), 72)
+                if answer:
+                    caller.send(answer)
+                caller.close()
+                self.assert_refused(self.event("park"), "no mover answers")
+                self.go.touch()
+                self.assert_ends()
+                self.end_driver()
+            os.unlink(path)
 
     def test_a_stream_in_capture(self):
         self.start_mover()
