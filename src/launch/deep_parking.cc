@@ -47,7 +47,7 @@ std::string value_of(const std::string& line, const std::string& key) {
 
 std::string words_of(const std::string& line) {
   const std::string step = value_of(line, "step");
-  const std::string error = value_of(line, "error");
+  std::string error = value_of(line, "error");
   if (step == "lock" && value_of(line, "end") == "busy")
     return "its work on the card did not end in time (pid " + value_of(line, "pid") + ")";
   if (step == "open") return error;
@@ -147,6 +147,7 @@ bool DeepParking::start(Program& program, const char* verb) {
   if (&program == &program_)
     for (const std::uint32_t pid : pids_) words.push_back(std::to_string(pid));
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;

@@ -283,9 +283,10 @@ CUresult open_first(const Name& name, const Place& place, Opened* opened) {
   opened->bytes = name.whole;
   opened->connection = ask_owner(name, &descriptor, &result);
   if (opened->connection < 0) return result;
-  result = real.cuMemImportFromShareableHandle(
-      &opened->handle, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)),
-      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver's interface says so
+  void* const shareable = reinterpret_cast<void*>(static_cast<intptr_t>(descriptor));
+  result = real.cuMemImportFromShareableHandle(&opened->handle, shareable,
+                                               CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   close_fd(descriptor);
   if (result != CUDA_SUCCESS) {
     close_fd(opened->connection);

@@ -204,7 +204,12 @@ Refusal connect_mover(int card) {
 Refusal let_go(Movable& memory) {
   CUresult result = unmap_all(memory);
   if (result == CUDA_SUCCESS) result = real.cuMemRelease(memory.handle);
-  if (result != CUDA_SUCCESS) return refused_by_driver(result);
+  if (result != CUDA_SUCCESS) {
+    // It stays, and is where it was.
+    (void)unmap_all(memory);
+    (void)map_again(memory, memory.handle);
+    return refused_by_driver(result);
+  }
   memory.handle = 0;
   release(memory.card, abi::units_for(memory.bytes));
   slot().moved_bytes.fetch_add(memory.bytes);

@@ -221,6 +221,30 @@ class Refusals(ParkTest):
                 self.end_driver()
             os.unlink(path)
 
+    def test_the_driver_refuses_a_step(self):
+        """On the way out all are where they were; on the way back nothing is lost, and the next try succeeds."""
+        self.start_mover()
+        # How often the program calls these itself before it is parked: 44 mappings, 5 times access, 43 handles, 1 unmapping.
+        for out, fault in ((True, "cuMemUnmap:2:fail=999"), (True, "cuMemUnmap:20:fail=999"), (True, "cuMemRelease:30:fail=999"),
+                           (True, "cuMemExportToShareableHandle:9:fail=999"), (False, "cuMemMap:45:fail=999"), (False, "cuMemMap:46:fail=999"),
+                           (False, "cuMemMap:80:fail=999"), (False, "cuMemSetAccess:6:fail=999"), (False, "cuMemSetAccess:7:fail=999"),
+                           (False, "cuMemCreate:60:fail=999")):
+            with self.subTest(fault):
+                self.go.unlink(missing_ok=True)
+                self.env["METE_SIM_FAULT"] = fault
+                self.run_("vmm", self.go)
+                end = self.park()
+                if out:
+                    self.assert_refused(end, "the driver refused (error 999)")
+                else:
+                    self.assert_parked(end)
+                    end = self.unpark()
+                    self.assertEqual((end["ok"], end["state"]), (False, PARKED), end)
+                    self.assertTrue(self.unpark()["ok"])
+                self.go.touch()
+                self.assert_ends()
+                self.end_driver()
+
     def test_a_stream_in_capture(self):
         self.start_mover()
         self.run_("capture", self.go)
