@@ -437,6 +437,25 @@ TEST(Stat, OwnNumbersAgreeWithTheKernel) {
   EXPECT_GT(self.start, 0u);
 }
 
+// What 1.2 added is zero in it.
+TEST(CheckGrant, AFileOfTheReleaseBeforeIsGood) {
+  auto* memory = static_cast<unsigned char*>(calloc(1, sizeof(Grant)));
+  GrantSpec spec;
+  spec.card_count = 1;
+  spec.parkable = true;
+  spec.cards[0].limit_bytes = 64 * kMiB;
+  ASSERT_TRUE(init_grant(memory, spec));
+  auto& grant = *reinterpret_cast<Grant*>(memory);
+  grant.header.minor = 1;
+  grant.header.cards[0].ceiling_bytes = 0;
+  grant.header.header_check = grant_header_check(grant.header);
+  EXPECT_EQ(check_grant(memory, sizeof(Grant)), GrantCheck::kOk);
+  EXPECT_EQ(grant.header.features & kGrowing, 0u);
+  EXPECT_TRUE(try_take({grant, 0}, {0, 0}, units_for(64 * kMiB)));
+  EXPECT_FALSE(try_take({grant, 0}, {0, 0}, 1));
+  free(memory);
+}
+
 TEST(CheckGrant, NamesWhatIsWrong) {
   auto* memory = static_cast<unsigned char*>(calloc(1, sizeof(Grant)));
   EXPECT_EQ(check_grant(memory, sizeof(Grant)), GrantCheck::kNotAGrant);

@@ -299,6 +299,11 @@ class Daemon {
     MachineSeen seen = look_at(inputs, owners_);
     owners_ = std::move(seen.owners);
     capacities_ = std::move(seen.capacities);
+    // What is parked, or on its way there or back, does nothing because it cannot.
+    std::erase_if(seen.loads, [this](const auto& each) {
+      const core::Job* job = engine_.state().find(each.first);
+      return job == nullptr || job->state != core::JobState::kRunning;
+    });
     if (last) idle_.see(last->at, wall_of(last->at), seen.loads);
     if (!inputs.stale) seen.machine.idle_since = idle_.since();
     claims_.see(seen.machine.pool);

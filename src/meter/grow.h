@@ -2,7 +2,8 @@
 // A grant that may grow: what its processes do when an allocation fits under the ceiling and not
 // under the limit as it stands. They ask the runner, through the grant file, and wait for its
 // answer: 2 s at most in all, not at all when the runner is gone, and outside the gate, so that the
-// job can be parked meanwhile. The words are described in docs/formats/grant.md.
+// job can be parked meanwhile. A stream that is being captured does not mind: the driver is not
+// called. The words are described in docs/formats/grant.md.
 #pragma once
 
 #include <cstdint>

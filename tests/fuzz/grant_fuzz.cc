@@ -45,6 +45,7 @@ void work_with(Grant& grant) {
   (void)reap_all(actor, {me});
   for (std::uint32_t c = 0; c < grant.header.card_count; ++c) {
     (void)settled_total(grant, {0, c});
+    (void)set_limit(actor, {0, c}, 1ull << 30);
     recompute_excess(grant, {0, c});
   }
 }
