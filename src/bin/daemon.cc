@@ -171,6 +171,8 @@ class Daemon {
     identity.uid = geteuid();
     identity.admin_gid = admin_gid();
     identity.logs_of = [this](const core::Job& job) { return hands_.logs_of(job); };
+    identity.preemptible = options_.config.preemptible.value;
+    identity.park_door = [this](const core::Job& job) { return hands_.movers().door(job); };
     identity.idle_end_s = idle_end_s();
     identity.readings = readings_path();
     identity.simulated = simulated_;
@@ -201,7 +203,7 @@ class Daemon {
 
   HandsSettings hands_settings() const {
     return {options_.state_dir, options_.system, options_.config, parts_,
-            readings_path(),    simulated_};
+            readings_path(),    simulated_,      options_.socket};
   }
 
   engine::Options engine_options() const {
@@ -212,6 +214,7 @@ class Daemon {
     options.rules.starve_after_s = config.starve_after_s.value;
     options.rules.retry_pause_s = config.retry_pause_s.value;
     options.rules.grace_s = config.grace_s.value;
+    options.rules.park_min_run_s = config.park_min_run_s.value;
     options.rules.ended_kept = config.history_jobs.value;
     const std::uint64_t cpus = config.cpus.value.value_or(
         static_cast<std::uint64_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))));
@@ -296,6 +299,9 @@ class Daemon {
       return config::allows(options_.config, card.index, card.uuid);
     };
     if (last) inputs.contexts = contexts(*last);
+    if (last) hands_.movers().see_cards(last->cards.size());
+    inputs.parking = !parts_.mover.empty();
+    inputs.movers = hands_.movers().pids();
     MachineSeen seen = look_at(inputs, owners_);
     owners_ = std::move(seen.owners);
     capacities_ = std::move(seen.capacities);

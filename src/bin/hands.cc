@@ -32,6 +32,7 @@ Hands::Hands(HandsSettings settings, seam::Loop loop, seam::Clock& clock, Claims
       store_(store),
       tell_(std::move(tell)),
       log_(std::move(log)),
+      movers_(mover_settings(), loop, clock, log_),
       processes_(loop, clock, watcher_callbacks(), outsiders()),
       keepers_(keeper_settings(), loop, clock, keeper_callbacks(), processes_) {}
 
@@ -98,6 +99,24 @@ launch::KeeperSettings Hands::keeper_settings() const {
   return settings;
 }
 
+MoverSettings Hands::mover_settings() const {
+  MoverSettings settings;
+  settings.program = settings_.parts.mover;
+  settings.state_dir = settings_.state_dir;
+  if (Result<std::string> folder = mover_folder(settings_.state_dir, settings_.system))
+    settings.folder = *std::move(folder);
+  else
+    log_("nothing can be parked: " + folder.error().message);
+  settings.cuda = settings_.simulated.empty()
+                      ? "libcuda.so.1"
+                      : base::join_path(settings_.parts.simgpu, "libcuda.so.1");
+  settings.system = settings_.system;
+  settings.arena = settings_.config.arena.value;
+  settings.spill = settings_.config.spill.value;
+  settings.spill_max = settings_.config.spill_max.value;
+  return settings;
+}
+
 // The simulated cards' server is started by whoever needs it first, with a job's environment.
 launch::Outsiders Hands::outsiders() const {
   launch::Outsiders outsiders;
@@ -143,6 +162,7 @@ void Hands::stop(core::JobId job) {
 }
 
 void Hands::forget(core::JobId job) {
+  movers_.forget(job);
   keepers_.forget(job);
   processes_.forget(job);
   claims_.release(job);
@@ -221,6 +241,8 @@ Result<std::string> Hands::plan_for(const core::Job& job) {
   plan.preload = settings_.parts.preload;
   plan.probe = settings_.parts.probe;
   if (!settings_.simulated.empty()) plan.simgpu = settings_.parts.simgpu;
+  if (!job.grant.empty()) plan.socket = settings_.socket;
+  if (core::is_parkable(*job.spec) && !job.grant.empty()) plan.park = movers_.door(job);
   Result<std::string> environment = store_.load_blob(detached.environment);
   if (!environment) return std::move(environment).error().within("its environment");
   plan.environment = *std::move(environment);

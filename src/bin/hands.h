@@ -7,6 +7,7 @@
 #include <string>
 
 #include "bin/claims_keeper.h"
+#include "bin/movers.h"
 #include "config/config.h"
 #include "core/job/input.h"
 #include "engine/engine.h"
@@ -27,6 +28,7 @@ struct HandsSettings {
   launch::Parts parts;
   std::string readings;   // path
   std::string simulated;  // METE_SIM
+  std::string socket;     // ours
 };
 
 class Hands final : public seam::Launcher {
@@ -46,6 +48,10 @@ class Hands final : public seam::Launcher {
   void stop(core::JobId job) override;
   void forget(core::JobId job) override;
   void discard(const core::Job& job) override;
+  void make_parkable(const core::Job& job) override { movers_.want(job); }
+
+  Movers& movers() { return movers_; }
+  const Movers& movers() const { return movers_; }
 
   // Where the logs of a detached job are; "" as the second: in the first.
   std::pair<std::string, std::string> logs_of(const core::Job& job) const;
@@ -54,6 +60,7 @@ class Hands final : public seam::Launcher {
   launch::WatcherCallbacks watcher_callbacks();
   launch::KeeperCallbacks keeper_callbacks();
   launch::KeeperSettings keeper_settings() const;
+  MoverSettings mover_settings() const;
   launch::Outsiders outsiders() const;
   // The folder of a job's user: logs, grants, scripts.
   std::string folder_of(std::uint32_t uid) const;
@@ -67,6 +74,7 @@ class Hands final : public seam::Launcher {
   std::function<void(const std::string&)> log_;
   const engine::Engine* engine_ = nullptr;
   const serve::Service* service_ = nullptr;
+  Movers movers_;
   launch::ProcessWatcher processes_;
   launch::Keepers keepers_;
 };

@@ -25,6 +25,8 @@
 #include "base/text.h"
 #include "cli/job_runner.h"
 #include "cli/output.h"
+#include "cli/parker.h"
+#include "cli/runner_line.h"
 #include "cli/slurm_environment.h"
 #include "launch/container_watch.h"
 #include "launch/grant_file.h"
@@ -201,6 +203,7 @@ class Keeper {
     if (!job) return not_started(in_words(job.error()));
     const cli::Output talk([this](std::string_view text) { output_->say(text); });
     const Result<cli::JobEnd> end = cli::run_job(*job, hooks(), talk);
+    parker_.reset();  // before the grant file goes
     if (!end) return not_started(in_words(end.error()));
     if (!end->ended.started) {
       core::Exit exit = not_started(start_failure(end->ended, plan_));
@@ -254,9 +257,10 @@ class Keeper {
       const wire::RunReply::Card& card = plan_.cards[i];
       job.cards.push_back(
           {{{granted.index, granted.uuid, card.type, card.capacity}, card.name, card.total},
-           granted.bytes,
-           granted.bytes});
+           granted.most.is_zero() ? granted.bytes : granted.least,
+           granted.most.is_zero() ? granted.bytes : granted.most});
     }
+    job.park = plan_.park;
     job.driver = plan_.driver;
     job.readings = plan_.readings;
     job.parts.preload = plan_.preload;
@@ -291,7 +295,35 @@ class Keeper {
     cli::JobHooks hooks;
     hooks.started = [this](pid_t pid) { started(pid); };
     hooks.prepare = [this](launch::Supervision& asked) { prepare(asked); };
+    if (plan_.socket.empty() || plan_.grant.empty()) return hooks;
+    hooks.made = [this](const launch::GrantFile* grant) { begin_parking(grant); };
+    hooks.stands_still = [this] { return parker_ && parker_->is_away(); };
+    hooks.watch_fd = [this] { return line_ ? line_->descriptor() : -1; };
+    hooks.watched = [this] {
+      if (const std::optional<wire::RunReply> reply = line_->hear()) parker_->hear(reply->view);
+      return false;  // who is to be ended is told by a signal
+    };
+    hooks.tick_ms = [this] { return parker_ ? parker_->tick_ms() : -1; };
+    hooks.tick = [this] {
+      if (parker_) parker_->step();
+      if (line_) line_->mend();
+      return false;
+    };
     return hooks;
+  }
+
+  void begin_parking(const launch::GrantFile* grant) {
+    if (grant == nullptr) return;
+    cli::Parker::Settings settings;
+    settings.cards = plan_.grant.size();
+    settings.park = plan_.park;
+    for (const core::GrantedCard& card : plan_.grant)
+      if (!card.most.is_zero()) settings.growth.emplace_back(card.least, card.most);
+    settings.tell = [this](const std::string& what, const std::string& body) {
+      return cli::tell_daemon(plan_.socket, plan_.job, what, body);
+    };
+    parker_.emplace(*grant, std::move(settings));
+    line_.emplace(plan_.socket, plan_.job);
   }
 
   void prepare(launch::Supervision& asked) {
@@ -391,6 +423,8 @@ class Keeper {
   Fd seconds_;  // a look at the processes
   launch::ContainerWatch containers_;
   seam::Nanoseconds since_{};
+  std::optional<cli::Parker> parker_;
+  std::optional<cli::RunnerLine> line_;
   std::vector<std::string> notes_;
 };
 

@@ -20,6 +20,15 @@ Bytes capacity_of(const seam::CardReading& card, const MachineInputs& inputs) {
   return card.capacity().value_or(known).checked_sub(inputs.reserve).value_or(Bytes());
 }
 
+// Our mover, if it is there and the driver tells of it: then what it takes is seen.
+const seam::ProcessReading* mover_on(const seam::CardReading& card, const MachineInputs& inputs) {
+  const auto mover = inputs.movers.find(card.uuid);
+  if (mover == inputs.movers.end() || !card.processes) return nullptr;
+  for (const seam::ProcessReading& process : *card.processes)
+    if (process.pid == mover->second && process.used) return &process;
+  return nullptr;
+}
+
 core::PoolCard pool_card(const seam::CardReading& card, const node::CardUse& use,
                          const MachineInputs& inputs) {
   core::PoolCard pool;
@@ -36,6 +45,8 @@ core::PoolCard pool_card(const seam::CardReading& card, const node::CardUse& use
       pool.claimed.push_back({other.user + "'s mete", other.claim.bytes});
   if (const auto cost = inputs.contexts.find(card.uuid); cost != inputs.contexts.end())
     pool.context = cost->second;
+  if (inputs.parking) pool.mover = pool.context;
+  pool.mover_runs = mover_on(card, inputs) != nullptr;
   return pool;
 }
 

@@ -26,6 +26,8 @@ struct MachineInputs {
   std::vector<node::JobHold> jobs;        // of ours, those that just ended included
   std::vector<node::OtherClaim> claims;   // of other daemons
   std::map<std::string, Bytes> contexts;  // what a context costs, by UUID
+  bool parking = false;                   // there can be movers
+  std::map<std::string, pid_t> movers;    // those that there are, by UUID
   Bytes reserve;                          // kept free on each card
   // Whether the configuration lets this card be granted.
   std::function<bool(const seam::CardReading&)> granted_here = [](const seam::CardReading&) {

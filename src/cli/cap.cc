@@ -13,7 +13,7 @@ namespace {
 
 int run_plan(const CapPlan& plan, bool quiet, const Output& output) {
   JobHooks hooks;
-  hooks.made = [&] {
+  hooks.made = [&](const launch::GrantFile*) {
     if (!quiet && output.json()) output.say_json(to_json(plan));
     if (!quiet && !output.json()) output.say("cap: " + describe(plan.job));
   };

@@ -52,6 +52,8 @@ constexpr std::array kOptions{
     elsewhere("--deadline", "TIME"),
     elsewhere("--notify", "WHERE"),
     elsewhere("--preemptible", ""),
+    elsewhere("--not-preemptible", ""),
+    elsewhere("--no-preempt", ""),
     elsewhere("--shed", ""),
     elsewhere("--or-cpu", ""),
     elsewhere("--tty", ""),
@@ -104,6 +106,11 @@ Result<CapPlan> make_cap_plan(const Parsed& parsed) {
   Result<core::Request> request = parse_request(parsed);
   if (!request) return std::move(request).error();
   plan.request = *std::move(request);
+  if (plan.request.gpu && std::holds_alternative<core::Growing>(plan.request.gpu->memory))
+    return Error::invalid("--gpu " + to_string(*plan.request.gpu) +
+                          ": a cap alone cannot grow, since nobody counts the room")
+        .with_hint("mete run --gpu " + to_string(*plan.request.gpu) +
+                   " -- command grows; or give one size");
   if (Result<void> r = parse_program(parsed, "cap", plan.job); !r) return std::move(r).error();
   // The words alone may already be wrong, or need no card.
   if (plan.request.gpu == core::no_gpu() || (!plan.request.gpu && plan.request.devices.empty())) {

@@ -45,8 +45,8 @@ std::string words_of(const Verb& verb) {
 
 // What lists the jobs that this verb may be about; "": it is about none.
 std::string jobs_for(const Verb& verb) {
-  constexpr std::array<std::string_view, 6> kUnfinished{"attach", "cancel",   "explain",
-                                                        "hold",   "priority", "release"};
+  constexpr std::array<std::string_view, 8> kUnfinished{"attach", "cancel",   "explain", "hold",
+                                                        "park",   "priority", "release", "unpark"};
   constexpr std::array<std::string_view, 5> kAll{"logs", "ps", "requeue", "show", "wait"};
   const auto in = [&verb](const auto& list) {
     return std::find(list.begin(), list.end(), verb.name) != list.end();

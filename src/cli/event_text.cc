@@ -73,6 +73,25 @@ struct Detail {
   std::string operator()(const core::JobForecast& event) const {
     return "starts about " + forecast_text(event.forecast, now);
   }
+  std::string operator()(const core::JobParked& event) const {
+    if (event.state == core::JobState::kParked)
+      return to_string(event.moved) + " in host memory" +
+             (event.why.empty() ? "" : "; could not come back: " + event.why);
+    if (event.for_job) return "to make room for job " + to_string(*event.for_job);
+    if (event.cause == core::ParkCause::kIdle) return "idle";
+    return event.by.empty() ? "begins" : "by " + event.by;
+  }
+  std::string operator()(const core::JobUnparked& event) const {
+    if (event.state == core::JobState::kParked) return "may come back";
+    if (event.state == core::JobState::kUnparking) return "there is room";
+    return event.why.empty() ? "runs" : "cannot be parked: " + event.why;
+  }
+  std::string operator()(const core::JobGrown& event) const {
+    if (event.asked) return "is to give back what it does not use";
+    std::vector<std::string> parts;
+    for (const Bytes bytes : event.bytes) parts.push_back(to_string(bytes));
+    return "may have " + base::join(parts, ", ");
+  }
   std::string operator()(const core::CardLost& event) const { return event.uuid; }
   std::string operator()(const core::CardBack& event) const { return event.uuid; }
   std::string operator()(const core::CardDrained& event) const {

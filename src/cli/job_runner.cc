@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <system_error>
 #include <utility>
@@ -69,6 +70,24 @@ std::uint32_t ranks_per_card(const JobPlan& plan) {
   return cards == 0 ? 1 : std::max(1u, (plan.procs + cards - 1) / cards);
 }
 
+bool grows(const JobPlan& plan) {
+  return std::any_of(plan.cards.begin(), plan.cards.end(),
+                     [](const PlanCard& card) { return card.limit > card.guarantee; });
+}
+
+// 32 hexadecimal digits.
+std::optional<seam::UuidBytes> token_from(const std::string& text) {
+  seam::UuidBytes token{};
+  if (text.size() != 2 * token.size()) return std::nullopt;
+  for (std::size_t i = 0; i < token.size(); ++i) {
+    unsigned value = 0;
+    const char* const at = text.data() + 2 * i;
+    if (std::from_chars(at, at + 2, value, 16).ptr != at + 2) return std::nullopt;
+    token[i] = static_cast<std::uint8_t>(value);
+  }
+  return token;
+}
+
 Result<launch::GrantFile> make_grant(const JobPlan& plan, const Output& output) {
   const Result<std::string> state =
       plan.state.empty() ? launch::state_dir() : Result<std::string>(plan.state);
@@ -82,7 +101,14 @@ Result<launch::GrantFile> make_grant(const JobPlan& plan, const Output& output) 
     cards.push_back({card.machine.card.index, card.machine.card.uuid, card.guarantee, card.limit,
                      card.machine.total, cost.first, cost.more});
   }
-  return launch::GrantFile::make(*folder, {plan.job, plan.attempt}, cards, ranks_per_card(plan));
+  launch::GrantName name{plan.job, plan.attempt};
+  name.growing = grows(plan);
+  if (plan.park) {
+    const std::optional<seam::UuidBytes> token = token_from(plan.park->token);
+    if (!token) return Error::corrupt("the daemon's token for movers is not understood");
+    name.park = launch::GrantPark{plan.park->movers, *token};
+  }
+  return launch::GrantFile::make(*folder, name, cards, ranks_per_card(plan));
 }
 
 launch::JobEnvironment job_environment_of(const JobPlan& plan, const launch::GrantFile* grant) {
@@ -106,6 +132,7 @@ launch::JobEnvironment job_environment_of(const JobPlan& plan, const launch::Gra
   job.preload = plan.parts.preload;
   if (plan.simulated) job.simgpu = plan.parts.simgpu;
   job.extra = plan.extra_environment;
+  job.parkable = plan.park.has_value();
   return job;
 }
 
@@ -253,7 +280,7 @@ Result<JobEnd> run_job(const JobPlan& plan, const JobHooks& hooks, const Output&
   Result<std::optional<launch::GrantFile>> made = make_grant_if_needed(plan, output);
   if (!made) return std::move(made).error();
   const launch::GrantFile* grant = *made ? &**made : nullptr;
-  hooks.made();
+  hooks.made(grant);
   launch::Supervision asked;
   std::optional<Sampler> sampler;
   if (grant != nullptr) {
@@ -276,6 +303,7 @@ Result<JobEnd> run_job(const JobPlan& plan, const JobHooks& hooks, const Output&
   asked.watched = hooks.watched;
   asked.tick_ms = hooks.tick_ms;
   asked.tick = hooks.tick;
+  asked.stands_still = hooks.stands_still;
   hooks.prepare(asked);
   const Result<launch::Ended> ended = launch::supervise(asked);
   if (!ended)
@@ -328,7 +356,8 @@ std::string describe(const JobPlan& plan) {
   if (plan.cards.empty()) return "no GPU";
   std::vector<std::string> parts;
   for (const PlanCard& card : plan.cards)
-    parts.push_back(to_string(card.limit) + " (" + std::to_string(card.limit.count()) +
+    parts.push_back((card.limit > card.guarantee ? to_string(card.guarantee) + " and up to " : "") +
+                    to_string(card.limit) + " (" + std::to_string(card.limit.count()) +
                     " bytes) on card " + std::to_string(card.machine.card.index) + " (" +
                     card.machine.name + ")");
   return base::join(parts, ", ") +

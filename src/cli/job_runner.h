@@ -16,9 +16,11 @@
 #include "base/result.h"
 #include "cli/cards_reader.h"
 #include "cli/output.h"
+#include "launch/grant_file.h"
 #include "launch/job_groups.h"
 #include "launch/parts.h"
 #include "launch/supervise.h"
+#include "wire/job.h"
 
 namespace mete::cli {
 
@@ -44,10 +46,11 @@ struct JobPlan {
   // one card have equal parts of it.
   std::uint32_t procs = 1;
   std::optional<std::chrono::milliseconds> time_limit;
-  std::optional<unsigned> cpus;  // at most
-  std::optional<Bytes> ram;      // at most
-  std::string readings;          // the daemon's file; "": none
-  std::string state;             // the folder; "": as launch::state_dir() says
+  std::optional<unsigned> cpus;             // at most
+  std::optional<Bytes> ram;                 // at most
+  std::string readings;                     // the daemon's file; "": none
+  std::string state;                        // the folder; "": as launch::state_dir() says
+  std::optional<wire::ParkDoor> park = {};  // of a job that can be parked
   // Made by the caller, with what cpus and ram ask for; nullptr: to be made here.
   const launch::JobGroups* groups = nullptr;
 };
@@ -62,12 +65,14 @@ struct JobEnd {
 
 // What happens meanwhile; the fields of launch::Supervision with the same names.
 struct JobHooks {
-  std::function<void()> made = [] {};  // the grant file is there, the program not yet
+  // The grant file is there, the program not yet; nullptr: without a card.
+  std::function<void(const launch::GrantFile*)> made = [](const launch::GrantFile*) {};
   std::function<void(pid_t)> started = [](pid_t) {};
   std::function<int()> watch_fd = [] { return -1; };
   std::function<bool()> watched;
   std::function<int()> tick_ms = [] { return -1; };
   std::function<bool()> tick;
+  std::function<bool()> stands_still = [] { return false; };
   // The last word on how it is run.
   std::function<void(launch::Supervision&)> prepare = [](launch::Supervision&) {};
 };

@@ -99,6 +99,13 @@ Result<void> parse_limits(const Parsed& parsed, core::JobSpec& spec) {
     spec.priority = static_cast<std::int32_t>(*priority);
   }
   spec.request.or_cpu = parsed.has("--or-cpu");
+  if (parsed.has("--preemptible") && parsed.has("--not-preemptible"))
+    return Error::invalid("--preemptible and --not-preemptible contradict each other")
+        .with_hint("leave one of the two out");
+  if (parsed.has("--preemptible")) spec.preemptible = true;
+  if (parsed.has("--not-preemptible")) spec.preemptible = false;
+  spec.no_preempt = parsed.has("--no-preempt");
+  spec.shed = parsed.has("--shed");
   return {};
 }
 
@@ -141,12 +148,6 @@ Result<core::Request> parse_request(const Parsed& parsed) {
       request.devices.emplace_back(base::trim(part));
   if (const std::string* type = parsed.find("--gpu-type"); type != nullptr)
     request.gpu_type = *type;
-  if (request.gpu && std::holds_alternative<core::Growing>(request.gpu->memory)) {
-    return Error::unsupported("--gpu " + to_string(*request.gpu) +
-                              ": growing shares are not built yet")
-        .with_evidence("they come with parking")
-        .with_hint("give the upper size");
-  }
   return request;
 }
 

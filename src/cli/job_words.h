@@ -57,10 +57,20 @@ inline constexpr OptionSpec kNameOption{"--name", "NAME",
 inline constexpr OptionSpec kPriorityOption{
     "--priority", "N", "higher goes first: -1000 to 1000 (default 0); above 0 for admins only"};
 
+inline constexpr OptionSpec kPreemptibleOption{
+    "--preemptible", "", "may be parked to make room for jobs of a higher priority"};
+inline constexpr OptionSpec kNotPreemptibleOption{
+    "--not-preemptible", "", "may not, also where the configuration says that jobs may"};
+inline constexpr OptionSpec kNoPreemptOption{"--no-preempt", "",
+                                             "wait for room; nobody is parked for this job"};
+inline constexpr OptionSpec kShedOption{
+    "--shed", "",
+    "of a share that grows: it is never parked for others, and stops growing instead"};
+
 // --gpu, --cpu-only, --devices, --gpu-type.
 Result<core::Request> parse_request(const Parsed& parsed);
 
-// --procs, --cpus, --ram, --time, --priority, --or-cpu.
+// --procs, --cpus, --ram, --time, --priority, --or-cpu, --preemptible, --no-preempt, --shed.
 Result<void> parse_limits(const Parsed& parsed, core::JobSpec& spec);
 
 // The value of an option that is a number.

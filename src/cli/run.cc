@@ -15,6 +15,7 @@
 #include "base/time.h"
 #include "cli/daemon_client.h"
 #include "cli/job_runner.h"
+#include "cli/parker.h"
 #include "cli/run_plan.h"
 #include "cli/verbs.h"
 #include "cli/wait_line.h"
@@ -229,13 +230,16 @@ class Run {
     signals_.restore();
     if (plan_.exec) return replace(job);
     JobHooks hooks;
+    hooks.made = [&](const launch::GrantFile* grant) { begin_parking(job, grant); };
+    hooks.stands_still = [this] { return parker_ && parker_->is_away(); };
     hooks.started = [this](pid_t pid) { report_start(pid); };
     hooks.watch_fd = [this] { return client_ && listening_ ? client_->http().descriptor() : -1; };
     hooks.watched = [this] { return hear(); };
-    hooks.tick_ms = [this] { return told_start_ ? kTickMs : kFirstTickMs; };
-    hooks.tick = [this] { return mend(); };
+    hooks.tick_ms = [this] { return tick_ms(); };
+    hooks.tick = [this] { return tick(); };
     tag_ = reply.tag;
     const Result<JobEnd> end = run_job(job, hooks, output_);
+    parker_.reset();
     if (!end) return launch_failed(end.error());
     core::Exit exit;
     exit.not_started = !end->ended.started;
@@ -290,9 +294,39 @@ class Run {
       const wire::RunReply::Card& card = reply.cards[i];
       MachineCard machine{
           {grant[i].index, grant[i].uuid, card.type, card.capacity}, card.name, card.total};
-      job.cards.push_back({std::move(machine), grant[i].bytes, grant[i].bytes});
+      job.cards.push_back({std::move(machine),
+                           grant[i].most.is_zero() ? grant[i].bytes : grant[i].least,
+                           grant[i].most.is_zero() ? grant[i].bytes : grant[i].most});
     }
+    job.park = reply.park;
     return {};
+  }
+
+  void begin_parking(const JobPlan& job, const launch::GrantFile* grant) {
+    if (grant == nullptr) return;
+    Parker::Settings settings;
+    settings.cards = job.cards.size();
+    settings.park = job.park;
+    for (const PlanCard& card : job.cards)
+      if (card.limit > card.guarantee) settings.growth.emplace_back(card.guarantee, card.limit);
+    settings.tell = [this](const std::string& what, const std::string& body) {
+      return tell_daemon(socket_, *id_, what, body);
+    };
+    parker_.emplace(*grant, std::move(settings));
+  }
+
+  int tick_ms() const {
+    const int own = told_start_ ? kTickMs : kFirstTickMs;
+    return parker_ ? std::min(own, parker_->tick_ms()) : own;
+  }
+
+  bool tick() {
+    if (parker_) parker_->step();
+    const seam::Nanoseconds now = seam::system_clock().monotonic();
+    const auto since = now - last_mend_;
+    if (since < std::chrono::milliseconds(told_start_ ? kTickMs : kFirstTickMs)) return false;
+    last_mend_ = now;
+    return mend();
   }
 
   int launch_failed(const Error& error) {
@@ -318,7 +352,7 @@ class Run {
 
   void report_start(pid_t pid) {
     program_ = core::ProcessRef{pid, start_ticks(pid)};
-    program_began_ = seam::system_clock().monotonic();
+    program_began_ = last_mend_ = seam::system_clock().monotonic();
   }
 
   wire::StartReport start_report() const {
@@ -360,6 +394,7 @@ class Run {
     if (!reply) return false;
     tag_ = reply->tag;
     listen();
+    if (parker_) parker_->hear(reply->view);
     return reply->view.job.state == JobState::kStopping;
   }
 
@@ -413,6 +448,8 @@ class Run {
   std::optional<core::ProcessRef> program_;
   seam::Nanoseconds program_began_{};
   std::string tag_;
+  std::optional<Parker> parker_;
+  seam::Nanoseconds last_mend_{};
   bool told_start_ = false;
   bool listening_ = false;
 };

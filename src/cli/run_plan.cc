@@ -26,8 +26,6 @@ constexpr OptionSpec of_submit(std::string_view name, std::string_view value) {
   return {.name = name, .value = value, .other_verb = "mete submit"};
 }
 
-constexpr std::string_view kParking = "it comes with parking";
-
 constexpr std::array kOptions{
     kGpuOption,
     kDevicesOption,
@@ -60,8 +58,10 @@ constexpr std::array kOptions{
     of_submit("--begin", "TIME"),
     of_submit("--deadline", "TIME"),
     later("--notify", "WHERE", "it comes with notifications"),
-    later("--preemptible", "", kParking),
-    later("--shed", "", kParking),
+    kPreemptibleOption,
+    kNotPreemptibleOption,
+    kNoPreemptOption,
+    kShedOption,
     of_submit("--hold", ""),
     of_submit("--label", "KEY=VALUE"),
     of_submit("--tty", ""),
@@ -115,6 +115,11 @@ Result<RunPlan> make_run_plan(const Parsed& parsed) {
   if (plan.exec && (plan.job.procs > 1 || spec.time_s))
     return Error::invalid(std::string("--exec and ") + (plan.job.procs > 1 ? "--procs" : "--time") +
                           " contradict each other: nobody is left to do it")
+        .with_hint("leave --exec out");
+  if (plan.exec && core::is_parkable(spec))
+    return Error::invalid(
+               "--exec contradicts --preemptible and shares that grow: nobody is left "
+               "to park it")
         .with_hint("leave --exec out");
   if (Result<void> r = check_not_nested(); !r && spec.request.gpu != core::no_gpu())
     return std::move(r).error();

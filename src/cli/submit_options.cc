@@ -16,8 +16,6 @@ constexpr OptionSpec later(std::string_view name, std::string_view value,
   return {.name = name, .value = value, .not_built = comes_with};
 }
 
-constexpr std::string_view kParking = "it comes with parking";
-
 constexpr std::array kOptions{
     kGpuOption,
     kDevicesOption,
@@ -62,8 +60,10 @@ constexpr std::array kOptions{
     later("--where", "EXPR", "it comes with the query language"),
     later("--compute", "SHARE", "it comes with MPS support"),
     later("--notify", "WHERE", "it comes with notifications"),
-    later("--preemptible", "", kParking),
-    later("--shed", "", kParking),
+    kPreemptibleOption,
+    kNotPreemptibleOption,
+    kNoPreemptOption,
+    kShedOption,
     later("--pool", "NAME", "it comes with Slurm support"),
     OptionSpec{.name = "--exec", .other_verb = "mete run"},
 };

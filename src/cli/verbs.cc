@@ -18,10 +18,9 @@ struct Planned {
 
 // The verbs that the design names and that are not built yet. Refusing them by name is kinder than
 // "unknown".
-constexpr std::array<Planned, 4> kPlanned{{
+constexpr std::array<Planned, 3> kPlanned{{
     {"top advise report sweep", "it comes with the queue"},
     {"service", "it comes with services"},
-    {"park unpark", "it comes with parking"},
     {"place", "it comes with placement"},
 }};
 
@@ -37,14 +36,17 @@ const Planned* find_planned(std::string_view name) {
 
 const std::vector<const Verb*>& verbs() {
   static const std::vector<const Verb*> kVerbs{
-      &kRunVerb,      &kSubmitVerb,  &kPsVerb,     &kShowVerb,    &kExplainVerb,    &kLogsVerb,
-      &kAttachVerb,   &kWaitVerb,    &kCancelVerb, &kHoldVerb,    &kReleaseVerb,    &kRequeueVerb,
-      &kPriorityVerb, &kEventsVerb,  &kStatsVerb,  &kCardsVerb,   &kDrainVerb,      &kUndrainVerb,
-      &kQuotaVerb,    &kReserveVerb, &kDaemonVerb, &kCapVerb,     &kWhereVerb,      &kSimulateVerb,
+      &kRunVerb,      &kSubmitVerb,  &kPsVerb,     &kShowVerb,    &kExplainVerb,
+      &kLogsVerb,     &kAttachVerb,  &kWaitVerb,   &kCancelVerb,  &kHoldVerb,
+      &kReleaseVerb,  &kRequeueVerb, &kParkVerb,   &kUnparkVerb,  &kPriorityVerb,
+      &kEventsVerb,   &kStatsVerb,   &kCardsVerb,  &kDrainVerb,   &kUndrainVerb,
+      &kQuotaVerb,    &kReserveVerb, &kDaemonVerb, &kCapVerb,     &kWhereVerb,
+      &kSimulateVerb,
 #ifdef METE_HAVE_SELFTEST
       &kSelftestVerb,
 #endif
-      &kDemoVerb,     &kDoctorVerb,  &kConfigVerb, &kVersionVerb, &kCompletionVerb, &kHelpVerb,
+      &kDemoVerb,     &kDoctorVerb,  &kConfigVerb, &kVersionVerb, &kCompletionVerb,
+      &kHelpVerb,
   };
   return kVerbs;
 }

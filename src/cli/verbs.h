@@ -40,6 +40,8 @@ extern const Verb kEventsVerb;
 extern const Verb kExplainVerb;
 extern const Verb kHelpVerb;
 extern const Verb kHoldVerb;
+extern const Verb kParkVerb;
+extern const Verb kUnparkVerb;
 extern const Verb kLogsVerb;
 extern const Verb kPriorityVerb;
 extern const Verb kPsVerb;

@@ -46,6 +46,13 @@ struct Config {
   Setting<std::uint64_t> grace_s{30};              // between TERM and KILL of a cancelled job
   Setting<std::uint64_t> retry_pause_s{10};        // before the first of --retries
   Setting<std::optional<std::uint64_t>> cpus{std::nullopt};  // nullopt: as many as there are
+  // [park]
+  Setting<std::optional<Bytes>> arena{std::nullopt};  // of host memory, for each card
+  Setting<std::string> spill{""};                     // a folder for what does not fit; "": none
+  Setting<Bytes> spill_max{Bytes()};                  // in all, for each card
+  Setting<bool> preemptible{false};                   // jobs that do not say may be parked
+  Setting<std::uint64_t> park_min_run_s{10};          // before a job is parked for another
+  Setting<std::uint64_t> park_idle_s{0};              // parked after so long idle; 0: never
   // [history]
   Setting<std::uint64_t> history_jobs{10'000};  // ended ones of each user that are remembered
   // [logs]

@@ -82,6 +82,50 @@ Result<void> set_history_jobs(const toml::node& node, const Origin& origin, Conf
   return {};
 }
 
+Result<void> set_amount(const toml::node& node, const Origin& origin, const char* example,
+                        Setting<Bytes>& setting) {
+  const toml::value<std::string>* value = node.as_string();
+  const Result<Bytes> bytes = base::parse_bytes(value == nullptr ? "" : value->get());
+  if (!bytes) return wrong("an amount of memory with its unit, in quotes", example);
+  setting = {*bytes, origin};
+  return {};
+}
+
+Result<void> set_arena(const toml::node& node, const Origin& origin, Config& config) {
+  Setting<Bytes> arena{Bytes()};
+  if (Result<void> r = set_amount(node, origin, "arena = \"64G\"", arena); !r) return r;
+  config.arena = {arena.value, origin};
+  return {};
+}
+
+Result<void> set_spill(const toml::node& node, const Origin& origin, Config& config) {
+  const toml::value<std::string>* value = node.as_string();
+  if (value == nullptr || (!value->get().empty() && !value->get().starts_with('/')) ||
+      value->get().find_first_of("\"\\\n") != std::string::npos)
+    return wrong("an absolute path, in quotes", "spill = \"/scratch/mete\"");
+  config.spill = {value->get(), origin};
+  return {};
+}
+
+Result<void> set_spill_max(const toml::node& node, const Origin& origin, Config& config) {
+  return set_amount(node, origin, "spill_max = \"200G\"", config.spill_max);
+}
+
+Result<void> set_preemptible(const toml::node& node, const Origin& origin, Config& config) {
+  const toml::value<bool>* value = node.as_boolean();
+  if (value == nullptr) return wrong("true or false", "preemptible = true");
+  config.preemptible = {value->get(), origin};
+  return {};
+}
+
+Result<void> set_min_run(const toml::node& node, const Origin& origin, Config& config) {
+  return set_seconds(node, origin, 0, "min_run_s = 10", config.park_min_run_s);
+}
+
+Result<void> set_park_idle(const toml::node& node, const Origin& origin, Config& config) {
+  return set_seconds(node, origin, 0, "idle_s = 1800", config.park_idle_s);
+}
+
 Result<void> set_log_max(const toml::node& node, const Origin& origin, Config& config) {
   const toml::value<std::string>* value = node.as_string();
   const Result<Bytes> bytes = base::parse_bytes(value == nullptr ? "" : value->get());
@@ -115,11 +159,7 @@ Result<void> set_policy(const toml::node& node, const Origin& origin, Config& co
 }
 
 Result<void> set_reserve(const toml::node& node, const Origin& origin, Config& config) {
-  const toml::value<std::string>* value = node.as_string();
-  const Result<Bytes> bytes = base::parse_bytes(value == nullptr ? "" : value->get());
-  if (!bytes) return wrong("an amount of memory with its unit, in quotes", "reserve = \"512M\"");
-  config.reserve = {*bytes, origin};
-  return {};
+  return set_amount(node, origin, "reserve = \"512M\"", config.reserve);
 }
 
 // A number, or the beginning of a UUID. Anything else could not name a card, so it is a mistake.
@@ -154,7 +194,7 @@ struct Key {
   std::string_view name;
   Set set;
 };
-constexpr std::array<Key, 12> kKeys{{
+constexpr std::array<Key, 18> kKeys{{
     {"daemon", "idle_s", set_idle},
     {"daemon", "policy", set_policy},
     {"daemon", "admin_group", set_admin_group},
@@ -165,6 +205,12 @@ constexpr std::array<Key, 12> kKeys{{
     {"queue", "grace_s", set_grace},
     {"queue", "retry_pause_s", set_retry_pause},
     {"queue", "cpus", set_cpus},
+    {"park", "arena", set_arena},
+    {"park", "spill", set_spill},
+    {"park", "spill_max", set_spill_max},
+    {"park", "preemptible", set_preemptible},
+    {"park", "min_run_s", set_min_run},
+    {"park", "idle_s", set_park_idle},
     {"history", "jobs", set_history_jobs},
     {"logs", "max", set_log_max},
 }};

@@ -70,6 +70,10 @@ void set_cards(std::vector<std::string>& lines, const JobEnvironment& job) {
   set(lines, "CUDA_VISIBLE_DEVICES", base::join(job.visible_by_index ? indices : uuids, ","));
   set(lines, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
   set(lines, "NVIDIA_VISIBLE_DEVICES", base::join(uuids, ","));
+  if (job.parkable)
+    set(lines, "METE_PARKABLE", "1");
+  else
+    unset(lines, "METE_PARKABLE");
   set(lines, "LD_PRELOAD", merge_preload(value_of(lines, "LD_PRELOAD"), job.preload));
   // A program linked with ASan insists on being first, which a preload always is. Ours replaces
   // nothing that ASan does, so the order is harmless; without this such a program would not start.

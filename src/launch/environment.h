@@ -26,6 +26,7 @@ struct JobEnvironment {
   };
   std::vector<Card> cards;
   bool visible_by_index = false;     // --visible index
+  bool parkable = false;             // METE_PARKABLE: the meter puts its gates in place
   std::vector<std::string> preload;  // ours, in order
   std::string simgpu;                // with METE_SIM: the folder of the simulated drivers
   std::vector<std::pair<std::string, std::string>> extra;  // --env, before ours

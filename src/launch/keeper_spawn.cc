@@ -98,6 +98,23 @@ Result<SpawnedKeeper> spawn_keeper(const SpawnKeeper& what, const std::string& p
   return keeper;
 }
 
+Result<pid_t> spawn_detached(const std::vector<std::string>& argv,
+                             const std::vector<std::string>& environment, const std::string& log) {
+  Attributes with;
+  (void)posix_spawn_file_actions_addopen(&with.actions_, STDIN_FILENO, "/dev/null", O_RDWR, 0);
+  (void)posix_spawn_file_actions_adddup2(&with.actions_, STDIN_FILENO, STDOUT_FILENO);
+  (void)posix_spawn_file_actions_addopen(&with.actions_, STDERR_FILENO, log.c_str(),
+                                         O_WRONLY | O_CREAT | O_APPEND, 0600);
+  const std::vector<char*> words = pointers(argv);
+  const std::vector<char*> lines = pointers(environment);
+  pid_t pid = -1;
+  const int error = posix_spawn(&pid, argv.front().c_str(), &with.actions_, &with.attributes_,
+                                words.data(), lines.data());
+  if (error == ENOMEM) return Error::busy("no memory to start " + argv.front());
+  if (error != 0) return Error::from_errno("run " + argv.front(), error);
+  return pid;
+}
+
 std::vector<std::string> keeper_environment(const std::vector<std::string>& own) {
   constexpr std::string_view kKept[] = {
       "PATH=",         "HOME=",        "LANG=",   "TZ=",           "LD_LIBRARY_PATH=",

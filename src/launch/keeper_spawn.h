@@ -33,6 +33,11 @@ struct SpawnedKeeper {
 // busy: no process can be made at the moment. not_found, denied: the program cannot be executed.
 Result<SpawnedKeeper> spawn_keeper(const SpawnKeeper& what, const std::string& plan);
 
+// A process in a session of its own that does not die with us, which says what goes wrong into this
+// file. The errors are spawn_keeper's.
+Result<pid_t> spawn_detached(const std::vector<std::string>& argv,
+                             const std::vector<std::string>& environment, const std::string& log);
+
 // Of our own environment what a keeper needs to find the cards; nothing that says that it is of
 // some job.
 std::vector<std::string> keeper_environment(const std::vector<std::string>& own);

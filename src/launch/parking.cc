@@ -166,7 +166,7 @@ std::optional<Parking::End> Parking::step(std::uint64_t now_ns) {
         state_ = State::kParked;
         return End{true, "", false};
       }
-      failed_ = End{false, seen.refusal, false};
+      failed_ = End{false, seen.refusal, seen.no_room};
       state_ = State::kUndoing;
       order(ParkOrder::kBack);
       return std::nullopt;
@@ -174,7 +174,7 @@ std::optional<Parking::End> Parking::step(std::uint64_t now_ns) {
       if (seen.waiting > 0) return std::nullopt;
       if (!seen.refusal.empty()) {
         // Those that are back give theirs away again: the job stays parked as a whole.
-        failed_ = End{false, seen.refusal, seen.no_room};
+        failed_ = End{false, seen.refusal, seen.no_room, true};
         state_ = State::kMoving;
         order(ParkOrder::kMove);
         return std::nullopt;

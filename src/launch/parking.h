@@ -30,7 +30,8 @@ class Parking {
   struct End {
     bool done = false;
     std::string why;
-    bool no_room = false;  // the card had no room for it to come back
+    bool no_room = false;  // the mover had none for it, or the card for it to come back
+    bool back = false;     // it was to come back
   };
 
   explicit Parking(abi::Grant& grant);

@@ -23,6 +23,7 @@
 #include "base/fd.h"
 #include "launch/process_tree.h"
 #include "launch/witness.h"
+#include "seam/clock.h"
 
 namespace mete::launch {
 
@@ -30,6 +31,7 @@ namespace {
 
 constexpr int kForwarded[] = {SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
                               SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP};
+constexpr std::chrono::milliseconds kStillGrace{1'000};
 constexpr int kInsistSeconds = 1;  // a second Ctrl-C within this time means it
 
 std::vector<char*> c_strings(const std::vector<std::string>& strings) {
@@ -215,18 +217,40 @@ class Supervisor {
     (void)timerfd_settime(limit_.get(), 0, &when, nullptr);
   }
 
+  // The time limit stands still with the job.
+  void hold_time() {
+    const bool still = !ending_ && asked_.stands_still();
+    if (still == held_.has_value() || ending_) return;
+    itimerspec time{};
+    if (still) {
+      (void)timerfd_gettime(limit_.get(), &time);
+      held_ = time;
+      time = {};
+    } else {
+      time = *std::exchange(held_, std::nullopt);
+    }
+    (void)timerfd_settime(limit_.get(), 0, &time, nullptr);
+  }
+
   Result<void> wait_once() {
+    hold_time();
     std::vector<pollfd>& ready = ready_;
     ready = {
         {signals_.get(), POLLIN, 0}, {limit_.get(), POLLIN, 0}, {asked_.watch_fd(), POLLIN, 0}};
     if (asked_.detached) asked_.detached->listen(ready);
-    const int got = poll(ready.data(), ready.size(), asked_.tick ? asked_.tick_ms() : -1);
+    const int tick_ms = asked_.tick ? asked_.tick_ms() : -1;
+    const int got = poll(ready.data(), ready.size(), tick_ms);
     if (got < 0 && errno != EINTR) return Error::from_errno("wait for the program", errno);
     handle_signals();
     if (asked_.detached && got > 0) asked_.detached->heard(std::span(ready).subspan(3));
     if (ready[1].revents != 0) time_is_up();
     if (ready[2].revents != 0 && asked_.watched()) end_job();
-    if (got == 0 && asked_.tick && asked_.tick()) end_job();
+    // Also where something else happens all the time.
+    const seam::Nanoseconds now = seam::system_clock().monotonic();
+    if (tick_ms >= 0 && (got == 0 || now - last_tick_ >= std::chrono::milliseconds(tick_ms))) {
+      last_tick_ = now;
+      if (asked_.tick()) end_job();
+    }
     return {};
   }
 
@@ -321,8 +345,9 @@ class Supervisor {
     ending_ = true;
     signal_all(SIGTERM);
     signal_all(SIGCONT);
-    const std::chrono::milliseconds time =
+    std::chrono::milliseconds time =
         asked_.detached ? asked_.detached->grace : std::chrono::seconds(kGraceSeconds);
+    if (asked_.stands_still()) time = std::min(time, kStillGrace);
     itimerspec grace = timer_in(time);
     grace.it_interval.tv_sec = 1;  // what is forked meanwhile
     (void)timerfd_settime(limit_.get(), 0, &grace, nullptr);
@@ -357,9 +382,11 @@ class Supervisor {
   std::optional<Witness> witness_;
   std::vector<Fd> folders_;
   std::vector<pollfd> ready_;
+  seam::Nanoseconds last_tick_ = seam::system_clock().monotonic();
   Fd signals_;
   Fd insist_;
-  Fd limit_;  // the job's time, and then its grace
+  Fd limit_;                        // the job's time, and then its grace
+  std::optional<itimerspec> held_;  // what is left of its time while it stands still
   sigset_t old_mask_{};
   struct sigaction old_child_action_ {};
   struct sigaction old_pipe_action_ {};

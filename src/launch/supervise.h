@@ -77,9 +77,12 @@ struct Supervision {
   std::function<void(const std::vector<pid_t>&)> started = [](const std::vector<pid_t>&) {};
   // Then the job is ended: TERM to every process, KILL after kGraceSeconds.
   std::optional<std::chrono::milliseconds> time_limit;
-  // Called when nothing has happened for tick_ms(). True: end the job, as at the time limit.
+  // Called about every tick_ms(). True: end the job, as at the time limit.
   std::function<bool()> tick;
   std::function<int()> tick_ms = [] { return -1; };
+  // While this is so its processes stand still: its time does not pass, and whoever is to be ended
+  // is killed a moment after TERM, since they cannot hear it.
+  std::function<bool()> stands_still = [] { return false; };
   // A further descriptor to listen to, asked for each time (-1: none at the moment), and what to do
   // when it is readable. True: end the job.
   std::function<int()> watch_fd = [] { return -1; };

@@ -36,6 +36,8 @@ std::string blob_of(const std::vector<std::string>& lines) {
 // moves: their answers are written only when this has changed.
 std::string Service::tag_of(const core::Job& job) {
   std::string tag = std::to_string(static_cast<int>(job.state)) + "-" + std::to_string(job.attempt);
+  if (job.growth != core::Growth::kFree) tag += "-" + std::string(to_string(job.growth));
+  if (job.park && job.park->wants_back) tag += "-back";
   const core::Wait* wait = engine_.wait_of(job.id);
   if (wait == nullptr) return tag;
   std::uint64_t hash = 0xcbf29ce484222325ull;
@@ -56,7 +58,8 @@ void Service::route_jobs(const net::Request& request, const std::vector<std::str
   if (what == "show" && method == "GET") return show_job(*id, request, std::move(responder));
   if (what == "explain" && method == "GET") return explain_job(*id, request, std::move(responder));
   if (what == "wait" && method == "GET") return wait_for_job(*id, request, std::move(responder));
-  if ((what == "started" || what == "ended") && method == "POST")
+  if ((what == "started" || what == "ended" || what == "parked" || what == "grow") &&
+      method == "POST")
     return report_on_job(*id, what, request, std::move(responder));
   if (!change_job(*id, what, request, responder)) responder.reply(refuse(no_such_path(request)));
 }
@@ -85,6 +88,7 @@ void Service::post_run(wire::RunRequest wanted, const net::Request& request,
   submit.runner = core::ProcessRef{request.peer.pid, wanted.runner_start_ticks};
   submit.wait = wanted.wait;
   submit.admin = is_admin(request.peer);
+  fill_in(submit.spec);
   ask(std::move(submit), [this, responder](engine::Answer done) {
     net::Responder answer = responder;
     if (!done.result)
@@ -102,6 +106,7 @@ void Service::post_submit(wire::SubmitRequest wanted, const net::Request& reques
   submit.spec.user = name_of_user(request.peer.uid);
   submit.wait = wanted.wait;
   submit.admin = is_admin(request.peer);
+  fill_in(submit.spec);
   core::Detached& detached = *submit.spec.detached;
   if (Result<void> r = take_identity(request.peer, detached); !r)
     return responder.reply(refuse(r.error()));
@@ -126,6 +131,11 @@ void Service::post_submit(wire::SubmitRequest wanted, const net::Request& reques
       std::move(blobs));
 }
 
+// What the request leaves to the configuration.
+void Service::fill_in(core::JobSpec& spec) const {
+  if (!spec.preemptible) spec.preemptible = identity_.preemptible;
+}
+
 // ---- a job and its runner ----------------------------------------------------------------------
 
 void Service::reply_with_job(core::JobId id, int status, const net::Responder& responder) {
@@ -140,12 +150,14 @@ void Service::reply_with_job(core::JobId id, int status, const net::Responder& r
 void Service::get_job(core::JobId id, const net::Request& request, net::Responder responder) {
   const core::Job* job = engine_.state().find(id);
   const std::string* tag = request.parameter("tag");
+  const std::string* since = request.parameter("since");  // of anybody who may see it
   // A runner asks for its own job only: one whose daemon has lost its state must not take another
   // run's job, which has the same number now, for its own.
   const bool not_its_own =
       tag != nullptr && job != nullptr && job->runner && job->runner->pid != request.peer.pid;
   if (job == nullptr || not_its_own || !may_see(*job, request.peer))
     return responder.reply(refuse(no_such_job(id)));
+  if (tag == nullptr) tag = since;
   if (tag == nullptr && !engine_.settled()) return responder.reply(refuse(not_on_disk()));
   if (tag == nullptr || (engine_.settled() && *tag != tag_of(*job)))
     return reply_with_job(id, 200, responder);
@@ -174,7 +186,9 @@ void Service::report_on_job(core::JobId id, std::string_view what, const net::Re
   // What anybody else says of a job would give away bytes that are in use.
   const core::Job* job = engine_.state().find(id);
   const bool seen = job != nullptr && may_see(*job, request.peer);
-  if (seen && (job->spec->detached || (job->runner && job->runner->pid != request.peer.pid)))
+  const bool by_file = what == "started" || what == "ended";  // a keeper leaves these in its record
+  if (seen &&
+      ((job->spec->detached && by_file) || (job->runner && job->runner->pid != request.peer.pid)))
     return responder.reply(
         refuse(Error::denied("only its own parent reports on job " + to_string(id))
                    .with_evidence("process " + std::to_string(request.peer.pid) + " asks, not " +
@@ -184,6 +198,18 @@ void Service::report_on_job(core::JobId id, std::string_view what, const net::Re
     const Result<wire::StartReport> start = wire::decode_start(request.body);
     if (!start) return responder.reply(refuse_words(start.error()));
     return ask(core::Started{id, uid, start->program, start->ago_ms}, answered);
+  }
+  if (what == "parked") {
+    Result<wire::ParkReport> report = wire::decode_park_report(request.body);
+    if (!report) return responder.reply(refuse_words(report.error()));
+    return ask(core::ParkReport{id, uid, report->parked, std::move(report->held), report->moved,
+                                std::move(report->why), report->standing, report->wakes},
+               answered);
+  }
+  if (what == "grow") {
+    Result<std::vector<Bytes>> wanted = wire::decode_wanted(request.body);
+    if (!wanted) return responder.reply(refuse_words(wanted.error()));
+    return ask(core::Grow{id, uid, *std::move(wanted)}, answered);
   }
   const Result<wire::EndReport> end = wire::decode_end(request.body);
   if (!end) return responder.reply(refuse_words(end.error()));
@@ -219,6 +245,10 @@ bool Service::change_job(core::JobId id, std::string_view what, const net::Reque
     ask(core::Hold{id, by}, changes_to(responder));
   } else if (what == "release") {
     ask(core::Release{id, by}, changes_to(responder));
+  } else if (what == "park") {
+    ask(core::ParkJob{id, by, request.parameter("deep") != nullptr}, changes_to(responder));
+  } else if (what == "unpark") {
+    ask(core::UnparkJob{id, by}, changes_to(responder));
   } else if (what == "requeue") {
     ask(core::Requeue{id, by}, changes_to(responder));
   } else if (what == "priority") {
@@ -320,6 +350,8 @@ wire::JobView Service::view_of(const core::Job& job, bool with_wait) {
     if (const core::Wait* wait = engine_.wait_of(job.id); wait != nullptr) view.wait = *wait;
     view.forecast = job.forecast;
   }
+  if (with_wait)
+    if (auto wait = engine_.state().wait_to_return(job, engine_.moment())) view.wait = wait;
   const auto used = machine_.used.find(job.id);
   for (const core::GrantedCard& card : job.grant) {
     std::optional<Bytes> bytes;
@@ -347,6 +379,8 @@ wire::RunReply Service::reply_for(const core::Job& job) {
   reply.driver = machine_.driver;
   reply.readings = identity_.readings;
   reply.simulated = identity_.simulated;
+  if (core::is_parkable(*job.spec) && !job.grant.empty() && identity_.park_door)
+    reply.park = identity_.park_door(job);
   reply.tag = tag_of(job);
   return reply;
 }

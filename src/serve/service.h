@@ -53,8 +53,11 @@ struct Identity {
   std::uint32_t uid = 0;
   std::optional<std::uint32_t> admin_gid;  // a group whose members may what root may
   std::optional<std::uint64_t> idle_end_s;
-  std::string readings;   // path, for runners
-  std::string simulated;  // METE_SIM
+  std::string readings;      // path, for runners
+  std::string simulated;     // METE_SIM
+  bool preemptible = false;  // jobs that do not say
+  // How a job that can be parked finds its movers.
+  std::function<wire::ParkDoor(const core::Job&)> park_door;
   // Where the logs of a detached job are: of its output, and of its errors ("": in the same).
   std::function<std::pair<std::string, std::string>(const core::Job&)> logs_of;
 };
@@ -124,6 +127,7 @@ class Service {
   void post_run(wire::RunRequest wanted, const net::Request& request, net::Responder responder);
   void post_submit(wire::SubmitRequest wanted, const net::Request& request,
                    net::Responder responder);
+  void fill_in(core::JobSpec& spec) const;
   void get_job(core::JobId id, const net::Request& request, net::Responder responder);
   void report_on_job(core::JobId id, std::string_view what, const net::Request& request,
                      net::Responder responder);

@@ -109,13 +109,15 @@ void put_door(JsonText& out, const ParkDoor& door) {
   out.key("park").open();
   out.key("movers").exact(door.movers);
   out.put("token", door.token);
+  out.put("arena_bytes", door.arena);
   out.close();
 }
 
 std::optional<ParkDoor> door_if(Fields& fields) {
   if (!fields.has("park")) return std::nullopt;
   Fields of_door(fields.child("park"), "the mover");
-  ParkDoor door{of_door.exact("movers"), of_door.text("token")};
+  ParkDoor door{of_door.exact("movers"), of_door.text("token"),
+                of_door.bytes_if("arena_bytes").value_or(Bytes())};
   if (!of_door.ok()) fields.fail(of_door.error());
   return door;
 }

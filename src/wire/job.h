@@ -42,6 +42,7 @@ Result<std::vector<JobView>> decode_ps(std::string_view json);
 struct ParkDoor {
   std::string movers;  // a folder
   std::string token;   // 32 hexadecimal digits
+  Bytes arena = {};    // the most that is kept for one card
   bool operator==(const ParkDoor&) const = default;
 };
 

@@ -77,6 +77,13 @@ Result<WaitDocument> decode_wait(std::string_view text) {
   return document;
 }
 
+std::string encode(const ParkDocument& document) {
+  JsonText out;
+  open_document(out, "mete.park/1", document.at);
+  put_jobs(out, document.jobs, Words::kSome);
+  return closed(out);
+}
+
 std::string encode_priority(std::int32_t priority) {
   JsonText out;
   out.open();

@@ -37,6 +37,13 @@ struct WaitDocument {
 std::string encode(const WaitDocument& document);
 Result<WaitDocument> decode_wait(std::string_view json);
 
+// What `mete park` and `unpark` print: {"schema":"mete.park/1","at":T,"jobs":[JOB]}
+struct ParkDocument {
+  WallTime at;
+  std::vector<JobView> jobs;
+};
+std::string encode(const ParkDocument& document);
+
 // POST /v1/jobs/ID/priority: {"priority":5}
 std::string encode_priority(std::int32_t priority);
 Result<std::int32_t> decode_priority(std::string_view json);

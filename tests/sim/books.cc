@@ -151,16 +151,34 @@ void Books::on(const core::JobForecast& what) { (void)at(what.id); }
 
 // ---- running -----------------------------------------------------------------------------------
 
+// What a card has of it: all of its grant, or what a parked job leaves there.
+void Books::put_on_cards(const Entry& entry) {
+  for (std::size_t i = 0; i < entry.grant.size(); ++i) {
+    const core::GrantedCard& card = entry.grant[i];
+    Sums& sums = cards_[card.uuid];
+    sums.bytes += entry.away() ? entry.stays[i].count() : card.bytes.count();
+    sums.holders += entry.away() ? 0 : 1;
+    sums.whole += card.whole && !entry.away() ? 1 : 0;
+  }
+}
+
+void Books::take_off_cards(const Entry& entry) {
+  for (std::size_t i = 0; i < entry.grant.size(); ++i) {
+    const core::GrantedCard& card = entry.grant[i];
+    Sums& sums = cards_[card.uuid];
+    sums.bytes -= entry.away() ? entry.stays[i].count() : card.bytes.count();
+    sums.holders -= entry.away() ? 0 : 1;
+    sums.whole -= card.whole && !entry.away() ? 1 : 0;
+  }
+}
+
 void Books::take(Entry& entry, const std::vector<core::GrantedCard>& grant) {
   entry.grant = grant;
   active_.insert(entry.id);
   UserSums& user = users_[entry.spec->user];
   ++user.running;
+  put_on_cards(entry);
   for (const core::GrantedCard& card : grant) {
-    Sums& sums = cards_[card.uuid];
-    sums.bytes += card.bytes.count();
-    ++sums.holders;
-    sums.whole += card.whole ? 1 : 0;
     ++user.cards;
     user.bytes += card.bytes.count();
   }
@@ -172,15 +190,13 @@ void Books::give_back(Entry& entry) {
   if (active_.erase(entry.id) == 0) fail(entry.id, "gives back what it does not have");
   UserSums& user = users_[entry.spec->user];
   --user.running;
+  take_off_cards(entry);
   for (const core::GrantedCard& card : entry.grant) {
-    Sums& sums = cards_[card.uuid];
-    sums.bytes -= card.bytes.count();
-    --sums.holders;
-    sums.whole -= card.whole ? 1 : 0;
     --user.cards;
     user.bytes -= card.bytes.count();
   }
   entry.grant.clear();
+  entry.stays.clear();
   if (entry.id.element) --arrays_[entry.id.number].running;
   if (entry.spec->deadline) end_by_.erase({entry.spec->deadline->ms, entry.id});
 }
@@ -203,6 +219,56 @@ void Books::on(const core::JobStarted& what) {
   if (life == nullptr || life->program.ref != what.program)
     fail(what.id, "has started with a program that nobody ever ran");
   entry.state = JobState::kRunning;
+}
+
+void Books::on(const core::JobParked& what) {
+  Entry& entry = at(what.id);
+  if (entry.state != what.state && !core::may_follow(entry.state, what.state))
+    fail(what.id, "is " + std::string(to_string(what.state)) + " after " +
+                      std::string(to_string(entry.state)));
+  entry.state = what.state;
+  if (what.state != JobState::kParked) return;
+  if (what.held.size() != entry.grant.size()) fail(what.id, "is parked on other cards than it has");
+  take_off_cards(entry);
+  entry.stays = what.held;
+  put_on_cards(entry);
+}
+
+void Books::on(const core::JobUnparked& what) {
+  Entry& entry = at(what.id);
+  if (what.state == JobState::kParked) {
+    if (entry.state != JobState::kParked && entry.state != JobState::kParking)
+      fail(what.id, "may come back, and was not away");
+    return;
+  }
+  if (entry.state != what.state && !core::may_follow(entry.state, what.state))
+    fail(what.id, "is " + std::string(to_string(what.state)) + " after " +
+                      std::string(to_string(entry.state)));
+  entry.state = what.state;
+  if (what.state != JobState::kUnparking) return;
+  take_off_cards(entry);
+  entry.stays.clear();
+  put_on_cards(entry);
+  check_sums(entry);
+}
+
+void Books::on(const core::JobGrown& what) {
+  Entry& entry = at(what.id);
+  if (what.asked) return;
+  if (what.bytes.size() != entry.grant.size()) fail(what.id, "grows on other cards than it has");
+  UserSums& user = users_[entry.spec->user];
+  take_off_cards(entry);
+  for (std::size_t i = 0; i < entry.grant.size(); ++i) {
+    core::GrantedCard& card = entry.grant[i];
+    if (what.bytes[i] < card.least || what.bytes[i] > card.most)
+      fail(what.id, "grows beyond what it asked for");
+    user.bytes = user.bytes - card.bytes.count() + what.bytes[i].count();
+    card.bytes = what.bytes[i];
+  }
+  put_on_cards(entry);
+  for (const core::GrantedCard& card : entry.grant)
+    if (cards_.at(card.uuid).bytes > capacities_.at(card.uuid).count())
+      fail(what.id, "grows beyond its card");
 }
 
 void Books::on(const core::JobStopping& what) {

@@ -34,12 +34,14 @@ struct Entry {
   WallTime submitted;
   std::int64_t not_before_ms = 0;
   std::vector<core::GrantedCard> grant;
+  std::vector<Bytes> stays;  // while it is parked: what stays on each card
   std::vector<core::After> unmet;
   bool doomed = false;
 
   bool active() const {
     return state != core::JobState::kPending && state != core::JobState::kEnded;
   }
+  bool away() const { return !stays.empty(); }
   core::Request request() const;
   // Nothing but room, quota and limits can keep it from starting.
   bool in_line(WallTime now) const;
@@ -130,6 +132,9 @@ class Books {
   void on(const core::Reserved& what);
   void on(const core::Unreserved& what);
   void on(const core::Booted& what);
+  void on(const core::JobParked& what);
+  void on(const core::JobUnparked& what);
+  void on(const core::JobGrown& what);
 
   [[noreturn]] void fail(core::JobId id, const std::string& what) const;
   Entry& at(core::JobId id);
@@ -146,6 +151,8 @@ class Books {
   bool may_run_again(const Entry& entry, core::Outcome outcome) const;
   bool must_run_again(const Entry& entry, core::Outcome outcome) const;
   void take(Entry& entry, const std::vector<core::GrantedCard>& grant);
+  void put_on_cards(const Entry& entry);
+  void take_off_cards(const Entry& entry);
   void give_back(Entry& entry);
   void end_attempt(Entry& entry, const std::optional<core::Exit>& exit);
   void tell_dependents(const Entry& entry);

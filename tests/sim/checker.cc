@@ -22,9 +22,10 @@ constexpr std::uint64_t kAdviceEvery = 100;
 // For traces.
 std::string in_words(const core::Input& input) {
   static constexpr const char* kNames[] = {
-      "Submit",     "Started",     "Ended",   "Cancel",   "Hold",    "Release",
-      "Requeue",    "Priority",    "Drain",   "Quota",    "Reserve", "Unreserve",
-      "RunnerGone", "NotLaunched", "JobGone", "Foretold", "Look"};
+      "Submit",     "Started",     "Ended",   "Cancel",  "Hold",     "Release",
+      "Requeue",    "Priority",    "Drain",   "Quota",   "Reserve",  "Unreserve",
+      "RunnerGone", "NotLaunched", "JobGone", "Overdue", "Foretold", "Park",
+      "Unpark",     "ParkReport",  "Grow",    "Idle",    "Look"};
   std::string text = kNames[input.index()];
   std::visit(
       [&](const auto& in) {

@@ -254,11 +254,12 @@ void Books::audit() const {
     if (!entry.active()) continue;
     active.insert(id);
     ++user.running;
-    for (const core::GrantedCard& card : entry.grant) {
+    for (std::size_t i = 0; i < entry.grant.size(); ++i) {
+      const core::GrantedCard& card = entry.grant[i];
       Sums& sums = cards[card.uuid];
-      sums.bytes += card.bytes.count();
-      ++sums.holders;
-      sums.whole += card.whole ? 1 : 0;
+      sums.bytes += entry.away() ? entry.stays[i].count() : card.bytes.count();
+      sums.holders += entry.away() ? 0 : 1;
+      sums.whole += card.whole && !entry.away() ? 1 : 0;
       ++user.cards;
       user.bytes += card.bytes.count();
     }

@@ -4,9 +4,11 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/text.h"
 #include "core/job/state.h"
 #include "core/order/preempt.h"
 #include "core/place/room.h"
+#include "core/place/wait.h"
 
 namespace mete::core {
 
@@ -175,10 +177,10 @@ State::Decided State::decide_park_report(const ParkReport& report) const {
       happened.push_back(report.parked ? Happened(away) : Happened(back));
       break;
     case JobState::kParked:
-      if (!report.parked) {
-        happened.emplace_back(JobUnparked{job.id, JobState::kUnparking});
-        happened.emplace_back(back);
-      } else if (report.wakes && !job.park->wants_back) {
+      // Its room may be another's by now: nobody comes back without having been told to.
+      if (!report.parked)
+        return Error::busy(name_of(job) + " is parked, and was not told to come back");
+      if (report.wakes && !job.park->wants_back) {
         happened.emplace_back(JobUnparked{job.id, JobState::kParked});
       }
       break;
@@ -230,6 +232,28 @@ State::Decided State::decide_grow(const Grow& grow, const Moment& moment) const 
   std::vector<Happened> happened;
   if (changed) happened.emplace_back(std::move(grown));
   return happened;
+}
+
+std::optional<Wait> State::wait_to_return(const Job& job, const Moment& moment) const {
+  if (job.state != JobState::kParked || !job.park->wants_back) return std::nullopt;
+  const Pool pool = with_grants(moment.machine);
+  Wait wait{Reason::kResources, "", {}};
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < job.grant.size(); ++i)
+    for (PoolCard card : pool.cards) {
+      if (card.card.uuid != job.grant[i].uuid) continue;
+      card.drained = false;
+      std::erase_if(card.holders, [&](const Holder& holder) { return holder.job == job.id; });
+      const Need need{0, job.grant[i].whole, job.grant[i].bytes};
+      const Room room = room_on(card, need);
+      if (room.what == InTheWay::kNothing) continue;
+      texts.push_back("card " + std::to_string(card.card.index) + ": " + why_not(card, need, room));
+      for (const Holder& holder : card.holders) wait.holders.push_back(holder.job);
+    }
+  wait.text =
+      texts.empty() ? "its turn to come back" : "room to come back; " + base::join(texts, "; ");
+  if (!job.park->why.empty()) wait.text += "; the last time: " + job.park->why;
+  return wait;
 }
 
 // ---- what becomes of it ------------------------------------------------------------------------

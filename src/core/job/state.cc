@@ -225,6 +225,10 @@ PassInput State::pass_input(const Moment& moment) const {
                     &job};
     const auto user = input.usage.find(spec.user);
     if (user != input.usage.end()) user->second += running_cost(job, moment.now);
+    if (job.park && job.park->for_job) {
+      const Job* other = find(*job.park->for_job);
+      running.gave_way = other != nullptr && other->state == JobState::kPending;
+    }
     input.running.push_back(std::move(running));
   }
   return input;

@@ -99,6 +99,8 @@ class State {
   Sight look(const Moment& moment) const;
   // Why a pending job waits. Lives in `sight`.
   const Wait& wait_of(const Job& job, const Moment& moment, Sight& sight) const;
+  // What a parked job that may come back waits for; nullopt: it is none.
+  std::optional<Wait> wait_to_return(const Job& job, const Moment& moment) const;
   // False: a walk would not start this job now, whatever its place in line. For a new one among
   // thousands that wait this saves the walk.
   bool might_start(const Job& job, const Moment& moment) const;

@@ -50,7 +50,7 @@ class Walk {
       if (running.array != 0) ++result_.in_array[running.array];
       if (running.job != nullptr && running.job->state == JobState::kParked &&
           running.job->park->wants_back)
-        back_.push_back(running.job);
+        (running.gave_way ? back_last_ : back_).push_back(running.job);
     }
     const std::int64_t before =
         input.now.ms - static_cast<std::int64_t>(input.rules->starve_after_s * 1000);
@@ -77,6 +77,7 @@ class Walk {
         line.refused();
     }
     while (back_at_ < back_.size()) come_back(*back_[back_at_++]);
+    for (const Job* job : back_last_) come_back(*job);
     result_.cpus_left = left_.cpus();
     result_.left = std::move(left_).take_pool();
     result_.cpus_open = open_.cpus();
@@ -333,7 +334,8 @@ class Walk {
   }
 
   const PassInput& input_;
-  std::vector<const Job*> back_;  // want to come back, in order
+  std::vector<const Job*> back_;       // want to come back, in order
+  std::vector<const Job*> back_last_;  // after the one for whom they gave way
   std::size_t back_at_ = 0;
   std::size_t first_back_ = 0;          // so many of them have waited for too long
   std::optional<std::int32_t> lowest_;  // who has a higher priority than this may preempt

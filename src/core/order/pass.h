@@ -14,10 +14,10 @@
 // have what is left, and what is held only if it will have ended by the time the first one could
 // start. So nobody behind the first ever delays it.
 //
-// Who was parked for another and wants to come back stands in line before all of his priority, and
-// has his room held as the first of a line has. Who cannot start for want of room may have others
-// parked for him (preempt.h). CPUs are held as cards are. A job over its user's quota or its
-// array's limit is passed over, and holds nothing.
+// Who was parked for another and wants to come back stands in line before all of his priority, once
+// that one has started, and has his room held as the first of a line has. Who cannot start for want
+// of room may have others parked for him (preempt.h). CPUs are held as cards are. A job over its
+// user's quota or its array's limit is passed over, and holds nothing.
 #pragma once
 
 #include <map>
@@ -59,6 +59,7 @@ struct Running {
   std::optional<WallTime> ends;  // at the latest by its --time, else as learned
   bool by_limit = false;         // the former
   const Job* job = nullptr;      // what else is known of it; nullptr: it starts in this walk
+  bool gave_way = false;         // it was parked for somebody who still waits
 };
 
 struct PassInput {

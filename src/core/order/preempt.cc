@@ -14,7 +14,7 @@ namespace {
 // Measured on an H200: 54 GB/s, and a tenth of a second for everybody to come to rest.
 constexpr std::uint64_t kBytesPerMs = 50'000'000;
 constexpr std::uint64_t kRestMs = 100;
-constexpr std::uint64_t kWorthIt = 10;
+constexpr std::uint64_t kWorthIt = 5;
 // Up to so many candidates all pairs of them are tried.
 constexpr std::size_t kMaxPairs = 48;
 

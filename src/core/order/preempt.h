@@ -5,7 +5,7 @@
 // priority is lowest; of those the one with the fewest bytes to move; then the oldest numbers.
 //
 // Not worth it, and so not done: for a job that could start as soon by itself; of one that has not
-// run for as long as Rules::park_min_run_s, nor ten times as long as its bytes take to go and come
+// run for as long as Rules::park_min_run_s, nor five times as long as its bytes take to go and come
 // back; of one that refused lately, or always will. Whoever is on his way out already counts as
 // gone, for as long as Rules::park_patience_s. Inside of core/order.
 #pragma once

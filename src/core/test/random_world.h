@@ -76,7 +76,7 @@ class RandomWorld : public World {
   }
   JobSpec any_spec() {
     JobSpec spec = spec_of(any<std::string>({"0", "1", "2", "5G", "20G", "39G", "50%", "2x10G",
-                                             "2x30%", "80G", "90G", "all"}),
+                                             "2x30%", "80G", "90G", "all", "5G..60G", "grow"}),
                            any_user());
     spec.name = any<std::string>({"train", "test", "serve"});
     if (one_in(4)) spec.detached.reset();
@@ -90,6 +90,9 @@ class RandomWorld : public World {
     if (one_in(4)) spec.retry_gpu_pct = 110 + static_cast<std::uint32_t>(below(200));
     if (one_in(4)) spec.requeue = true;
     if (one_in(10)) spec.held = true;
+    if (one_in(3)) spec.preemptible = one_in(2);
+    if (one_in(10)) spec.no_preempt = true;
+    if (one_in(20)) spec.shed = true;
     if (one_in(10)) spec.begin = any_time();
     if (one_in(10)) spec.deadline = any_time();
     // A `mete run` has one attempt.
@@ -106,9 +109,14 @@ class RandomWorld : public World {
 
   // Any number of them from the front may be applied.
   void grant_some() {
-    std::vector<JobGranted> granted = state_.grants(moment());
-    if (one_in(3)) granted.resize(std::min(granted.size(), below(3)));
-    for (JobGranted& each : granted) apply(std::move(each));
+    PassResult steps = state_.next_steps(moment());
+    if (one_in(3)) steps.back.resize(std::min(steps.back.size(), below(2)));
+    if (one_in(3)) steps.start.resize(std::min(steps.start.size(), below(3)));
+    for (const JobId id : steps.back) apply(JobUnparked{id, JobState::kUnparking});
+    for (JobGranted& each : steps.start) apply(std::move(each));
+    for (const PassResult::ToPark& each : steps.park)
+      apply(JobParked{each.id, JobState::kParking, ParkCause::kPreempted, each.for_job});
+    for (const JobId id : steps.shrink) apply(JobGrown{id, {}, true});
   }
 
   Exit any_exit() {
@@ -138,7 +146,15 @@ class RandomWorld : public World {
     const JobId id = any_active();
     const ProcessRef program{static_cast<std::int32_t>(1 + below(30'000)), below(1000)};
     const std::uint32_t uid = one_in(10) ? uid_of("bob") : 0;
-    switch (below(10)) {
+    switch (below(14)) {
+      case 10:
+        return any_park_report(id);
+      case 11:
+        return any_park_report(id);
+      case 12:
+        return Grow{id, uid, any_amounts(id)};
+      case 13:
+        return Idle{id};
       case 0:
       case 1:
       case 2:
@@ -159,10 +175,32 @@ class RandomWorld : public World {
     }
   }
 
+  std::vector<Bytes> any_amounts(JobId id) {
+    std::vector<Bytes> amounts;
+    if (const Job* job = state_.find(id); job != nullptr)
+      for (const GrantedCard& card : job->grant)
+        amounts.push_back(Bytes::from_bytes(below(card.bytes.count() + 1)) +
+                          Bytes::from_gib(below(20)));
+    return amounts;
+  }
+  Input any_park_report(JobId id) {
+    ParkReport report{id, 0, one_in(2)};
+    report.held = any_amounts(id);
+    report.moved = Bytes::from_gib(below(40));
+    if (one_in(3)) report.why = "there is no room";
+    report.standing = one_in(5);
+    report.wakes = one_in(4);
+    return report;
+  }
+
   Input any_wish() {
     const Caller by = caller(one_in(3) ? any_user() : "root");
     const JobId id = any_id();
-    switch (below(10)) {
+    switch (below(12)) {
+      case 10:
+        return ParkJob{any_active(), by, one_in(3)};
+      case 11:
+        return UnparkJob{any_active(), by};
       case 0:
       case 1:
         return Cancel{id, by};

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bin/movers.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+
+#include "abi/park.h"
+#include "base/content_hash.h"
+#include "base/file.h"
+#include "launch/keeper_spawn.h"
+
+namespace mete::daemon {
+
+namespace {
+
+constexpr int kAskMs = 250;  // what a mover may keep us waiting
+constexpr seam::Milliseconds kSoon{100};
+constexpr seam::Milliseconds kNow{1};
+constexpr std::chrono::seconds kBetweenStarts{2};
+constexpr std::chrono::seconds kMostBetweenStarts{60};
+
+Result<void> make_own_folder(const std::string& path, mode_t mode) {
+  if (mkdir(path.c_str(), mode) != 0 && errno != EEXIST)
+    return Error::from_errno("make " + path, errno);
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0) return Error::from_errno("look at " + path, errno);
+  if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 022) != 0)
+    return Error::denied(path + " is not a folder of ours alone");
+  if ((info.st_mode & 0777) != mode && chmod(path.c_str(), mode) != 0)
+    return Error::from_errno("change " + path, errno);
+  return {};
+}
+
+// 32 random bytes, in a file of ours: the same for every daemon of this state, so that a mover that
+// outlives one knows the jobs of the next.
+std::string secret_in(const std::string& state_dir) {
+  const std::string path = base::join_path(state_dir, "park-secret");
+  constexpr std::size_t kBytes = 32;
+  if (const Result<std::string> known = base::read_all(path, 4096);
+      known && known->size() == kBytes)
+    return *known;
+  std::string secret(kBytes, '\0');
+  if (getrandom(secret.data(), secret.size(), 0) != static_cast<ssize_t>(kBytes)) return "";
+  (void)base::write_atomic(path, secret, 0600);
+  return secret;
+}
+
+Bytes host_memory() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long size = sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || size <= 0) return Bytes();
+  return Bytes::from_bytes(static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size));
+}
+
+Bytes bytes_on(const core::Job& job, const std::string& uuid) {
+  Bytes bytes;
+  for (const core::GrantedCard& card : job.grant)
+    if (card.uuid == uuid) bytes += card.most.is_zero() ? card.bytes : card.most;
+  return bytes;
+}
+
+}  // namespace
+
+Result<std::string> mover_folder(const std::string& state_dir, bool system) {
+  const mode_t mode = system ? 0711 : 0700;
+  std::string folder = base::join_path(state_dir, "movers");
+  // A card's name comes after it, in an address of 108 bytes.
+  constexpr std::size_t kCardName = 41;
+  if (folder.size() >= abi::kMaxMoverFolder || folder.size() + kCardName + 1 > 107)
+    folder = "/tmp/mete-movers-" + std::to_string(geteuid()) + "-" +
+             base::content_hash(state_dir).substr(0, 12);
+  if (Result<void> r = make_own_folder(folder, mode); !r) return std::move(r).error();
+  return folder;
+}
+
+Movers::Movers(MoverSettings settings, seam::Loop loop, seam::Clock& clock,
+               std::function<void(const std::string&)> log)
+    : settings_(std::move(settings)), loop_(std::move(loop)), clock_(clock), log_(std::move(log)) {
+  if (!settings_.folder.empty()) secret_ = secret_in(settings_.state_dir);
+}
+
+Movers::~Movers() {
+  *alive_ = false;
+  for (auto& [uuid, mover] : movers_) hang_up(mover);
+}
+
+park::MoverClient::Token Movers::token_of(const core::Job& job) const {
+  const std::string hash =
+      base::content_hash(secret_ + to_string(job.id) + "." + std::to_string(job.attempt));
+  park::MoverClient::Token token{};
+  for (std::size_t i = 0; i < token.size(); ++i) {
+    unsigned value = 0;
+    (void)std::from_chars(hash.data() + 2 * i, hash.data() + 2 * i + 2, value, 16);
+    token[i] = static_cast<std::uint8_t>(value);
+  }
+  return token;
+}
+
+std::string Movers::socket_of(const std::string& uuid) const {
+  return base::join_path(settings_.folder, uuid);
+}
+
+wire::ParkDoor Movers::door(const core::Job& job) const {
+  constexpr char kDigits[] = "0123456789abcdef";
+  wire::ParkDoor door{settings_.folder, "", arena()};
+  for (const std::uint8_t byte : token_of(job)) {
+    door.token += kDigits[byte >> 4];
+    door.token += kDigits[byte & 15];
+  }
+  return door;
+}
+
+std::map<std::string, pid_t> Movers::pids() const {
+  std::map<std::string, pid_t> pids;
+  for (const auto& [uuid, mover] : movers_) {
+    const pid_t pid = mover.line ? mover.pid : mover.child;
+    if (pid > 0) pids[uuid] = pid;
+  }
+  return pids;
+}
+
+Bytes Movers::arena() const {
+  if (settings_.arena) return *settings_.arena;
+  return Bytes::from_bytes(host_memory().count() / 2 / std::max<std::size_t>(1, cards_));
+}
+
+void Movers::want(const core::Job& job) {
+  if (settings_.folder.empty() || settings_.program.empty()) return;
+  for (const core::GrantedCard& card : job.grant) {
+    Mover& mover = movers_[card.uuid];
+    const auto [guest, added] = mover.guests.try_emplace(job.id);
+    const Bytes bytes = bytes_on(job, card.uuid);
+    if (!added && guest->second.bytes == bytes) continue;
+    guest->second = {job.spec->uid, token_of(job), bytes, false};
+  }
+  later(kNow);
+}
+
+void Movers::forget(core::JobId job) {
+  for (auto at = movers_.begin(); at != movers_.end();) {
+    Mover& mover = at->second;
+    const auto guest = mover.guests.find(job);
+    if (guest != mover.guests.end()) {
+      if (mover.line) (void)mover.line->forbid(guest->second.token);
+      mover.guests.erase(guest);
+    }
+    if (!mover.guests.empty()) {
+      ++at;
+      continue;
+    }
+    hang_up(mover);
+    if (mover.child > 0) ended_.push_back(mover.child);
+    at = movers_.erase(at);
+  }
+}
+
+void Movers::hang_up(Mover& mover) {
+  if (!mover.line) return;
+  loop_.unwatch_fd(mover.line->descriptor());
+  mover.line.reset();
+  mover.pid = -1;
+  mover.goal = Bytes();
+  for (auto& [id, guest] : mover.guests) guest.told = false;
+}
+
+void Movers::later(seam::Milliseconds delay) {
+  if (std::exchange(scheduled_, true)) return;
+  loop_.after(delay, [this, alive = alive_] {
+    if (!*alive) return;
+    scheduled_ = false;
+    look_after_all();
+  });
+}
+
+void Movers::look_after_all() {
+  std::erase_if(ended_, [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
+  bool settled = true;
+  for (auto& [uuid, mover] : movers_) {
+    look_after(uuid, mover);
+    settled = settled && mover.line &&
+              std::all_of(mover.guests.begin(), mover.guests.end(),
+                          [](const auto& guest) { return guest.second.told; });
+  }
+  if (!settled) later(kSoon);
+}
+
+void Movers::look_after(const std::string& uuid, Mover& mover) {
+  if (mover.child > 0 && waitpid(mover.child, nullptr, WNOHANG) == mover.child) mover.child = -1;
+  if (!mover.line) connect(uuid, mover);
+  if (!mover.line) {
+    if (mover.child < 0 && clock_.monotonic() >= mover.next_start) start(uuid, mover);
+    return;
+  }
+  Bytes goal;
+  for (auto& [id, guest] : mover.guests) {
+    goal += guest.bytes;
+    if (guest.told) continue;
+    guest.told = mover.line->allow(guest.token, guest.uid, guest.bytes).ok();
+    if (!guest.told) return hang_up(mover);
+  }
+  goal = std::min(goal, arena());
+  if (goal == mover.goal) return;
+  if (!mover.line->set_arena(goal)) return hang_up(mover);
+  mover.goal = goal;
+}
+
+void Movers::connect(const std::string& uuid, Mover& mover) {
+  Result<park::MoverClient> client = park::MoverClient::connect(socket_of(uuid), kAskMs);
+  if (!client) return;
+  if (!client->status()) return;
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (getsockopt(client->descriptor(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0)
+    mover.pid = peer.pid;
+  mover.line.emplace(*std::move(client));
+  mover.starts = 0;
+  loop_.watch_fd(mover.line->descriptor(), [this, uuid] {
+    // It says nothing by itself: it is gone.
+    const auto found = movers_.find(uuid);
+    if (found == movers_.end()) return;
+    hang_up(found->second);
+    later(kNow);
+  });
+}
+
+void Movers::start(const std::string& uuid, Mover& mover) {
+  const auto pause = std::min<std::chrono::seconds>(
+      kBetweenStarts * (1 << std::min(mover.starts, 5)), kMostBetweenStarts);
+  mover.next_start = clock_.monotonic() + pause;
+  ++mover.starts;
+  std::vector<std::string> argv = {settings_.program, "--card", uuid,          "--socket",
+                                   socket_of(uuid),   "--cuda", settings_.cuda};
+  if (settings_.system) argv.insert(argv.end(), {"--mode", "0666"});
+  if (!settings_.spill.empty() && !settings_.spill_max.is_zero())
+    argv.insert(argv.end(), {"--spill", settings_.spill, "--spill-bytes",
+                             std::to_string(settings_.spill_max.count())});
+  const Result<pid_t> pid =
+      launch::spawn_detached(argv, launch::keeper_environment(base::own_environment()),
+                             base::join_path(settings_.state_dir, "mover.log"));
+  if (pid)
+    mover.child = *pid;
+  else
+    log_("no mover for " + uuid + ": " + pid.error().message);
+}
+
+}  // namespace mete::daemon

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// `mete park ID...` and `mete unpark ID...`: a running job gives its GPU memory back, and has it
+// again. Both wait until it is done, or say why it is not.
+#include <array>
+#include <chrono>
+
+#include "base/text.h"
+#include "cli/named_jobs.h"
+#include "cli/status_line.h"
+#include "cli/verbs.h"
+#include "seam/clock.h"
+#include "wire/job.h"
+#include "wire/queue.h"
+
+namespace mete::cli {
+
+namespace {
+
+using core::JobState;
+
+constexpr OptionSpec kAtOnce{"--no-wait", "", "do not wait until it is done"};
+constexpr std::array kParkOptions{
+    OptionSpec{"--deep", "", "its contexts too, by the driver's own checkpoint: slower"}, kAtOnce,
+    kOutputOption};
+constexpr std::array kUnparkOptions{kAtOnce, kOutputOption};
+
+std::string in_seconds(std::chrono::nanoseconds time) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+  std::string digits = std::to_string(ms % 1000 / 10);
+  if (digits.size() < 2) digits.insert(0, "0");
+  return std::to_string(ms / 1000) + "." + digits + " s";
+}
+
+// "55.9 GiB in host memory, 518 MiB still on card 0".
+std::string where_it_is(const core::Job& job) {
+  if (!job.park) return "";
+  std::vector<std::string> parts{to_string(job.park->moved) + " in host memory"};
+  for (std::size_t i = 0; i < job.grant.size() && i < job.park->held.size(); ++i)
+    if (!job.park->held[i].is_zero())
+      parts.push_back(to_string(job.park->held[i]) + " still on card " +
+                      std::to_string(job.grant[i].index));
+  return base::join(parts, ", ");
+}
+
+class Watch {
+ public:
+  Watch(DaemonClient& client, const Output& output, bool park)
+      : client_(client), output_(output), park_(park) {}
+
+  // Until the job stands still where it was asked to go, or elsewhere.
+  Result<wire::JobView> wait_for(core::JobId id) {
+    std::string tag = "-";
+    for (;;) {
+      const Result<std::string> body =
+          client_.call("GET", job_target(id, "?since=" + tag), {}, {std::nullopt, -1});
+      if (!body) return body.error();
+      Result<wire::RunReply> reply = wire::decode_run_reply(*body);
+      if (!reply) return std::move(reply).error();
+      tag = reply->tag;
+      const core::Job& job = reply->view.job;
+      const bool returns = job.park && job.park->wants_back;
+      const bool waits = park_ ? job.state == JobState::kParking
+                               : job.state == JobState::kUnparking ||
+                                     job.state == JobState::kParking ||
+                                     (job.state == JobState::kParked && returns);
+      if (!waits) {
+        line_.clear();
+        return std::move(reply->view);
+      }
+      if (reply->view.wait) line_.draw("waits for " + reply->view.wait->text);
+    }
+  }
+
+  // What to say of it; an error: it did not come to what was asked for.
+  Result<std::string> outcome(const wire::JobView& view, bool changed) const {
+    const core::Job& job = view.job;
+    const std::string name = "job " + to_string(job.id);
+    const std::string took = " (" + in_seconds(seam::system_clock().monotonic() - began_) + ")";
+    const bool there = job.state == (park_ ? JobState::kParked : JobState::kRunning);
+    if (there && !changed) return name + (park_ ? " is parked already" : " is not parked");
+    if (there && park_) return name + " is parked: " + where_it_is(job) + took;
+    if (there) return name + " is back" + took;
+    if (job.state == JobState::kRunning)
+      return Error::busy(name + " was not parked, and runs on")
+          .with_evidence(job.unparkable ? job.unparkable->why : "somebody asked for it back");
+    return Error::busy(name + " is " + std::string(to_string(job.state)));
+  }
+
+ private:
+  DaemonClient& client_;
+  const Output& output_;
+  bool park_;
+  StatusLine line_;
+  seam::Nanoseconds began_ = seam::system_clock().monotonic();
+};
+
+int go(const Parsed& parsed, const Output& output, bool park) {
+  const std::string_view verb = park ? "park" : "unpark";
+  Result<DaemonClient> client = open_for_words(verb, parsed.rest);
+  if (!client) return output.fail(client.error());
+  Failures failures(output);
+  wire::ParkDocument all{seam::system_clock().wall(), {}};
+  const std::string path = park ? (parsed.has("--deep") ? "/park?deep=1" : "/park") : "/unpark";
+  for (const core::JobId id : named_jobs(parsed.rest, client->http().path(), failures)) {
+    Watch watch(*client, output, park);
+    const Result<std::string> body = client->call("POST", job_target(id, path));
+    const Result<wire::ChangedDocument> answer =
+        body ? wire::decode_changed(*body) : Result<wire::ChangedDocument>(body.error());
+    if (!answer) {
+      failures.add(answer.error());
+      continue;
+    }
+    if (parsed.has("--no-wait")) {
+      output.say("job " + to_string(id) + (park ? " is being parked" : " may come back"));
+      continue;
+    }
+    std::vector<core::JobId> jobs = answer->changed;
+    if (jobs.empty()) jobs.push_back(id);
+    for (const core::JobId each : jobs) {
+      Result<wire::JobView> view = watch.wait_for(each);
+      if (!view) {
+        failures.add(view.error());
+        continue;
+      }
+      const Result<std::string> said = watch.outcome(*view, !answer->changed.empty());
+      if (!said)
+        failures.add(said.error());
+      else if (!output.json())
+        output.say(*said);
+      all.jobs.push_back(*std::move(view));
+    }
+  }
+  if (output.json()) output.data(wire::encode(all));
+  return failures.exit_code();
+}
+
+int run_park(const Parsed& parsed, const Output& output) { return go(parsed, output, true); }
+int run_unpark(const Parsed& parsed, const Output& output) { return go(parsed, output, false); }
+
+}  // namespace
+
+const Verb kParkVerb{
+    "park",
+    "have running jobs give their GPU memory back",
+    "mete park ID... [--deep] [--no-wait] [-o json]",
+    "mete park 12\n"
+    "mete unpark 12              # the same bytes at the same addresses",
+    "The program stands still where it uses its cards, its memory goes to host memory, and others "
+    "may\n"
+    "have the room; it stays so until mete unpark. For jobs that were started with --preemptible "
+    "or a\n"
+    "share that grows; with --deep also for others, by the driver's checkpoint. A job that cannot "
+    "be\n"
+    "parked runs on, and the reason is said (exit code 75).",
+    kParkOptions,
+    Rest::kWords,
+    run_park,
+};
+
+const Verb kUnparkVerb{
+    "unpark",
+    "give parked jobs their GPU memory again",
+    "mete unpark ID... [--no-wait] [-o json]",
+    "mete unpark 12\n"
+    "mete unpark @ --no-wait     # it comes back when there is room",
+    "Waits until there is room on its cards, in line with those who wait to start, and until it "
+    "is\n"
+    "back. Ctrl-C leaves it in line.",
+    kUnparkOptions,
+    Rest::kWords,
+    run_unpark,
+};
+
+}  // namespace mete::cli

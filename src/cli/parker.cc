@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// See parker.h.
+#include "cli/parker.h"
+
+#include <algorithm>
+
+#include "cli/daemon_client.h"
+
+namespace mete::cli {
+
+namespace {
+
+using core::JobState;
+using launch::Parking;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr net::Milliseconds kTellPatience{5'000};
+// For every process of the job to come to rest.
+constexpr std::uint64_t kQuiesceNs = 5'000'000'000;
+constexpr int kBusyMs = 1;
+constexpr int kGrowingMs = 10;
+constexpr int kIdleMs = 1'000;
+// A program that asks for more waits two seconds at most.
+constexpr milliseconds kAskFor{1'500};
+constexpr milliseconds kAskEvery{50};
+
+seam::Nanoseconds now() { return seam::system_clock().monotonic(); }
+
+std::uint64_t count(seam::Nanoseconds time) { return static_cast<std::uint64_t>(time.count()); }
+
+// What a growing share keeps beyond what it uses before it gives the rest back.
+Bytes slack_of(const std::pair<Bytes, Bytes>& range) {
+  return std::max(Bytes::from_mib(256),
+                  Bytes::from_bytes((range.second - range.first).count() / 8));
+}
+
+Bytes round_up(Bytes bytes) {
+  const Bytes down = bytes.round_down(core::kGranule);
+  return down == bytes ? bytes : down + core::kGranule;
+}
+
+}  // namespace
+
+Result<wire::RunReply> tell_daemon(const std::string& socket, core::JobId id,
+                                   const std::string& what, const std::string& body) {
+  Result<DaemonClient> client = DaemonClient::open_again(socket, DaemonClient::Start::kNever);
+  if (!client) return std::move(client).error();
+  const Result<std::string> reply =
+      client->call("POST", "/v1/jobs/" + to_string(id) + "/" + what, body, {kTellPatience, -1});
+  if (!reply) return reply.error();
+  return wire::decode_run_reply(*reply);
+}
+
+Parker::Parker(const launch::GrantFile& grant, Settings settings)
+    : grant_(grant.grant()),
+      settings_(std::move(settings)),
+      parking_(grant_),
+      asked_(settings_.cards) {
+  if (!settings_.growth.empty()) growth_.emplace(grant_);
+}
+
+bool Parker::is_away() const { return parking_.state() == Parking::State::kParked; }
+
+int Parker::tick_ms() const {
+  if (parking_.is_busy()) return kBusyMs;
+  return growth_ ? kGrowingMs : kIdleMs;
+}
+
+// ---- parking -----------------------------------------------------------------------------------
+
+void Parker::hear(const wire::JobView& view) {
+  wanted_ = view.job.state;
+  if (growth_) set_growth(view.job);
+  follow();
+}
+
+void Parker::follow() {
+  if (parking_.is_busy()) return;
+  const bool away = is_away();
+  if (wanted_ == JobState::kParking && !away) parking_.park(count(now()), kQuiesceNs);
+  if (wanted_ == JobState::kUnparking && away) parking_.unpark();
+  const bool told_wrong = (wanted_ == JobState::kParking && away) ||
+                          (wanted_ == JobState::kRunning && away) ||
+                          (wanted_ == JobState::kUnparking && !away && !parking_.is_busy()) ||
+                          (wanted_ == JobState::kParked && !away && !parking_.is_busy());
+  if (told_wrong) report(how_it_stands());
+}
+
+wire::ParkReport Parker::how_it_stands() const {
+  wire::ParkReport report;
+  report.parked = is_away();
+  if (!report.parked) return report;
+  for (std::uint32_t card = 0; card < settings_.cards; ++card)
+    report.held.push_back(round_up(parking_.held(card)));
+  report.moved = parking_.moved();
+  return report;
+}
+
+void Parker::report(wire::ParkReport report) {
+  unsent_ = std::move(report);
+  send_report();
+}
+
+void Parker::send_report() {
+  if (!unsent_) return;
+  const Result<wire::RunReply> reply = settings_.tell("parked", wire::encode(*unsent_));
+  // What it says to it is no reason to say it again; that it is away is.
+  if (!reply && reply.error().code == ErrorCode::kBusy) return;
+  unsent_.reset();
+  if (!reply) return;
+  wanted_ = reply->view.job.state;
+}
+
+void Parker::step() {
+  const seam::Nanoseconds time = now();
+  if (const std::optional<Parking::End> end = parking_.step(count(time))) {
+    wire::ParkReport said = how_it_stands();
+    said.why = end->done ? "" : end->why;
+    if (!end->done && end->no_room && !end->back && settings_.park)
+      said.why +=
+          "; of one card " + to_string(settings_.park->arena) + " are kept at most (park.arena)";
+    report(std::move(said));
+    follow();
+  }
+  if (growth_ && !parking_.is_busy() && !is_away()) look_at_growth(time);
+  if (time < next_second_) return;
+  next_second_ = time + seconds(1);
+  send_report();
+  if (settings_.park && !is_away() && !parking_.is_busy()) look_for_obstacles();
+}
+
+// What will be in the way of parking it is known to the daemon beforehand.
+void Parker::look_for_obstacles() {
+  const std::string obstacle = parking_.obstacle();
+  if (obstacle == obstacle_ || unsent_) return;
+  obstacle_ = obstacle;
+  wire::ParkReport said;
+  said.why = obstacle;
+  said.standing = !obstacle.empty();
+  report(std::move(said));
+}
+
+// ---- growth ------------------------------------------------------------------------------------
+
+// The daemon has decided: more is more, and less is only what nobody uses.
+void Parker::set_growth(const core::Job& job) {
+  for (std::uint32_t card = 0; card < settings_.cards && card < job.grant.size(); ++card)
+    if (job.grant[card].bytes > growth_->allowed(card))
+      (void)growth_->allow(card, job.grant[card].bytes);
+  if (job.growth == core::Growth::kAsked && !is_away() && !parking_.is_busy()) give_back();
+}
+
+void Parker::give_back() {
+  std::vector<Bytes> left;
+  for (std::uint32_t card = 0; card < settings_.cards; ++card) {
+    const Bytes least = settings_.growth[card].first;
+    left.push_back(round_up(growth_->allow(card, std::max(least, round_up(growth_->used(card))))));
+  }
+  (void)settings_.tell("grow", wire::encode_wanted(left));
+}
+
+void Parker::look_at_growth(seam::Nanoseconds time) {
+  while (const std::optional<launch::Growth::Ask> ask = growth_->asked()) {
+    if (ask->card >= asked_.size()) continue;
+    asked_[ask->card] = round_up(ask->wanted);
+    ask_until_ = time + kAskFor;
+    next_ask_ = time;
+  }
+  const bool asks =
+      std::any_of(asked_.begin(), asked_.end(), [](Bytes bytes) { return !bytes.is_zero(); });
+  std::vector<Bytes> wanted;
+  bool less = false;
+  for (std::uint32_t card = 0; card < settings_.cards; ++card) {
+    Bytes bytes = growth_->allowed(card);
+    const Bytes slack = slack_of(settings_.growth[card]);
+    const Bytes enough =
+        std::max(settings_.growth[card].first, round_up(growth_->used(card)) + slack);
+    if (!asks && time >= next_second_ && bytes > enough + slack) {
+      bytes = round_up(growth_->allow(card, enough));
+      less = true;
+    }
+    wanted.push_back(std::max(bytes, asked_[card]));
+  }
+  if (!less && (!asks || time < next_ask_)) return;
+  next_ask_ = time + kAskEvery;
+  const Result<wire::RunReply> reply = settings_.tell("grow", wire::encode_wanted(wanted));
+  if (reply) set_growth(reply->view.job);
+  for (std::uint32_t card = 0; card < settings_.cards; ++card) {
+    if (asked_[card].is_zero()) continue;
+    const bool has_it = growth_->allowed(card) >= asked_[card];
+    if (!has_it && time < ask_until_ && (reply || reply.error().code == ErrorCode::kBusy)) continue;
+    if (!has_it) growth_->answer(card);
+    asked_[card] = Bytes();
+  }
+}
+
+}  // namespace mete::cli

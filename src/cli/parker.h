@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the runner of a job (`mete run`, or its keeper) does while the program runs: has it parked
+// and brought back as the daemon wants it, lets it grow, and tells the daemon how it stands. Never
+// waits for the program; a report to the daemon takes a moment of its time.
+//
+// What is wanted is the state that the daemon last told (hear()), what is so is in the grant file;
+// the two are compared again whenever one changes, so that nothing depends on an order or a report
+// that got lost.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "launch/grant_file.h"
+#include "launch/growth.h"
+#include "launch/parking.h"
+#include "seam/clock.h"
+#include "wire/job.h"
+
+namespace mete::cli {
+
+// POST /v1/jobs/ID/WHAT to the daemon at this socket, if it is there.
+Result<wire::RunReply> tell_daemon(const std::string& socket, core::JobId id,
+                                   const std::string& what, const std::string& body);
+
+class Parker {
+ public:
+  struct Settings {
+    std::size_t cards = 0;
+    std::optional<wire::ParkDoor> park = {};      // absent: it cannot be parked
+    std::vector<std::pair<Bytes, Bytes>> growth;  // of each card: least and most; empty: none
+    // tell_daemon() for this job.
+    std::function<Result<wire::RunReply>(const std::string& what, const std::string& body)> tell;
+  };
+  // Before the first process of the job.
+  Parker(const launch::GrantFile& grant, Settings settings);
+
+  // What the daemon says of the job.
+  void hear(const wire::JobView& view);
+  // Looks and goes on; again after tick_ms(), at the latest.
+  void step();
+  int tick_ms() const;
+  // Its programs stand still: no time passes for them, and they hear nothing.
+  bool is_away() const;
+
+ private:
+  void follow();
+  void report(wire::ParkReport report);
+  void send_report();
+  wire::ParkReport how_it_stands() const;
+  void look_for_obstacles();
+  void look_at_growth(seam::Nanoseconds now);
+  void set_growth(const core::Job& job);
+  void give_back();
+
+  abi::Grant& grant_;
+  Settings settings_;
+  launch::Parking parking_;
+  std::optional<launch::Growth> growth_;
+  core::JobState wanted_ = core::JobState::kRunning;
+  std::optional<wire::ParkReport> unsent_;
+  std::string obstacle_;             // as it was told
+  std::vector<Bytes> asked_;         // by the program, of each card; zero: nothing
+  seam::Nanoseconds ask_until_{};    // then it hears no
+  seam::Nanoseconds next_second_{};  // for what need not be quick
+  seam::Nanoseconds next_ask_{};
+};
+
+}  // namespace mete::cli

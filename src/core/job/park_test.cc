@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parking, coming back, growing, and who is parked for whom.
+#include "core/test/state_world.h"
+
+namespace mete::core {
+namespace {
+
+constexpr Bytes kContext = Bytes::from_mib(512);
+
+class ParkTest : public StateWorld {
+ protected:
+  ParkTest() {
+    for (PoolCard& card : machine_.cards) card.context = kContext;
+  }
+  JobSpec preemptible(const std::string& gpu, std::int32_t priority = 0,
+                      const std::string& user = "alice") {
+    JobSpec spec = spec_of(gpu, user);
+    spec.preemptible = true;
+    spec.priority = priority;
+    return spec;
+  }
+  JobSpec above(const std::string& gpu, std::int32_t priority = 10) {
+    JobSpec spec = spec_of(gpu, "root");
+    spec.priority = priority;
+    return spec;
+  }
+  Result<void> park(JobId id, const std::string& user = "alice") {
+    return take(ParkJob{id, caller(user)});
+  }
+  Result<void> unpark(JobId id, const std::string& user = "alice") {
+    return take(UnparkJob{id, caller(user)});
+  }
+  // Its runner has done what it was told to.
+  void away(JobId id, Bytes stays = kContext) {
+    ParkReport report{id, 0, true};
+    for (const GrantedCard& card : job(id).grant) {
+      report.held.push_back(stays);
+      report.moved += card.bytes - stays;
+    }
+    ASSERT_TRUE(take(report).ok());
+    ASSERT_EQ(state_of(id), JobState::kParked);
+  }
+  void back(JobId id) { ASSERT_TRUE(take(ParkReport{id, 0, false}).ok()); }
+  void refuses(JobId id, const std::string& why, bool standing = false) {
+    ParkReport report{id, 0, false};
+    report.why = why;
+    report.standing = standing;
+    ASSERT_TRUE(take(report).ok());
+  }
+  // All that a turn would do.
+  PassResult turn() {
+    settle();
+    PassResult steps = state_.next_steps(moment());
+    for (const JobId id : steps.back) apply(JobUnparked{id, JobState::kUnparking});
+    for (const JobGranted& granted : steps.start) apply(granted);
+    for (const PassResult::ToPark& each : steps.park)
+      apply(JobParked{each.id, JobState::kParking, ParkCause::kPreempted, each.for_job});
+    for (const JobId id : steps.shrink) apply(JobGrown{id, {}, true});
+    return steps;
+  }
+  Ids parked_for(JobId id, const PassResult& steps) {
+    Ids ids;
+    for (const PassResult::ToPark& each : steps.park)
+      if (each.for_job == id) ids.push_back(each.id);
+    return ids;
+  }
+  Bytes granted_on_first() {
+    Bytes sum;
+    for (const Holder& holder : state_.with_grants(machine_).cards[0].holders) sum += holder.bytes;
+    return sum;
+  }
+};
+
+// ---- mete park, mete unpark --------------------------------------------------------------------
+
+TEST_F(ParkTest, AParkedJobHoldsWhatStaysOnItsCardAndNoMore) {
+  const JobId id = run(preemptible("60G"));
+  ASSERT_TRUE(park(id).ok());
+  EXPECT_EQ(state_of(id), JobState::kParking);
+  EXPECT_EQ(granted_on_first(), Bytes::from_gib(60)) << "until its memory is away";
+  away(id);
+  EXPECT_EQ(granted_on_first(), kContext);
+  const JobId other = submit("70G", "bob");
+  EXPECT_EQ(grant(), Ids{other});
+}
+
+TEST_F(ParkTest, WhoWasParkedByHandStaysSoUntilSomebodyAsks) {
+  const JobId id = run(preemptible("60G"));
+  ASSERT_TRUE(park(id).ok());
+  away(id);
+  EXPECT_TRUE(turn().back.empty());
+  ASSERT_TRUE(unpark(id).ok());
+  EXPECT_EQ(turn().back, Ids{id});
+  EXPECT_EQ(state_of(id), JobState::kUnparking);
+  EXPECT_EQ(granted_on_first(), Bytes::from_gib(60)) << "the bytes are granted before it begins";
+  back(id);
+  EXPECT_EQ(state_of(id), JobState::kRunning);
+}
+
+TEST_F(ParkTest, BothMayBeAskedTwice) {
+  const JobId id = run(preemptible("60G"));
+  ASSERT_TRUE(park(id).ok());
+  ASSERT_TRUE(park(id).ok());
+  EXPECT_EQ(happened_, 0u);
+  away(id);
+  ASSERT_TRUE(park(id).ok());
+  EXPECT_EQ(happened_, 0u);
+  ASSERT_TRUE(unpark(id).ok());
+  ASSERT_TRUE(unpark(id).ok());
+  EXPECT_EQ(happened_, 0u);
+  (void)turn();
+  back(id);
+  ASSERT_TRUE(unpark(id).ok());
+  EXPECT_EQ(happened_, 0u);
+}
+
+TEST_F(ParkTest, WhoCannotBeParkedIsToldWhy) {
+  const JobId plain = run("10G");
+  EXPECT_EQ(park(plain).error().code, ErrorCode::kInvalid);
+  EXPECT_NE(park(plain).error().evidence.find("not started to be parkable"), std::string::npos);
+  EXPECT_EQ(park(plain, "bob").error().code, ErrorCode::kNotFound) << "not bob's to know";
+  const JobId managed = run(preemptible("10G"));
+  const JobId waits = submit("80G");
+  EXPECT_EQ(park(waits).error().code, ErrorCode::kInvalid);
+  refuses(managed, "it has managed memory", true);
+  EXPECT_EQ(park(managed).error().evidence, "it has managed memory");
+  refuses(managed, "");
+  EXPECT_TRUE(park(managed).ok()) << "it has freed that since";
+  ASSERT_TRUE(cancel(managed).ok());
+  EXPECT_EQ(park(managed).error().code, ErrorCode::kBusy) << "it is being ended";
+  ended(plain);
+  EXPECT_EQ(park(plain).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(unpark(plain).error().code, ErrorCode::kInvalid);
+}
+
+TEST_F(ParkTest, WhoCouldNotBeParkedRunsOn) {
+  const JobId id = run(preemptible("60G"));
+  ASSERT_TRUE(park(id).ok());
+  refuses(id, "a stream is being captured");
+  EXPECT_EQ(state_of(id), JobState::kRunning);
+  EXPECT_EQ(job(id).unparkable->why, "a stream is being captured");
+  EXPECT_FALSE(job(id).park.has_value());
+}
+
+TEST_F(ParkTest, WhoCouldNotComeBackIsParkedAndTriesAgain) {
+  const JobId id = run(preemptible("60G"));
+  ASSERT_TRUE(park(id).ok());
+  away(id);
+  ASSERT_TRUE(unpark(id).ok());
+  (void)turn();
+  ParkReport report{id, 0, true, {kContext}, Bytes::from_gib(59), "there is no room for it"};
+  ASSERT_TRUE(take(report).ok());
+  EXPECT_EQ(state_of(id), JobState::kParked);
+  EXPECT_EQ(granted_on_first(), kContext);
+  EXPECT_EQ(turn().back, Ids{id});
+}
+
+TEST_F(ParkTest, AParkedJobCanBeCancelledAndItsRoomIsNotTakenBack) {
+  const JobId id = run(preemptible("60G"));
+  ASSERT_TRUE(park(id).ok());
+  away(id);
+  ASSERT_EQ(run("70G", "bob").number, 2u);
+  ASSERT_TRUE(cancel(id).ok());
+  EXPECT_EQ(state_of(id), JobState::kStopping);
+  EXPECT_EQ(granted_on_first(), Bytes::from_gib(70) + kContext);
+  ended(id);
+  EXPECT_EQ(granted_on_first(), Bytes::from_gib(70));
+}
+
+TEST_F(ParkTest, TimeStandsStillWhileItIsParked) {
+  JobSpec spec = preemptible("60G");
+  spec.time_s = 100;
+  const JobId id = run(spec);
+  later(50);
+  const WallTime before = *state_.ends_of(job(id), now_).first;
+  ASSERT_TRUE(park(id).ok());
+  away(id);
+  later(1000);
+  EXPECT_FALSE(state_.ends_of(job(id), now_).first.has_value());
+  const std::uint64_t cost = state_.usage_of("alice", now_);
+  EXPECT_LT(cost, 60ull * 1024 * 60) << "what stays there costs little";
+  ASSERT_TRUE(unpark(id).ok());
+  (void)turn();
+  back(id);
+  EXPECT_EQ(state_.ends_of(job(id), now_).first->ms, before.ms + 1'000'000);
+}
+
+// ---- preemption --------------------------------------------------------------------------------
+
+TEST_F(ParkTest, AHigherPriorityHasALowerOneParkedAndItComesBackInOrder) {
+  const JobId low = run(preemptible("60G"));
+  later(60);
+  const JobId high = submit(above("60G"));
+  EXPECT_EQ(parked_for(high, turn()), Ids{low});
+  EXPECT_EQ(wait_of(high).text, "room that is being made: job 1 is being parked for it");
+  EXPECT_TRUE(turn().park.empty()) << "one is enough";
+  away(low);
+  (void)turn();
+  EXPECT_EQ(state_of(high), JobState::kStarting);
+  started(high);
+  const JobId later_low = submit("60G", "bob");
+  EXPECT_TRUE(turn().back.empty());
+  ended(high);
+  const PassResult steps = turn();
+  EXPECT_EQ(steps.back, Ids{low}) << "before those of its priority who never ran";
+  EXPECT_EQ(state_of(later_low), JobState::kPending);
+}
+
+TEST_F(ParkTest, NobodyIsParkedForAnEqualOrWithoutHisConsent) {
+  (void)run(preemptible("60G"));
+  later(60);
+  (void)submit("60G", "bob");
+  EXPECT_TRUE(turn().park.empty());
+  ended(JobId{1});
+  (void)turn();
+  started(JobId{2});
+  later(60);
+  (void)submit(above("60G"));
+  EXPECT_TRUE(turn().park.empty()) << "bob's job did not say --preemptible";
+}
+
+TEST_F(ParkTest, WhoWouldRatherWaitHasNobodyParked) {
+  (void)run(preemptible("60G"));
+  later(60);
+  JobSpec spec = above("60G");
+  spec.no_preempt = true;
+  (void)submit(spec);
+  EXPECT_TRUE(turn().park.empty());
+}
+
+TEST_F(ParkTest, TheFewestAreParkedThenTheLowestThenTheCheapest) {
+  const JobId small = run(preemptible("20G", -10));
+  const JobId middle = run(preemptible("30G", -5));
+  const JobId other = run(preemptible("28G", -10));
+  later(60);
+  const JobId one = submit(above("25G"));
+  EXPECT_EQ(parked_for(one, turn()), Ids{other}) << "one is enough, of the lowest priority";
+  refuses(other, "busy");
+  ASSERT_TRUE(cancel(one, "root").ok());
+  const JobId two = submit(above("48G"));
+  EXPECT_EQ(parked_for(two, turn()), (Ids{small, middle})) << "two are, and one refused lately";
+}
+
+TEST_F(ParkTest, NobodyIsParkedWhoHasJustBegun) {
+  const JobId low = run(preemptible("60G"));
+  const JobId high = submit(above("60G"));
+  EXPECT_TRUE(turn().park.empty());
+  const std::optional<WallTime> next = state_.next_change(now_);
+  ASSERT_TRUE(next.has_value()) << "time alone will change that";
+  now_ = *next;
+  EXPECT_EQ(parked_for(high, turn()), Ids{low});
+}
+
+TEST_F(ParkTest, WhoDoesNotParkInTimeIsNotWaitedForAlone) {
+  const JobId first = run(preemptible("40G", -10));
+  const JobId second = run(preemptible("39G", -5));
+  later(60);
+  const JobId high = submit(above("39G"));
+  EXPECT_EQ(parked_for(high, turn()), Ids{first});
+  later(29);
+  EXPECT_TRUE(turn().park.empty());
+  later(1);
+  EXPECT_EQ(parked_for(high, turn()), Ids{second});
+}
+
+TEST_F(ParkTest, AWholeCardIsGivenBesideAParkedJob) {
+  machine_.cards.resize(1);
+  const JobId low = run(preemptible("60G"));
+  later(60);
+  const JobId high = submit(above("1"));
+  EXPECT_EQ(parked_for(high, turn()), Ids{low});
+  away(low);
+  (void)turn();
+  EXPECT_EQ(state_of(high), JobState::kStarting);
+  EXPECT_EQ(job(high).grant[0].bytes, Bytes::from_gib(80) - kContext);
+  started(high);
+  EXPECT_TRUE(turn().back.empty()) << "its card is another's alone";
+  ended(high);
+  EXPECT_EQ(turn().back, Ids{low});
+}
+
+TEST_F(ParkTest, NobodyComesBackWithoutHavingBeenToldTo) {
+  const JobId id = run(preemptible("60G"));
+  ASSERT_TRUE(park(id).ok());
+  away(id);
+  EXPECT_EQ(take(ParkReport{id, 0, false}).error().code, ErrorCode::kBusy);
+  EXPECT_EQ(granted_on_first(), kContext);
+}
+
+TEST_F(ParkTest, WhoIsAwayAgainstAllExpectationIsBelieved) {
+  const JobId id = run(preemptible("60G"));
+  away(id);
+  EXPECT_TRUE(job(id).park->wants_back) << "nobody asked for it";
+  EXPECT_EQ(turn().back, Ids{id});
+}
+
+// ---- growth ------------------------------------------------------------------------------------
+
+class GrowthTest : public ParkTest {
+ protected:
+  Bytes allowed(JobId id) { return job(id).grant[0].bytes; }
+  void wants(JobId id, std::uint64_t gib) {
+    ASSERT_TRUE(take(Grow{id, 0, {Bytes::from_gib(gib)}}).ok());
+  }
+};
+
+TEST_F(GrowthTest, AShareGrowsWhileItsCardHasRoom) {
+  machine_.cards.resize(1);
+  const JobId id = run("8G..70G");
+  EXPECT_EQ(allowed(id), Bytes::from_gib(8));
+  wants(id, 20);
+  EXPECT_GE(allowed(id), Bytes::from_gib(20));
+  wants(id, 90);
+  EXPECT_EQ(allowed(id), Bytes::from_gib(70)) << "its ceiling";
+  wants(id, 10);
+  EXPECT_EQ(allowed(id), Bytes::from_gib(10)) << "what it frees is others'";
+  const JobId other = submit("69G", "bob");
+  EXPECT_EQ(grant(), Ids{other});
+  wants(id, 20);
+  EXPECT_EQ(allowed(id), Bytes::from_gib(10)) << "there is no room";
+}
+
+TEST_F(GrowthTest, AGuaranteedRequestTakesBackWhatIsNotUsedAndThenParks) {
+  machine_.cards.resize(1);
+  const JobId id = run("8G..70G");
+  wants(id, 60);
+  later(60);
+  const JobId other = submit("60G", "bob");
+  EXPECT_EQ(turn().shrink, Ids{id});
+  EXPECT_TRUE(turn().shrink.empty()) << "it was asked";
+  wants(id, 40);  // it uses that much
+  EXPECT_EQ(allowed(id), Bytes::from_gib(40));
+  wants(id, 50);
+  EXPECT_EQ(allowed(id), Bytes::from_gib(40)) << "no growth while somebody waits for the room";
+  EXPECT_EQ(parked_for(other, turn()), Ids{id});
+  away(id);
+  (void)turn();
+  EXPECT_EQ(state_of(other), JobState::kStarting);
+  ended(other);
+  EXPECT_EQ(turn().back, Ids{id});
+}
+
+TEST_F(GrowthTest, WhoShedsIsNotParked) {
+  machine_.cards.resize(1);
+  JobSpec spec = spec_of("8G..70G");
+  spec.shed = true;
+  const JobId id = run(spec);
+  wants(id, 60);
+  later(60);
+  const JobId other = submit("60G", "bob");
+  EXPECT_EQ(turn().shrink, Ids{id});
+  wants(id, 40);
+  EXPECT_TRUE(turn().park.empty());
+  wants(id, 20);  // it has freed something
+  (void)turn();
+  EXPECT_EQ(state_of(other), JobState::kStarting);
+}
+
+TEST_F(GrowthTest, TwoThatGrowNeverHaveMoreThanTheCardAndNeverWaitForEachOther) {
+  machine_.cards.resize(1);
+  const JobId a = run("8G..80G");
+  const JobId b = run("8G..80G", "bob");
+  for (std::uint64_t gib = 8; gib <= 80; gib += 3) {
+    wants(a, gib);
+    wants(b, gib);
+    ASSERT_LE(granted_on_first(), Bytes::from_gib(80));
+  }
+  EXPECT_EQ(state_of(a), JobState::kRunning);
+  EXPECT_EQ(state_of(b), JobState::kRunning);
+  ended(a);
+  wants(b, 80);
+  EXPECT_EQ(allowed(b), Bytes::from_gib(80));
+}
+
+}  // namespace
+}  // namespace mete::core
