@@ -13,6 +13,8 @@ namespace {
 // Plans that are tried for one request before it is given up: most fail at once, where there is no
 // room for whoever is sent away either.
 constexpr std::size_t kMostTries = 32;
+// Jobs on a card of which all sets are looked at.
+constexpr std::size_t kMostOnCard = 8;
 
 // What is left on a node, and what would be without some of those on it.
 struct Left {
@@ -57,34 +59,118 @@ Spot tightest_spot(const Cluster& cluster, NodeId id, const Kind& kind) {
 
 }  // namespace
 
+namespace {
+
+// The jobs on one card that hold the least of what is missing there, as positions among those of
+// the node; nullopt: no set of them is enough.
+struct OnCard {
+  std::int64_t moved = 0;
+  std::vector<std::uint32_t> who;
+};
+std::optional<OnCard> cheapest_on_card(const Cluster& cluster, const std::vector<Placed>& tenants,
+                                       const std::vector<bool>& movable, std::uint8_t card,
+                                       std::int32_t missing) {
+  if (missing <= 0) return OnCard{};
+  std::vector<std::uint32_t> here;
+  for (std::uint32_t i = 0; i < tenants.size() && here.size() < kMostOnCard; ++i) {
+    const Spot& spot = tenants[i].spot;
+    if (movable[index_of(tenants[i].kind)] &&
+        std::find(spot.cards.begin(), spot.cards.begin() + spot.count, card) !=
+            spot.cards.begin() + spot.count)
+      here.push_back(i);
+  }
+  std::optional<OnCard> best;
+  for (std::uint32_t set = 1; set < 1u << here.size(); ++set) {
+    std::int64_t on_card = 0;
+    OnCard chosen;
+    for (std::size_t i = 0; i < here.size(); ++i) {
+      if ((set >> i & 1) == 0) continue;
+      const Placed& placed = tenants[here[i]];
+      on_card += cluster.kind(placed.kind).share(cluster.node(placed.spot.node).group);
+      chosen.moved += size_of(cluster, placed);
+      chosen.who.push_back(here[i]);
+    }
+    if (on_card < missing) continue;
+    if (!best ||
+        std::pair(chosen.moved, chosen.who.size()) < std::pair(best->moved, best->who.size()))
+      best = std::move(chosen);
+  }
+  return best;
+}
+
+}  // namespace
+
+// As many cards as are asked for, those that cost the least; and one job more where CPU or memory
+// are then still missing.
+std::optional<Tenants::Candidate> Tenants::cheapest_cards(const Cluster& cluster,
+                                                          const Kind& request,
+                                                          const std::vector<bool>& movable,
+                                                          NodeId id) const {
+  const Node& node = cluster.node(id);
+  const std::vector<Placed>& tenants = on_[index_of(id)];
+  std::vector<OnCard> cards;
+  for (std::uint8_t card = 0; card < node.spec.cards && request.ask.cards > 0; ++card)
+    if (std::optional<OnCard> on = cheapest_on_card(cluster, tenants, movable, card,
+                                                    request.share(node.group) - node.free[card]))
+      cards.push_back(*std::move(on));
+  if (cards.size() < request.ask.cards) return std::nullopt;
+  std::stable_sort(cards.begin(), cards.end(),
+                   [](const OnCard& a, const OnCard& b) { return a.moved < b.moved; });
+  Candidate candidate{0, id, {}};
+  for (std::size_t i = 0; i < request.ask.cards; ++i)
+    candidate.who.insert(candidate.who.end(), cards[i].who.begin(), cards[i].who.end());
+  std::sort(candidate.who.begin(), candidate.who.end());
+  candidate.who.erase(std::unique(candidate.who.begin(), candidate.who.end()), candidate.who.end());
+  Left left(node);
+  for (const std::uint32_t who : candidate.who) {
+    left.without(tenants[who], cluster.kind(tenants[who].kind));
+    candidate.moved += size_of(cluster, tenants[who]);
+  }
+  if (left.fits(request)) return candidate;
+  std::optional<std::uint32_t> one_more;
+  for (std::uint32_t i = 0; i < tenants.size(); ++i) {
+    if (!movable[index_of(tenants[i].kind)] ||
+        std::binary_search(candidate.who.begin(), candidate.who.end(), i))
+      continue;
+    Left less = left;
+    less.without(tenants[i], cluster.kind(tenants[i].kind));
+    if (less.fits(request) &&
+        (!one_more || size_of(cluster, tenants[i]) < size_of(cluster, tenants[*one_more])))
+      one_more = i;
+  }
+  if (!one_more) return std::nullopt;
+  candidate.moved += size_of(cluster, tenants[*one_more]);
+  candidate.who.insert(std::upper_bound(candidate.who.begin(), candidate.who.end(), *one_more),
+                       *one_more);
+  return candidate;
+}
+
 std::vector<Tenants::Candidate> Tenants::candidates(const Cluster& cluster, const Kind& request,
-                                                    std::int64_t most) const {
+                                                    const std::vector<bool>& movable,
+                                                    Most most) const {
   std::vector<Candidate> found;
+  const auto keep = [&](Candidate candidate) {
+    if (!candidate.who.empty() && candidate.moved <= most.share &&
+        candidate.who.size() <= most.jobs)
+      found.push_back(std::move(candidate));
+  };
   for (std::uint32_t n = 0; n < on_.size(); ++n) {
     const Node& node = cluster.node(NodeId{n});
     if (request.share(node.group) == Kind::kNever) continue;
     const std::vector<Placed>& tenants = on_[n];
     for (std::uint32_t a = 0; a < tenants.size(); ++a) {
-      const std::int64_t moved = size_of(cluster, tenants[a]);
-      if (moved > most) continue;
+      if (!movable[index_of(tenants[a].kind)]) continue;
       Left left(node);
       left.without(tenants[a], cluster.kind(tenants[a].kind));
-      if (left.fits(request)) {
-        found.push_back({moved, NodeId{n}, {a, 0}, 1});
-        continue;
-      }
-      for (std::uint32_t b = a + 1; b < tenants.size(); ++b) {
-        const std::int64_t both = moved + size_of(cluster, tenants[b]);
-        if (both > most) continue;
-        Left less = left;
-        less.without(tenants[b], cluster.kind(tenants[b].kind));
-        if (less.fits(request)) found.push_back({both, NodeId{n}, {a, b}, 2});
-      }
+      if (left.fits(request)) keep({size_of(cluster, tenants[a]), NodeId{n}, {a}});
     }
+    if (std::optional<Candidate> cards = cheapest_cards(cluster, request, movable, NodeId{n});
+        cards && cards->who.size() > 1)
+      keep(*std::move(cards));
   }
   const auto before = [&](const Candidate& a, const Candidate& b) {
     if (a.moved != b.moved) return a.moved < b.moved;
-    if (a.count != b.count) return a.count < b.count;
+    if (a.who.size() != b.who.size()) return a.who.size() < b.who.size();
     if (a.node != b.node) return cluster.rank(a.node) < cluster.rank(b.node);
     return a.who < b.who;
   };
@@ -99,7 +185,11 @@ std::optional<Plan> Tenants::carry_out(Cluster& cluster, Policy& policy, KindId 
                                        std::uint32_t arrival, const Candidate& candidate) {
   std::vector<Placed>& tenants = on_[index_of(candidate.node)];
   std::vector<Placed> sent;
-  for (std::uint32_t i = 0; i < candidate.count; ++i) sent.push_back(tenants[candidate.who[i]]);
+  for (const std::uint32_t who : candidate.who) sent.push_back(tenants[who]);
+  // Large ones find a place more easily before the small ones have theirs.
+  std::stable_sort(sent.begin(), sent.end(), [&](const Placed& a, const Placed& b) {
+    return size_of(cluster, a) > size_of(cluster, b);
+  });
   for (const Placed& placed : sent) cluster.give_back(placed.kind, placed.spot);
   Plan plan;
   plan.spot = tightest_spot(cluster, candidate.node, cluster.kind(request));
@@ -107,7 +197,7 @@ std::optional<Plan> Tenants::carry_out(Cluster& cluster, Policy& policy, KindId 
   cluster.take(request, plan.spot);
   for (const Placed& placed : sent) {
     const std::optional<Spot> to = policy.choose(cluster, placed.kind);
-    // One after another they go, so of two none may wait for room that the other leaves.
+    // One after another they go, so none may wait for room that another leaves.
     const bool in_turn = to && (sent.size() == 1 || to->node != candidate.node);
     if (!in_turn) {  // as it was
       for (std::size_t i = 0; i < plan.moves.size(); ++i)
@@ -119,7 +209,7 @@ std::optional<Plan> Tenants::carry_out(Cluster& cluster, Policy& policy, KindId 
     cluster.take(placed.kind, *to);
     plan.moves.push_back({placed.arrival, *to});
   }
-  for (std::uint32_t i = candidate.count; i-- > 0;)
+  for (std::size_t i = candidate.who.size(); i-- > 0;)
     tenants.erase(tenants.begin() + candidate.who[i]);
   for (std::size_t i = 0; i < sent.size(); ++i)
     add({sent[i].arrival, sent[i].kind, plan.moves[i].to});
@@ -128,8 +218,12 @@ std::optional<Plan> Tenants::carry_out(Cluster& cluster, Policy& policy, KindId 
 }
 
 std::optional<Plan> Tenants::make_room(Cluster& cluster, Policy& policy, KindId request,
-                                       std::uint32_t arrival, std::int64_t most) {
-  for (const Candidate& candidate : candidates(cluster, cluster.kind(request), most))
+                                       std::uint32_t arrival, Most most) {
+  // Whoever has no room elsewhere is not asked to go: most plans would fail on that.
+  std::vector<bool> movable(cluster.kinds());
+  for (std::uint32_t i = 0; i < cluster.kinds(); ++i)
+    movable[i] = policy.choose(cluster, KindId{i}).has_value();
+  for (const Candidate& candidate : candidates(cluster, cluster.kind(request), movable, most))
     if (std::optional<Plan> plan = carry_out(cluster, policy, request, arrival, candidate))
       return plan;
   return std::nullopt;

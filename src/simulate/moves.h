@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making room: which one or two jobs have to move, and where to, so that a request that no node can
-// hold has a place after all; of all such plans the one that moves the least. A plan is made and
+// Making room: which jobs have to move, and where to, so that a request that no node can hold has a
+// place after all; of all plans that are tried the one that moves the least. A plan is made and
 // carried out in one go, or nothing changes.
 //
-// What is tried: on every node, to send away each job, and each two, without which the request
-// would fit; in the order of what would be moved. Whoever is sent away goes where the policy says,
-// but not back.
+// What is tried, on every node: to send away any one job, and on the cards that are nearest to
+// having room those sets of jobs that hold the least of what is missing. Only jobs that have room
+// elsewhere as things are. In the order of what would be moved. Whoever is sent away goes where the
+// policy says, but not back.
 #pragma once
 
 #include <cstdint>
@@ -41,22 +42,30 @@ class Tenants {
   void add(const Placed& placed) { on_[index_of(placed.spot.node)].push_back(placed); }
   const std::vector<Placed>& on(core::cluster::NodeId node) const { return on_[index_of(node)]; }
 
-  // Nullopt: no plan moves at most `most` thousandths of cards; nothing has changed. Else the plan
-  // is carried out: jobs have moved, and the request is placed as this arrival.
+  // At most so much may move.
+  struct Most {
+    std::int64_t share = 0;  // thousandths of cards
+    std::uint64_t jobs = 0;
+  };
+  // Nullopt: there is no such plan; nothing has changed. Else the plan is carried out: jobs have
+  // moved, and the request is placed as this arrival.
   std::optional<Plan> make_room(core::cluster::Cluster& cluster, core::cluster::Policy& policy,
-                                core::cluster::KindId request, std::uint32_t arrival,
-                                std::int64_t most);
+                                core::cluster::KindId request, std::uint32_t arrival, Most most);
 
  private:
   struct Candidate {
     std::int64_t moved = 0;
     core::cluster::NodeId node{};
-    std::array<std::uint32_t, 2> who{};  // of those on the node
-    std::uint32_t count = 0;
+    std::vector<std::uint32_t> who;  // of those on the node, rising
   };
 
   std::vector<Candidate> candidates(const core::cluster::Cluster& cluster,
-                                    const core::cluster::Kind& request, std::int64_t most) const;
+                                    const core::cluster::Kind& request,
+                                    const std::vector<bool>& movable, Most most) const;
+  std::optional<Candidate> cheapest_cards(const core::cluster::Cluster& cluster,
+                                          const core::cluster::Kind& request,
+                                          const std::vector<bool>& movable,
+                                          core::cluster::NodeId node) const;
   std::optional<Plan> carry_out(core::cluster::Cluster& cluster, core::cluster::Policy& policy,
                                 core::cluster::KindId request, std::uint32_t arrival,
                                 const Candidate& candidate);

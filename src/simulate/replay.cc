@@ -17,8 +17,8 @@ constexpr std::size_t kProgressStep = 1000;
 // A learned mix is renewed when it has grown by an eighth: often at first, then ever more rarely,
 // so that what policies remember is of use.
 constexpr std::size_t kFirstLesson = 32;
-// Moving costs somebody an interruption: at most a half of what is gained by it is moved.
-constexpr std::int64_t kWorth = 2;
+// Moving costs somebody an interruption: no more is moved than is gained by it.
+constexpr std::int64_t kWorth = 1;
 
 struct World {
   Cluster cluster;
@@ -56,11 +56,11 @@ std::optional<Spot> make_room(Cluster& cluster, Policy& policy, KindId kind, std
                               Tenants& tenants, MoveLimit& limit, Replay& result) {
   const std::int64_t worth = cluster.kind(kind).ask.total_share() / kWorth;
   const std::optional<Plan> plan =
-      tenants.make_room(cluster, policy, kind, arrival, std::min(limit.share, worth));
+      tenants.make_room(cluster, policy, kind, arrival, {std::min(limit.share, worth), limit.jobs});
   if (!plan) return std::nullopt;
   for (const Move& move : plan->moves) result.moves.emplace_back(arrival, move);
   limit.share -= plan->moved;
-  limit.jobs -= std::min<std::uint64_t>(limit.jobs, plan->moves.size());
+  limit.jobs -= plan->moves.size();
   return plan->spot;
 }
 
