@@ -77,6 +77,14 @@ class Parking(ParkTest):
         self.go.touch()
         self.assert_ends()
 
+    def test_programs_at_work_on_their_own_virtual_memory(self):
+        self.start_mover()
+        self.run_("vmmwork", 3000, 4)
+        for _ in range(5):
+            self.assert_parked(self.park())
+            self.assertTrue(self.unpark()["ok"])
+        self.assert_ends()
+
     def test_who_comes_to_a_parked_job_waits(self):
         self.start_mover()
         self.run_("late", self.go, up=False)

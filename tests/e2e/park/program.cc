@@ -11,6 +11,7 @@
 //   late FILE               its first call into the driver comes when FILE is there
 //   managed FILE            holds managed memory until FILE is there
 //   vmm FILE                virtual memory of its own: mapped twice, released, exported
+//   vmmwork MS THREADS      makes and gives back virtual memory all the time
 //   ipc FOLDER              two of it share blocks, see program_ipc.cc
 //   callback FILE           work on the card waits for a host function, and that for a call into
 //                           the driver by another thread
@@ -170,6 +171,7 @@ int main(int argc, char** argv) {
     return many(std::strtoull(argv[2], nullptr, 10), std::strtoull(argv[3], nullptr, 10), argv[4]);
   if (mode == "capture" && argc == 3) return capture(argv[2]);
   if (mode == "managed" && argc == 3) return managed(argv[2]);
+  if (mode == "vmmwork" && argc == 4) return vmm_work(atoi(argv[2]), atoi(argv[3]));
   if (mode == "ipc" && argc == 3) return ipc(argv[2]);
   if (mode == "vmm" && argc == 3) return vmm(argv[2]);
   if (mode == "callback" && argc == 3) return callback(argv[2]);

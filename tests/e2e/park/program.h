@@ -86,6 +86,7 @@ inline void look_at(const Block& block) {
 #define ANSWER(name, ...) (find(#name, &::name)(__VA_ARGS__))
 
 int vmm(const char* file);
+int vmm_work(int ms, int threads);
 int ipc(const char* folder);
 
 }  // namespace park_program

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Virtual memory that the program makes by itself, in every state that it can be in when the
 // process is parked; it is as it was afterwards, and all of it can be given back.
+#include <chrono>
+#include <thread>
+
 #include "tests/e2e/park/program.h"
 
 namespace park_program {
@@ -54,7 +57,45 @@ void expect_range(CUdeviceptr address, size_t bytes) {
   expect(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE, "the access of a mapping");
 }
 
+// Makes, maps, lets go, looks, unmaps, over and over; some stay mapped for a while.
+void work_on(CUcontext context, std::uint32_t value, std::chrono::steady_clock::time_point end) {
+  CALL(cuCtxSetCurrent, context);
+  std::vector<Block> kept;
+  for (size_t i = 0; std::chrono::steady_clock::now() < end; ++i) {
+    const size_t bytes = (1 + i % 3) * 2 * kMiB;
+    const CUmemGenericAllocationHandle handle = make(bytes);
+    const CUdeviceptr address = map(handle, bytes, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    kept.push_back(filled(address, bytes, ++value));
+    if (i % 2 == 0) {
+      CUmemGenericAllocationHandle again = 0;
+      CALL(cuMemRetainAllocationHandle, &again, reinterpret_cast<void*>(address));
+      expect(again == handle, "the handle of mapped memory");
+      CALL(cuMemRelease, again);
+    }
+    CALL(cuMemRelease, handle);
+    if (kept.size() < 6) continue;
+    look_at(kept.front());
+    unmap(kept.front().address, kept.front().bytes);
+    kept.erase(kept.begin());
+  }
+  for (const Block& block : kept) {
+    look_at(block);
+    unmap(block.address, block.bytes);
+  }
+}
+
 }  // namespace
+
+int vmm_work(int ms, int threads) {
+  const CUcontext context = begin();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+  std::vector<std::thread> all;
+  for (int t = 0; t < threads; ++t)
+    all.emplace_back(work_on, context, static_cast<std::uint32_t>(t) << 24, end);
+  say_up();
+  for (std::thread& one : all) one.join();
+  return 0;
+}
 
 int vmm(const char* file) {
   begin();
