@@ -18,10 +18,9 @@ struct Planned {
 
 // The verbs that the design names and that are not built yet. Refusing them by name is kinder than
 // "unknown".
-constexpr std::array<Planned, 3> kPlanned{{
-    {"top advise report sweep", "it comes with the queue"},
+constexpr std::array<Planned, 2> kPlanned{{
+    {"top report sweep", "it comes with the queue"},
     {"service", "it comes with services"},
-    {"place", "it comes with placement"},
 }};
 
 const Planned* find_planned(std::string_view name) {
@@ -36,16 +35,16 @@ const Planned* find_planned(std::string_view name) {
 
 const std::vector<const Verb*>& verbs() {
   static const std::vector<const Verb*> kVerbs{
-      &kRunVerb,      &kSubmitVerb,  &kPsVerb,     &kShowVerb,    &kExplainVerb,
-      &kLogsVerb,     &kAttachVerb,  &kWaitVerb,   &kCancelVerb,  &kHoldVerb,
-      &kReleaseVerb,  &kRequeueVerb, &kParkVerb,   &kUnparkVerb,  &kPriorityVerb,
-      &kEventsVerb,   &kStatsVerb,   &kCardsVerb,  &kDrainVerb,   &kUndrainVerb,
-      &kQuotaVerb,    &kReserveVerb, &kDaemonVerb, &kCapVerb,     &kWhereVerb,
-      &kSimulateVerb,
+      &kRunVerb,      &kSubmitVerb,  &kPsVerb,       &kShowVerb,    &kExplainVerb,
+      &kLogsVerb,     &kAttachVerb,  &kWaitVerb,     &kCancelVerb,  &kHoldVerb,
+      &kReleaseVerb,  &kRequeueVerb, &kParkVerb,     &kUnparkVerb,  &kPriorityVerb,
+      &kEventsVerb,   &kStatsVerb,   &kCardsVerb,    &kDrainVerb,   &kUndrainVerb,
+      &kQuotaVerb,    &kReserveVerb, &kDaemonVerb,   &kCapVerb,     &kWhereVerb,
+      &kPlaceVerb,    &kAdviseVerb,  &kSimulateVerb,
 #ifdef METE_HAVE_SELFTEST
       &kSelftestVerb,
 #endif
-      &kDemoVerb,     &kDoctorVerb,  &kConfigVerb, &kVersionVerb, &kCompletionVerb,
+      &kDemoVerb,     &kDoctorVerb,  &kConfigVerb,   &kVersionVerb, &kCompletionVerb,
       &kHelpVerb,
   };
   return kVerbs;

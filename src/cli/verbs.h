@@ -26,6 +26,7 @@ struct Verb {
   std::vector<std::string_view> aliases = {};  // understood as well
 };
 
+extern const Verb kAdviseVerb;
 extern const Verb kAttachVerb;
 extern const Verb kCancelVerb;
 extern const Verb kCapVerb;
@@ -43,6 +44,7 @@ extern const Verb kHoldVerb;
 extern const Verb kParkVerb;
 extern const Verb kUnparkVerb;
 extern const Verb kLogsVerb;
+extern const Verb kPlaceVerb;
 extern const Verb kPriorityVerb;
 extern const Verb kPsVerb;
 extern const Verb kQuotaVerb;

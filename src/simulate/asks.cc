@@ -122,6 +122,23 @@ Result<core::Request> request_of(const Ask& ask, const std::vector<std::string>&
   return request;
 }
 
+namespace {
+
+// "2.5", "0.081", "3".
+std::string decimal(std::int32_t thousandths) {
+  std::string text = std::to_string(thousandths / 1000);
+  if (thousandths % 1000 == 0) return text;
+  std::string digits = std::to_string(1000 + thousandths % 1000).substr(1);
+  digits.erase(digits.find_last_not_of('0') + 1);
+  return text + "." + digits;
+}
+
+std::string size(std::int64_t mib) {
+  return base::to_exact_string(Bytes::from_mib(static_cast<std::uint64_t>(mib)));
+}
+
+}  // namespace
+
 std::string words_of(const Ask& ask) {
   const std::string count = std::to_string(ask.cards);
   std::string text = "--gpu ";
@@ -131,26 +148,10 @@ std::string words_of(const Ask& ask) {
     text += count;
   else
     text += (ask.cards > 1 ? count + "x" : "") +
-            (ask.share_mib > 0
-                 ? base::to_exact_string(Bytes::from_mib(static_cast<std::uint64_t>(ask.share_mib)))
-                 : "0." +
-                       std::string(ask.share < 10    ? "00"
-                                   : ask.share < 100 ? "0"
-                                                     : "") +
-                       std::to_string(ask.share));
+            (ask.share_mib > 0 ? size(ask.share_mib) : decimal(ask.share));
   if (ask.cards > 0 && !ask.types.empty()) text += " --gpu-type " + base::join(ask.types, "|");
-  if (ask.cpu_milli > 0) {
-    std::string cpus = std::to_string(ask.cpu_milli / 1000);
-    if (const int rest = ask.cpu_milli % 1000; rest != 0) {
-      std::string digits = std::to_string(1000 + rest).substr(1);
-      digits.erase(digits.find_last_not_of('0') + 1);
-      cpus += "." + digits;
-    }
-    text += " --cpus " + cpus;
-  }
-  if (ask.ram_mib > 0)
-    text +=
-        " --ram " + base::to_exact_string(Bytes::from_mib(static_cast<std::uint64_t>(ask.ram_mib)));
+  if (ask.cpu_milli > 0) text += " --cpus " + decimal(ask.cpu_milli);
+  if (ask.ram_mib > 0) text += " --ram " + size(ask.ram_mib);
   return text;
 }
 

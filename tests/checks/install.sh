@@ -15,6 +15,7 @@ for verb in run cap ps cards daemon config doctor demo selftest; do
   [[ -s "$prefix/share/man/man1/mete-$verb.1" ]] || fail "there is no manual page of mete $verb"
 done
 [[ -s "$prefix/share/bash-completion/completions/mete" ]] || fail "there is no completion for bash"
+"$prefix/bin/mete" advise --gpu 1 >/dev/null || fail "the tables of types are not found"
 [[ "$("$prefix/libexec/mete/mete-keeper" --version)" == "mete-keeper "* ]] || fail "there is no keeper"
 [[ "$("$prefix/libexec/mete/mete-mover" --version)" == "mete-mover "* ]] || fail "there is no mover"
 [[ "$("$prefix/libexec/mete/mete-checkpoint" --version)" == "mete-checkpoint "* ]] || fail "there is no checkpoint"

@@ -27,12 +27,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   trace.nodes = std::move(*nodes);
-  auto jobs = simulate::parse_jobs(next(), "jobs.csv", trace.nodes);
+  const std::string_view list = next();
+  auto jobs = simulate::parse_jobs(list, "jobs.csv", trace.nodes);
   if (!jobs) {
     if (!jobs.error().message.starts_with("jobs.csv:")) std::abort();
     return 0;
   }
   trace.jobs = std::move(*jobs);
+  const auto timed = simulate::parse_jobs(list, "jobs.csv", trace.nodes, simulate::Times::kNeeded);
+  if (timed)
+    for (const simulate::TraceJob& job : *timed)
+      if (job.times->run_ms < 0 || job.times->submit_ms < 0) std::abort();
   auto arrivals = simulate::parse_arrivals(next(), "arrivals.txt", trace.jobs.size());
   if (!arrivals) return 0;
   trace.arrivals = std::move(*arrivals);

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// `mete place --pool pool.yaml --job job.yaml`: one decision with its reasons, on a pool that is
+// described. Neither needs nor starts a daemon.
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/job_file.h"
+#include "cli/job_words.h"
+#include "cli/place_text.h"
+#include "cli/pool_file.h"
+#include "cli/simulate_input.h"
+#include "cli/verbs.h"
+#include "core/cluster/gang.h"
+#include "core/where/query.h"
+#include "simulate/asks.h"
+
+namespace mete::cli {
+
+namespace {
+
+using core::cluster::Ask;
+using core::cluster::Cluster;
+using core::cluster::index_of;
+using core::cluster::KindId;
+using core::cluster::NodeId;
+using core::cluster::NodeSpec;
+using core::cluster::Spot;
+
+constexpr std::int64_t kMostCopies = 1000;
+
+constexpr std::array kOptions{
+    OptionSpec{"--pool", "FILE", "the pool: YAML with nodes and what runs there"},
+    OptionSpec{"--job", "FILE", "the job: a file as mete submit -f reads it"},
+    kGpuOption,
+    kGpuTypeOption,
+    kCpuOnlyOption,
+    OptionSpec{"--cpus", "N", "so many CPUs"},
+    OptionSpec{"--ram", "SIZE", "so much memory"},
+    OptionSpec{"--copies", "N", "so many of it, on whichever nodes: all of them, or none"},
+    OptionSpec{"--where", "EXPR", "only on nodes that this expression means (mete where)"},
+    OptionSpec{"--policy", "NAME", "how to choose, as in mete simulate (default: mete)"},
+    OptionSpec{"--explain", "", "say of every node why, or why not"},
+    kTypesOption,
+    kOutputOption,
+};
+
+// Where each of those that run already is.
+struct Taken {
+  Ask ask;
+  Spot spot;
+};
+
+struct Pool {
+  std::vector<NodeSpec> nodes;
+  std::vector<Taken> taken;
+};
+
+// The cards that a line of the file names, or those that the policy would take on its node.
+Result<Spot> spot_of(const Cluster& cluster, core::cluster::Policy& policy, KindId kind,
+                     const PoolJob& job) {
+  if (job.node.empty()) {
+    if (const std::optional<Spot> spot = policy.choose(cluster, kind)) return *spot;
+    return Error::invalid(job.where + ": there is no room for it beside the others");
+  }
+  for (std::uint32_t n = 0; n < cluster.nodes().size(); ++n) {
+    const core::cluster::Node& node = cluster.nodes()[n];
+    if (node.spec.name != job.node) continue;
+    const core::cluster::Kind& what = cluster.kind(kind);
+    if (!what.fits(cluster.shape(node.cls)))
+      return Error::invalid(job.where + ": there is no room for it on node " +
+                            base::quote(job.node));
+    if (job.cards.empty()) return cluster.spot_on(NodeId{n}, what, 0);
+    std::vector<std::uint32_t> cards = job.cards;
+    std::sort(cards.begin(), cards.end());
+    Spot spot;
+    spot.node = NodeId{n};
+    for (std::size_t i = 0; i < cards.size(); ++i) {
+      const bool good = cards[i] < node.spec.cards && (i == 0 || cards[i] != cards[i - 1]) &&
+                        node.free[cards[i]] >= what.share(node.group);
+      if (!good || cards.size() != what.ask.cards)
+        return Error::invalid(job.where + ": these cards do not hold it");
+      spot.cards[spot.count++] = static_cast<std::uint8_t>(cards[i]);
+    }
+    return spot;
+  }
+  return Error::invalid(job.where + ": there is no node " + base::quote(job.node));
+}
+
+// Those who run, put where they are.
+Result<Pool> settle(const PoolFile& file, core::cluster::Policy& policy) {
+  Result<Cluster> cluster = Cluster::make(file.nodes);
+  if (!cluster) return cluster.error();
+  Pool pool{file.nodes, {}};
+  policy.expect(*cluster, {});
+  for (const PoolJob& job : file.jobs) {
+    const Result<KindId> kind = cluster->kind_of(job.ask);
+    if (!kind) return Error(kind.error()).within(job.where);
+    const Result<Spot> spot = spot_of(*cluster, policy, *kind, job);
+    if (!spot) return spot.error();
+    cluster->take(*kind, *spot);
+    pool.taken.push_back({job.ask, *spot});
+  }
+  return pool;
+}
+
+core::NodeFacts facts_of(const core::cluster::Node& node) {
+  core::NodeFacts facts;
+  facts.agent_connected = true;
+  facts.running_tasks = node.grants;
+  for (const auto& [name, value] : node.spec.attributes)
+    facts.attributes[name] =
+        value.empty() ? std::vector<std::string>{} : std::vector<std::string>{value};
+  facts.attributes["gpu.count"] = {std::to_string(node.spec.cards)};
+  if (node.spec.cards == 0) return facts;
+  facts.attributes["gpu.type"] = {node.spec.card_type};
+  if (node.spec.card_mib == 0) return facts;
+  const auto bytes = [&](std::int64_t thousandths) {
+    return std::to_string((node.spec.card_mib * thousandths / core::cluster::kWholeCard) << 20);
+  };
+  facts.attributes["gpu.memory"] = {bytes(core::cluster::kWholeCard)};
+  facts.attributes["gpu.free"] = {
+      bytes(*std::max_element(node.free.begin(), node.free.begin() + node.spec.cards))};
+  return facts;
+}
+
+// The ledger of these nodes. `only`: of those that it means.
+Result<Cluster> ledger_of(const Pool& pool, const core::Query* only) {
+  Result<Cluster> all = Cluster::make(pool.nodes);
+  if (!all) return all.error();
+  for (const Taken& taken : pool.taken) all->take(*all->kind_of(taken.ask), taken.spot);
+  if (only == nullptr) return all;
+  std::vector<NodeSpec> nodes;
+  std::vector<std::optional<std::uint32_t>> moved(pool.nodes.size());
+  for (std::size_t i = 0; i < pool.nodes.size(); ++i) {
+    if (!only->matches(facts_of(all->nodes()[i]))) continue;
+    moved[i] = static_cast<std::uint32_t>(nodes.size());
+    nodes.push_back(pool.nodes[i]);
+  }
+  Result<Cluster> some = Cluster::make(std::move(nodes));
+  if (!some) return some.error();
+  for (Taken taken : pool.taken) {
+    const std::optional<std::uint32_t> to = moved[index_of(taken.spot.node)];
+    if (!to) continue;
+    taken.spot.node = NodeId{*to};
+    some->take(*some->kind_of(taken.ask), taken.spot);
+  }
+  return some;
+}
+
+Input<PoolFile> read_pool_file(const Parsed& parsed) {
+  const std::string* path = parsed.find("--pool");
+  if (path == nullptr)
+    return bad_words(Error::invalid("mete place needs --pool")
+                         .with_hint("a file with nodes: - {name: a, cards: 4xT4, cpus: 48}"));
+  const Result<TypeTables> types = read_type_tables(parsed.find("--types"));
+  if (!types) return bad_file(types.error());
+  const Result<std::string> text = base::read_all(*path, kMaxPoolFile);
+  if (!text) return bad_file(text.error());
+  Result<PoolFile> file = parse_pool_file(*text, *path, *types);
+  if (!file) return bad_file(file.error());
+  return std::move(*file);
+}
+
+Result<Ask> ask_of_words(const Parsed& parsed) {
+  Result<core::Request> request = parse_request(parsed);
+  if (!request) return request.error();
+  if (Result<void> r = check_share_is_said(*request); !r) return r.error();
+  core::JobSpec spec;
+  spec.request = std::move(*request);
+  if (Result<void> r = parse_limits(parsed, spec); !r) return r.error();
+  return simulate::ask_of(spec.request);
+}
+
+Input<Ask> read_ask(const Parsed& parsed) {
+  const std::string* path = parsed.find("--job");
+  if (path == nullptr) {
+    Result<Ask> ask = ask_of_words(parsed);
+    if (!ask) return Failure{ask.error(), exit_code_of(ask.error().code)};
+    return std::move(*ask);
+  }
+  for (const char* option : {"--gpu", "--gpu-type", "--cpu-only", "--cpus", "--ram"})
+    if (parsed.has(option))
+      return bad_words(Error::invalid(std::string(option) + " and --job contradict each other"));
+  const Result<std::string> text = base::read_all(*path, kMaxJobFile);
+  if (!text) return bad_file(text.error());
+  const Result<std::vector<FileJob>> jobs = parse_job_file(*text, *path);
+  if (!jobs) return bad_file(jobs.error());
+  if (jobs->size() != 1)
+    return bad_file(Error::invalid(*path + ": has " + std::to_string(jobs->size()) + " jobs")
+                        .with_hint("mete place decides about one"));
+  Parsed words;
+  for (const Word& word : jobs->front().words)
+    if (word.value != kNo) words.options.emplace_back(word.option, word.value);
+  Result<Ask> ask = ask_of_words(words);
+  if (!ask)
+    return Failure{Error(ask.error()).within(*path),
+                   ask.error().code == ErrorCode::kInfeasible ? kExitInfeasible : kExitBadFile};
+  return std::move(*ask);
+}
+
+PlaceReport::Placed placed_on(const Cluster& cluster, KindId kind, const Spot& spot) {
+  const core::cluster::Node& node = cluster.node(spot.node);
+  PlaceReport::Placed placed;
+  placed.node = node.spec.name;
+  placed.cards.assign(spot.cards.begin(), spot.cards.begin() + spot.count);
+  placed.card_type = node.spec.card_type;
+  placed.share = spot.count == 0 ? 0 : cluster.kind(kind).share(node.group);
+  placed.share_bytes = (node.spec.card_mib * placed.share / core::cluster::kWholeCard) << 20;
+  return placed;
+}
+
+// CPUs are asked for as whole numbers: less than what would fit still does.
+std::vector<core::cluster::Change> whole_cpus(std::vector<core::cluster::Change> list) {
+  for (core::cluster::Change& change : list) change.ask.cpu_milli -= change.ask.cpu_milli % 1000;
+  std::erase_if(list, [](const core::cluster::Change& change) {
+    return change.ask.cpu_milli == 0 &&
+           std::find(change.aspects.begin(), change.aspects.end(), core::cluster::Aspect::kCpu) !=
+               change.aspects.end();
+  });
+  return list;
+}
+
+// Whether an empty pool would do.
+bool could_ever(const Cluster& cluster, core::cluster::Policy& policy, const Ask& ask,
+                std::size_t copies) {
+  std::vector<NodeSpec> nodes;
+  for (const core::cluster::Node& node : cluster.nodes()) nodes.push_back(node.spec);
+  Cluster empty = *Cluster::make(std::move(nodes));
+  const KindId kind = *empty.kind_of(ask);
+  policy.expect(empty, {{kind, 1}});
+  return core::cluster::take_gang(empty, policy, std::vector<KindId>(copies, kind)).has_value();
+}
+
+int run_place(const Parsed& parsed, const Output& output) {
+  std::int64_t copies = 1;
+  if (parsed.has("--copies")) {
+    const Result<std::int64_t> number = parse_number(parsed, "--copies", 1, kMostCopies);
+    if (!number) return output.fail(number.error());
+    copies = *number;
+  }
+  std::optional<core::Query> where;
+  if (const std::string* text = parsed.find("--where"); text != nullptr) {
+    Result<core::Query> query = core::Query::parse(*text);
+    if (!query) return output.fail(query.error());
+    where = std::move(*query);
+  }
+  const Input<Ask> ask = read_ask(parsed);
+  if (const auto* failure = std::get_if<Failure>(&ask))
+    return output.fail(failure->error, failure->exit_code);
+  const Input<PoolFile> file = read_pool_file(parsed);
+  if (const auto* failure = std::get_if<Failure>(&file))
+    return output.fail(failure->error, failure->exit_code);
+  const PoolFile& pool_file = std::get<PoolFile>(file);
+  const std::string* own = parsed.find("--policy");
+  PlaceReport report;
+  report.policy = own != nullptr ? *own : pool_file.policy.empty() ? "mete" : pool_file.policy;
+  const Result<std::unique_ptr<core::cluster::Policy>> policy =
+      core::cluster::make_policy(report.policy);
+  if (!policy) return output.fail(policy.error(), own != nullptr ? kExitUsage : kExitBadFile);
+  const Result<Pool> pool = settle(pool_file, **policy);
+  if (!pool) return output.fail(pool.error(), kExitBadFile);
+  Result<Cluster> cluster = ledger_of(*pool, where ? &*where : nullptr);
+  if (!cluster) return output.fail(cluster.error(), kExitBadFile);
+  const Result<KindId> kind = cluster->kind_of(std::get<Ask>(ask));
+  if (!kind) return output.fail(kind.error());
+  report.request = simulate::words_of(cluster->kind(*kind).ask);
+  report.nodes = reject(*cluster, *kind);
+  if (parsed.has("--explain"))
+    for (const core::cluster::Node& node : cluster->nodes())
+      report.on.push_back(
+          {node.spec.name, cause_on(cluster->groups()[index_of(node.group)],
+                                    cluster->shape(node.cls), cluster->kind(*kind))});
+  // What runs is what is expected to come; and this.
+  std::map<KindId, std::uint64_t> counts{{*kind, 1}};
+  for (const Taken& taken : pool->taken) ++counts[*cluster->kind_of(taken.ask)];
+  core::cluster::Mix mix;
+  for (const auto& [each, count] : counts) mix.push_back({each, count});
+  (*policy)->expect(*cluster, mix);
+  const std::vector<KindId> gang(static_cast<std::size_t>(copies), *kind);
+  if (const auto spots = core::cluster::take_gang(*cluster, **policy, gang)) {
+    for (const Spot& spot : *spots) report.placed.push_back(placed_on(*cluster, *kind, spot));
+    report.decision = PlaceReport::Decision::kPlaced;
+  } else {
+    report.changes = whole_cpus(changes(*cluster, *kind));
+    if (could_ever(*cluster, **policy, cluster->kind(*kind).ask, gang.size()))
+      report.decision = PlaceReport::Decision::kWait;
+  }
+  output.data(output.json() ? place_json(report, timestamp()) : place_text(report));
+  return report.decision == PlaceReport::Decision::kPlaced ? kExitOk
+         : report.decision == PlaceReport::Decision::kWait ? kExitNoRoom
+                                                           : kExitInfeasible;
+}
+
+}  // namespace
+
+const Verb kPlaceVerb{
+    "place",
+    "where a job would go in a pool that is described, and why",
+    "mete place --pool FILE (--job FILE|--gpu SHARE) [options]",
+    "mete place --pool pool.yaml --job job.yaml\n"
+    "mete place --pool pool.yaml --gpu 2x30G --cpus 8 --explain\n"
+    "mete place --pool pool.yaml --gpu 8 --copies 2 --where 'attribute:rack == r1'",
+    "One decision. Exit code 0 and the place, 75 if there is no room now, 69 if it can never fit: "
+    "then\n"
+    "with what each node lacks and the smallest changes that would fit. Needs no daemon and no "
+    "GPU.",
+    kOptions,
+    Rest::kNothing,
+    run_place,
+};
+
+}  // namespace mete::cli

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `mete place` prints: a decision in, text for people or the document mete.place/1 out. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/cluster/change.h"
+#include "core/cluster/reject.h"
+
+namespace mete::cli {
+
+struct PlaceReport {
+  std::string policy;
+  std::string request;  // "--gpu 2x30G --cpus 8"
+  enum class Decision { kPlaced, kWait, kNever } decision = Decision::kNever;
+  struct Placed {
+    std::string node;
+    std::vector<std::uint32_t> cards;
+    std::string card_type;
+    std::int32_t share = 0;        // thousandths of each card
+    std::int64_t share_bytes = 0;  // of each; 0: how large the card is is not known
+  };
+  std::vector<Placed> placed;  // one for each copy; empty: there is no room
+  core::cluster::Rejection nodes;
+  std::vector<core::cluster::Change> changes;  // where there is no room
+  struct OnNode {
+    std::string name;
+    core::cluster::Cause cause{};
+  };
+  std::vector<OnNode> on;  // with --explain
+};
+
+std::string place_json(const PlaceReport& report, const std::string& at);
+std::string place_text(const PlaceReport& report);
+// "too little CPU left".
+std::string in_words(core::cluster::Cause cause);
+
+}  // namespace mete::cli
