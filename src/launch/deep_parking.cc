@@ -216,7 +216,11 @@ void DeepParking::park(std::uint64_t now_ns, std::uint64_t patience_ns) {
   failed_.reset();
   pids_.clear();
   tries_ = 0;
-  by_meter_ = meter_.state() == Parking::State::kParked || meter_.obstacle().empty();
+  was_parked_ = meter_.state() == Parking::State::kParked;
+  by_meter_ = was_parked_ || meter_.obstacle().empty();
+  // Of several cards nobody knows how much is away of which: then the meter's own way back tells.
+  if (was_parked_ && grant_.header.card_count == 1 && !before_.empty())
+    before_[0] += meter_.moved().count() / abi::kUnitBytes;
   state_ = State::kMeterOut;
   if (by_meter_) meter_.park(now_ns, patience_ns);
 }
@@ -364,6 +368,10 @@ std::optional<DeepParking::End> DeepParking::undone(const Answer& answer) {
     told.why += "; and it could not be brought back: " + answer.why;
     state_ = State::kParked;
     return told;
+  }
+  if (was_parked_) {
+    state_ = State::kRunning;
+    return *std::exchange(failed_, std::nullopt);
   }
   if (!by_meter_) return meter_ended(End{true, "", false});
   meter_.unpark();

@@ -66,7 +66,8 @@ class DeepParking {
   // What stands in the way as things are; "": nothing that is known.
   std::string obstacle() const;
 
-  // While it runs. `patience_ns`: how long its processes may take to come to rest.
+  // While it runs, or is parked by the meter: it is so again where this fails. `patience_ns`: how
+  // long its processes may take to come to rest.
   void park(std::uint64_t now_ns, std::uint64_t patience_ns);
   // While it is parked, with its bytes granted. Without room for them nothing is begun, and step()
   // says so.
@@ -112,7 +113,8 @@ class DeepParking {
   Options options_;
   std::uint64_t viewer_;
   State state_ = State::kRunning;
-  bool by_meter_ = false;  // the meter has moved its memory
+  bool by_meter_ = false;    // the meter has moved its memory
+  bool was_parked_ = false;  // and had done so before
   std::uint64_t patience_ns_ = 0;
   std::uint64_t parked_at_ns_ = 0;
   int tries_ = 0;

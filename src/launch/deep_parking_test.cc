@@ -125,6 +125,30 @@ TEST_F(DeepParkingTest, TheMeterMovesFirstAndReturnsLast) {
   EXPECT_EQ(order().kind, ParkOrder::kRun);
 }
 
+// A job that is parked by the meter alone goes deeper, or stays as it is.
+TEST_F(DeepParkingTest, WhatTheMeterHadParkedStaysParked) {
+  grant_->slots[0].unparkable = 0;
+  const auto answer = [&](ParkAnswer::Kind kind) {
+    const ParkOrder order = ParkOrder::unpack(grant_->header.park_order.load());
+    grant_->slots[0].park = ParkAnswer{order.number, 0, 0, kind}.pack();
+  };
+  meter_.park(1, 5'000'000'000);
+  answer(ParkAnswer::kQuiet);
+  EXPECT_FALSE(meter_.step(2));
+  answer(ParkAnswer::kParked);
+  EXPECT_TRUE(meter_.step(3)->done);
+  grant_->slots[0].moved_bytes = 64 * abi::kUnitBytes;
+  says({R"({"end":"busy","pid":7,"step":"lock","code":600,"error":"x"})", kDone});
+  deep_.park(4, 1'000'000'000);
+  EXPECT_FALSE(end().done);
+  EXPECT_EQ(deep_.state(), State::kRunning);
+  EXPECT_EQ(meter_.state(), Parking::State::kParked);
+  says({kDone});
+  deep_.park(5, 1'000'000'000);
+  EXPECT_TRUE(end().done);
+  EXPECT_EQ(deep_.needs(0), Bytes::from_bytes((kUnits + 64) * abi::kUnitBytes));
+}
+
 TEST_F(DeepParkingTest, OneThatIsRefusedRunsOn) {
   says(
       {R"({"end":"busy","pid":7,"step":"lock","code":600,"error":"CUDA_ERROR_NOT_READY"})", kDone});

@@ -3,6 +3,7 @@
 #include "park/checkpoint.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include <algorithm>
@@ -53,6 +54,8 @@ std::string_view name_of(CheckpointEnd::Kind kind) {
 }
 
 Result<Checkpoints> Checkpoints::open(const std::string& library) {
+  // Whatever its caller may see: the processes are on cards of their own.
+  (void)unsetenv("CUDA_VISIBLE_DEVICES");
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* why = dlerror();

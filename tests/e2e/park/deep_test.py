@@ -75,6 +75,19 @@ class Deep(DeepTest):
         self.go.touch()
         self.assert_ends()
 
+    def test_a_mete_checkpoint_that_is_killed_is_started_again(self):
+        """After its first lock and its first restore, each time: the next one goes on from there."""
+        self.start_mover()
+        self.env["METE_SIM_FAULT"] = "cuCheckpointProcessLock:1:after-kill,cuCheckpointProcessRestore:1:after-kill"
+        self.run_("hold", self.go, 64 * MIB, procs=2)
+        self.assert_parked(self.deep())
+        self.assertEqual(self.states(), [2, 2])
+        self.assertTrue(self.undeep()["ok"])
+        self.assertEqual(self.states(), [0, 0])
+        self.go.touch()
+        self.assert_ends()
+        self.assert_ends()
+
     def test_nothing_is_begun_without_the_bytes(self):
         self.run_("hold", self.go, 300 * MIB, options=NO_METER, limit=2048 * MIB)
         self.assert_parked(self.deep())
