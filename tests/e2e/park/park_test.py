@@ -6,10 +6,11 @@ import random
 import signal
 import socket
 import struct
+import subprocess
 import time
 import unittest
 
-from support import CONTEXT, MIB, PARKED, RUNNING, ParkTest, wait_until
+from support import BUILD, CONTEXT, MIB, PARKED, RUNNING, ParkTest, wait_until
 
 
 class Parking(ParkTest):
@@ -126,6 +127,25 @@ class Sharing(ParkTest):
         self.go.touch()
         self.assert_ends()
         self.assert_ends()
+
+    def test_handles_of_the_driver_are_opened_as_ever(self):
+        """Of a process outside the job: its memory stays where it is, and only the driver's checkpoint is out of the question."""
+        self.start_mover()
+        bare = {**self.env, "LD_LIBRARY_PATH": str(BUILD / "simgpu")}
+        with subprocess.Popen([BUILD / "tests/park_program", "ipc", self.folder], env=bare, stderr=subprocess.PIPE, text=True) as owner:
+            self.assertEqual(owner.stderr.readline(), "up\n")
+            self.run_("ipc", self.folder)
+            status = self.status()
+            self.assertEqual(status["obstacle"], "")
+            self.assertIn("shares memory", status["deep_obstacle"])
+            self.assert_parked(self.park())
+            self.assertTrue(self.unpark()["ok"])
+            (self.folder / "close").touch()
+            self.up()
+            self.assertEqual(self.status()["deep_obstacle"], "")
+            self.go.touch()
+            self.assert_ends()
+            self.assertEqual(owner.wait(60), 0)
 
     def test_who_has_it_open_outlives_its_owner(self):
         self.run_("ipc", self.folder, procs=2)
