@@ -16,6 +16,7 @@
 #include "core/cluster/gang.h"
 #include "core/where/query.h"
 #include "simulate/asks.h"
+#include "simulate/facts.h"
 
 namespace mete::cli {
 
@@ -106,26 +107,6 @@ Result<Pool> settle(const PoolFile& file, core::cluster::Policy& policy) {
   return pool;
 }
 
-core::NodeFacts facts_of(const core::cluster::Node& node) {
-  core::NodeFacts facts;
-  facts.agent_connected = true;
-  facts.running_tasks = node.grants;
-  for (const auto& [name, value] : node.spec.attributes)
-    facts.attributes[name] =
-        value.empty() ? std::vector<std::string>{} : std::vector<std::string>{value};
-  facts.attributes["gpu.count"] = {std::to_string(node.spec.cards)};
-  if (node.spec.cards == 0) return facts;
-  facts.attributes["gpu.type"] = {node.spec.card_type};
-  if (node.spec.card_mib == 0) return facts;
-  const auto bytes = [&](std::int64_t thousandths) {
-    return std::to_string((node.spec.card_mib * thousandths / core::cluster::kWholeCard) << 20);
-  };
-  facts.attributes["gpu.memory"] = {bytes(core::cluster::kWholeCard)};
-  facts.attributes["gpu.free"] = {
-      bytes(*std::max_element(node.free.begin(), node.free.begin() + node.spec.cards))};
-  return facts;
-}
-
 // The ledger of these nodes. `only`: of those that it means.
 Result<Cluster> ledger_of(const Pool& pool, const core::Query* only) {
   Result<Cluster> all = Cluster::make(pool.nodes);
@@ -135,7 +116,7 @@ Result<Cluster> ledger_of(const Pool& pool, const core::Query* only) {
   std::vector<NodeSpec> nodes;
   std::vector<std::optional<std::uint32_t>> moved(pool.nodes.size());
   for (std::size_t i = 0; i < pool.nodes.size(); ++i) {
-    if (!only->matches(facts_of(all->nodes()[i]))) continue;
+    if (!only->matches(simulate::facts_of(all->nodes()[i]))) continue;
     moved[i] = static_cast<std::uint32_t>(nodes.size());
     nodes.push_back(pool.nodes[i]);
   }

@@ -49,6 +49,9 @@ constexpr std::array kOptions{
     OptionSpec{"--ties", "FILE",
                "a rank for each node, one on each line: the lowest is preferred where a policy\n"
                "does not tell nodes apart (default: as listed)"},
+    OptionSpec{"--where", "EXPR",
+               "only on nodes that this expression means (mete where); columns of the nodes that\n"
+               "are not named above are their attributes"},
     OptionSpec{"--max-moves", "LIMIT",
                "move jobs to make room for those who would be refused: so many jobs in all, or\n"
                "so much of all cards (1%)"},
@@ -126,6 +129,9 @@ int run_simulate(const Parsed& parsed, const Output& output) {
   auto jobs = read_jobs(parsed, std::get<Place>(place), simulate::Times::kIgnored);
   if (const auto* failure = std::get_if<Failure>(&jobs))
     return output.fail(failure->error, failure->exit_code);
+  if (const Result<void> r = limit_nodes(parsed, std::get<Place>(place)); !r)
+    return output.fail(r.error());
+  const std::vector<std::uint32_t> rows = std::get<Place>(place).rows;
   const Result<simulate::Trace> trace = read_trace(
       std::move(std::get<Place>(place)), std::move(std::get<std::vector<simulate::TraceJob>>(jobs)),
       parsed.find("--arrivals"), parsed.find("--ties"));
@@ -139,7 +145,8 @@ int run_simulate(const Parsed& parsed, const Output& output) {
   report->mix = *mix == simulate::MixFrom::kJobs ? "jobs" : "learned";
   report->seed = *seed;
   if (const std::string* path = parsed.find("--decisions"); path != nullptr)
-    if (Result<void> r = base::write_atomic(*path, simulate::decisions_csv(decided), 0644); !r)
+    if (Result<void> r = base::write_atomic(*path, simulate::decisions_csv(decided, rows), 0644);
+        !r)
       return output.fail(r.error());
   const std::string at = timestamp();
   if (const std::string* path = parsed.find("--report"); path != nullptr)

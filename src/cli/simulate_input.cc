@@ -7,6 +7,8 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/type_tables.h"
+#include "core/where/query.h"
+#include "simulate/facts.h"
 
 namespace mete::cli {
 
@@ -119,6 +121,26 @@ Input<std::vector<simulate::TraceJob>> read_jobs(const Parsed& parsed, const Pla
       simulate::parse_jobs(*text, *path, place.nodes, times);
   if (!jobs) return bad_file(jobs.error());
   return std::move(*jobs);
+}
+
+Result<void> limit_nodes(const Parsed& parsed, Place& place) {
+  const std::string* text = parsed.find("--where");
+  if (text == nullptr) return {};
+  if (place.machine || parsed.has("--ties"))
+    return Error::invalid("--where is for --nodes and --instances, without --ties");
+  const Result<core::Query> query = core::Query::parse(*text);
+  if (!query) return query.error();
+  const Result<core::cluster::Cluster> cluster = core::cluster::Cluster::make(place.nodes);
+  if (!cluster) return cluster.error();
+  std::vector<core::cluster::NodeSpec> nodes;
+  for (std::uint32_t i = 0; i < place.nodes.size(); ++i) {
+    if (!query->matches(simulate::facts_of(cluster->nodes()[i]))) continue;
+    nodes.push_back(std::move(place.nodes[i]));
+    place.rows.push_back(i);
+  }
+  place.nodes = std::move(nodes);
+  if (place.nodes.empty()) return Error::infeasible("--where means none of the nodes");
+  return {};
 }
 
 Result<simulate::MixFrom> parse_mix(const std::string* text) {

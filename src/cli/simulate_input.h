@@ -31,6 +31,7 @@ struct Place {
   std::vector<core::cluster::NodeSpec> nodes;  // of a machine too, for its types
   std::optional<core::Pool> machine;           // --pool
   std::string text;                            // "2xH200+1xT4", "4xg4dn.12xlarge"; "": of a file
+  std::vector<std::uint32_t> rows = {};  // with --where: of each node, its row; otherwise none
 };
 
 // By --nodes, --instances or --pool: exactly one of them.
@@ -40,6 +41,8 @@ Input<Place> read_pool(const Parsed& parsed, const core::Pool* today);
 
 Input<std::vector<simulate::TraceJob>> read_jobs(const Parsed& parsed, const Place& place,
                                                  simulate::Times times);
+// --where: only nodes that the expression means. infeasible: it means none.
+Result<void> limit_nodes(const Parsed& parsed, Place& place);
 // A whole file of a trace.
 Result<std::string> read_trace_file(const std::string& path);
 

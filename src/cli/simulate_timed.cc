@@ -133,7 +133,7 @@ SimulateReport report_of(const Work& work, const Place& place, const How& how,
 
 // Files first: whoever cannot write them is told before anything is printed.
 int finish(const Parsed& parsed, const Output& output, const SimulateReport& report,
-           const Work& work, const simulate::Timed& timed) {
+           const Place& place, const Work& work, const simulate::Timed& timed) {
   const std::string at = timestamp();
   if (const std::string* path = parsed.find("--report"); path != nullptr) {
     std::vector<std::string> classes;
@@ -142,7 +142,9 @@ int finish(const Parsed& parsed, const Output& output, const SimulateReport& rep
     if (Result<void> r = base::write_atomic(*path, page, 0644); !r) return output.fail(r.error());
   }
   if (const std::string* path = parsed.find("--decisions"); path != nullptr)
-    if (Result<void> r = base::write_atomic(*path, simulate::decisions_csv(timed), 0644); !r)
+    if (Result<void> r =
+            base::write_atomic(*path, simulate::decisions_csv(timed, place.rows), 0644);
+        !r)
       return output.fail(r.error());
   output.data(output.json() ? simulate_json(report, at) : simulate_text(report));
   return kExitOk;
@@ -234,22 +236,23 @@ Work work_of(const simulate::History& history, const Place& place, std::size_t& 
 
 int simulate_timed(const Parsed& parsed, const Output& output) {
   if (const Result<void> words = check_words(parsed); !words) return output.fail(words.error());
-  const Input<Place> place = read_place(parsed);
+  Input<Place> place = read_place(parsed);
   if (const auto* failure = std::get_if<Failure>(&place))
     return output.fail(failure->error, failure->exit_code);
-  const Place& where = std::get<Place>(place);
+  Place& where = std::get<Place>(place);
   const Result<How> how = parse_how(parsed, where.machine.has_value());
   if (!how) return output.fail(how.error());
   const auto jobs = read_jobs(parsed, where, simulate::Times::kNeeded);
   if (const auto* failure = std::get_if<Failure>(&jobs))
     return output.fail(failure->error, failure->exit_code);
+  if (const Result<void> r = limit_nodes(parsed, where); !r) return output.fail(r.error());
   const Result<Work> work = work_of(std::get<std::vector<simulate::TraceJob>>(jobs), where);
   if (!work) return output.fail(work.error(), kExitBadFile);
   SimulateWatch watch;
   const Result<simulate::Timed> timed = run(*work, where, *how, watch.hooks());
   watch.end_if_stopped();
   if (!timed) return output.fail(timed.error());
-  return finish(parsed, output, report_of(*work, where, *how, *timed), *work, *timed);
+  return finish(parsed, output, report_of(*work, where, *how, *timed), where, *work, *timed);
 }
 
 int simulate_history(const Parsed& parsed, const Output& output) {
@@ -261,11 +264,12 @@ int simulate_history(const Parsed& parsed, const Output& output) {
     return output.fail(failure->error, failure->exit_code);
   const Seen& seen = std::get<Seen>(input);
   const bool cluster = parsed.has("--nodes") || parsed.has("--instances");
-  const Input<Place> place =
+  Input<Place> place =
       cluster ? read_place(parsed) : read_pool(parsed, seen.today ? &*seen.today : nullptr);
   if (const auto* failure = std::get_if<Failure>(&place))
     return output.fail(failure->error, failure->exit_code);
-  const Place& where = std::get<Place>(place);
+  Place& where = std::get<Place>(place);
+  if (const Result<void> r = limit_nodes(parsed, where); !r) return output.fail(r.error());
   const Result<How> how = parse_how(parsed, where.machine.has_value());
   if (!how) return output.fail(how.error());
   std::size_t left_out = seen.history.left_out;
@@ -289,7 +293,7 @@ int simulate_history(const Parsed& parsed, const Output& output) {
   report.timed->recorded = seen.history.recorded;
   report.timed->today = today;
   report.timed->left_out = left_out;
-  return finish(parsed, output, report, work, *timed);
+  return finish(parsed, output, report, where, work, *timed);
 }
 
 }  // namespace mete::cli

@@ -23,6 +23,8 @@ class Csv {
   Result<std::size_t> column(std::string_view name) const;
   std::optional<std::size_t> optional_column(std::string_view name) const;
 
+  const std::vector<std::string>& names() const { return names_; }
+
   // The next row that is not empty; false: there is none. invalid: another number of fields than
   // names, a quote that is not closed.
   Result<bool> next();

@@ -193,8 +193,9 @@ Result<Score> score(const Trace& trace, const Replay& replay) {
 
 namespace {
 
-std::string spot_text(const Spot& spot) {
-  std::string text = std::to_string(index_of(spot.node)) + ",";
+std::string spot_text(const Spot& spot, const std::vector<std::uint32_t>& rows) {
+  const std::size_t node = index_of(spot.node);
+  std::string text = std::to_string(rows.empty() ? node : rows[node]) + ",";
   for (std::size_t c = 0; c < spot.count; ++c)
     text += (c == 0 ? "" : "-") + std::to_string(spot.cards[c]);
   return text;
@@ -202,16 +203,16 @@ std::string spot_text(const Spot& spot) {
 
 }  // namespace
 
-std::string decisions_csv(const Replay& replay) {
+std::string decisions_csv(const Replay& replay, const std::vector<std::uint32_t>& rows) {
   std::string text;
   std::size_t moved = 0;
   for (std::size_t i = 0; i < replay.spots.size(); ++i) {
     for (; moved < replay.moves.size() && replay.moves[moved].first == i; ++moved) {
       const Move& move = replay.moves[moved].second;
-      text += "m," + std::to_string(move.arrival) + "," + spot_text(move.to) + "\n";
+      text += "m," + std::to_string(move.arrival) + "," + spot_text(move.to, rows) + "\n";
     }
     text += std::to_string(i) + "," +
-            (replay.spots[i] ? spot_text(*replay.spots[i]) : std::string("-1,")) + "\n";
+            (replay.spots[i] ? spot_text(*replay.spots[i], rows) : std::string("-1,")) + "\n";
   }
   return text;
 }

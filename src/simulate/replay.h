@@ -80,7 +80,7 @@ std::string class_of(const core::cluster::Ask& ask);
 Result<Score> score(const Trace& trace, const Replay& replay);
 
 // One line for each arrival: "index,node row,cards joined by -", or "index,-1,"; before it those
-// who moved for it: "m,index,node row,cards".
-std::string decisions_csv(const Replay& replay);
+// who moved for it: "m,index,node row,cards". `rows`: the row of each node; none: as they are.
+std::string decisions_csv(const Replay& replay, const std::vector<std::uint32_t>& rows = {});
 
 }  // namespace mete::simulate

@@ -196,7 +196,7 @@ OverTime over_time(const std::vector<Sample>& samples) {
   return mean;
 }
 
-std::string decisions_csv(const Timed& timed) {
+std::string decisions_csv(const Timed& timed, const std::vector<std::uint32_t>& rows) {
   const auto moment = [](WallTime time) {
     std::string digits = std::to_string(1000 + time.ms % 1000).substr(1);
     return std::to_string(time.ms / 1000) + "." + digits;
@@ -209,7 +209,7 @@ std::string decisions_csv(const Timed& timed) {
       text += "-1,,,\n";
       continue;
     }
-    text += std::to_string(life.node) + ",";
+    text += std::to_string(rows.empty() ? life.node : rows[life.node]) + ",";
     for (std::size_t c = 0; c < life.cards.size(); ++c)
       text += (c == 0 ? "" : "-") + std::to_string(life.cards[c]);
     text += "," + moment(*life.started) + "," + moment(life.ended) + "\n";

@@ -103,6 +103,6 @@ OverTime over_time(const std::vector<Sample>& samples);
 
 // One line for each job: "index,node row,cards joined by -,start,end" in seconds; "index,-1,,," for
 // those who never ran.
-std::string decisions_csv(const Timed& timed);
+std::string decisions_csv(const Timed& timed, const std::vector<std::uint32_t>& rows = {});
 
 }  // namespace mete::simulate

@@ -184,6 +184,10 @@ Result<std::vector<NodeSpec>> parse_nodes(std::string_view text, const std::stri
   const std::size_t model = columns("model");
   if (columns.wrong) return *columns.wrong;
   const std::optional<std::size_t> card_mib = csv->optional_column("gpu_memory_mib");
+  std::vector<std::size_t> attributes;
+  for (std::size_t i = 0; i < csv->names().size(); ++i)
+    if (i != name && i != cpu && i != ram && i != cards && i != model && i != card_mib)
+      attributes.push_back(i);
   std::vector<NodeSpec> nodes;
   std::set<std::string, std::less<>> names;
   while (true) {
@@ -204,6 +208,8 @@ Result<std::vector<NodeSpec>> parse_nodes(std::string_view text, const std::stri
       return csv->error("there are two nodes " + base::quote(node.name));
     if (node.cards > 0 && node.card_type.empty())
       return csv->error("node " + base::quote(node.name) + " has cards of no model");
+    for (const std::size_t column : attributes)
+      if (!csv->field(column).empty()) node.attributes[csv->names()[column]] = csv->field(column);
     if (nodes.size() == kMaxNodes)
       return csv->error("more than " + std::to_string(kMaxNodes) + " nodes");
     nodes.push_back(std::move(node));

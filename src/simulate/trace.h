@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traces as the openb family has them: a list of nodes, a list of jobs, and the order in which jobs
 // arrive. Text in, values out; an error names file and line. Columns are found by their names, in
-// any order; others are ignored.
+// any order. Other columns of nodes are their attributes; other columns of jobs are ignored.
 //
 //   nodes     sn,cpu_milli,memory_mib,gpu,model[,gpu_memory_mib]
 //   jobs      name,cpu_milli,memory_mib,num_gpu,gpu_milli[,gpu_spec]   gpu_spec: models joined by |

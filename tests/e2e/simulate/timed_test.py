@@ -69,6 +69,19 @@ class Timed(simulate_test.SimulateTest):
         self.assertIn("refused, since they can never fit", result.stdout)
         self.assertEqual(result.stderr, "")
 
+    def test_where_limits_the_nodes(self):
+        nodes = self.file("n.csv", "sn,cpu_milli,memory_mib,gpu,model,rack\na,8000,100,1,T4,r1\nb,8000,100,2,T4,r2\nc,8000,100,1,P100,r2\n")
+        jobs = self.jobs("a,1000,1,1,1000,0,100,ann,,", "b,1000,1,1,1000,0,100,bob,,")
+        words = ("--nodes", nodes, "--jobs", jobs, "--decisions", self.dir / "d.csv", "--where")
+        for more in ((), ("--timed",)):
+            document = self.document(*words, "attribute:rack == r2 and attribute:gpu.type == T4", *more)
+            self.assertEqual((document["nodes"], document["cards"], document["rejected"]), (1, 2, 0))
+            rows = [line.split(",")[1] for line in (self.dir / "d.csv").read_text().splitlines()]
+            self.assertEqual(rows, ["1", "1"])
+        self.refused(self.mete(*words, "attribute:rack = "), 64, "^")
+        self.refused(self.mete(*words, "attribute:rack == r9"), 69, "none of the nodes")
+        self.refused(self.mete("--pool", "T4", "--jobs", jobs, "--where", "attribute:rack == r1"), 64, "--where is for")
+
     def test_own_instance_types(self):
         types = self.file("t.csv", "name,gpus,gpu_type,gpu_memory_gib_total,vcpus,memory_gib\nours,2,T4,32,8,30.5\n")
         jobs = self.jobs("a,1000,1,1,1000,0,100,ann,,")
