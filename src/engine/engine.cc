@@ -31,6 +31,11 @@ core::Pool coarse(core::Pool machine) {
   return machine;
 }
 
+bool grows(const core::Job& job) {
+  return std::any_of(job.grant.begin(), job.grant.end(),
+                     [](const core::GrantedCard& card) { return !card.least.is_zero(); });
+}
+
 core::JobId id_of(const core::Input& input) {
   return std::visit(
       [](const auto& in) {
@@ -211,13 +216,18 @@ void Engine::take(const Asked& asked, std::vector<Answer>& answers) {
   if (asked.ticket != 0) unsaid_.push_back(std::move(answer));
 }
 
-// More for a job only with the other daemons' consent.
+// More for a job only with the other daemons' consent. That it has less they hear once it is on
+// disk: whoever finds the old log after a crash would give the same bytes out again.
 bool Engine::others_let_it_grow(const std::vector<core::Happened>& happened) {
   const auto* grown = happened.size() == 1 ? std::get_if<core::JobGrown>(&happened[0]) : nullptr;
   if (grown == nullptr || grown->asked) return true;
   std::vector<core::GrantedCard> cards = state_.find(grown->id)->grant;
-  for (std::size_t i = 0; i < cards.size(); ++i) cards[i].bytes = grown->bytes[i];
-  return launcher_.reserve(grown->id, cards);
+  bool more = false;
+  for (std::size_t i = 0; i < cards.size(); ++i) {
+    more = more || grown->bytes[i] > cards[i].bytes;
+    cards[i].bytes = std::max(cards[i].bytes, grown->bytes[i]);
+  }
+  return !more || launcher_.reserve(grown->id, cards);
 }
 
 void Engine::record_all(std::vector<core::Happened> happened, std::vector<core::JobId>& changed) {
@@ -379,7 +389,7 @@ void Engine::act_on(const core::Job& job) {
   if (core::is_parkable(*job.spec) && job.state != core::JobState::kPending && !job.grant.empty())
     launcher_.make_parkable(job);
   // What it has given away is others' to have, now that it is on disk.
-  if (core::is_away(job)) (void)launcher_.reserve(id, core::held_now(job));
+  if (core::is_away(job) || grows(job)) (void)launcher_.reserve(id, core::held_now(job));
   // After a restart this finds the keeper, also of one that was being ended: to be told.
   if (job.spec->detached && job.state != core::JobState::kPending && launched_.insert(id).second)
     launcher_.start(job);

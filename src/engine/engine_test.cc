@@ -254,6 +254,20 @@ TEST_F(EngineTest, ASnapshotOfAnotherMomentThanItSaysIsCorrupt) {
   EXPECT_EQ(engine.recover().error().code, ErrorCode::kCorrupt);
 }
 
+TEST_F(EngineTest, OthersHearThatAJobHasLessOnceItIsOnDisk) {
+  const JobId id = run("8G..70G");
+  launcher_.others_agree = [&](JobId job, const std::vector<core::GrantedCard>& cards) {
+    const Bytes before = launcher_.reserved().at(job)[0].bytes;
+    EXPECT_TRUE(cards[0].bytes >= before ||
+                (store_.queued() == 0 && engine_->state().find(job)->grant == cards));
+    return true;
+  };
+  turn({core::Grow{id, kAlice, {Bytes::from_gib(40)}}});
+  EXPECT_GE(launcher_.reserved().at(id)[0].bytes, Bytes::from_gib(40));
+  turn({core::Grow{id, kAlice, {Bytes::from_gib(10)}}});
+  EXPECT_EQ(launcher_.reserved().at(id)[0].bytes, Bytes::from_gib(10));
+}
+
 TEST_F(EngineTest, RecoverWatchesRunnersAndKeepsPromises) {
   const JobId runs = run("60G");
   const JobId waits = submit("60G");
