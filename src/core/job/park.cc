@@ -208,6 +208,7 @@ State::Decided State::decide_grow(const Grow& grow, const Moment& moment) const 
     return Error::invalid(name_of(job) + " has " + std::to_string(job.grant.size()) + " cards");
   JobGrown grown{job.id, {}, false};
   std::optional<Sight> sight;
+  Bytes within_quota = Bytes::from_bytes(UINT64_MAX);
   bool changed = job.growth == Growth::kAsked;
   for (std::size_t i = 0; i < job.grant.size(); ++i) {
     const GrantedCard& card = job.grant[i];
@@ -216,14 +217,20 @@ State::Decided State::decide_grow(const Grow& grow, const Moment& moment) const 
       const Bytes wanted = std::clamp(grow.wanted[i], card.least, card.most);
       if (wanted < bytes) bytes = wanted;
       if (wanted > bytes && job.growth != Growth::kAsked) {
-        if (!sight) sight = look(moment);
+        if (!sight) {
+          sight = look(moment);
+          if (const Quota quota = sight->input.quota_of(job.spec->user); quota.bytes)
+            within_quota = saturating_sub(*quota.bytes, held_by(job.spec->user).bytes);
+        }
         Bytes free;
         for (const PoolCard& each : sight->result.left.cards)
           if (each.card.uuid == card.uuid) free = each.grantable();
+        free = std::min(free, within_quota);
         const Bytes step = std::max(
             kLeastGrowth, Bytes::from_bytes((card.most - card.least).count() / kGrowthSteps));
         const Bytes most = std::min(saturating_add(bytes, free), card.most).round_down(kGranule);
         if (most >= wanted) bytes = std::min(most, saturating_add(wanted, step));
+        within_quota = saturating_sub(within_quota, bytes - card.bytes);
       }
     }
     changed = changed || bytes != card.bytes;
@@ -294,6 +301,7 @@ void State::on(const JobUnparked& unparked, WallTime at) {
     METE_ASSERT(job.park.has_value());
     job.parked_ms = parked_ms(job, at);
     job.stayed = std::exchange(job.park->held, {});
+    job.park->moved = Bytes();
     leave(job);
     job.state = JobState::kUnparking;
     job.park->since = at;

@@ -356,6 +356,18 @@ TEST_F(GrowthTest, WhoShedsIsNotParked) {
   EXPECT_EQ(state_of(other), JobState::kStarting);
 }
 
+TEST_F(GrowthTest, NoShareGrowsBeyondTheQuotaOfItsUser) {
+  Quota quota;
+  quota.bytes = Bytes::from_gib(30);
+  ASSERT_TRUE(take(SetQuota{"alice", quota, caller("root")}).ok());
+  (void)run("10G");
+  const JobId id = run("8G..70G");
+  wants(id, 19);
+  EXPECT_EQ(allowed(id), Bytes::from_gib(20));
+  wants(id, 21);
+  EXPECT_EQ(allowed(id), Bytes::from_gib(20));
+}
+
 TEST_F(GrowthTest, TwoThatGrowNeverHaveMoreThanTheCardAndNeverWaitForEachOther) {
   machine_.cards.resize(1);
   const JobId a = run("8G..80G");
