@@ -294,6 +294,71 @@ TEST_F(ParkTest, WhoIsAwayAgainstAllExpectationIsBelieved) {
   EXPECT_EQ(turn().back, Ids{id});
 }
 
+TEST_F(ParkTest, WhoAsksForMoreCpusThanThereAreComesBackAllTheSame) {
+  Rules rules;
+  rules.cpus = 4;
+  state_ = State(rules);
+  JobSpec spec = preemptible("60G");
+  spec.request.cpus = 6;
+  const JobId id = run(spec);
+  ASSERT_TRUE(park(id).ok());
+  away(id);
+  ASSERT_TRUE(unpark(id).ok());
+  EXPECT_EQ(turn().back, Ids{id});
+}
+
+TEST_F(ParkTest, WhoCannotStartBesideWhatAParkedJobLeftLetsItComeBack) {
+  machine_.cards.resize(1);
+  const JobId low = run(preemptible("60G"));
+  later(60);
+  const JobId high = submit(above("75G"));
+  EXPECT_EQ(parked_for(high, turn()), Ids{low});
+  away(low, Bytes::from_gib(20));  // much more than a context
+  EXPECT_EQ(turn().back, Ids{low}) << "else both wait for ever";
+  back(low);
+  later(600);
+  EXPECT_TRUE(turn().park.empty()) << "it would not help";
+  ended(low);
+  (void)turn();
+  EXPECT_EQ(state_of(high), JobState::kStarting);
+}
+
+TEST_F(ParkTest, OfTwoParkedJobsTheOneComesBackForWhichThereIsRoom) {
+  machine_.cards.resize(1);
+  const JobId first = run(preemptible("60G"));
+  ASSERT_TRUE(park(first).ok());
+  away(first);
+  const JobId second = run(preemptible("70G", 0, "bob"));
+  ASSERT_TRUE(park(second, "bob").ok());
+  away(second, Bytes::from_gib(30));
+  ASSERT_TRUE(unpark(first).ok());
+  ASSERT_TRUE(unpark(second, "bob").ok());
+  EXPECT_EQ(turn().back, Ids{second}) << "nothing is held for the first: the other is in its way";
+}
+
+TEST_F(ParkTest, WhoGaveWayStandsInLineAsSoonAsTheOtherStarts) {
+  machine_.cards.resize(1);
+  const JobId low = run(preemptible("60G"));
+  later(60);
+  const JobId high = submit(above("60G"));
+  EXPECT_EQ(parked_for(high, turn()), Ids{low});
+  const JobId newcomer = submit("19G", "bob");
+  away(low);
+  const PassResult steps = turn();
+  EXPECT_EQ(state_of(high), JobState::kStarting);
+  EXPECT_EQ(state_of(newcomer), JobState::kPending) << "it would be in the way of the parked one";
+  EXPECT_EQ(steps.held_for, low);
+}
+
+TEST_F(ParkTest, NothingIsKeptElsewhereOfOneThatComesBack) {
+  const JobId id = run(preemptible("60G"));
+  ASSERT_TRUE(park(id).ok());
+  away(id);
+  ASSERT_TRUE(unpark(id).ok());
+  (void)turn();
+  EXPECT_TRUE(job(id).park->moved.is_zero()) << "as a snapshot has it, too";
+}
+
 // ---- growth ------------------------------------------------------------------------------------
 
 class GrowthTest : public ParkTest {

@@ -37,6 +37,17 @@ Pool emptied(Pool pool) {
   return pool;
 }
 
+// The cards with nothing but what parked jobs have left there: only their own return takes that
+// away.
+Pool with_remains(Pool pool) {
+  for (PoolCard& card : pool.cards) {
+    std::erase_if(card.holders, [](const Holder& holder) { return !holder.parked; });
+    card.claimed.clear();
+    card.foreign.clear();
+  }
+  return pool;
+}
+
 class Walk {
  public:
   explicit Walk(const PassInput& input)
@@ -52,17 +63,8 @@ class Walk {
           running.job->park->wants_back)
         (running.gave_way ? back_last_ : back_).push_back(running.job);
     }
-    const std::int64_t before =
-        input.now.ms - static_cast<std::int64_t>(input.rules->starve_after_s * 1000);
-    const auto rank = [before](const Job* job) {
-      return std::make_tuple(job->park->since.ms > before, -job->priority, job->submitted.ms,
-                             job->id);
-    };
     std::sort(back_.begin(), back_.end(),
-              [&](const Job* a, const Job* b) { return rank(a) < rank(b); });
-    first_back_ = static_cast<std::size_t>(
-        std::count_if(back_.begin(), back_.end(),
-                      [before](const Job* job) { return job->park->since.ms <= before; }));
+              [this](const Job* a, const Job* b) { return comes_before(*a, *b); });
   }
 
   PassResult go() {
@@ -121,15 +123,43 @@ class Walk {
 
   // ---- those who were parked ----
 
+  bool has_waited_too_long(const Job& parked) const {
+    return parked.park->since.ms <=
+           input_.now.ms - static_cast<std::int64_t>(input_.rules->starve_after_s * 1000);
+  }
+
+  bool comes_before(const Job& a, const Job& b) const {
+    const auto rank = [this](const Job& job) {
+      return std::make_tuple(!has_waited_too_long(job), -job.priority, job.submitted.ms, job.id);
+    };
+    return rank(a) < rank(b);
+  }
+
   void come_back_before(const Line::Next& next) {
-    while (
-        back_at_ < back_.size() &&
-        (back_at_ < first_back_ || (!next.starving && back_[back_at_]->priority >= next.priority)))
+    while (back_at_ < back_.size() &&
+           (has_waited_too_long(*back_[back_at_]) ||
+            (!next.starving && back_[back_at_]->priority >= next.priority)))
       come_back(*back_[back_at_++]);
   }
 
-  static std::uint32_t cpus_of_job(const Job& job) {
-    return cpus_of(job.spec->request, job.spec->detached.has_value());
+  // Those who gave way for it stand in line again.
+  void no_longer_waits(JobId id) {
+    for (std::size_t i = 0; i < back_last_.size();) {
+      const Job* job = back_last_[i];
+      if (job->park->for_job != id) {
+        ++i;
+        continue;
+      }
+      back_last_.erase(back_last_.begin() + static_cast<std::ptrdiff_t>(i));
+      const auto rest = back_.begin() + static_cast<std::ptrdiff_t>(back_at_);
+      const auto comes = [this](const Job* a, const Job* b) { return comes_before(*a, *b); };
+      back_.insert(std::upper_bound(rest, back_.end(), job, comes), job);
+    }
+  }
+
+  std::uint32_t cpus_of_job(const Job& job) const {
+    const std::uint32_t wanted = cpus_of(job.spec->request, job.spec->detached.has_value());
+    return input_.rules->cpus ? std::min(wanted, *input_.rules->cpus) : wanted;
   }
 
   void come_back(const Job& job) {
@@ -141,7 +171,8 @@ class Walk {
       result_.back.push_back(job.id);
       return;
     }
-    if (result_.held_for) return;
+    // Nothing is held for one in whose way are the remains of others: they are to come back first.
+    if (result_.held_for || !may_return(remains(), job.id, job.grant)) return;
     // What it lacks is kept for it, until somebody is known to make room.
     const std::optional<WallTime> soonest = soonest_when(
         cpus, [&](const Pool& pool, WallTime) { return may_return(pool, job.id, job.grant); });
@@ -252,13 +283,15 @@ class Walk {
     running_.push_back({id, kind.user, more, cpus, kind.array, ends_if_started(input_, kind),
                         kind.time_s.has_value()});
     result_.start.push_back({id, std::move(placement.cards)});
+    if (!back_last_.empty()) no_longer_waits(id);
     return mib_per_second(more.bytes, std::max(1u, cpus));
   }
 
   // Nothing is held for a job whose cards are lost or gone, or that is over its quota anyway; then
-  // the next one has that right.
+  // the next one has that right. Nor for one that does not fit beside what parked jobs have left:
+  // it would wait for those, and they for it.
   void hold(JobId id, const Kind& kind) {
-    if (!place_now(empty(), kind.request, input_.policy) || over_quota_anyway(kind)) return;
+    if (!place_now(remains(), kind.request, input_.policy) || over_quota_anyway(kind)) return;
     std::vector<Bytes> kept(input_.pool.cards.size());
     if (const std::optional<Soonest> soonest = soonest_for(kind)) {
       result_.held_until = soonest->at;
@@ -324,6 +357,11 @@ class Walk {
     return *empty_;
   }
 
+  const Pool& remains() {
+    if (!remains_) remains_ = with_remains(input_.pool);
+    return *remains_;
+  }
+
   // Even if every card were empty.
   bool over_quota_anyway(const Kind& kind) {
     const Quota quota = input_.quota_of(kind.user);
@@ -337,12 +375,12 @@ class Walk {
   std::vector<const Job*> back_;       // want to come back, in order
   std::vector<const Job*> back_last_;  // after the one for whom they gave way
   std::size_t back_at_ = 0;
-  std::size_t first_back_ = 0;          // so many of them have waited for too long
   std::optional<std::int32_t> lowest_;  // who has a higher priority than this may preempt
   PassResult result_;
   Rest left_;  // for those behind the first that waits
   Rest open_;  // the same with what is held for that one
   std::optional<Pool> empty_;
+  std::optional<Pool> remains_;
   std::vector<bool> refused_;
   std::size_t refusals_ = 0;
   std::vector<Running> running_;
