@@ -166,7 +166,8 @@ struct GrantHeader {
   uint8_t park_token[16];  // what the job shows to movers
   char movers[72];         // the folder of their sockets; "": none
   Word grower;             // OwnerWord of the runner that answers asks; 0: nobody does
-  uint8_t unused[1664];
+  Word park_knocks;        // counts calls that came to a closed gate
+  uint8_t unused[1656];
   GrantCard cards[kMaxCards];
 };
 static_assert(sizeof(GrantHeader) == 4096);

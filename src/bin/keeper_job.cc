@@ -203,7 +203,6 @@ class Keeper {
     if (!job) return not_started(in_words(job.error()));
     const cli::Output talk([this](std::string_view text) { output_->say(text); });
     const Result<cli::JobEnd> end = cli::run_job(*job, hooks(), talk);
-    parker_.reset();  // before the grant file goes
     if (!end) return not_started(in_words(end.error()));
     if (!end->ended.started) {
       core::Exit exit = not_started(start_failure(end->ended, plan_));
@@ -297,6 +296,7 @@ class Keeper {
     hooks.prepare = [this](launch::Supervision& asked) { prepare(asked); };
     if (plan_.socket.empty() || plan_.grant.empty()) return hooks;
     hooks.made = [this](const launch::GrantFile* grant) { begin_parking(grant); };
+    hooks.ended = [this] { parker_.reset(); };
     hooks.stands_still = [this] { return parker_ && parker_->is_away(); };
     hooks.watch_fd = [this] { return line_ ? line_->descriptor() : -1; };
     hooks.watched = [this] {
@@ -317,6 +317,8 @@ class Keeper {
     cli::Parker::Settings settings;
     settings.cards = plan_.grant.size();
     settings.park = plan_.park;
+    settings.checkpoint = plan_.checkpoint;
+    if (is_simulated()) settings.cuda = base::join_path(plan_.simgpu, "libcuda.so.1");
     for (const core::GrantedCard& card : plan_.grant)
       if (!card.most.is_zero()) settings.growth.emplace_back(card.least, card.most);
     settings.tell = [this](const std::string& what, const std::string& body) {

@@ -29,6 +29,20 @@ const seam::ProcessReading* mover_on(const seam::CardReading& card, const Machin
   return nullptr;
 }
 
+// Our movers are neither jobs nor strangers.
+node::CardSnapshot without_movers(const MachineInputs& inputs) {
+  node::CardSnapshot snapshot = *inputs.snapshot;
+  for (seam::CardReading& card : snapshot.cards) {
+    const seam::ProcessReading* mover = mover_on(card, inputs);
+    if (mover == nullptr) continue;
+    if (card.used) card.used = card.used->checked_sub(*mover->used).value_or(Bytes());
+    const pid_t pid = mover->pid;
+    std::erase_if(*card.processes,
+                  [pid](const seam::ProcessReading& process) { return process.pid == pid; });
+  }
+  return snapshot;
+}
+
 core::PoolCard pool_card(const seam::CardReading& card, const node::CardUse& use,
                          const MachineInputs& inputs) {
   core::PoolCard pool;
@@ -46,7 +60,10 @@ core::PoolCard pool_card(const seam::CardReading& card, const node::CardUse& use
   if (const auto cost = inputs.contexts.find(card.uuid); cost != inputs.contexts.end())
     pool.context = cost->second;
   if (inputs.parking) pool.mover = pool.context;
-  pool.mover_runs = mover_on(card, inputs) != nullptr;
+  if (const seam::ProcessReading* mover = mover_on(card, inputs); mover != nullptr) {
+    pool.mover = *mover->used;
+    pool.mover_runs = true;
+  }
   return pool;
 }
 
@@ -107,7 +124,7 @@ MachineSeen look_at(const MachineInputs& inputs,
   for (const node::OtherClaim& other : inputs.claims)
     others.push_back({other.user + "'s mete", other.claim.runner, other.claim.uuid});
   node::Attribution attribution =
-      node::attribute(*inputs.snapshot, inputs.jobs, others, owners_before);
+      node::attribute(without_movers(inputs), inputs.jobs, others, owners_before);
   seen.owners = std::move(attribution.owners);
   seen.machine.read_at = inputs.snapshot->at;
   seen.machine.driver = inputs.snapshot->driver.version;

@@ -306,6 +306,7 @@ Result<JobEnd> run_job(const JobPlan& plan, const JobHooks& hooks, const Output&
   asked.stands_still = hooks.stands_still;
   hooks.prepare(asked);
   const Result<launch::Ended> ended = launch::supervise(asked);
+  hooks.ended();
   if (!ended)
     return Error::io("the program cannot be started").with_evidence(ended.error().message);
   JobEnd end{*ended, {}, false, explain_limits(plan, groups, output), ""};

@@ -67,6 +67,7 @@ struct JobEnd {
 struct JobHooks {
   // The grant file is there, the program not yet; nullptr: without a card.
   std::function<void(const launch::GrantFile*)> made = [](const launch::GrantFile*) {};
+  std::function<void()> ended = [] {};  // the last process is gone, the grant file still there
   std::function<void(pid_t)> started = [](pid_t) {};
   std::function<int()> watch_fd = [] { return -1; };
   std::function<bool()> watched;

@@ -11,6 +11,7 @@ namespace mete::cli {
 namespace {
 
 using core::JobState;
+using launch::DeepParking;
 using launch::Parking;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -20,10 +21,14 @@ constexpr net::Milliseconds kTellPatience{5'000};
 constexpr std::uint64_t kQuiesceNs = 5'000'000'000;
 constexpr int kBusyMs = 1;
 constexpr int kGrowingMs = 10;
+constexpr int kSleepingMs = 20;
 constexpr int kIdleMs = 1'000;
 // A program that asks for more waits two seconds at most.
 constexpr milliseconds kAskFor{1'500};
 constexpr milliseconds kAskEvery{50};
+// For a mover that is being started.
+constexpr seconds kMoverStarts{10};
+constexpr milliseconds kParkAgain{100};
 
 seam::Nanoseconds now() { return seam::system_clock().monotonic(); }
 
@@ -33,6 +38,13 @@ std::uint64_t count(seam::Nanoseconds time) { return static_cast<std::uint64_t>(
 Bytes slack_of(const std::pair<Bytes, Bytes>& range) {
   return std::max(Bytes::from_mib(256),
                   Bytes::from_bytes((range.second - range.first).count() / 8));
+}
+
+DeepParking::Options deep_options(const Parker::Settings& settings) {
+  DeepParking::Options options;
+  options.program = settings.checkpoint;
+  options.cuda = settings.cuda;
+  return options;
 }
 
 Bytes round_up(Bytes bytes) {
@@ -56,14 +68,26 @@ Parker::Parker(const launch::GrantFile& grant, Settings settings)
     : grant_(grant.grant()),
       settings_(std::move(settings)),
       parking_(grant_),
+      deep_(grant_, parking_, deep_options(settings_)),
       asked_(settings_.cards) {
   if (!settings_.growth.empty()) growth_.emplace(grant_);
 }
 
-bool Parker::is_away() const { return parking_.state() == Parking::State::kParked; }
+bool Parker::is_away() const {
+  return deep_.state() == DeepParking::State::kParked ||
+         (deep_.state() == DeepParking::State::kRunning &&
+          parking_.state() == Parking::State::kParked);
+}
+
+bool Parker::is_busy() const { return deep_.is_busy() || parking_.is_busy(); }
+
+Bytes Parker::held(std::uint32_t card) const {
+  return deep_.state() == DeepParking::State::kParked ? deep_.held(card) : parking_.held(card);
+}
 
 int Parker::tick_ms() const {
-  if (parking_.is_busy()) return kBusyMs;
+  if (is_busy() || park_again_.count() != 0) return kBusyMs;
+  if (sleeps_ && is_away()) return kSleepingMs;
   return growth_ ? kGrowingMs : kIdleMs;
 }
 
@@ -71,19 +95,30 @@ int Parker::tick_ms() const {
 
 void Parker::hear(const wire::JobView& view) {
   wanted_ = view.job.state;
+  wanted_deep_ = view.job.park && view.job.park->deep;
+  sleeps_ = view.job.park && view.job.park->cause == core::ParkCause::kIdle;
   if (growth_) set_growth(view.job);
   follow();
 }
 
 void Parker::follow() {
-  if (parking_.is_busy()) return;
+  if (is_busy() || park_again_.count() != 0) return;
   const bool away = is_away();
-  if (wanted_ == JobState::kParking && !away) parking_.park(count(now()), kQuiesceNs);
-  if (wanted_ == JobState::kUnparking && away) parking_.unpark();
+  if (wanted_ == JobState::kParking && !away) {
+    if (wanted_deep_)
+      deep_.park(count(now()), kQuiesceNs);
+    else
+      parking_.park(count(now()), kQuiesceNs);
+  }
+  if (wanted_ == JobState::kUnparking && away) {
+    if (deep_.state() == DeepParking::State::kParked)
+      deep_.unpark(count(now()));
+    else
+      parking_.unpark();
+  }
   const bool told_wrong = (wanted_ == JobState::kParking && away) ||
                           (wanted_ == JobState::kRunning && away) ||
-                          (wanted_ == JobState::kUnparking && !away && !parking_.is_busy()) ||
-                          (wanted_ == JobState::kParked && !away && !parking_.is_busy());
+                          (wanted_ == JobState::kUnparking && !away && !is_busy());
   if (told_wrong) report(how_it_stands());
 }
 
@@ -92,8 +127,12 @@ wire::ParkReport Parker::how_it_stands() const {
   report.parked = is_away();
   if (!report.parked) return report;
   for (std::uint32_t card = 0; card < settings_.cards; ++card)
-    report.held.push_back(round_up(parking_.held(card)));
+    report.held.push_back(round_up(held(card)));
   report.moved = parking_.moved();
+  // What the driver has taken is counted by nobody else.
+  if (deep_.state() == DeepParking::State::kParked)
+    for (std::uint32_t card = 0; card < settings_.cards; ++card)
+      report.moved += deep_.needs(card).checked_sub(deep_.held(card)).value_or(Bytes());
   return report;
 }
 
@@ -112,9 +151,29 @@ void Parker::send_report() {
   wanted_ = reply->view.job.state;
 }
 
+// The deep one drives the other while it is at it.
+std::optional<Parking::End> Parker::look(seam::Nanoseconds time) {
+  if (const std::optional<Parking::End> end = deep_.step(count(time))) return end;
+  if (deep_.state() != DeepParking::State::kRunning) return std::nullopt;
+  return parking_.step(count(time));
+}
+
 void Parker::step() {
   const seam::Nanoseconds time = now();
-  if (const std::optional<Parking::End> end = parking_.step(count(time))) {
+  if (park_again_.count() != 0 && time >= park_again_) {
+    park_again_ = {};
+    follow();
+  }
+  if (const std::optional<Parking::End> end = look(time)) {
+    // It may have been started only just now, or anew.
+    if (end->no_mover && !end->back && wanted_ == JobState::kParking) {
+      if (mover_until_.count() == 0) mover_until_ = time + kMoverStarts;
+      if (time < mover_until_) {
+        park_again_ = time + kParkAgain;
+        return;
+      }
+    }
+    mover_until_ = {};
     wire::ParkReport said = how_it_stands();
     said.why = end->done ? "" : end->why;
     if (!end->done && end->no_room && !end->back && settings_.park)
@@ -123,11 +182,17 @@ void Parker::step() {
     report(std::move(said));
     follow();
   }
-  if (growth_ && !parking_.is_busy() && !is_away()) look_at_growth(time);
+  if (sleeps_ && is_away() && parking_.is_wanted()) {
+    sleeps_ = false;
+    wire::ParkReport woken = how_it_stands();
+    woken.wakes = true;
+    report(std::move(woken));
+  }
+  if (growth_ && !is_busy() && !is_away()) look_at_growth(time);
   if (time < next_second_) return;
   next_second_ = time + seconds(1);
   send_report();
-  if (settings_.park && !is_away() && !parking_.is_busy()) look_for_obstacles();
+  if (settings_.park && !is_away() && !is_busy()) look_for_obstacles();
 }
 
 // What will be in the way of parking it is known to the daemon beforehand.
@@ -148,7 +213,8 @@ void Parker::set_growth(const core::Job& job) {
   for (std::uint32_t card = 0; card < settings_.cards && card < job.grant.size(); ++card)
     if (job.grant[card].bytes > growth_->allowed(card))
       (void)growth_->allow(card, job.grant[card].bytes);
-  if (job.growth == core::Growth::kAsked && !is_away() && !parking_.is_busy()) give_back();
+  tight_ = job.growth == core::Growth::kTight;
+  if (job.growth == core::Growth::kAsked && !is_away() && !is_busy()) give_back();
 }
 
 void Parker::give_back() {
@@ -173,7 +239,7 @@ void Parker::look_at_growth(seam::Nanoseconds time) {
   bool less = false;
   for (std::uint32_t card = 0; card < settings_.cards; ++card) {
     Bytes bytes = growth_->allowed(card);
-    const Bytes slack = slack_of(settings_.growth[card]);
+    const Bytes slack = tight_ ? Bytes() : slack_of(settings_.growth[card]);
     const Bytes enough =
         std::max(settings_.growth[card].first, round_up(growth_->used(card)) + slack);
     if (!asks && time >= next_second_ && bytes > enough + slack) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "launch/deep_parking.h"
 #include "launch/grant_file.h"
 #include "launch/growth.h"
 #include "launch/parking.h"
@@ -31,7 +32,9 @@ class Parker {
  public:
   struct Settings {
     std::size_t cards = 0;
-    std::optional<wire::ParkDoor> park = {};      // absent: it cannot be parked
+    std::optional<wire::ParkDoor> park = {};      // absent: by the driver alone
+    std::string checkpoint;                       // the program for that; "": there is none
+    std::string cuda;                             // the driver's library; "": the system's
     std::vector<std::pair<Bytes, Bytes>> growth;  // of each card: least and most; empty: none
     // tell_daemon() for this job.
     std::function<Result<wire::RunReply>(const std::string& what, const std::string& body)> tell;
@@ -48,6 +51,9 @@ class Parker {
   bool is_away() const;
 
  private:
+  bool is_busy() const;
+  std::optional<launch::Parking::End> look(seam::Nanoseconds time);
+  Bytes held(std::uint32_t card) const;
   void follow();
   void report(wire::ParkReport report);
   void send_report();
@@ -60,9 +66,15 @@ class Parker {
   abi::Grant& grant_;
   Settings settings_;
   launch::Parking parking_;
+  launch::DeepParking deep_;
   std::optional<launch::Growth> growth_;
   core::JobState wanted_ = core::JobState::kRunning;
+  bool wanted_deep_ = false;
+  bool sleeps_ = false;  // it was parked because it did nothing
   std::optional<wire::ParkReport> unsent_;
+  seam::Nanoseconds mover_until_{};  // so long a mover that is being started is waited for
+  seam::Nanoseconds park_again_{};   // zero: not to be tried again
+  bool tight_ = false;               // somebody waits for what it does not use
   std::string obstacle_;             // as it was told
   std::vector<Bytes> asked_;         // by the program, of each card; zero: nothing
   seam::Nanoseconds ask_until_{};    // then it hears no

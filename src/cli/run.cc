@@ -231,6 +231,7 @@ class Run {
     if (plan_.exec) return replace(job);
     JobHooks hooks;
     hooks.made = [&](const launch::GrantFile* grant) { begin_parking(job, grant); };
+    hooks.ended = [this] { parker_.reset(); };
     hooks.stands_still = [this] { return parker_ && parker_->is_away(); };
     hooks.started = [this](pid_t pid) { report_start(pid); };
     hooks.watch_fd = [this] { return client_ && listening_ ? client_->http().descriptor() : -1; };
@@ -239,7 +240,6 @@ class Run {
     hooks.tick = [this] { return tick(); };
     tag_ = reply.tag;
     const Result<JobEnd> end = run_job(job, hooks, output_);
-    parker_.reset();
     if (!end) return launch_failed(end.error());
     core::Exit exit;
     exit.not_started = !end->ended.started;
@@ -307,6 +307,8 @@ class Run {
     Parker::Settings settings;
     settings.cards = job.cards.size();
     settings.park = job.park;
+    settings.checkpoint = job.parts.checkpoint;
+    if (job.simulated) settings.cuda = driver_library(job.parts, true, "libcuda.so.1");
     for (const PlanCard& card : job.cards)
       if (card.limit > card.guarantee) settings.growth.emplace_back(card.guarantee, card.limit);
     settings.tell = [this](const std::string& what, const std::string& body) {
@@ -369,7 +371,10 @@ class Run {
     const bool away = !told && client_->went_away();
     if (away) client_.reset();
     if (told)
-      if (const Result<wire::RunReply> reply = wire::decode_run_reply(*told)) tag_ = reply->tag;
+      if (const Result<wire::RunReply> reply = wire::decode_run_reply(*told)) {
+        tag_ = reply->tag;
+        if (parker_) parker_->hear(reply->view);
+      }
     told_start_ = !away;
     return told_start_;
   }

@@ -79,6 +79,7 @@ struct Parking::Look {
   std::string waits_for;    // the first of those
   std::string refusal;      // the first that refused
   bool no_room = false;     // its reason
+  bool no_mover = false;    // the same
 };
 
 Parking::Parking(abi::Grant& grant)
@@ -121,6 +122,7 @@ Parking::Look Parking::look() const {
     } else if (answer.kind == ParkAnswer::kRefused && look.refusal.empty()) {
       look.refusal = describe(reason, answer.detail, pid_of(owner));
       look.no_room = reason == ParkReason::kNoRoom;
+      look.no_mover = reason == ParkReason::kNoMover;
     }
   });
   return look;
@@ -129,6 +131,7 @@ Parking::Look Parking::look() const {
 void Parking::park(std::uint64_t now_ns, std::uint64_t patience_ns) {
   if (state_ != State::kRunning) return;
   give_up_at_ = now_ns + patience_ns;
+  knocks_ = grant_.header.park_knocks.load();
   state_ = State::kQuiescing;
   order(ParkOrder::kQuiesce);
 }
@@ -149,7 +152,8 @@ std::optional<Parking::End> Parking::step(std::uint64_t now_ns) {
       if (!seen.refusal.empty() || seen.waiting > 0) {
         order(ParkOrder::kRun);
         state_ = State::kRunning;
-        return End{false, seen.refusal.empty() ? seen.waits_for : seen.refusal, false};
+        return End{false, seen.refusal.empty() ? seen.waits_for : seen.refusal, seen.no_room, false,
+                   seen.no_mover};
       }
       state_ = State::kMoving;
       order(ParkOrder::kMove);
@@ -166,7 +170,7 @@ std::optional<Parking::End> Parking::step(std::uint64_t now_ns) {
         state_ = State::kParked;
         return End{true, "", false};
       }
-      failed_ = End{false, seen.refusal, seen.no_room};
+      failed_ = End{false, seen.refusal, seen.no_room, false, seen.no_mover};
       state_ = State::kUndoing;
       order(ParkOrder::kBack);
       return std::nullopt;
@@ -211,6 +215,8 @@ std::string Parking::obstacle() const {
   });
   return found;
 }
+
+bool Parking::is_wanted() const { return grant_.header.park_knocks.load() != knocks_; }
 
 Bytes Parking::moved() const {
   std::uint64_t sum = 0;

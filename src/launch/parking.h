@@ -32,6 +32,7 @@ class Parking {
     std::string why;
     bool no_room = false;  // the mover had none for it, or the card for it to come back
     bool back = false;     // it was to come back
+    bool no_mover = false;
   };
 
   explicit Parking(abi::Grant& grant);
@@ -48,6 +49,8 @@ class Parking {
 
   // What stands in the way of parking it as things are; "": nothing that is known.
   std::string obstacle() const;
+  // A call of its program has come to the closed gate since park(), and waits there.
+  bool is_wanted() const;
   // What movers keep for it, and what it still holds on its card.
   Bytes moved() const;
   Bytes held(std::uint32_t card) const;
@@ -65,6 +68,7 @@ class Parking {
   State state_ = State::kRunning;
   std::uint64_t number_ = 0;
   std::uint64_t give_up_at_ = 0;
+  std::uint64_t knocks_ = 0;   // at park()
   std::optional<End> failed_;  // what will be told once all stand where they stood before
 };
 

@@ -68,10 +68,13 @@ void wait_outside() {
   if ((seen & kClosed) == 0) return;
   const uint64_t word = current_order();
   const abi::ParkOrder order = abi::ParkOrder::unpack(word);
-  if (order.kind == abi::ParkOrder::kRun && order.number >= seen >> kNumberShift)
+  if (order.kind == abi::ParkOrder::kRun && order.number >= seen >> kNumberShift) {
     open_gate(order.number);
-  else
-    wait_for_order(word);
+    return;
+  }
+  // Whoever was parked because it did nothing is not idle any more.
+  process.grant->header.park_knocks.fetch_add(1, std::memory_order_relaxed);
+  wait_for_order(word);
 }
 
 }  // namespace

@@ -26,6 +26,8 @@
 namespace mete::serve {
 
 inline constexpr int kApiVersion = 1;
+// What the driver may show of a job beyond what it says that it holds.
+inline constexpr Bytes kNotGivenBackSlack = Bytes::from_mib(64);
 
 // The machine as last read.
 struct Machine {
@@ -128,6 +130,7 @@ class Service {
   void post_submit(wire::SubmitRequest wanted, const net::Request& request,
                    net::Responder responder);
   void fill_in(core::JobSpec& spec) const;
+  void doubt(const core::Job& job, const std::vector<Bytes>& held);
   void get_job(core::JobId id, const net::Request& request, net::Responder responder);
   void report_on_job(core::JobId id, std::string_view what, const net::Request& request,
                      net::Responder responder);

@@ -265,12 +265,20 @@ void try_priorities(Question& question, const Job& job, Found& found) {
   std::size_t walks = 0;
   for (const std::int32_t level : levels) {
     if (++walks > question.most_walks()) return;
-    if (!question.with_priority(level)) continue;
+    const std::optional<std::vector<JobId>> parked = question.with_priority(level);
+    if (!parked) continue;
     const std::string number = std::to_string(level);
     Change change{Change::Kind::kPriority, "", "--priority " + number};
     change.text = "instead of " + std::to_string(job.priority) + ": mete priority " +
                   to_string(job.id) + " " + number;
+    if (!parked->empty()) {
+      std::vector<std::string> names;
+      for (const JobId id : *parked) names.push_back(to_string(id));
+      change.text +=
+          (names.size() == 1 ? "; job " : "; jobs ") + base::join(names, ", ") + " would be parked";
+    }
     change.priority = level;
+    change.jobs = *parked;
     found.push_back(std::move(change));
     return;
   }

@@ -16,7 +16,7 @@
 //                minutes, below one minutes; nothing shorter than half of such jobs ran
 //   job-ends     one job is cancelled: the one that holds the least GPU memory. Where no single one
 //                is enough several, of which none can be left out
-//   priority     one higher, and one more
+//   priority     one higher, and one more; others may be parked for it then
 //   quota        of its user: one more running job, one more card, or one more GiB
 //   reservation  one is taken back: the one with the least memory
 //   undrain      one drained card is back in use
@@ -61,7 +61,7 @@ struct Change {
   // What it is, by kind.
   std::optional<Request> request = {};            // kGpu to kCpus: what it would ask for
   std::optional<std::uint64_t> time_s = {};       // kTime
-  std::vector<JobId> jobs = {};                   // kJobEnds
+  std::vector<JobId> jobs = {};                   // kJobEnds; kPriority: who would be parked
   std::optional<std::int32_t> priority = {};      // kPriority
   std::optional<Quota> quota = {};                // kQuota: its user's own, as it would be set
   std::optional<std::uint64_t> reservation = {};  // kReservation

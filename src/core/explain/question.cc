@@ -45,7 +45,7 @@ bool Question::in_line() const {
   return starts(input);
 }
 
-bool Question::with_priority(std::int32_t priority) {
+std::optional<std::vector<JobId>> Question::with_priority(std::int32_t priority) {
   if (!line_) {
     line_ = state_.pending();
     line_->erase(job_);
@@ -55,9 +55,16 @@ bool Question::with_priority(std::int32_t priority) {
   line_->insert(job);
   PassInput input = sight_.input;
   input.pending = &*line_;
-  const bool does = starts(input);
+  std::optional<std::vector<JobId>> parked;
+  if (starts(input)) {
+    parked.emplace();
+  } else {
+    const PassResult result = walk(input);
+    if (const auto room = result.waits_for.find(job_.id); room != result.waits_for.end())
+      parked = room->second;
+  }
   line_->erase(job);
-  return does;
+  return parked;
 }
 
 bool Question::without_jobs(std::span<const JobId> ids) const {

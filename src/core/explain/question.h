@@ -28,7 +28,8 @@ class Question {
   std::optional<std::size_t> first_as(std::span<const Kind> kinds) const;
   // If it were neither held nor to begin later.
   bool in_line() const;
-  bool with_priority(std::int32_t priority);
+  // Whether it would start with another priority; the jobs that would be parked for it then.
+  std::optional<std::vector<JobId>> with_priority(std::int32_t priority);
   // Cancelled, whatever their users' other jobs were waiting for.
   bool without_jobs(std::span<const JobId> ids) const;
   bool with_quota(const Quota& quota) const;

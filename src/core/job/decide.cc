@@ -579,6 +579,9 @@ std::optional<WallTime> State::next_change(WallTime now) const {
       if (starves > now.ms) consider(starves);
       break;
     }
+  for (const JobId id : active_)
+    if (const auto again = tries_again(rules_, jobs_.at(id)); again && *again > now)
+      consider(again->ms);
   // Somebody who waits may have others parked, once they have run for long enough; and those who do
   // not park in time are given up.
   if (pending_.size() > 0)

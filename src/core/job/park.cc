@@ -113,7 +113,8 @@ Result<std::optional<Happened>> State::unpark_one(const Job& job) const {
       return has_ended(job);
     case JobState::kParking:
     case JobState::kParked:
-      if (job.park->wants_back) return std::optional<Happened>();
+      // Somebody who asks again does not wait for the next try.
+      if (job.park->wants_back && job.park->why.empty()) return std::optional<Happened>();
       return std::optional<Happened>(JobUnparked{job.id, JobState::kParked});
     case JobState::kRunning:
     case JobState::kUnparking:
@@ -294,6 +295,7 @@ void State::on(const JobUnparked& unparked, WallTime at) {
   if (unparked.state == JobState::kParked) {
     METE_ASSERT(job.park.has_value());
     job.park->wants_back = true;
+    job.park->why.clear();
     return;
   }
   METE_ASSERT(job.state == unparked.state || may_follow(job.state, unparked.state));

@@ -152,6 +152,8 @@ TEST_F(ParkTest, WhoCouldNotComeBackIsParkedAndTriesAgain) {
   ASSERT_TRUE(take(report).ok());
   EXPECT_EQ(state_of(id), JobState::kParked);
   EXPECT_EQ(granted_on_first(), kContext);
+  EXPECT_TRUE(turn().back.empty()) << "not at once";
+  now_ = *state_.next_change(now_);
   EXPECT_EQ(turn().back, Ids{id});
 }
 

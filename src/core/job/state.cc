@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/text.h"
+#include "core/order/preempt.h"
 
 namespace mete::core {
 
@@ -241,9 +242,8 @@ Sight State::look(const Moment& moment) const {
 }
 
 PassResult State::next_steps(const Moment& moment) const {
-  const auto returns = [this](JobId id) {
-    const Job& job = jobs_.at(id);
-    return job.state == JobState::kParked && job.park->wants_back;
+  const auto returns = [&](JobId id) {
+    return may_try_to_return(rules_, jobs_.at(id), moment.now);
   };
   if (pending_.size() == 0 && std::none_of(active_.begin(), active_.end(), returns)) return {};
   return walk(pass_input(moment));
@@ -308,8 +308,26 @@ Wait State::wait_of_its_own(const Job& job, const Moment& moment, const Sight& s
     return being_parked(room->second);
   if (sight.result.held_for != job.id) return its_turn();
   Wait wait = wait_of_kind(kind_of(job), moment, sight);
+  if (const std::string later = who_can_be_parked_later(job, sight); !later.empty())
+    wait.text += "; " + later;
   // The first in line is not behind itself.
   return wait.reason == Reason::kPriority ? its_turn() : wait;
+}
+
+// Nobody is parked who has only just begun.
+std::string State::who_can_be_parked_later(const Job& job, const Sight& sight) const {
+  PassInput later = sight.input;
+  later.now = WallTime{later.now.ms + 86'400'000};
+  const std::optional<MadeRoom> room = make_room(later, later.pool, kind_of(job), job.priority, {});
+  if (!room || room->park.empty()) return "";
+  WallTime from = sight.input.now;
+  std::vector<std::string> names;
+  for (const JobId id : room->park) {
+    names.push_back(to_string(id));
+    if (const auto when = parkable_from(rules_, jobs_.at(id))) from = std::max(from, *when);
+  }
+  return (names.size() == 1 ? "job " : "jobs ") + base::join(names, ", ") +
+         " may be parked for it at " + to_string(from);
 }
 
 Wait State::wait_of_kind(const Kind& kind, const Moment& moment, const Sight& sight) const {

@@ -270,6 +270,7 @@ class State {
   void forget_old(const std::string& user);
   Ends ends_among(JobId id) const;
   bool in_vain(const After& after) const;
+  std::string who_can_be_parked_later(const Job& job, const Sight& sight) const;
   Wait wait_of_its_own(const Job& job, const Moment& moment, const Sight& sight) const;
   Wait wait_of_kind(const Kind& kind, const Moment& moment, const Sight& sight) const;
 

@@ -59,8 +59,7 @@ class Walk {
     for (const Running& running : input.running) {
       add(result_.held[running.user], running.held);
       if (running.array != 0) ++result_.in_array[running.array];
-      if (running.job != nullptr && running.job->state == JobState::kParked &&
-          running.job->park->wants_back)
+      if (running.job != nullptr && may_try_to_return(*input.rules, *running.job, input.now))
         (running.gave_way ? back_last_ : back_).push_back(running.job);
     }
     std::sort(back_.begin(), back_.end(),

@@ -189,6 +189,18 @@ std::optional<WallTime> parkable_from(const Rules& rules, const Job& job) {
   return from;
 }
 
+std::optional<WallTime> tries_again(const Rules& rules, const Job& job) {
+  if (job.state != JobState::kParked || !job.park->wants_back || job.park->why.empty())
+    return std::nullopt;
+  return WallTime{job.park->since.ms + static_cast<std::int64_t>(rules.park_retry_s * 1000)};
+}
+
+bool may_try_to_return(const Rules& rules, const Job& job, WallTime now) {
+  if (job.state != JobState::kParked || !job.park->wants_back) return false;
+  const std::optional<WallTime> again = tries_again(rules, job);
+  return !again || *again <= now;
+}
+
 std::optional<MadeRoom> make_room(const PassInput& input, const Pool& pool, const Kind& kind,
                                   std::int32_t priority,
                                   std::span<const PassResult::ToPark> asked) {

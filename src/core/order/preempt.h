@@ -33,6 +33,11 @@ std::optional<MadeRoom> make_room(const PassInput& input, const Pool& pool, cons
 // When a job may be parked for others, as far as time decides; nullopt: it may not be at all.
 std::optional<WallTime> parkable_from(const Rules& rules, const Job& job);
 
+// It is parked and may come back, unless it has tried in vain only just now.
+bool may_try_to_return(const Rules& rules, const Job& job, WallTime now);
+// When it may again, after it has tried in vain; nullopt: at once, or never.
+std::optional<WallTime> tries_again(const Rules& rules, const Job& job);
+
 // How long its bytes take to go away, or to come back.
 std::uint64_t park_cost_ms(const Job& job);
 

@@ -72,7 +72,7 @@ struct PoolCard {
   bool stale = false;
   Bytes context;  // what a process's first context costs here, reserve included; zero: not known
   Bytes kept;     // for a job further ahead in line (hold.h)
-  // What a mover takes here, and whether one does already (then it is part of `foreign`).
+  // What a mover takes here, or would, and whether there is one. It is no part of `foreign`.
   Bytes mover;
   bool mover_runs = false;
 

@@ -151,8 +151,13 @@ TEST(Place, AMoverTakesItsPartBesideTheFirstThatCanBeParked) {
   pool.cards[0].holders = {first};
   EXPECT_EQ(pool.cards[0].grantable(), kH200 - gib(41));
   pool.cards[0].mover_runs = true;
-  pool.cards[0].foreign = {{"mete's mover", gib(1)}};
   EXPECT_EQ(pool.cards[0].grantable(), kH200 - gib(41));
+  // Nobody else's memory: a card with a mover alone is as free as one without.
+  pool.cards[0].holders.clear();
+  request.parkable = false;
+  request.gpu = whole_cards(1);
+  EXPECT_EQ(place_now(pool, request, Policy::kBestFit)->cards[0].bytes,
+            (kH200 - gib(1)).round_down(kGranule));
 }
 
 TEST(Place, AWholeCardMayBeGivenBesideAParkedJob) {

@@ -58,8 +58,9 @@ Used used_on(const PoolCard& card) {
     used.granted = saturating_add(used.granted, holder.bytes);
     used.whole = used.whole || holder.whole;
     used.occupied = used.occupied || !holder.parked;
-    if (holder.parkable && !card.mover_runs) used.mover = card.mover;
+    if (holder.parkable) used.mover = card.mover;
   }
+  if (card.mover_runs) used.mover = card.mover;
   for (const Outside& claim : card.claimed)
     used.claimed = saturating_add(used.claimed, claim.bytes);
   for (const Outside& other : card.foreign)

@@ -1,0 +1,450 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that give their GPU memory back and have it again: by hand, for others, when idle; shares that grow. Real programs, real movers."""
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import time
+
+import jsonschema
+
+from world import ACTOR, BOUND_S, BUILD, GIB, MIB, DaemonTest, wait_until
+from support import SOURCE, main
+
+PROGRAM = str(BUILD / "tests" / "park_program")
+OOM = "2"
+
+
+class ParkTest(DaemonTest):
+    sim = "1xH200"
+    config = "[park]\nmin_run_s = 0\narena = \"4G\"\n"
+
+    def setUp(self):
+        super().setUp()
+        path = self.folder / "config.toml"
+        path.write_text(self.config)
+        self.env["METE_CONFIG"] = str(path)
+        self.go = self.folder / "go"
+        self.addCleanup(self.end_movers)
+
+    def end_movers(self):
+        self.end_daemon()
+        for name in ("mete-keeper", "park_program", "meter_actor", "mete-mover"):
+            for pid in self.processes(name):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+
+    def submit(self, *words):
+        result = self.mete("submit", *words)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout.strip()
+
+    def worker(self, *words, blocks=20, size=8 * MIB, go=None):
+        """A job that holds memory with a pattern in it until `go` is there, then looks at each byte; returns when it holds it."""
+        job = self.submit(*words, "--", PROGRAM, "many", str(blocks), str(size), str(go or self.go))
+        self.wait_state(job, "running")
+        wait_until(lambda: b"up" in self.log_of(job), "it has its memory")
+        return job
+
+    def log_of(self, job):
+        return pathlib.Path(self.api(f"/v1/jobs/{job}/show")[1]["job"]["log"]).read_bytes()
+
+    def good(self, *words):
+        result = self.mete(*words)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def ends_well(self, job):
+        self.go.touch()
+        result = self.mete("wait", job)
+        self.assertEqual(result.returncode, 0, result.stderr + self.log_of(job).decode())
+
+    def granted(self):
+        return self.card()["granted_bytes"]
+
+    def events_of(self, job):
+        result = self.good("events", "-o", "json")
+        events = [json.loads(line) for line in result.stdout.splitlines()]
+        if len(events) == 1 and "events" in events[0]:
+            events = events[0]["events"]
+        return [(event["type"], event["data"].get("state")) for event in events
+                if event.get("job") == job and event["type"] in ("job.parked", "job.unparked")]
+
+
+class Verbs(ParkTest):
+    def test_out_and_back_byte_for_byte(self):
+        job = self.worker("--gpu", "40G", "--preemptible")
+        said = self.good("park", job).stderr
+        self.assertIn(f"job {job} is parked: 160 MiB in host memory", said)
+        self.assertIn("still on card 0", said)
+        self.assertEqual(self.job(job)["state"], "parked")
+        self.assertEqual(self.job(job)["park"]["moved_bytes"], 160 * MIB)
+        self.assertLess(self.granted(), GIB)
+        self.assertIn(f"job {job} is back", self.good("unpark", job).stderr)
+        self.assertEqual(self.granted(), 40 * GIB)
+        self.ends_well(job)
+        self.assertEqual(self.events_of(job), [("job.parked", "parking"), ("job.parked", "parked"), ("job.unparked", "parked"),
+                                               ("job.unparked", "unparking"), ("job.unparked", "running")])
+
+    def test_the_document(self):
+        job = self.worker("--gpu", "10G", "--preemptible")
+        schema = json.loads((SOURCE / "docs/formats/park.schema.json").read_text())
+        for verb, state in (("park", "parked"), ("unpark", "running")):
+            document = json.loads(self.good(verb, job, "-o", "json").stdout)
+            jsonschema.validate(document, schema)
+            self.assertEqual([job["state"] for job in document["jobs"]], [state])
+        self.ends_well(job)
+
+    def test_both_may_be_said_twice(self):
+        job = self.worker("--gpu", "10G", "--preemptible")
+        self.assertIn("is not parked", self.good("unpark", job).stderr)
+        self.good("park", job)
+        self.assertIn("is parked already", self.good("park", job).stderr)
+        self.good("unpark", job)
+        self.assertEqual(self.job(job)["state"], "running")
+        self.ends_well(job)
+
+    def test_a_run_in_a_terminal_is_parked_too(self):
+        run = self.start_run("-q", "--gpu", "10G", "--preemptible", "--", PROGRAM, "many", "10", str(8 * MIB), str(self.go))
+        self.wait_state(1, "running")
+        self.assertIn("up", run.stderr.readline() + run.stderr.readline())
+        self.good("park", "1")
+        self.good("unpark", "1")
+        self.go.touch()
+        self.assertEqual(run.wait(BOUND_S), 0)
+
+    def test_what_cannot_be_parked_is_said(self):
+        plain = self.worker("--gpu", "10G")
+        self.assert_refused(self.mete("park", plain), 64, "cannot be parked", "it was not started to be parkable", "--deep")
+        waits = self.submit("--gpu", "100%", "--", "true")
+        self.assert_refused(self.mete("park", waits), 64, "has not started")
+        self.assert_refused(self.mete("unpark", waits), 64, "has not started")
+        self.ends_well(plain)
+        self.mete("wait", waits)
+        self.assert_refused(self.mete("park", plain), 64, "has ended")
+        self.assert_refused(self.mete("unpark", plain), 64, "has ended")
+        self.assert_refused(self.mete("park", "99"), 125, "there is no job 99")
+        self.assert_refused(self.mete("park"), 64)
+
+    def test_an_obstacle_is_known_beforehand(self):
+        job = self.submit("--gpu", "10G", "--preemptible", "--", PROGRAM, "managed", str(self.go))
+        wait_until(lambda: "unparkable" in self.job(job), "its runner has told")
+        self.assertTrue(self.job(job)["unparkable"]["standing"])
+        self.assert_refused(self.mete("park", job), 64, "managed memory")
+        self.ends_well(job)
+
+    def test_one_that_does_not_come_to_rest_runs_on(self):
+        job = self.submit("--gpu", "10G", "--preemptible", "--", PROGRAM, "capture", str(self.go))
+        self.wait_state(job, "running")
+        wait_until(lambda: b"up" in self.log_of(job), "it captures")
+        self.assert_refused(self.mete("park", job), 75, "was not parked, and runs on", "a stream is being captured")
+        self.assertEqual(self.job(job)["state"], "running")
+        self.ends_well(job)
+
+    def test_without_room_it_waits_and_says_for_what(self):
+        job = self.worker("--gpu", "100G", "--preemptible")
+        self.good("park", job)
+        holder = self.holder("80G")
+        self.assertIn("may come back", self.good("unpark", job, "--no-wait").stderr)
+        wait_until(lambda: "wait" in self.job(job), "it is told for what it waits")
+        self.assertIn("room to come back", self.job(job)["wait"]["for"])
+        waiting = self.start("unpark", job, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(self.job(job)["state"], "parked")
+        self.release(holder)
+        self.assertEqual(waiting.wait(BOUND_S), 0)
+        self.ends_well(job)
+
+    def test_a_parked_job_is_cancelled(self):
+        job = self.worker("--gpu", "10G", "--preemptible")
+        self.good("park", job)
+        self.good("cancel", job)
+        self.mete("wait", job)
+        self.assertEqual(self.job(job)["outcome"], "cancelled")
+        self.assertEqual(self.granted(), 0)
+
+    def test_a_parked_job_runs_again_when_it_is_requeued(self):
+        job = self.worker("--gpu", "10G", "--preemptible")
+        self.good("park", job)
+        self.good("requeue", job)
+        wait_until(lambda: self.job(job)["attempt"] == 2 and self.job(job)["state"] == "running", "its second attempt runs")
+        self.assertNotIn("park", self.job(job))
+        self.ends_well(job)
+
+    def test_its_time_stands_still(self):
+        job = self.worker("--gpu", "10G", "--preemptible", "--time", "4s")
+        self.good("park", job)
+        time.sleep(5)
+        self.assertEqual(self.job(job)["state"], "parked")
+        self.good("unpark", job)
+        self.ends_well(job)
+
+    def test_by_the_driver_with_its_context(self):
+        job = self.worker("--gpu", "10G")
+        self.assertIn("4 MiB still on card 0", self.good("park", "--deep", job).stderr)
+        self.assertEqual(self.granted(), 4 * MIB)
+        self.good("unpark", job)
+        self.ends_well(job)
+
+    def test_by_both(self):
+        job = self.worker("--gpu", "10G", "--preemptible")
+        self.assertIn("4 MiB still on card 0", self.good("park", "--deep", job).stderr)
+        self.good("unpark", job)
+        self.ends_well(job)
+
+
+class Arena(ParkTest):
+    config = "[park]\nmin_run_s = 0\narena = \"64M\"\n"
+
+    def test_a_job_that_is_too_large_for_it(self):
+        job = self.worker("--gpu", "10G", "--preemptible")
+        self.assert_refused(self.mete("park", job), 75, "was not parked, and runs on", "there is no room for it", "64 MiB", "park.arena")
+        self.ends_well(job)
+
+
+class Spill(ParkTest):
+    def setUp(self):
+        self.config = "[park]\nmin_run_s = 0\narena = \"64M\"\n"
+        super().setUp()
+        folder = self.folder / "spill"
+        folder.mkdir(mode=0o700)
+        pathlib.Path(self.env["METE_CONFIG"]).write_text(self.config + f'spill = "{folder}"\nspill_max = "1G"\n')
+
+    def test_the_rest_goes_to_the_disk(self):
+        job = self.worker("--gpu", "10G", "--preemptible")
+        self.good("park", job)
+        self.good("unpark", job)
+        self.ends_well(job)
+
+
+class Preempt(ParkTest):
+    sim = "1xT4"
+
+    def test_a_higher_priority_has_a_lower_one_parked_and_it_returns(self):
+        low = self.worker("--gpu", "10G", "--preemptible", "--priority", "-5")
+        high = self.run_("-q", "--gpu", "10G", "--", "sh", "-c", "echo $METE_JOB_ID")
+        self.assertEqual((high.returncode, high.stdout), (0, "2\n"), high.stderr)
+        self.wait_state(low, "running")
+        self.ends_well(low)
+        states = self.events_of(low)
+        self.assertEqual(states[0], ("job.parked", "parking"))
+        self.assertEqual(states[-1], ("job.unparked", "running"))
+
+    def test_whoever_would_rather_wait_waits(self):
+        low = self.worker("--gpu", "10G", "--preemptible", "--priority", "-5")
+        high = self.submit("--gpu", "10G", "--no-preempt", "--", "true")
+        time.sleep(0.5)
+        self.assertEqual((self.job(low)["state"], self.job(high)["state"]), ("running", "pending"))
+        self.ends_well(low)
+        self.good("wait", high)
+
+    def test_a_whole_card_beside_what_stays(self):
+        low = self.worker("--gpu", "50%", "--preemptible", "--priority", "-5")
+        whole = self.run_("-q", "--gpu", "1", "--", "true")
+        self.assertEqual(whole.returncode, 0, whole.stderr)
+        self.wait_state(low, "running")
+        self.ends_well(low)
+
+    def test_nobody_is_asked_who_does_not_help(self):
+        large = self.worker("--gpu", "9G", "--preemptible", "--priority", "-5", go=self.go)
+        small = self.worker("--gpu", "2G", "--preemptible", "--priority", "-9", go=self.go)
+        high = self.run_("-q", "--gpu", "6G", "--", "true")
+        self.assertEqual(high.returncode, 0, high.stderr)
+        self.wait_state(large, "running")
+        self.assertEqual(self.events_of(small), [])
+        self.ends_well(large)
+        self.ends_well(small)
+
+    def test_explain_says_who_would_be_parked(self):
+        low = self.worker("--gpu", "10G", "--preemptible")
+        equal = self.submit("--gpu", "10G", "--", "true")
+
+        def says_so():
+            text = self.good("explain", equal).stdout
+            return "--priority 1" in text and f"job {low} would be parked" in text
+        wait_until(says_so, "explain says so, once the other has run for long enough")
+        self.ends_well(low)
+        self.good("wait", equal)
+
+
+class Deaths(ParkTest):
+    def test_the_daemon_dies_while_a_job_is_parked(self):
+        job = self.worker("--gpu", "10G", "--preemptible")
+        self.good("park", job)
+        self.kill_daemon()
+        self.good("unpark", job)
+        self.ends_well(job)
+
+    def test_the_daemon_dies_at_any_moment(self):
+        job = self.worker("--gpu", "10G", "--preemptible", blocks=40)
+        dice = random.Random(5)
+        for _ in range(12):
+            for verb, state in (("park", "parked"), ("unpark", "running")):
+                process = self.start(verb, job, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                time.sleep(dice.random() * 0.2)
+                self.kill_daemon()
+                process.wait(BOUND_S)
+                # Whatever was heard of it: said again it is done.
+                self.good(verb, job)
+                self.assertEqual(self.job(job)["state"], state)
+        self.ends_well(job)
+
+    def test_the_mover_dies_with_what_it_kept(self):
+        job = self.worker("--gpu", "10G", "--preemptible")
+        self.good("park", job)
+        for pid in self.processes("mete-mover"):
+            os.kill(pid, signal.SIGKILL)
+        waiting = self.start("unpark", job, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        wait_until(lambda: self.job(job).get("park", {}).get("why") or self.job(job)["state"] == "ended", "it says why")
+        waiting.terminate()
+        waiting.wait(BOUND_S)
+        self.good("cancel", job)
+        self.mete("wait", job)
+        self.assertEqual(self.granted(), 0)
+
+    def test_the_mover_dies_before_it_is_needed(self):
+        job = self.worker("--gpu", "10G", "--preemptible")
+        wait_until(lambda: self.processes("mete-mover"), "there is a mover")
+        (before,) = self.processes("mete-mover")
+        os.kill(before, signal.SIGKILL)
+        wait_until(lambda: self.processes("mete-mover") not in ([], [before]), "there is another")
+
+        def parks():
+            return self.mete("park", job).returncode == 0
+        wait_until(parks, "it is parked by the next one")
+        self.good("unpark", job)
+        self.ends_well(job)
+
+    def test_the_keeper_dies_while_its_job_is_parked(self):
+        job = self.worker("--gpu", "10G", "--preemptible")
+        self.good("park", job)
+        for pid in self.processes("mete-keeper"):
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: self.job(job)["state"] == "ended", "it is ended")
+        self.assertEqual(self.job(job)["outcome"], "lost")
+        wait_until(lambda: not self.processes("park_program"), "nothing of it is left")
+
+    def test_a_process_dies_while_it_is_parked(self):
+        job = self.worker("--gpu", "10G", "--preemptible")
+        self.good("park", job)
+        for pid in self.processes("park_program"):
+            os.kill(pid, signal.SIGKILL)
+        self.mete("wait", job)
+        self.assertEqual(self.job(job)["outcome"], "signal")
+        self.assertEqual(self.granted(), 0)
+
+    def test_movers_end_with_their_last_job(self):
+        job = self.worker("--gpu", "10G", "--preemptible")
+        self.ends_well(job)
+        self.assertEqual(self.granted(), 0)
+        self.assertLess(self.card()["foreign_bytes"], GIB)
+
+
+class Idle(ParkTest):
+    config = "[park]\nidle_s = 1\narena = \"4G\"\n"
+
+    def test_who_does_nothing_is_parked_and_comes_back_when_it_wants(self):
+        job = self.worker("--gpu", "10G", "--preemptible")
+        self.wait_state(job, "parked")
+        self.assertEqual(self.job(job)["park"]["cause"], "idle")
+        self.ends_well(job)
+
+    def test_who_did_not_ask_for_it_is_left_alone(self):
+        job = self.worker("--gpu", "10G")
+        wait_until(lambda: "idle_since" in self.job(job), "it is idle")
+        time.sleep(2)
+        self.assertEqual(self.job(job)["state"], "running")
+        self.ends_well(job)
+
+
+class Growth(ParkTest):
+    def actor(self, *words):
+        process = self.start_run("-q", *words, "--", ACTOR, stdin=subprocess.PIPE)
+        for words in ("init", "retain 0"):
+            self.assertEqual(self.say(process, words)[0], "0")
+        return process
+
+    def say(self, process, line):
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+        return process.stdout.readline().split()
+
+    def end(self, process):
+        process.stdin.close()
+        process.stdin = None
+        self.assertEqual(process.wait(BOUND_S), 0)
+
+    def take(self, process, gib):
+        return self.say(process, f"take alloc {gib}G")
+
+    def test_a_share_grows_while_there_is_room_and_gives_back(self):
+        growing = self.actor("--gpu", "8G..20G")
+        self.assertEqual(self.granted(), 8 * GIB)
+        first = self.take(growing, 6)
+        second = self.take(growing, 10)
+        self.assertEqual((first[0], second[0]), ("0", "0"))
+        self.assertGreater(self.granted(), 16 * GIB)
+        self.assertEqual(self.take(growing, 4)[0], OOM, "the ceiling")
+        self.assertEqual(self.say(growing, f"drop {second[1]}")[0], "0")
+        wait_until(lambda: self.granted() < 12 * GIB, "what it freed is others'")
+        self.end(growing)
+
+    def test_no_room_is_an_ordinary_error(self):
+        growing = self.actor("--gpu", "8G..100G")
+        holder = self.holder("110G")
+        self.assertEqual(self.take(growing, 40)[0], OOM)
+        self.assertEqual(self.take(growing, 6)[0], "0")
+        self.release(holder)
+        wait_until(lambda: self.take(growing, 40)[0] == "0", "there is room now")
+        self.end(growing)
+
+    def test_what_is_not_used_is_given_back_for_a_guaranteed_request(self):
+        growing = self.actor("--gpu", "8G..130G")
+        piece = self.take(growing, 100)
+        self.assertEqual(piece[0], "0")
+        self.assertEqual(self.say(growing, f"drop {piece[1]}")[0], "0")
+        other = self.run_("-q", "--gpu", "120G", "--", "true")
+        self.assertEqual(other.returncode, 0, other.stderr)
+        self.assertEqual(self.job(1)["state"], "running")
+        self.end(growing)
+
+    def test_what_is_used_is_taken_back_by_parking(self):
+        growing = self.actor("--gpu", "1G..130G")
+        self.assertEqual(self.say(growing, "take alloc 512M")[0], "0")
+        other = self.run_("-q", "--gpu", "141824M", "--", "true")
+        self.assertEqual(other.returncode, 0, other.stderr)
+        self.wait_state(1, "running")
+        self.assertIn(("job.parked", "parked"), self.events_of("1"))
+        self.assertEqual(self.take(growing, 1)[0], "0")
+        self.end(growing)
+
+    def test_who_sheds_is_not_parked(self):
+        growing = self.actor("--gpu", "1G..130G", "--shed")
+        piece = self.take(growing, 2)
+        other = self.submit("--gpu", "137G", "--", "true")
+        wait_until(lambda: self.granted() < 4 * GIB, "it has given back what it does not use")
+        self.assertEqual((self.job(1)["state"], self.job(other)["state"]), ("running", "pending"))
+        self.assertEqual(self.take(growing, 4)[0], OOM, "no further growth")
+        self.assertEqual(self.say(growing, f"drop {piece[1]}")[0], "0")
+        self.good("wait", other)
+        self.end(growing)
+
+    def test_two_that_grow(self):
+        one, two = self.actor("--gpu", "8G..130G"), self.actor("--gpu", "8G..130G")
+        taken = {one: 0, two: 0}
+        for _ in range(12):
+            for process in (one, two):
+                if self.take(process, 10)[0] == "0":
+                    taken[process] += 10
+            self.assertLessEqual(self.granted(), 140 * GIB)
+        self.assertGreaterEqual(sum(taken.values()), 100)
+        self.end(one)
+        self.end(two)
+
+
+if __name__ == "__main__":
+    main()
