@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bin/movers.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -84,7 +86,23 @@ Result<std::string> mover_folder(const std::string& state_dir, bool system) {
 Movers::Movers(MoverSettings settings, seam::Loop loop, seam::Clock& clock,
                std::function<void(const std::string&)> log)
     : settings_(std::move(settings)), loop_(std::move(loop)), clock_(clock), log_(std::move(log)) {
-  if (!settings_.folder.empty()) secret_ = secret_in(settings_.state_dir);
+  if (settings_.folder.empty()) return;
+  secret_ = secret_in(settings_.state_dir);
+  find_left_behind();
+}
+
+// Those of a daemon before us: what they take of the cards is ours.
+void Movers::find_left_behind() {
+  DIR* const folder = opendir(settings_.folder.c_str());
+  if (folder == nullptr) return;
+  while (const dirent* entry = readdir(folder)) {
+    const std::string name = entry->d_name;
+    if (!name.starts_with("GPU-") || name.ends_with(".lock")) continue;
+    Mover& mover = movers_[name];
+    connect(name, mover);
+    hang_up(mover);
+  }
+  (void)closedir(folder);
 }
 
 Movers::~Movers() {
@@ -121,8 +139,8 @@ wire::ParkDoor Movers::door(const core::Job& job) const {
 std::map<std::string, pid_t> Movers::pids() const {
   std::map<std::string, pid_t> pids;
   for (const auto& [uuid, mover] : movers_) {
-    const pid_t pid = mover.line ? mover.pid : mover.child;
-    if (pid > 0) pids[uuid] = pid;
+    const pid_t pid = mover.pid > 0 ? mover.pid : mover.child;
+    if (pid > 0 && kill(pid, 0) == 0) pids[uuid] = pid;
   }
   return pids;
 }
@@ -156,9 +174,9 @@ void Movers::forget(core::JobId job) {
       ++at;
       continue;
     }
+    // It ends by itself after a while; until then what it takes of the card is known.
     hang_up(mover);
-    if (mover.child > 0) ended_.push_back(mover.child);
-    at = movers_.erase(at);
+    ++at;
   }
 }
 
@@ -166,7 +184,6 @@ void Movers::hang_up(Mover& mover) {
   if (!mover.line) return;
   loop_.unwatch_fd(mover.line->descriptor());
   mover.line.reset();
-  mover.pid = -1;
   mover.goal = Bytes();
   for (auto& [id, guest] : mover.guests) guest.told = false;
 }
@@ -181,9 +198,10 @@ void Movers::later(seam::Milliseconds delay) {
 }
 
 void Movers::look_after_all() {
-  std::erase_if(ended_, [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
   bool settled = true;
   for (auto& [uuid, mover] : movers_) {
+    if (mover.child > 0 && waitpid(mover.child, nullptr, WNOHANG) == mover.child) mover.child = -1;
+    if (mover.guests.empty()) continue;
     look_after(uuid, mover);
     settled = settled && mover.line &&
               std::all_of(mover.guests.begin(), mover.guests.end(),
@@ -193,7 +211,6 @@ void Movers::look_after_all() {
 }
 
 void Movers::look_after(const std::string& uuid, Mover& mover) {
-  if (mover.child > 0 && waitpid(mover.child, nullptr, WNOHANG) == mover.child) mover.child = -1;
   if (!mover.line) connect(uuid, mover);
   if (!mover.line) {
     if (mover.child < 0 && clock_.monotonic() >= mover.next_start) start(uuid, mover);
@@ -203,13 +220,23 @@ void Movers::look_after(const std::string& uuid, Mover& mover) {
   for (auto& [id, guest] : mover.guests) {
     goal += guest.bytes;
     if (guest.told) continue;
-    guest.told = mover.line->allow(guest.token, guest.uid, guest.bytes).ok();
-    if (!guest.told) return hang_up(mover);
+    const Result<void> allowed = mover.line->allow(guest.token, guest.uid, guest.bytes);
+    guest.told = allowed.ok();
+    if (!guest.told) return give_up(uuid, mover, allowed.error());
   }
   goal = std::min(goal, arena());
   if (goal == mover.goal) return;
-  if (!mover.line->set_arena(goal)) return hang_up(mover);
+  if (const Result<void> set = mover.line->set_arena(goal); !set)
+    return give_up(uuid, mover, set.error());
   mover.goal = goal;
+  log_("the mover of " + uuid + " (process " + std::to_string(mover.pid) + ") is to keep up to " +
+       to_string(goal));
+}
+
+// It is found again, or another one is started.
+void Movers::give_up(const std::string& uuid, Mover& mover, const Error& why) {
+  log_("the mover of " + uuid + " is let go of: " + why.message);
+  hang_up(mover);
 }
 
 void Movers::connect(const std::string& uuid, Mover& mover) {
@@ -226,7 +253,7 @@ void Movers::connect(const std::string& uuid, Mover& mover) {
     // It says nothing by itself: it is gone.
     const auto found = movers_.find(uuid);
     if (found == movers_.end()) return;
-    hang_up(found->second);
+    give_up(uuid, found->second, Error::io("it is gone"));
     later(kNow);
   });
 }

@@ -79,6 +79,8 @@ class Movers {
   void start(const std::string& uuid, Mover& mover);
   void connect(const std::string& uuid, Mover& mover);
   void hang_up(Mover& mover);
+  void give_up(const std::string& uuid, Mover& mover, const Error& why);
+  void find_left_behind();
   void later(seam::Milliseconds delay);
   park::MoverClient::Token token_of(const core::Job& job) const;
   std::string socket_of(const std::string& uuid) const;
@@ -90,7 +92,6 @@ class Movers {
   std::string secret_;
   std::size_t cards_ = 1;
   std::map<std::string, Mover> movers_;
-  std::vector<pid_t> ended_;  // children that were let go, to be reaped
   bool scheduled_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -129,10 +129,12 @@ wire::ParkReport Parker::how_it_stands() const {
   for (std::uint32_t card = 0; card < settings_.cards; ++card)
     report.held.push_back(round_up(held(card)));
   report.moved = parking_.moved();
-  // What the driver has taken is counted by nobody else.
-  if (deep_.state() == DeepParking::State::kParked)
+  // What the driver has taken is counted by nobody else; what it was before includes the rest.
+  if (deep_.state() == DeepParking::State::kParked) {
+    report.moved = Bytes();
     for (std::uint32_t card = 0; card < settings_.cards; ++card)
       report.moved += deep_.needs(card).checked_sub(deep_.held(card)).value_or(Bytes());
+  }
   return report;
 }
 

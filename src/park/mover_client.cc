@@ -2,6 +2,7 @@
 // See mover_client.h.
 #include "park/mover_client.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -19,7 +20,7 @@ using abi::MoverMessage;
 Result<MoverClient> MoverClient::connect(const std::string& socket, int timeout_ms) {
   Result<Fd> connected = connect_to_mover(socket, timeout_ms);
   if (!connected) return std::move(connected).error();
-  return MoverClient(std::move(*connected));
+  return MoverClient(std::move(*connected), timeout_ms);
 }
 
 Result<MoverMessage> MoverClient::ask(const MoverMessage& message) {
@@ -28,7 +29,12 @@ Result<MoverMessage> MoverClient::ask(const MoverMessage& message) {
   do {
     count = ::send(socket_.get(), &message, sizeof message, MSG_NOSIGNAL);
   } while (count < 0 && errno == EINTR);
+  // A loop that watches the descriptor has made it one that does not wait.
+  pollfd ready{socket_.get(), POLLIN, 0};
   while (count > 0) {
+    const int seen = poll(&ready, 1, timeout_ms_);
+    if (seen == 0) return Error::busy("the mover does not answer");
+    if (seen < 0 && errno == EINTR) continue;
     count = recv(socket_.get(), bytes, sizeof bytes, 0);
     if (count >= 0 || errno != EINTR) break;
     count = 1;

@@ -46,12 +46,13 @@ class MoverClient {
   int descriptor() const { return socket_.get(); }
 
  private:
-  explicit MoverClient(Fd socket) : socket_(std::move(socket)) {}
+  MoverClient(Fd socket, int timeout_ms) : socket_(std::move(socket)), timeout_ms_(timeout_ms) {}
   // denied: refused as a stranger; busy: no answer in time; io: the mover is gone. After busy and
   // io the connection is of no use any more.
   Result<abi::MoverMessage> ask(const abi::MoverMessage& message);
 
   Fd socket_;
+  int timeout_ms_;
 };
 
 }  // namespace mete::park

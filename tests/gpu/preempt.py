@@ -103,7 +103,7 @@ class World:
         self.go.unlink(missing_ok=True)
         result = self.mete("submit", *words, "--preemptible", "--priority", "-5", "--", sys.executable, "-c", LOW, HELD, self.go, kind)
         ident = result.stdout.strip()
-        check(result.returncode == 0, f"submit a {HELD} GiB job that may be parked", result.stderr.strip() or ident)
+        check(result.returncode == 0, f"submit a {HELD} GiB job that may be parked", result.stderr.strip().replace("\n", " / ") or ident)
         self.wait(f"the {HELD} GiB job holds its memory", lambda: "up" in self.mete("logs", ident).stdout)
         return ident
 
@@ -119,21 +119,21 @@ def verbs(world):
     time.sleep(3 if QUICK else 20)  # the mover pins its arena
     for turn in range(3):
         out = world.mete("park", ident)
-        info(f"mete park, {HELD} GiB, turn {turn + 1}", out.stderr.strip())
-        check(out.returncode == 0, f"mete park of a training program, turn {turn + 1}", out.stderr.strip())
+        info(f"mete park, {HELD} GiB, turn {turn + 1}", out.stderr.strip().replace("\n", " / "))
+        check(out.returncode == 0, f"mete park of a training program, turn {turn + 1}", out.stderr.strip().replace("\n", " / "))
         stays = sum(world.job(ident).get("park", {}).get("held_bytes", [0]))
         check(0 < stays < 2 * GIB, "what stays on the card", f"{stays / GIB:.2f} GiB")
         back = world.mete("unpark", ident)
-        info(f"mete unpark, {HELD} GiB, turn {turn + 1}", back.stderr.strip())
-        check(back.returncode == 0, f"mete unpark, turn {turn + 1}", back.stderr.strip())
+        info(f"mete unpark, {HELD} GiB, turn {turn + 1}", back.stderr.strip().replace("\n", " / "))
+        check(back.returncode == 0, f"mete unpark, turn {turn + 1}", back.stderr.strip().replace("\n", " / "))
     out = world.mete("park", "--deep", ident)
     if out.returncode == 0:
-        info(f"mete park --deep, {HELD} GiB", out.stderr.strip())
+        info(f"mete park --deep, {HELD} GiB", out.stderr.strip().replace("\n", " / "))
         back = world.mete("unpark", ident)
-        info("mete unpark after it", back.stderr.strip())
-        check(back.returncode == 0, "back from the driver's checkpoint", back.stderr.strip())
+        info("mete unpark after it", back.stderr.strip().replace("\n", " / "))
+        check(back.returncode == 0, "back from the driver's checkpoint", back.stderr.strip().replace("\n", " / "))
     else:
-        info("mete park --deep", out.stderr.strip())
+        info("mete park --deep", out.stderr.strip().replace("\n", " / "))
     world.ends_well(ident, "the same bytes at the same addresses after all of it")
 
 
@@ -144,7 +144,7 @@ def preemption(world):
     for turn in range(2):
         began = time.clock_gettime(time.CLOCK_MONOTONIC)
         high = world.mete("run", "-q", "--gpu", "100%", "--", sys.executable, __file__, METE, "--first-kernel")
-        check(high.returncode == 0, f"a job of a higher priority runs on the full card, turn {turn + 1}", high.stderr.strip())
+        check(high.returncode == 0, f"a job of a higher priority runs on the full card, turn {turn + 1}", high.stderr.strip().replace("\n", " / "))
         if high.returncode == 0:
             times.append(float(high.stdout) - began)
         world.wait("the other is back", lambda: world.job(ident).get("state") == "running")
@@ -183,7 +183,7 @@ def growth(world):
     check(first[0] == "0", "it grows to 20 GiB", " ".join(first))
     check(say("take 50")[0] == "2", "and not beyond its ceiling", "")
     whole = subprocess.run([METE, "run", "-q", "--gpu", "130G", "--", "true"], env=world.env, capture_output=True, text=True, timeout=LIMIT_S)
-    check(whole.returncode == 0, "a guaranteed request takes it back by parking", whole.stderr.strip())
+    check(whole.returncode == 0, "a guaranteed request takes it back by parking", whole.stderr.strip().replace("\n", " / "))
     world.wait("it is back", lambda: any(j["state"] == "running" for j in json.loads(world.mete("ps", "-o", "json").stdout)["jobs"]))
     check(say(f"free {first[1]}")[0] == "0", "it frees what it had, at the same address", "")
     growing.stdin.close()
