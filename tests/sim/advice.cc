@@ -32,8 +32,10 @@ void reword(core::Job& job, const Change& change) {
 // What would have happened instead of a change of the job's own words.
 std::vector<core::Happened> events_of(const core::Job& job, const Change& change) {
   std::vector<core::Happened> list;
-  for (const JobId id : change.jobs)
-    list.emplace_back(core::JobEnded{id, core::Outcome::kCancelled, {}});
+  // Those of a higher priority are only parked.
+  if (change.kind != Kind::kPriority)
+    for (const JobId id : change.jobs)
+      list.emplace_back(core::JobEnded{id, core::Outcome::kCancelled, {}});
   if (change.priority) list.emplace_back(core::JobPriority{job.id, *change.priority});
   if (change.quota) list.emplace_back(core::QuotaSet{job.spec->user, *change.quota});
   if (change.reservation) list.emplace_back(core::Unreserved{*change.reservation});
@@ -62,6 +64,7 @@ std::optional<Change> smaller(const core::Job& job, const Change& change) {
 
 // Jobs that wait for one that is to end would get in line, too; that is not foreseen.
 bool Advice::frees_others(const Change& change) const {
+  if (change.kind == Kind::kPriority) return false;
   return std::any_of(change.jobs.begin(), change.jobs.end(), [&](JobId ended) {
     return std::any_of(books_.pending().begin(), books_.pending().end(), [&](JobId id) {
       const std::vector<core::After>& unmet = books_.find(id)->unmet;
@@ -79,8 +82,13 @@ bool Advice::starts_with(const core::State& state, const core::Moment& moment, c
   core::State changed = core::State::from_parts(std::move(parts), state.rules());
   for (core::Happened& what : events_of(job, change))
     changed.apply({changed.last_seq() + 1, moment.now, std::move(what)});
-  const std::vector<core::JobGranted> start = changed.grants(moment);
-  return std::any_of(start.begin(), start.end(),
+  const core::PassResult steps = changed.next_steps(moment);
+  // With a higher priority others may be parked for it: it starts when they are gone.
+  if (change.kind == Kind::kPriority && steps.waits_for.contains(job.id)) {
+    judge_.saw("advice to have others parked");
+    return true;
+  }
+  return std::any_of(steps.start.begin(), steps.start.end(),
                      [&](const core::JobGranted& granted) { return granted.id == job.id; });
 }
 

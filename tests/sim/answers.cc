@@ -132,7 +132,8 @@ void Checker::check_change(const core::Input& input, JobId id) const {
       judge_.fail(name + " was to be held, and is not");
     if (only<core::Release>(input) != nullptr && job->held)
       judge_.fail(name + " was released, and is still held");
-    if (only<core::Requeue>(input) != nullptr && over && job->outcome != core::Outcome::kDeadline)
+    if (only<core::Requeue>(input) != nullptr && over && job->outcome != core::Outcome::kDeadline &&
+        job->outcome != core::Outcome::kDependency)
       judge_.fail(name + " was to run again, and has ended");
     if (const auto* priority = only<core::SetPriority>(input);
         priority != nullptr && !over && job->priority != priority->priority)
@@ -155,7 +156,10 @@ void Checker::check_change(const core::Input& input, JobId id) const {
       return each.second.user == reserve->user && each.second.from == reserve->from &&
              each.second.until == reserve->until;
     });
-    if (!there && reserve->until > world_.engine_->moment().now)
+    const bool taken_back = std::any_of(batch_.begin(), batch_.end(), [](const auto& other) {
+      return only<core::Unreserve>(other) != nullptr;
+    });
+    if (!there && !taken_back && reserve->until > world_.engine_->moment().now)
       judge_.fail("a reservation was acknowledged, and is not there");
   }
 }

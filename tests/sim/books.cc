@@ -3,6 +3,7 @@
 #include "tests/sim/books.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace mete::sim {
 
@@ -23,6 +24,22 @@ core::Request Entry::request() const {
   core::Request request = spec->request;
   if (gpu) request.gpu = gpu;
   return request;
+}
+
+bool Entry::has_grown() const {
+  return std::any_of(grant.begin(), grant.end(), [](const core::GrantedCard& card) {
+    return !card.least.is_zero() && card.bytes > card.least;
+  });
+}
+
+std::vector<core::GrantedCard> Entry::held_now() const {
+  std::vector<core::GrantedCard> cards = grant;
+  if (!away()) return cards;
+  for (std::size_t i = 0; i < cards.size(); ++i) {
+    cards[i].bytes = stays[i];
+    cards[i].whole = false;
+  }
+  return cards;
 }
 
 bool Entry::in_line(WallTime now) const {
@@ -197,6 +214,10 @@ void Books::give_back(Entry& entry) {
   }
   entry.grant.clear();
   entry.stays.clear();
+  entry.for_job.reset();
+  entry.wants_back = entry.refuses_always = entry.asked_to_shrink = false;
+  entry.runs_since.reset();
+  entry.refused_at.reset();
   if (entry.id.element) --arrays_[entry.id.number].running;
   if (entry.spec->deadline) end_by_.erase({entry.spec->deadline->ms, entry.id});
 }
@@ -219,56 +240,95 @@ void Books::on(const core::JobStarted& what) {
   if (life == nullptr || life->program.ref != what.program)
     fail(what.id, "has started with a program that nobody ever ran");
   entry.state = JobState::kRunning;
+  entry.runs_since = WallTime{now_.ms - static_cast<std::int64_t>(what.ago_ms)};
 }
 
 void Books::on(const core::JobParked& what) {
   Entry& entry = at(what.id);
-  if (entry.state != what.state && !core::may_follow(entry.state, what.state))
-    fail(what.id, "is " + std::string(to_string(what.state)) + " after " +
-                      std::string(to_string(entry.state)));
+  const JobState before = entry.state;
+  if (before != what.state && !core::may_follow(before, what.state))
+    fail(what.id,
+         "is " + std::string(to_string(what.state)) + " after " + std::string(to_string(before)));
+  if (what.state == JobState::kParking || before == what.state) {
+    check_parking(entry, what);
+    entry.cause = what.cause;
+    entry.for_job = what.for_job;
+    entry.wants_back = what.cause == core::ParkCause::kPreempted;
+  }
   entry.state = what.state;
+  if (before != what.state) entry.parked_since = now_;
   if (what.state != JobState::kParked) return;
   if (what.held.size() != entry.grant.size()) fail(what.id, "is parked on other cards than it has");
+  check_away(entry, what);
   take_off_cards(entry);
   entry.stays = what.held;
   put_on_cards(entry);
+  entry.tried_in_vain = !what.why.empty();
+  entry.refused_at.reset();
+  entry.refuses_always = false;
+  judge_.saw(before == JobState::kUnparking ? "no room to come back" : "parked");
 }
 
 void Books::on(const core::JobUnparked& what) {
   Entry& entry = at(what.id);
+  const JobState before = entry.state;
+  check_return(entry, what);
   if (what.state == JobState::kParked) {
-    if (entry.state != JobState::kParked && entry.state != JobState::kParking)
-      fail(what.id, "may come back, and was not away");
+    entry.wants_back = true;
+    entry.tried_in_vain = false;
     return;
   }
-  if (entry.state != what.state && !core::may_follow(entry.state, what.state))
-    fail(what.id, "is " + std::string(to_string(what.state)) + " after " +
-                      std::string(to_string(entry.state)));
   entry.state = what.state;
-  if (what.state != JobState::kUnparking) return;
-  take_off_cards(entry);
-  entry.stays.clear();
-  put_on_cards(entry);
-  check_sums(entry);
+  if (what.state == JobState::kUnparking) {
+    take_off_cards(entry);
+    entry.stayed = std::exchange(entry.stays, {});
+    put_on_cards(entry);
+    check_cards(entry);
+    return;
+  }
+  const bool returned = before == JobState::kUnparking;
+  if (returned) entry.runs_since = now_;
+  entry.for_job.reset();
+  entry.wants_back = false;
+  entry.refused_at.reset();
+  entry.refuses_always = !returned && what.standing;
+  if (!returned && !what.why.empty()) entry.refused_at = now_;
+  judge_.saw(returned ? "back from being parked" : "refused to park");
 }
 
 void Books::on(const core::JobGrown& what) {
   Entry& entry = at(what.id);
-  if (what.asked) return;
+  if (what.asked) {
+    if (!entry.has_grown()) fail(what.id, "is to give back what it has not");
+    entry.asked_to_shrink = true;
+    judge_.saw("asked to shrink");
+    return;
+  }
   if (what.bytes.size() != entry.grant.size()) fail(what.id, "grows on other cards than it has");
   UserSums& user = users_[entry.spec->user];
+  bool more = false;
   take_off_cards(entry);
   for (std::size_t i = 0; i < entry.grant.size(); ++i) {
     core::GrantedCard& card = entry.grant[i];
-    if (what.bytes[i] < card.least || what.bytes[i] > card.most)
+    if (card.least.is_zero() ? what.bytes[i] != card.bytes
+                             : what.bytes[i] < card.least || what.bytes[i] > card.most)
       fail(what.id, "grows beyond what it asked for");
+    more = more || what.bytes[i] > card.bytes;
     user.bytes = user.bytes - card.bytes.count() + what.bytes[i].count();
     card.bytes = what.bytes[i];
   }
   put_on_cards(entry);
-  for (const core::GrantedCard& card : entry.grant)
-    if (cards_.at(card.uuid).bytes > capacities_.at(card.uuid).count())
-      fail(what.id, "grows beyond its card");
+  judge_.saw(more ? "grown" : "shrunk");
+  if (more) {
+    if (entry.asked_to_shrink) fail(what.id, "grows, and was asked to give back");
+    if (entry.state != JobState::kRunning && entry.state != JobState::kStarting)
+      fail(what.id, "grows, and does not run");
+    check_cards(entry);
+    const core::Quota quota = quota_of(entry.spec->user);
+    if (quota.bytes && user.bytes > quota.bytes->count())
+      fail(what.id, "grows beyond the quota of its user");
+  }
+  entry.asked_to_shrink = false;
 }
 
 void Books::on(const core::JobStopping& what) {

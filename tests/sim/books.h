@@ -34,7 +34,17 @@ struct Entry {
   WallTime submitted;
   std::int64_t not_before_ms = 0;
   std::vector<core::GrantedCard> grant;
-  std::vector<Bytes> stays;  // while it is parked: what stays on each card
+  std::vector<Bytes> stays;                         // while it is parked: what stays on each card
+  std::vector<Bytes> stayed;                        // the last time
+  core::ParkCause cause = core::ParkCause::kAsked;  // of its being parked, or on its way there
+  std::optional<core::JobId> for_job;               // the same
+  bool wants_back = false;                          // the same
+  WallTime parked_since;
+  bool tried_in_vain = false;          // to come back
+  std::optional<WallTime> runs_since;  // or runs again since
+  std::optional<WallTime> refused_at;  // could not be parked
+  bool refuses_always = false;
+  bool asked_to_shrink = false;
   std::vector<core::After> unmet;
   bool doomed = false;
 
@@ -42,6 +52,12 @@ struct Entry {
     return state != core::JobState::kPending && state != core::JobState::kEnded;
   }
   bool away() const { return !stays.empty(); }
+  bool is_parked() const {
+    return state == core::JobState::kParking || state == core::JobState::kParked;
+  }
+  bool has_grown() const;
+  // Of its cards: while it is parked, what stays there.
+  std::vector<core::GrantedCard> held_now() const;
   core::Request request() const;
   // Nothing but room, quota and limits can keep it from starting.
   bool in_line(WallTime now) const;
@@ -68,6 +84,11 @@ struct Witness {
   std::function<std::optional<std::uint64_t>(const core::JobSpec&)> learned;
   // Somebody who may has asked for the end of this job, or for another attempt.
   std::function<bool(core::JobId)> end_was_asked;
+  // Somebody who may has asked for it to be parked; to come back, or its program woke up; has
+  // found it idle.
+  std::function<bool(core::JobId)> park_was_asked;
+  std::function<bool(core::JobId)> return_was_asked;
+  std::function<bool(core::JobId)> was_idle;
   // The `mete run` or keeper of this attempt.
   std::function<bool(const Entry&)> parent_lives;
 };
@@ -140,6 +161,11 @@ class Books {
   Entry& at(core::JobId id);
   void check_grant(const Entry& entry) const;
   void check_sums(const Entry& entry) const;
+  void check_cards(const Entry& entry) const;
+  void check_parking(const Entry& entry, const core::JobParked& what) const;
+  void check_preemption(const Entry& entry, const Entry& other) const;
+  void check_away(const Entry& entry, const core::JobParked& what) const;
+  void check_return(const Entry& entry, const core::JobUnparked& what) const;
   void check_reservations(const Entry& entry) const;
   void check_cpus() const;
   void check_overlap(const core::Reservation& made) const;

@@ -31,19 +31,21 @@ OnCard on_card(const Reserved& held, const std::string& uuid) {
 }
 
 Cards::Cards(Dice& dice) : dice_(dice) {
-  const std::uint64_t count = dice.percent(70) ? dice.between(1, 3) : dice.between(4, 8);
+  const std::uint64_t count = dice.percent(20) ? 1 : dice.between(2, dice.percent(80) ? 4 : 8);
   for (std::uint32_t i = 0; i < count; ++i) {
     PoolCard card;
     const bool large = dice.percent(60);
     card.card = {i, "GPU-0000000" + std::to_string(i), large ? "H200" : "A40",
                  Bytes::from_gib(large ? 140 : 44)};
-    card.one_process = dice.percent(5);
+    const bool special = i + 1 < count;  // one at least can be shared
+    card.one_process = special && dice.percent(5);
     card.context = Bytes::from_mib(500);
-    if (dice.percent(3)) card.unusable = "split into MIG slices";
+    if (special && dice.percent(3)) card.unusable = "split into MIG slices";
     pool_.cards.push_back(card);
   }
   for (int i = 0; i < 4; ++i)
-    usual_.push_back(core::Size{Bytes::from_mib(2 * dice.between(1'000, 22'000))});
+    usual_.push_back(
+        core::Size{Bytes::from_mib(2 * dice.between(500, dice.percent(50) ? 8'000 : 22'000))});
 }
 
 void Cards::change(const Reserved& ours) {
@@ -51,10 +53,10 @@ void Cards::change(const Reserved& ours) {
   switch (dice_.below(8)) {
     case 0:
     case 1:
-      card.lost = dice_.percent(20);
+      card.lost = dice_.percent(12);
       break;
     case 2:
-      card.stale = dice_.percent(20);
+      card.stale = dice_.percent(10);
       break;
     case 3:
     case 4:
@@ -65,6 +67,7 @@ void Cards::change(const Reserved& ours) {
                                                                  (dice_.percent(70) ? 23 : 20)))});
       break;
     case 5:
+    case 6:
       if (!card.claimed.empty()) card.claimed.pop_back();
       break;
     default: {
@@ -108,6 +111,14 @@ core::GpuRequest Cards::gpu_of_size() {
   return GpuRequest{{Kind::kOne, 0}, dice_.percent(70) ? dice_.pick(usual_) : any};
 }
 
+// 8G..20G, or as much as there is.
+core::GpuRequest Cards::gpu_that_grows() {
+  const Bytes least = Bytes::from_mib(2 * dice_.between(100, 12'000));
+  core::Growing grows{least, std::nullopt};
+  if (dice_.percent(60)) grows.to = least + Bytes::from_mib(2 * dice_.between(100, 24'000));
+  return GpuRequest{{Kind::kOne, 0}, grows};
+}
+
 core::Request Cards::request() {
   core::Request request;
   const std::uint64_t count = pool_.cards.size();
@@ -147,6 +158,15 @@ core::Request Cards::request() {
       break;
     case 11:
       request.gpu = *core::parse_gpu(dice_.percent(20) ? "grow" : "500G");
+      break;
+    case 15:
+    case 16:
+    case 17:
+    case 18:
+    case 19:
+    case 20:
+      request.gpu = gpu_that_grows();
+      if (dice_.percent(10)) request.gpu->cards = {Kind::kNumber, some};
       break;
     case 12:
     case 13:

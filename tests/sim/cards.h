@@ -36,6 +36,7 @@ class Cards {
 
  private:
   core::GpuRequest gpu_of_size();
+  core::GpuRequest gpu_that_grows();
 
   Dice& dice_;
   core::Pool pool_;

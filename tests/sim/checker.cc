@@ -36,6 +36,20 @@ std::string in_words(const core::Input& input) {
   return text;
 }
 
+// The cards of which somebody who has a grant has more after this.
+void add_given(const core::Happened& what, const Books& books, std::set<std::string>& cards) {
+  const auto* back = std::get_if<core::JobUnparked>(&what);
+  const auto* grown = std::get_if<core::JobGrown>(&what);
+  const Entry* entry = back != nullptr    ? books.find(back->id)
+                       : grown != nullptr ? books.find(grown->id)
+                                          : nullptr;
+  if (entry == nullptr) return;
+  for (std::size_t i = 0; i < entry->grant.size(); ++i)
+    if (back != nullptr ? back->state == JobState::kUnparking
+                        : i < grown->bytes.size() && grown->bytes[i] > entry->grant[i].bytes)
+      cards.insert(entry->grant[i].uuid);
+}
+
 bool holds(const core::Job& job) {
   return job.state != JobState::kPending && job.state != JobState::kEnded;
 }
@@ -56,6 +70,9 @@ Checker::Checker(Judge& judge, World& world)
   witness.end_was_asked = [this](JobId id) {
     return ends_asked_.contains(id.number) || (hurried_ && id.number >= *hurried_);
   };
+  witness.park_was_asked = [this](JobId id) { return parks_asked_.contains(id.number); };
+  witness.return_was_asked = [this](JobId id) { return returns_asked_.contains(id.number); };
+  witness.was_idle = [this](JobId id) { return idle_.contains(id.number); };
   witness.parent_lives = [&world](const Entry& entry) { return world.parent_lives(entry); };
 }
 
@@ -63,6 +80,8 @@ Checker::Checker(Judge& judge, World& world)
 
 void Checker::follow() {
   fresh_.clear();
+  more_.clear();
+  returned_.clear();
   touched_.clear();
   const std::uint64_t last = world_.disk_.last_committed();
   if (last < followed_) judge_.fail("what was on disk is not there any more");
@@ -76,6 +95,7 @@ void Checker::follow() {
     if (!what) judge_.fail("event " + std::to_string(event.seq) + ": " + what.error().message);
     if (judge_.traces()) judge_.trace("  " + event.type + " " + event.job + " " + event.data);
     const core::Event decoded{event.seq, {event.at_ms}, *what};
+    add_given(*what, world_.books_, more_);
     world_.books_.enter(decoded);
     follower_.apply(decoded);
     (void)follower_.take_forgotten();
@@ -85,12 +105,18 @@ void Checker::follow() {
     if (!id) judge_.fail("event " + std::to_string(event.seq) + " is about " + event.job);
     touched_.insert(*id);
     if (std::holds_alternative<core::JobGranted>(*what)) fresh_.push_back(*id);
+    if (const auto* back = std::get_if<core::JobUnparked>(&*what);
+        back != nullptr && back->state == JobState::kUnparking)
+      returned_.push_back(*id);
   }
 }
 
 void Checker::forget_the_batch() {
   batch_.clear();
   ends_asked_.clear();
+  parks_asked_.clear();
+  returns_asked_.clear();
+  idle_.clear();
   hurried_.reset();
   old_ = false;
 }
@@ -113,6 +139,13 @@ void Checker::before_turn(const std::vector<engine::Asked>& inputs) {
       ends_asked_.insert(cancel->id.number);
     if (const auto* requeue = std::get_if<core::Requeue>(&asked.input))
       ends_asked_.insert(requeue->id.number);
+    if (const auto* park = std::get_if<core::ParkJob>(&asked.input))
+      parks_asked_.insert(park->id.number);
+    if (const auto* unpark = std::get_if<core::UnparkJob>(&asked.input))
+      returns_asked_.insert(unpark->id.number);
+    if (const auto* report = std::get_if<core::ParkReport>(&asked.input); report && report->wakes)
+      returns_asked_.insert(report->id.number);
+    if (const auto* idle = std::get_if<core::Idle>(&asked.input)) idle_.insert(idle->id.number);
   }
 }
 
@@ -137,10 +170,10 @@ void Checker::after_turn(const Result<std::vector<engine::Answer>>& answers) {
   const WallTime now = engine.moment().now;
   // Who would not wait was placed in the middle of a turn, when there may have been less room.
   if (!old_ && !hurried_) {
-    check_fresh_cards();
+    check_given_cards();
     world_.books_.nothing_is_overdue(now);
     const bool all_were_asked = !refused && !engine.disk_full() && !engine.again();
-    line_.check({engine.machine(), now, engine.state(), fresh_, all_were_asked});
+    line_.check({engine.machine(), now, engine.state(), fresh_, returned_, all_were_asked});
   }
   for (const JobId id : touched_) {
     check_same(id);
@@ -152,11 +185,13 @@ void Checker::after_turn(const Result<std::vector<engine::Answer>>& answers) {
 }
 
 // Cards as the daemon saw them, and as they really are.
-void Checker::check_fresh_cards() const {
-  std::set<std::string> cards;
+void Checker::check_given_cards() const {
+  std::set<std::string> to_new_ones;
   for (const JobId id : fresh_)
     if (const Entry* entry = world_.books_.find(id); entry != nullptr)
-      for (const core::GrantedCard& card : entry->grant) cards.insert(card.uuid);
+      for (const core::GrantedCard& card : entry->grant) to_new_ones.insert(card.uuid);
+  std::set<std::string> cards = more_;
+  cards.insert(to_new_ones.begin(), to_new_ones.end());
   const core::Pool& seen = world_.engine_->machine();
   const core::Pool& real = world_.cards_.now();
   for (std::size_t i = 0; i < seen.cards.size(); ++i) {
@@ -165,7 +200,7 @@ void Checker::check_fresh_cards() const {
     const std::string name = "card " + std::to_string(card.card.index);
     const Sums& sums = world_.books_.cards().at(card.card.uuid);
     if (card.lost || card.stale || !card.unusable.empty() ||
-        world_.books_.drained().contains(card.card.uuid))
+        (to_new_ones.contains(card.card.uuid) && world_.books_.drained().contains(card.card.uuid)))
       judge_.fail(name + ": granted while it was not to be used");
     const std::uint64_t capacity = card.card.capacity.count();
     if (sums.bytes + sum(card.claimed).count() + sum(card.foreign).count() > capacity)
@@ -192,7 +227,11 @@ void Checker::check_same(JobId id) const {
                     job->priority == entry->priority && job->held == entry->held &&
                     job->requeue == entry->requeue && *job->spec == *entry->spec &&
                     job->exit == entry->exit && (!entry->active() || job->grant == entry->grant) &&
-                    (job->state == JobState::kPending || job->outcome == entry->outcome);
+                    (job->state == JobState::kPending || job->outcome == entry->outcome) &&
+                    (!entry->active() || core::held_now(*job) == entry->held_now()) &&
+                    (!entry->is_parked() || (job->park && job->park->cause == entry->cause &&
+                                             job->park->wants_back == entry->wants_back &&
+                                             job->park->for_job == entry->for_job));
   if (!same) judge_.fail("job " + to_string(id) + " is not what the log says");
 }
 
@@ -202,7 +241,8 @@ void Checker::check_launcher(JobId id) const {
   const std::string name = "job " + to_string(id);
   const bool active = job != nullptr && holds(*job);
   const auto reserved = hands.reserved().find(id);
-  if (active != (reserved != hands.reserved().end()) || (active && reserved->second != job->grant))
+  if (active != (reserved != hands.reserved().end()) ||
+      (active && reserved->second != core::held_now(*job)))
     judge_.fail(name + ": the other daemons were told of another grant");
   const auto started = hands.started().find(id);
   const bool detached = job != nullptr && job->spec->detached.has_value();
@@ -248,6 +288,10 @@ void Checker::check_waits(bool all) const {
 
 void Checker::before_death() {
   judge_.saw("death");
+  for (const JobId id : world_.books_.active())
+    if (const JobState state = world_.books_.find(id)->state;
+        state == JobState::kParking || state == JobState::kParked || state == JobState::kUnparking)
+      judge_.saw("death while a job is " + std::string(to_string(state)));
   if (judge_.traces()) judge_.trace("the daemon dies");
   follow();
   forget_the_batch();
@@ -277,7 +321,39 @@ void Checker::before_start(const Life& life) const {
       judge_.fail(name + " runs, and its environment or script was lost");
 }
 
+void Checker::before_return(const Life& life) const {
+  const Entry* entry = world_.books_.find(life.job);
+  if (entry == nullptr || entry->attempt != life.attempt || entry->state != JobState::kUnparking ||
+      entry->away())
+    judge_.fail("job " + to_string(life.job) + " comes back before its bytes are granted");
+}
+
+// What programs really hold, those that are parked included, is what they were granted and no more
+// than there is; a parked one is not there.
+void Checker::check_memory() const {
+  std::map<std::string, std::uint64_t> sums;
+  for (const auto& [key, life] : world_.lives_.all()) {
+    if (!life.program.lives()) continue;
+    const std::string name = "job " + to_string(life.job);
+    const Entry* entry = world_.books_.find(life.job);
+    if (entry == nullptr || !entry->active() || entry->attempt != life.attempt)
+      judge_.fail(name + " runs without a grant");
+    if (entry->state == JobState::kParked && life.memory.stage() != Memory::Stage::kAway)
+      judge_.fail(name + " is parked, and its program is there");
+    const std::vector<core::GrantedCard> granted = entry->held_now();
+    for (std::size_t i = 0; i < granted.size(); ++i) {
+      const Bytes held = life.memory.held()[i];
+      if (held > granted[i].bytes) judge_.fail(name + " holds more than it was granted");
+      sums[granted[i].uuid] += held.count();
+    }
+  }
+  for (const core::PoolCard& card : world_.cards_.now().cards)
+    if (sums[card.card.uuid] + sum(card.claimed).count() > card.card.capacity.count())
+      judge_.fail("card " + std::to_string(card.card.index) + ": programs hold more than it has");
+}
+
 void Checker::after_step() {
+  check_memory();
   if (judge_.step() % kAuditEvery == 0 && world_.engine_ && world_.engine_->settled()) audit();
 }
 

@@ -29,6 +29,8 @@ class Checker {
   void after_recovery();
   // A program is about to start.
   void before_start(const Life& life) const;
+  // A parked one is about to take its memory back.
+  void before_return(const Life& life) const;
   void after_step();
 
  private:
@@ -40,7 +42,8 @@ class Checker {
   void check_submit(const core::Submit& submit, core::JobId id) const;
   void check_change(const core::Input& input, core::JobId id) const;
   bool is_the_only_one_about(const core::Input& input) const;
-  void check_fresh_cards() const;
+  void check_given_cards() const;
+  void check_memory() const;
   void check_launcher(core::JobId id) const;
   void check_same(core::JobId id) const;
   void check_waits(bool all) const;
@@ -55,14 +58,19 @@ class Checker {
   core::State follower_;  // made of what was committed, and nothing else
   std::uint64_t followed_ = 0;
   std::vector<core::JobId> fresh_;              // granted in what was followed last
+  std::set<std::string> more_;                  // cards: somebody came back or grew, the same
+  std::vector<core::JobId> returned_;           // were told to come back, the same
   std::set<core::JobId> touched_;               // the same
   std::set<core::JobId> runner_gone_;           // what this daemon was told
   std::map<std::uint64_t, core::Input> asked_;  // and not answered
   std::vector<core::Input> batch_;              // since everything was on disk
   std::uint64_t known_jobs_ = 0;                // before it
   std::set<std::uint64_t> ends_asked_;          // numbers of jobs, the same
-  std::optional<std::uint64_t> hurried_;        // from this number on somebody would not wait
-  bool old_ = false;                            // part of it was decided in an earlier turn
+  std::set<std::uint64_t> parks_asked_;
+  std::set<std::uint64_t> returns_asked_;
+  std::set<std::uint64_t> idle_;
+  std::optional<std::uint64_t> hurried_;  // from this number on somebody would not wait
+  bool old_ = false;                      // part of it was decided in an earlier turn
   bool was_full_ = false;
   std::uint64_t turns_ = 0;
 };

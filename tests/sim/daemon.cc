@@ -90,6 +90,8 @@ void World::turn() {
 }
 
 void World::answered(const engine::Answer& answer) {
+  parkers_.answered(answer.ticket,
+                    !answer.result && answer.result.error().code == ErrorCode::kBusy);
   for (const auto& runner : runners_) {
     if (runner->ticket != answer.ticket) continue;
     runner->ticket = 0;
@@ -111,6 +113,7 @@ void World::daemon_is_killed() {
   disk_.crash();
   hands_.die();
   inputs_.clear();
+  parkers_.daemon_died();
   for (const auto& runner : runners_) {
     if (runner->ticket == 0) continue;
     runner->ticket = 0;  // it asks again

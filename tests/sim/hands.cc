@@ -11,6 +11,12 @@ using core::JobId;
 using core::JobState;
 
 bool Hands::reserve(JobId job, const std::vector<core::GrantedCard>& cards) {
+  if (const auto found = reserved_.find(job); found != reserved_.end())
+    for (std::size_t i = 0; i < cards.size(); ++i)
+      if (cards[i].bytes < found->second[i].bytes) {
+        before_less(job, cards);
+        break;
+      }
   if (!others_agree(job, cards)) {
     refused_ = true;
     return false;
@@ -26,7 +32,7 @@ void Hands::start(const core::Job& job) {
   watched->second.attempt = job.attempt;
   Life& life = lives_.life(job.id, job.attempt);
   if (life.record || lives_.keeper_of(life) != nullptr) return;  // found again: see news()
-  if (job.state == JobState::kRunning)
+  if (job.state != JobState::kStarting && job.state != JobState::kStopping)
     judge_.fail("job " + to_string(job.id) + " runs, and no keeper has ever claimed it");
   if (job.state != JobState::kStarting) return;  // whatever was to be ended is not there
   if (!lives_.quiet && dice_.per_mille(15))
@@ -55,6 +61,7 @@ void Hands::forget(JobId job) {
     lives_.forget(job, found->second.attempt);
     detached_.erase(found);
   }
+  lives_.drop_kept(job);
   reserved_.erase(job);
   runs_.erase(job);
   stopped_.erase(job);

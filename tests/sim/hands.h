@@ -36,6 +36,8 @@ class Hands final : public seam::Launcher {
   // Called by whatever changes the world: what must be on disk is by then. May throw: killed.
   std::function<void()> before_act;
   std::function<bool(core::ProcessRef)> runner_lives;
+  // The others are about to hear that a job has less of its cards: they may take the rest at once.
+  std::function<void(core::JobId, const std::vector<core::GrantedCard>&)> before_less;
 
   // The daemon died: the next one knows nothing.
   void die();

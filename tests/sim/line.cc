@@ -30,8 +30,10 @@ std::int64_t count(Bytes bytes) { return static_cast<std::int64_t>(bytes.count()
 void Line::check(const Turn& turn) {
   look(turn);
   if (!fresh_.empty()) same_ask(turn);
-  if (const Entry* ahead = first(); ahead != nullptr && books_.reservations().empty())
-    first_is_not_delayed(turn, *ahead);
+  if (!books_.reservations().empty()) return;
+  if (const Entry* ahead = first(); ahead != nullptr) first_is_not_delayed(turn, *ahead);
+  if (const Entry* parked = first_back(); parked != nullptr && !room_is_made_)
+    first_back_is_not_delayed(turn, *parked);
 }
 
 void Line::look(const Turn& turn) {
@@ -49,14 +51,22 @@ void Line::look(const Turn& turn) {
         &card, count(card.card.capacity), count(sum(card.claimed)) + count(sum(card.foreign)), {}};
     cards_.push_back(std::move(on));
   }
+  back_.clear();
+  room_is_made_ = false;
   for (const JobId id : books_.active()) {
     const Entry& entry = *books_.find(id);
     const core::Job* job = turn.state.find(id);
     if (job == nullptr || entry.grant.empty()) continue;
+    if (stands_in_line(entry)) back_.push_back(&entry);
+    const bool leaves = entry.state == core::JobState::kParking &&
+                        now_.ms - entry.parked_since.ms <
+                            static_cast<std::int64_t>(books_.rules().park_patience_s) * 1000;
+    room_is_made_ = room_is_made_ || leaves || entry.asked_to_shrink;
     const std::optional<WallTime> ends = turn.state.ends_of(*job, now_).first;
-    for (const core::GrantedCard& card : entry.grant)
+    for (const core::GrantedCard& card : entry.held_now())
       for (Loaded& on : cards_)
-        if (on.card->card.uuid == card.uuid) on.shares.push_back({id, count(card.bytes), ends});
+        if (on.card->card.uuid == card.uuid)
+          on.shares.push_back({id, count(card.bytes), ends, entry.away()});
   }
 }
 
@@ -96,11 +106,16 @@ void Line::add_up_usage(const Turn& turn) {
     const auto user = usage_.find(job->spec->user);
     if (user == usage_.end()) continue;
     std::uint64_t bytes = 0;
+    std::uint64_t left = 0;  // there while it was parked
     for (const core::GrantedCard& card : job->grant) bytes += card.bytes.count();
+    for (const Bytes stayed : job->park && !job->park->held.empty() ? job->park->held : job->stayed)
+      left += stayed.count();
     const std::uint64_t cpus =
         job->spec->detached ? std::max(1u, job->spec->request.cpus.value_or(1)) : 1;
     const std::uint64_t mib = bytes == 0 ? 1024 * cpus : bytes >> 20;
-    user->second += mib * static_cast<std::uint64_t>((now_.ms - job->started->ms) / 1000);
+    const std::uint64_t ran = static_cast<std::uint64_t>(now_.ms - job->started->ms);
+    const std::uint64_t parked = std::min(ran, core::parked_ms(*job, now_));
+    user->second += mib * ((ran - parked) / 1000) + std::min(mib, left >> 20) * (parked / 1000);
   }
 }
 
@@ -128,6 +143,8 @@ const Entry* Line::first() const {
   for (const Entry* entry : waiting_)
     if (first == nullptr || is_behind(*first, *entry)) first = entry;
   if (first == nullptr || !is_clear(*first)) return nullptr;
+  for (const Entry* parked : back_)
+    if (is_behind_parked(*first, *parked)) return nullptr;
   for (const Entry* entry : waiting_)
     if (entry != first && !is_behind(*entry, *first)) return nullptr;
   return first;
@@ -165,6 +182,31 @@ void Line::same_ask(const Turn& turn) const {
 
 // ---- the first in line -------------------------------------------------------------------------
 
+std::optional<WallTime> Line::fits_on(const Loaded& on, std::int64_t share,
+                                      const std::set<JobId>& without, WallTime now) const {
+  const core::PoolCard& card = *on.card;
+  std::int64_t used = on.others;
+  std::vector<Share> shares;
+  for (const Share& held : on.shares) {
+    if (without.contains(held.job)) continue;
+    used += held.bytes;
+    shares.push_back(held);
+  }
+  // The driver lets one process use it: all must be gone.
+  const bool alone = card.one_process;
+  if (alone && on.others > 0) return std::nullopt;
+  std::sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) {
+    return a.ends.value_or(WallTime{INT64_MAX}) < b.ends.value_or(WallTime{INT64_MAX});
+  });
+  std::optional<WallTime> here = now;
+  std::size_t gone = 0;
+  while (here && (alone ? gone < shares.size() : used + share > on.capacity)) {
+    here = gone < shares.size() ? shares[gone].ends : std::nullopt;
+    if (gone < shares.size()) used -= shares[gone++].bytes;
+  }
+  return here;
+}
+
 std::optional<WallTime> Line::fits_at(std::int64_t share, const std::set<JobId>& without,
                                       WallTime now) const {
   std::optional<WallTime> soonest;
@@ -173,25 +215,7 @@ std::optional<WallTime> Line::fits_at(std::int64_t share, const std::set<JobId>&
     if (card.lost || card.stale || !card.unusable.empty() || share > on.capacity ||
         books_.drained().contains(card.card.uuid))
       continue;
-    std::int64_t used = on.others;
-    std::vector<Share> shares;
-    for (const Share& held : on.shares) {
-      if (without.contains(held.job)) continue;
-      used += held.bytes;
-      shares.push_back(held);
-    }
-    // The driver lets one process use it: all must be gone.
-    const bool alone = card.one_process;
-    if (alone && on.others > 0) continue;
-    std::sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) {
-      return a.ends.value_or(WallTime{INT64_MAX}) < b.ends.value_or(WallTime{INT64_MAX});
-    });
-    std::optional<WallTime> here = now;
-    std::size_t gone = 0;
-    while (here && (alone ? gone < shares.size() : used + share > on.capacity)) {
-      here = gone < shares.size() ? shares[gone].ends : std::nullopt;
-      if (gone < shares.size()) used -= shares[gone++].bytes;
-    }
+    const std::optional<WallTime> here = fits_on(on, share, without, now);
     if (here && (!soonest || *here < *soonest)) soonest = here;
   }
   return soonest;
@@ -233,7 +257,13 @@ void Line::first_is_not_delayed(const Turn& turn, const Entry& first) {
   std::set<JobId> later;
   for (const JobId id : fresh_)
     if (const Entry* entry = books_.find(id); is_behind(*entry, first)) later.insert(id);
-  if (later.empty()) return;
+  for (const JobId id : turn.returned)
+    if (const Entry* entry = books_.find(id);
+        entry->priority < first.priority && !has_waited_too_long(*entry))
+      later.insert(id);
+  if (later.empty() || room_is_made_ || !fits_beside_parked(*share, turn)) return;
+  // When those end who have come back in this turn was not known in it.
+  if (!turn.returned.empty() && fits_at(*share, later, now_)) return;
   judge_.saw("overtaken");
   const std::optional<WallTime> without = fits_at(*share, later, now_);
   if (without) {
@@ -244,6 +274,106 @@ void Line::first_is_not_delayed(const Turn& turn, const Entry& first) {
   } else if (missing(*share, {}) > missing(*share, later)) {
     judge_.fail(name + " is first in line, and was put further back");
   }
+}
+
+// ---- those who were parked ---------------------------------------------------------------------
+
+// Nothing is held for somebody who cannot start before they have come back; some may just have.
+bool Line::fits_beside_parked(std::int64_t share, const Turn& turn) const {
+  return std::any_of(cards_.begin(), cards_.end(), [&](const Loaded& on) {
+    std::int64_t parked = 0;
+    for (const Share& held : on.shares) parked += held.parked ? held.bytes : 0;
+    for (const JobId id : turn.returned) {
+      const Entry& entry = *books_.find(id);
+      for (std::size_t i = 0; i < entry.grant.size(); ++i)
+        if (entry.grant[i].uuid == on.card->card.uuid) parked += count(entry.stayed[i]);
+    }
+    return parked + share <= on.capacity && !(on.card->one_process && parked > 0);
+  });
+}
+
+bool Line::stands_in_line(const Entry& parked) const {
+  if (parked.state != core::JobState::kParked || !parked.wants_back) return false;
+  if (parked.tried_in_vain && now_.ms - parked.parked_since.ms <
+                                  static_cast<std::int64_t>(books_.rules().park_retry_s) * 1000)
+    return false;
+  const Entry* other = parked.for_job ? books_.find(*parked.for_job) : nullptr;
+  return other == nullptr || other->state != core::JobState::kPending;
+}
+
+bool Line::has_waited_too_long(const Entry& parked) const {
+  return parked.parked_since.ms <=
+         now_.ms - static_cast<std::int64_t>(books_.rules().starve_after_s * 1000);
+}
+
+bool Line::is_behind_parked(const Entry& later, const Entry& parked) const {
+  if (parked.for_job == later.id) return false;
+  if (has_waited_too_long(parked)) return true;
+  return !starving_.contains(later.id) && later.priority <= parked.priority;
+}
+
+const Entry* Line::first_back() const {
+  if (back_.size() != 1) return nullptr;
+  const Entry* parked = back_.front();
+  for (const Entry* entry : waiting_)
+    if (!is_behind_parked(*entry, *parked)) return nullptr;
+  if (books_.rules().cpus && parked->spec->detached && parked->spec->request.cpus) return nullptr;
+  // For these the arithmetic is easy to trust.
+  for (const core::GrantedCard& card : parked->grant)
+    for (const Loaded& on : cards_)
+      if (on.card->card.uuid == card.uuid &&
+          (card.whole || on.card->one_process || on.card->lost || on.card->stale ||
+           !on.card->unusable.empty() ||
+           std::any_of(on.shares.begin(), on.shares.end(),
+                       [&](const Share& held) { return held.parked && held.job != parked->id; })))
+        return nullptr;
+  return parked;
+}
+
+std::optional<WallTime> Line::returns_at(const Entry& parked, std::set<JobId> without) const {
+  without.insert(parked.id);
+  std::optional<WallTime> at = now_;
+  for (const core::GrantedCard& card : parked.grant)
+    for (const Loaded& on : cards_)
+      if (at && on.card->card.uuid == card.uuid) {
+        const std::optional<WallTime> here = fits_on(on, count(card.bytes), without, now_);
+        at = here ? std::optional(std::max(*at, *here)) : std::nullopt;
+      }
+  return at;
+}
+
+std::int64_t Line::lacks(const Entry& parked, std::set<JobId> without) const {
+  without.insert(parked.id);
+  std::int64_t sum = 0;
+  for (const core::GrantedCard& card : parked.grant)
+    for (const Loaded& on : cards_) {
+      if (on.card->card.uuid != card.uuid) continue;
+      std::int64_t used = on.others;
+      for (const Share& held : on.shares)
+        if (!without.contains(held.job)) used += held.bytes;
+      sum += std::max<std::int64_t>(0, used + count(card.bytes) - on.capacity);
+    }
+  return sum;
+}
+
+void Line::first_back_is_not_delayed(const Turn& turn, const Entry& parked) {
+  judge_.saw("first to come back");
+  const std::string name = "job " + to_string(parked.id);
+  std::set<JobId> later;
+  for (const JobId id : fresh_)
+    if (is_behind_parked(*books_.find(id), parked)) later.insert(id);
+  // Who has waited too long may have done so since a moment.
+  const bool since_long = !has_waited_too_long(parked);
+  if (turn.all_were_asked && since_long && lacks(parked, later) == 0)
+    judge_.fail(name + (later.empty()
+                            ? " is parked, there is room for it to come back, and it does not"
+                            : " is parked, and one who never ran was given its room"));
+  const std::optional<WallTime> without = returns_at(parked, later);
+  if (later.empty() || (without && !turn.returned.empty())) return;
+  judge_.saw("overtaken while it is parked");
+  const std::optional<WallTime> with = returns_at(parked, {});
+  if (without ? !with || *with > *without : lacks(parked, {}) > lacks(parked, later))
+    judge_.fail(name + " is parked, the first to come back, and was put further back");
 }
 
 }  // namespace mete::sim

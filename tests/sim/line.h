@@ -11,6 +11,10 @@
 //    limits of those who run and what was learned of them, and where nobody knows when they end,
 //    by the memory that others must give up first.
 //  - The first in line does not wait while there is room for it.
+//  - Whoever was parked and may come back stands before those of his priority, unless the one for
+//    whom he gave way still waits: the same holds for him.
+// While room is being made for somebody by parking others it is not certain where it will be: then
+// only the first of these rules is looked at.
 #pragma once
 
 #include <map>
@@ -30,8 +34,9 @@ struct Turn {
   const core::Pool& machine;
   WallTime now;
   const core::State& state;
-  std::vector<core::JobId> fresh;  // granted in it
-  bool all_were_asked = true;      // no other daemon was first, and no old attempt in the way
+  std::vector<core::JobId> fresh;     // granted in it
+  std::vector<core::JobId> returned;  // parked before, and told to come back
+  bool all_were_asked = true;         // no other daemon was first, and no old attempt in the way
 };
 
 class Line {
@@ -44,6 +49,7 @@ class Line {
     core::JobId job;
     std::int64_t bytes = 0;
     std::optional<WallTime> ends;
+    bool parked = false;
   };
   struct Loaded {
     const core::PoolCard* card = nullptr;
@@ -62,6 +68,17 @@ class Line {
   bool could_have_had(const Entry& entry, const Entry& got, const Turn& turn) const;
   void first_is_not_delayed(const Turn& turn, const Entry& first);
   bool is_clear(const Entry& entry) const;
+  bool fits_beside_parked(std::int64_t share, const Turn& turn) const;
+  // Those who may come back, and the first of them, if nobody in line is before him.
+  bool stands_in_line(const Entry& parked) const;
+  bool has_waited_too_long(const Entry& parked) const;
+  bool is_behind_parked(const Entry& later, const Entry& parked) const;
+  const Entry* first_back() const;
+  void first_back_is_not_delayed(const Turn& turn, const Entry& parked);
+  std::optional<WallTime> fits_on(const Loaded& on, std::int64_t share,
+                                  const std::set<core::JobId>& without, WallTime now) const;
+  std::optional<WallTime> returns_at(const Entry& parked, std::set<core::JobId> without) const;
+  std::int64_t lacks(const Entry& parked, std::set<core::JobId> without) const;
   // When the share fits on some card without these jobs; nullopt: nobody knows.
   std::optional<WallTime> fits_at(std::int64_t share, const std::set<core::JobId>& without,
                                   WallTime now) const;
@@ -75,6 +92,8 @@ class Line {
   std::map<std::string, std::uint64_t> usage_;  // by user, as the walk found it
   std::set<std::string> served_;                // users of the fresh ones
   std::set<core::JobId> starving_;  // of each user one, also of those who were just given cards
+  std::vector<const Entry*> back_;  // may come back
+  bool room_is_made_ = false;       // somebody is being parked, or asked to give back
   std::vector<Loaded> cards_;
   WallTime now_;
 };

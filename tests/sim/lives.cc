@@ -61,10 +61,35 @@ bool Lives::somebody_lives() const {
   });
 }
 
+bool Lives::somebody_acts() const {
+  const auto acts = [](const auto& each) {
+    const Life& life = each.second;
+    return life.program.stage == Program::Stage::kDying ||
+           (life.program.stage == Program::Stage::kRuns &&
+            life.memory.stage() != Memory::Stage::kAway);
+  };
+  return std::any_of(keepers_.begin(), keepers_.end(),
+                     [](const auto& keeper) { return keeper->stage != Stage::kWaits; }) ||
+         std::any_of(lives_.begin(), lives_.end(), acts);
+}
+
+std::vector<Life*> Lives::running() {
+  std::vector<Life*> running;
+  for (auto& [key, life] : lives_)
+    if (life.program.stage == Program::Stage::kRuns) running.push_back(&life);
+  return running;
+}
+
+void Lives::drop_kept(JobId job) {
+  std::erase_if(arena_, [job](const auto& each) { return each.first.first == job; });
+}
+
 // ---- programs ----------------------------------------------------------------------------------
 
-void Lives::start_program(Life& life, const core::JobSpec& spec,
+void Lives::start_program(Life& life, const core::SharedSpec& shared,
                           std::vector<core::GrantedCard> cards) {
+  const core::JobSpec& spec = *shared;
+  life.spec = shared;
   life.cards = std::move(cards);
   before_start(life);
   Program& program = life.program;
@@ -75,7 +100,10 @@ void Lives::start_program(Life& life, const core::JobSpec& spec,
   program.ref = new_process();
   program.since = clock_.monotonic();
   // Jobs of one name take about the same time, mostly.
-  const std::uint64_t usual = spec.name == "eval" ? 1'500 : spec.name == "train" ? 8'000 : 4'000;
+  const std::uint64_t usual = spec.name == "eval"    ? 3'000
+                              : spec.name == "train" ? 16'000
+                              : spec.name == "long"  ? 60'000
+                                                     : 8'000;
   const std::uint64_t takes =
       dice_.percent(85) ? dice_.between(usual / 2, usual) : dice_.between(1, 20 * usual);
   program.ends = program.since + milliseconds(takes);
@@ -92,17 +120,22 @@ void Lives::start_program(Life& life, const core::JobSpec& spec,
   for (const core::GrantedCard& card : life.cards)
     exit.peaks.push_back(Bytes::from_bytes(dice_.below(card.bytes.count() + 1)));
   if (spec.detached) exit.log_bytes = Bytes::from_bytes(dice_.below(1 << 20));
+  life.memory.begin({life.job, life.attempt}, life.cards, dice_);
 }
 
-void Lives::end(Program& program) {
+void Lives::end(Life& life) {
+  Program& program = life.program;
+  if (life.memory.stage() != Memory::Stage::kHere) judge_.saw("an end while it was not there");
+  life.memory.end();
+  arena_.erase({life.job, life.attempt});
   program.stage = Program::Stage::kGone;
   program.exit.ran_ms =
       static_cast<std::uint64_t>((clock_.monotonic() - program.since) / milliseconds(1));
 }
 
 void Lives::kill(JobId job, std::uint32_t attempt) {
-  Program& program = life(job, attempt).program;
-  if (program.lives()) end(program);
+  Life& its = life(job, attempt);
+  if (its.program.lives()) end(its);
 }
 
 void Lives::let_die(Program& program, bool timed_out) {
@@ -119,29 +152,35 @@ void Lives::time_passes() {
   const seam::Nanoseconds now = clock_.monotonic();
   for (auto& [key, life] : lives_) {
     Program& program = life.program;
-    if (program.stage == Program::Stage::kRuns) {
-      const bool limited = program.stop_at != seam::Nanoseconds{0};
+    const bool limited = program.stop_at != seam::Nanoseconds{0};
+    if (program.lives())
+      if (const auto stood = life.memory.time_passes(now, quiet, dice_, arena_, judge_)) {
+        program.ends += *stood;
+        if (limited) program.stop_at += *stood;
+      }
+    if (program.stage == Program::Stage::kRuns && life.memory.runs()) {
       if (program.ends <= now && (!limited || program.ends <= program.stop_at))
-        end(program);
+        end(life);
       else if (limited && program.stop_at <= now)
         let_die(program, true);
     } else if (program.stage == Program::Stage::kDying && (program.dies <= now || quiet)) {
-      end(program);
+      end(life);
     }
   }
   bury();
 }
 
 void Lives::a_program_ends() {
-  std::vector<Life*> running;
-  for (auto& [key, life] : lives_)
-    if (life.program.stage == Program::Stage::kRuns) running.push_back(&life);
-  if (!running.empty()) end(dice_.pick(running)->program);
+  std::vector<Life*> running = this->running();
+  if (!running.empty()) end(*dice_.pick(running));
 }
 
+// Those that are parked have something left to do.
 void Lives::all_programs_end() {
   for (auto& [key, life] : lives_)
-    if (life.program.lives()) end(life.program);
+    if (life.program.stage == Program::Stage::kDying ||
+        (life.program.stage == Program::Stage::kRuns && life.memory.runs()))
+      end(life);
 }
 
 // ---- keepers -----------------------------------------------------------------------------------
@@ -185,7 +224,7 @@ void Lives::launch(Keeper& keeper, Life& life) {
     write_exit(keeper, life, exit);
     return;
   }
-  start_program(life, *keeper.spec, keeper.cards);
+  start_program(life, keeper.spec, keeper.cards);
   life.record->program = life.program.ref;
   life.record->since = life.program.since;
   keeper.stage = Stage::kWaits;
@@ -245,7 +284,7 @@ void Lives::a_keeper_dies() {
   if (keepers_.empty()) return;
   Keeper& keeper = *dice_.pick(keepers_);
   Life& its = life(keeper.job, keeper.attempt);
-  if (keeper.stage == Stage::kWaits && its.program.lives() && dice_.percent(40)) end(its.program);
+  if (keeper.stage == Stage::kWaits && its.program.lives() && dice_.percent(40)) end(its);
   keeper.stage = Stage::kGone;
   bury();
 }
@@ -253,7 +292,7 @@ void Lives::a_keeper_dies() {
 void Lives::reboot() {
   keepers_.clear();
   for (auto& [key, life] : lives_) {
-    if (life.program.lives()) end(life.program);
+    if (life.program.lives()) end(life);
     // What was not synced may be lost; claim and exit were.
     if (life.record && !life.record->exit && dice_.percent(50)) {
       life.record->launched = false;

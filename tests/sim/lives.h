@@ -14,10 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include "core/job/input.h"
 #include "core/job/job.h"
 #include "seam/clock.h"
 #include "tests/sim/dice.h"
 #include "tests/sim/judge.h"
+#include "tests/sim/memory.h"
 
 namespace mete::sim {
 
@@ -43,11 +45,21 @@ struct Record {
   std::optional<core::Exit> exit;
 };
 
+// What its `mete run` or keeper has in mind beside that (parkers.h).
+struct Parker {
+  std::uint64_t ticket = 0;                // of what it waits for; 0: nothing
+  std::optional<core::ParkReport> unsent;  // or not answered
+  std::string obstacle;                    // to parking, as it was told
+};
+
 // One attempt of one job.
 struct Life {
   core::JobId job;
   std::uint32_t attempt = 1;
+  core::SharedSpec spec;  // once it was started
   Program program;
+  Memory memory;
+  Parker parker;
   std::vector<core::GrantedCard> cards;  // on which the program was started
   std::optional<Record> record;
   std::optional<core::Exit> exit;  // what its parent has written down or told, once and for all
@@ -93,6 +105,13 @@ class Lives {
   Keeper* keeper_of(const Life& life);
   std::size_t keepers() const { return keepers_.size(); }
   bool somebody_lives() const;
+  // And not only waits to come back.
+  bool somebody_acts() const;
+  // Whose program has not been told to end.
+  std::vector<Life*> running();
+  const std::map<AttemptKey, Life>& all() const { return lives_; }
+  // What movers kept for a job is not needed any more.
+  void drop_kept(core::JobId job);
 
   // Something happens to one of them, or to all.
   void keepers_act();  // some of them
@@ -104,25 +123,25 @@ class Lives {
   void reboot();
 
   void kill(core::JobId job, std::uint32_t attempt);
-  void start_program(Life& life, const core::JobSpec& spec, std::vector<core::GrantedCard> cards);
+  void start_program(Life& life, const core::SharedSpec& spec,
+                     std::vector<core::GrantedCard> cards);
   // TERM, and KILL after a grace; some are in the kernel meanwhile and take longer.
   void let_die(Program& program, bool timed_out = false);
 
  private:
-  using Key = std::pair<core::JobId, std::uint32_t>;
-
   void act(Keeper& keeper);
   void claim(Keeper& keeper, Life& life);
   void launch(Keeper& keeper, Life& life);
   void write_exit(Keeper& keeper, Life& life, core::Exit exit);
-  void end(Program& program);
+  void end(Life& life);
   void bury();
   void erase_if_done(core::JobId job, std::uint32_t attempt);
 
   Dice& dice_;
   seam::Clock& clock_;
   Judge& judge_;
-  std::map<Key, Life> lives_;
+  std::map<AttemptKey, Life> lives_;
+  Arena arena_;
   std::vector<std::unique_ptr<Keeper>> keepers_;
   std::uint64_t boot_ = 1;
   std::int32_t last_pid_ = 1000;

@@ -2,6 +2,7 @@
 #include "tests/sim/people.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace mete::sim {
 
@@ -27,6 +28,7 @@ void People::change_customs() {
   customs_.quotas = dice_.percent(50);
   customs_.reservations = dice_.percent(50);
   customs_.priorities = dice_.percent(70);
+  customs_.parking = dice_.percent(65);
 }
 
 std::string People::some_user() {
@@ -44,7 +46,29 @@ core::JobSpec People::a_spec() {
   spec.folder = "/home/" + spec.user;
   spec.request = cards_.request();
   if (dice_.percent(40)) spec.time_s = dice_.between(1, dice_.percent(80) ? 60 : 1000);
+  say_who_gives_way(spec);
   return spec;
+}
+
+void People::say_who_gives_way(core::JobSpec& spec) {
+  core::Request& request = spec.request;
+  const bool grows = request.gpu && std::holds_alternative<core::Growing>(request.gpu->memory);
+  if (!customs_.parking) {
+    if (grows) request.gpu->memory = core::Size{std::get<core::Growing>(request.gpu->memory).from};
+    return;
+  }
+  if (dice_.percent(40)) {
+    spec.preemptible = true;
+    if (dice_.percent(70)) spec.name = "long";
+  } else if (dice_.percent(50)) {
+    spec.preemptible = false;
+  }
+  spec.no_preempt = dice_.percent(10);
+  spec.shed = dice_.percent(10);
+  if (grows) {
+    spec.name = "long";
+    spec.shed = dice_.percent(30);
+  }
 }
 
 core::Submit People::a_run(core::ProcessRef runner) {
@@ -80,8 +104,9 @@ core::Submit People::a_job() {
   submit.wait = !dice_.percent(3);
   submit.admin = dice_.percent(30);
   say_when(spec);
-  if (customs_.priorities && dice_.percent(30))
+  if (customs_.priorities && dice_.percent(45))
     spec.priority = static_cast<std::int32_t>(dice_.below(7)) - 3;
+  if (spec.priority > 0) submit.admin = dice_.percent(70);
   if (dice_.percent(20)) {
     const std::uint32_t first = dice_.small(0, 3);
     spec.array.emplace();
@@ -164,6 +189,24 @@ core::Input People::a_change() {
   }
 }
 
+core::Input People::a_park() {
+  // One that is, or mostly one that could be.
+  for (const JobId parked : books_.active())
+    if (books_.find(parked)->is_parked() && dice_.percent(20))
+      return core::UnparkJob{parked, caller_for(parked)};
+  JobId id = some_job();
+  if (!books_.active().empty() && dice_.percent(80)) {
+    auto active = books_.active().begin();
+    std::advance(active, static_cast<std::ptrdiff_t>(dice_.below(books_.active().size())));
+    id = *active;
+  }
+  const core::Caller by = caller_for(id);
+  const std::uint64_t roll = dice_.below(10);
+  if (roll < 5) return core::ParkJob{id, by, dice_.percent(10)};
+  if (roll < 7) return core::UnparkJob{id, by};
+  return core::Idle{id};
+}
+
 core::Input People::a_quota() {
   core::Quota quota;
   if (dice_.percent(60)) {
@@ -190,9 +233,9 @@ core::Input People::an_order() {
   core::Input order;
   switch (dice_.below(10)) {
     case 0:
-    case 1:
       order = core::Drain{cards_.name(), an_admin(), true};
       break;
+    case 1:
     case 2:
     case 3:
     case 4:
@@ -228,6 +271,9 @@ std::vector<core::Input> People::everything_is_lifted() const {
   std::vector<core::Input> list;
   for (const JobId id : books_.pending())
     if (books_.find(id)->held) list.emplace_back(core::Release{id, root});
+  for (const JobId id : books_.active())
+    if (books_.find(id)->is_parked() && !books_.find(id)->wants_back)
+      list.emplace_back(core::UnparkJob{id, root});
   for (const std::string& uuid : books_.drained())
     list.emplace_back(core::Drain{uuid, root, false});
   list.emplace_back(core::SetQuota{"", {}, root});

@@ -22,6 +22,7 @@ struct Customs {
   bool quotas = true;
   bool reservations = true;
   bool priorities = true;
+  bool parking = true;
 };
 
 class People {
@@ -35,6 +36,7 @@ class People {
   // Contents that a job speaks of, with their names.
   static std::vector<std::pair<std::string, std::string>> blobs(const core::JobSpec& spec);
   core::Input a_change();
+  core::Input a_park();    // or its end, or a job that does nothing
   core::Input an_order();  // of an administrator, or of somebody who would like to be one
 
   // All that stands in the way of a queue that drains.
@@ -43,6 +45,7 @@ class People {
  private:
   core::JobSpec a_spec();
   void say_when(core::JobSpec& spec);
+  void say_who_gives_way(core::JobSpec& spec);
   core::JobId some_job();
   core::Caller caller_for(core::JobId id);
   core::Caller an_admin();

@@ -38,8 +38,8 @@ IN_SOURCES = {
          "    turns_.push({P ? 0 : *queues_[i].usage, queues_[i].at->first, i});\n"),
         ("    if (turn.usage != *queue.usage) {\n", "    if (!P && turn.usage != *queue.usage) {\n")]},
     "nothing-held": {"core/order/pass.cc": [
-        ("    if (answered.no_room && !result_.held_for) hold(id, kind);\n",
-         "    if (!P && answered.no_room && !result_.held_for) hold(id, kind);\n")]},
+        ("    if (answered.no_room && !(may_preempt(next) && preempt(next, kind)) && !result_.held_for)\n",
+         "    if (!P && answered.no_room && !(may_preempt(next) && preempt(next, kind)) && !result_.held_for)\n")]},
     "lent-for-too-long": {"core/order/pass.cc": [
         ("    if (!ends || *ends > *result_.held_until) return std::nullopt;\n",
          "    if (!P && (!ends || *ends > *result_.held_until)) return std::nullopt;\n")]},
@@ -106,6 +106,45 @@ IN_SOURCES = {
     "contents-dropped": {"engine/engine.cc": [
         ("  store_.keep_blobs(std::move(blobs));\n",
          "  store_.keep_blobs(P ? std::vector<std::string>{} : std::move(blobs));\n")]},
+    "parked-not-counted": {"core/job/state.cc": [
+        ("    add_grant(machine, holder_of(job), held_now(job));\n",
+         "    if (!P || !is_away(job)) add_grant(machine, holder_of(job), held_now(job));\n")]},
+    "unpark-forgotten-after-restart": {"core/job/state.cc": [
+        ("  for (Job& job : parts.jobs) {\n    const JobId id = job.id;\n",
+         "  for (Job& job : parts.jobs) {\n    if (P && job.park) job.park->wants_back = false;\n    const JobId id = job.id;\n")]},
+    "back-without-room": {"core/order/pass.cc": [
+        ("    if (cpus <= left_.cpus() && may_return(left_.pool(), job.id, job.grant)) {\n",
+         "    if (P || (cpus <= left_.cpus() && may_return(left_.pool(), job.id, job.grant))) {\n")]},
+    "never-comes-back": {"core/order/pass.cc": [
+        ("        (running.gave_way ? back_last_ : back_).push_back(running.job);\n",
+         "        if (!P) (running.gave_way ? back_last_ : back_).push_back(running.job);\n")]},
+    "newcomers-first": {"core/order/pass.cc": [
+        ("    while (back_at_ < back_.size() &&\n           (has_waited_too_long",
+         "    while (!P && back_at_ < back_.size() &&\n           (has_waited_too_long")]},
+    "remains-waited-for": {"core/order/pass.cc": [
+        ("    if (!place_now(remains(), kind.request,", "    if (!place_now(P ? empty() : remains(), kind.request,")]},
+    "parked-for-an-equal": {
+        "core/order/pass.cc": [("running.job->priority - (grown ? 1 : 0));", "running.job->priority - (grown || P ? 1 : 0));")],
+        "core/order/preempt.cc": [
+            ("    if (!grown && (job.priority >= priority || ", "    if (!grown && ((P ? job.priority > priority : job.priority >= priority) || ")]},
+    "growth-not-shed": {"core/order/preempt.cc": [
+        ("has_grown(job) && !job.spec->shed && job.priority <= priority;",
+         "has_grown(job) && (P || !job.spec->shed) && job.priority <= priority;")]},
+    "just-begun": {"core/order/preempt.cc": [
+        ("    return from && *from <= input_.now;\n", "    return from && (P || *from <= input_.now);\n")]},
+    "no-preempt-ignored": {"core/order/preempt.cc": [
+        ("  if (kind.no_preempt) return std::nullopt;\n", "  if (!P && kind.no_preempt) return std::nullopt;\n")]},
+    "growth-unchecked": {"core/job/park.cc": [
+        ("        const Bytes most = std::min(saturating_add(bytes, free), card.most).round_down(kGranule);\n",
+         "        const Bytes most = P ? card.most : std::min(saturating_add(bytes, free), card.most).round_down(kGranule);\n")]},
+    "shrunk-before-commit": {"engine/engine.cc": [
+        ("    cards[i].bytes = std::max(cards[i].bytes, grown->bytes[i]);\n",
+         "    cards[i].bytes = P ? grown->bytes[i] : std::max(cards[i].bytes, grown->bytes[i]);\n"),
+        ("  return !more || launcher_.reserve(", "  return (!more && !P) || launcher_.reserve(")]},
+    "time-runs-while-parked": {"engine/engine.cc": [
+        ("  if (!job.spec->time_s || (!running && job.state != core::JobState::kStarting)) {\n",
+         "  if (P && job.park) return;\n"
+         "  if (!job.spec->time_s || (!running && job.state != core::JobState::kStarting)) {\n")]},
     "asleep": {"engine/engine.cc": [
         ("  if (now_ < before || (begins_ && now_ >= *begins_)) {\n",
          "  if (!P && (now_ < before || (begins_ && now_ >= *begins_))) {\n")]},
@@ -113,7 +152,7 @@ IN_SOURCES = {
 
 # Those of the world: they ask planted() themselves.
 IN_WORLD = ["lost-sync", "claim-not-exclusive", "late-keeper-runs", "exit-lost", "exit-invented", "exit-of-before",
-            "gone-too-soon"]
+            "gone-too-soon", "bytes-mixed-up", "back-before-told"]
 
 NAMES = sorted(list(IN_SOURCES) + IN_WORLD)
 

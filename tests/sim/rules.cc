@@ -73,7 +73,7 @@ bool Books::within_limits(const Entry& entry, const std::vector<core::GrantedCar
          !(quota.bytes && bytes > sums.bytes && bytes > quota.bytes->count());
 }
 
-void Books::check_sums(const Entry& entry) const {
+void Books::check_cards(const Entry& entry) const {
   for (const core::GrantedCard& card : entry.grant) {
     const Sums& sums = cards_.at(card.uuid);
     const std::string name = "card " + std::to_string(card.index);
@@ -82,6 +82,11 @@ void Books::check_sums(const Entry& entry) const {
     if (sums.bytes > capacity->second.count()) judge_.fail(name + ": more is granted than it has");
     if (sums.whole != 0 && sums.holders != 1) judge_.fail(name + ": held whole, and by others too");
   }
+  check_cpus();
+}
+
+void Books::check_sums(const Entry& entry) const {
+  check_cards(entry);
   const core::JobSpec& spec = *entry.spec;
   if (spec.array && spec.array->at_once && running_of_array(entry.id.number) > *spec.array->at_once)
     fail(entry.id, "is one more of its array than may run at once");
@@ -91,7 +96,6 @@ void Books::check_sums(const Entry& entry) const {
       (quota.cards && !entry.grant.empty() && sums.cards > *quota.cards) ||
       (quota.bytes && !entry.grant.empty() && sums.bytes > quota.bytes->count()))
     fail(entry.id, "is more than the quota of its user");
-  check_cpus();
 }
 
 // A job that asks for more CPUs than there are runs alone.
@@ -100,7 +104,7 @@ void Books::check_cpus() const {
   std::uint64_t sum = 0;
   for (const JobId id : active_) {
     const Entry& entry = jobs_.at(id);
-    if (!entry.spec->detached) continue;
+    if (!entry.spec->detached || entry.away()) continue;
     const core::Request& request = entry.spec->request;
     const bool without_cards =
         request.gpu && request.gpu->cards.kind == core::CardCount::Kind::kNone;
@@ -128,8 +132,10 @@ void Books::check_reservations(const Entry& entry) const {
       std::uint64_t bytes = reserved.bytes.count();
       for (const JobId id : active_) {
         const Entry& other = jobs_.at(id);
-        if (other.spec->user == reservation.user) continue;
-        for (const core::GrantedCard& card : other.grant)
+        // Who comes back has its cards again, whatever was reserved meanwhile; maybe after this
+        // one.
+        if (other.spec->user == reservation.user || other.state == JobState::kUnparking) continue;
+        for (const core::GrantedCard& card : other.held_now())
           if (card.uuid == reserved.uuid) bytes += card.bytes.count();
       }
       if (reserved.whole || bytes > capacities_.at(reserved.uuid).count())
@@ -153,6 +159,79 @@ void Books::check_overlap(const core::Reservation& made) const {
     if (bytes > capacities_.at(card.uuid).count())
       judge_.fail("more of a card is reserved than it has");
   }
+}
+
+// ---- parking -----------------------------------------------------------------------------------
+
+void Books::check_parking(const Entry& entry, const core::JobParked& what) const {
+  const Life* life = lives_.find(entry.id, entry.attempt);
+  switch (what.cause) {
+    case core::ParkCause::kAsked:
+      if (!witness.park_was_asked(entry.id)) fail(entry.id, "is parked, and nobody asked for that");
+      judge_.saw("parked by hand");
+      return;
+    case core::ParkCause::kIdle:
+      if (!witness.was_idle(entry.id)) fail(entry.id, "is parked as idle, and was not");
+      judge_.saw("parked as idle");
+      return;
+    case core::ParkCause::kPreempted:
+      break;
+  }
+  if (what.for_job) {
+    const Entry* other = find(*what.for_job);
+    if (other == nullptr) fail(entry.id, "is parked for a job that is not there");
+    check_preemption(entry, *other);
+    return;
+  }
+  // Its runner says so.
+  if (life != nullptr && life->program.lives() && life->memory.stage() != Memory::Stage::kAway)
+    fail(entry.id, "is believed to be parked, and is not");
+  judge_.saw("parked against expectation");
+}
+
+void Books::check_preemption(const Entry& entry, const Entry& other) const {
+  judge_.saw("preempted");
+  const std::string name = "is parked for job " + to_string(other.id) + ", ";
+  if (other.state != JobState::kPending) fail(entry.id, name + "which does not wait");
+  if (other.spec->no_preempt) fail(entry.id, name + "which wants nobody to be");
+  const bool agreed = entry.spec->preemptible.value_or(false);
+  const bool growth = entry.has_grown() && !entry.spec->shed;
+  if (!agreed && !growth) fail(entry.id, name + "and never agreed to that");
+  if (!(agreed && entry.priority < other.priority) && !(growth && entry.priority <= other.priority))
+    fail(entry.id, name + "which is not above it");
+  if (growth && entry.priority == other.priority) judge_.saw("parked for its growth");
+  const auto ms = [](std::uint64_t seconds) { return static_cast<std::int64_t>(seconds) * 1000; };
+  if (!entry.runs_since || now_.ms - entry.runs_since->ms < ms(rules_.park_min_run_s))
+    fail(entry.id, name + "and has just begun");
+  if (entry.refuses_always) fail(entry.id, name + "and cannot be");
+  if (entry.refused_at && now_.ms - entry.refused_at->ms < ms(rules_.park_retry_s))
+    fail(entry.id, name + "and refused a moment ago");
+}
+
+// Its memory is really away, but for what is said to stay.
+void Books::check_away(const Entry& entry, const core::JobParked& what) const {
+  const Life* life = lives_.find(entry.id, entry.attempt);
+  if (life == nullptr || !life->program.lives()) return;
+  if (life->memory.stage() != Memory::Stage::kAway || life->memory.held() != what.held)
+    fail(entry.id, "is believed to be parked, and is not");
+}
+
+void Books::check_return(const Entry& entry, const core::JobUnparked& what) const {
+  if (what.state == JobState::kParked) {
+    if (!entry.is_parked()) fail(what.id, "may come back, and was not away");
+    if (!witness.return_was_asked(what.id)) fail(what.id, "may come back, and nobody asked");
+    return;
+  }
+  if (entry.state != what.state && !core::may_follow(entry.state, what.state))
+    fail(what.id, "is " + std::string(to_string(what.state)) + " after " +
+                      std::string(to_string(entry.state)));
+  if (what.state == JobState::kUnparking) {
+    if (!entry.wants_back) fail(what.id, "is to come back, and nobody wants it");
+    return;
+  }
+  const Life* life = lives_.find(entry.id, entry.attempt);
+  if (life != nullptr && life->program.lives() && !life->memory.runs())
+    fail(what.id, "is believed to be back, and is not");
 }
 
 // ---- ending ------------------------------------------------------------------------------------
@@ -183,8 +262,11 @@ void Books::check_exit(const Entry& entry, const std::optional<core::Exit>& exit
     if (exit && !never_launched) fail(entry.id, "has an exit that nobody wrote");
     return;
   }
-  // A `mete run` that was killed before anybody heard it has told nobody.
-  if (!exit && !entry.spec->detached && !witness.parent_lives(entry)) return;
+  // A `mete run` that was killed before anybody heard it has told nobody; one that let its program
+  // run for too long is not waited for.
+  if (!exit && !entry.spec->detached &&
+      (!witness.parent_lives(entry) || entry.outcome == Outcome::kTimeout))
+    return;
   if (!exit) fail(entry.id, "is over, and its exit was lost");
   if (*exit != *life->exit) fail(entry.id, "has another exit than was written");
   judge_.saw(entry.spec->detached ? "a keeper's exit" : "a run's exit");
@@ -210,6 +292,7 @@ bool Books::is_beyond_its_time(const Entry& entry) const {
   // Of one that has not begun, or whose program is gone and whose keeper says nothing, there is
   // nothing to compare with.
   if (life == nullptr || !life->program.lives()) return true;
+  if (!life->memory.runs()) return false;
   return life->program.stop_at + std::chrono::seconds(rules_.grace_s) <= lives_.now();
 }
 

@@ -31,6 +31,9 @@ engine::Options some_options(Dice& dice) {
   if (dice.percent(60)) options.rules.cpus = dice.small(2, 8);
   options.rules.retry_pause_s = dice.between(1, 10);
   options.rules.ended_kept = dice.between(10, 60);
+  options.rules.park_min_run_s = dice.between(0, 10);
+  options.rules.park_patience_s = dice.between(1, 30);
+  options.rules.park_retry_s = dice.between(1, 60);
   return options;
 }
 
@@ -41,6 +44,7 @@ World::World(Judge& judge)
       dice_(judge.seed()),
       cards_(dice_),
       lives_(dice_, clock_, judge),
+      parkers_(dice_, lives_, judge),
       hands_(dice_, clock_, lives_, judge),
       options_(some_options(dice_)),
       books_(judge, lives_, options_.rules, capacities(cards_.now())),
@@ -56,11 +60,25 @@ World::World(Judge& judge)
   };
   hands_.runner_lives = [this](core::ProcessRef process) { return runner_lives(process); };
   hands_.others_agree = [this](JobId id, const std::vector<core::GrantedCard>& wanted) {
-    const Entry* promised = books_.find(id);
-    if (promised != nullptr && promised->active()) return true;  // it was ours all the time
-    if (!quiet_ && dice_.percent(2)) return false;  // and given back before anybody looks
-    return cards_.others_agree(hands_.reserved(), wanted);
+    return others_agree(id, wanted);
   };
+  hands_.before_less = [this](JobId id, const std::vector<core::GrantedCard>& cards) {
+    const core::Job* job = engine_->state().find(id);
+    if (disk_.queued() != 0 || job == nullptr || core::held_now(*job) != cards)
+      judge_.fail("job " + to_string(id) + " gives to others what it still has on disk");
+  };
+  parkers_.seen = [this](JobId id) {
+    return engine_ && engine_->settled() ? engine_->state().find(id) : nullptr;
+  };
+  parkers_.ask = [this](core::Input input) {
+    if (dice_.percent(5)) tell(input);  // it arrives twice
+    return ask(std::move(input));
+  };
+  parkers_.parent_lives = [this](const Life& life) {
+    const Entry* entry = books_.find(life.job);
+    return entry != nullptr && entry->attempt == life.attempt && parent_lives(*entry);
+  };
+  parkers_.before_return = [this](const Life& life) { checker_->before_return(life); };
   disk_.seam = [this] { seam_is_called(); };
   start_daemon();
 }
@@ -74,19 +92,20 @@ void World::step() {
     unsigned weight;
     Action action;
   };
-  static constexpr std::array<Chance, 19> kChances = {{
-      {50, &World::somebody_runs},        {130, &World::somebody_submits},
-      {50, &World::somebody_changes},     {12, &World::an_admin_orders},
-      {100, &World::a_runner_acts},       {170, &World::keepers_act},
-      {10, &World::a_runner_dies},        {6, &World::a_keeper_dies},
-      {20, &World::a_program_ends},       {35, &World::cards_change},
-      {2, &World::a_clock_is_set},        {6, &World::disk_trouble},
-      {40, &World::daemon_looks},         {100, &World::news_arrive},
-      {263, &World::daemon_turns},        {2, &World::daemon_is_killed},
-      {2, &World::daemon_will_be_killed}, {1, &World::daemon_restarts_cleanly},
+  static constexpr std::array<Chance, 21> kChances = {{
+      {80, &World::somebody_runs},        {220, &World::somebody_submits},
+      {70, &World::somebody_parks},       {63, &World::programs_use_memory},
+      {100, &World::somebody_changes},    {24, &World::an_admin_orders},
+      {160, &World::a_runner_acts},       {310, &World::keepers_act},
+      {14, &World::a_runner_dies},        {8, &World::a_keeper_dies},
+      {16, &World::a_program_ends},       {70, &World::cards_change},
+      {4, &World::a_clock_is_set},        {12, &World::disk_trouble},
+      {80, &World::daemon_looks},         {160, &World::news_arrive},
+      {599, &World::daemon_turns},        {3, &World::daemon_is_killed},
+      {4, &World::daemon_will_be_killed}, {2, &World::daemon_restarts_cleanly},
       {1, &World::machine_reboots},
   }};
-  std::uint64_t roll = dice_.below(1000);
+  std::uint64_t roll = dice_.below(2000);
   for (const Chance& chance : kChances) {
     if (roll < chance.weight) {
       (this->*chance.action)();
@@ -94,6 +113,7 @@ void World::step() {
     }
     roll -= chance.weight;
   }
+  parkers_.some_act();
   checker_->after_step();
   forget_the_dead();
 }
@@ -131,12 +151,22 @@ bool World::drains() {
   return drained;
 }
 
+std::string World::left() const {
+  std::string text;
+  for (const auto& [id, entry] : books_.jobs())
+    if (entry.state != JobState::kEnded)
+      text += (text.empty() ? "job " : ", ") + to_string(id) + " " +
+              std::string(to_string(entry.state)) + (entry.wants_back ? " (wants back)" : "");
+  return text.empty() ? "processes" : text;
+}
+
 // The daemon takes a turn only when it would by itself: something arrived, or its time has come.
 void World::quiet_round(std::size_t round) {
   clock_.advance(milliseconds(dice_.below(500)));
   lives_.time_passes();
   lives_.all_keepers_act();
   if (dice_.percent(30)) lives_.all_programs_end();
+  if (dice_.percent(30)) parkers_.programs_use_memory();
   if (!engine_) start_daemon();
   if (!engine_) return;
   if (round % 50 == 0)
@@ -145,10 +175,11 @@ void World::quiet_round(std::size_t round) {
   hear(true);
   for (const auto& runner : runners_)
     if (engine_->settled()) act(*runner);
+  parkers_.all_act();
   const std::optional<WallTime> next = engine_->next_change();
   if (!inputs_.empty() || engine_->again() || (next && *next <= clock_.wall())) {
     turn();
-  } else if (next && !lives_.somebody_lives()) {
+  } else if (next && !lives_.somebody_acts()) {
     clock_.advance(milliseconds(next->ms - clock_.wall().ms));
   }
 }
@@ -186,6 +217,10 @@ void World::somebody_submits() {
 
 void World::somebody_changes() {
   if (engine_) (void)ask(people_.a_change());
+}
+
+void World::somebody_parks() {
+  if (engine_) (void)ask(people_.a_park());
 }
 
 void World::an_admin_orders() {
@@ -242,7 +277,7 @@ void World::start_program(Runner& runner, const core::Job& job) {
     runner.ticket = ask(core::Ended{job.id, runner.wants.spec.uid, *life.exit});
     return;
   }
-  lives_.start_program(life, *job.spec, job.grant);
+  lives_.start_program(life, job.spec, job.grant);
   // A start is told after a moment, or together with the end.
   if (dice_.percent(50))
     runner.ticket = ask(core::Started{job.id, runner.wants.spec.uid, life.program.ref, 50});
@@ -280,10 +315,30 @@ void World::forget_the_dead() {
 
 // ---- the machine -------------------------------------------------------------------------------
 
-void World::cards_change() {
-  Reserved ours = hands_.reserved();
-  for (const JobId id : books_.active()) ours[id] = books_.find(id)->grant;
-  cards_.change(ours);
+// What the other daemons know of our jobs: what was told last, or what the log of a dead daemon
+// says.
+Reserved World::known_to_others() const {
+  Reserved ours;
+  for (const JobId id : books_.active()) ours[id] = books_.find(id)->held_now();
+  for (const auto& [id, cards] : hands_.reserved()) ours[id] = cards;
+  return ours;
+}
+
+void World::cards_change() { cards_.change(known_to_others()); }
+
+bool World::others_agree(JobId id, const std::vector<core::GrantedCard>& wanted) {
+  Reserved ours = known_to_others();
+  const auto mine = ours.find(id);
+  if (mine != ours.end()) {
+    bool all_the_time = mine->second.size() == wanted.size();
+    for (std::size_t i = 0; i < wanted.size() && all_the_time; ++i)
+      all_the_time =
+          wanted[i].bytes <= mine->second[i].bytes && (!wanted[i].whole || mine->second[i].whole);
+    if (all_the_time) return true;
+    ours.erase(mine);
+  }
+  if (!quiet_ && dice_.percent(2)) return false;  // and given back before anybody looks
+  return cards_.others_agree(ours, wanted);
 }
 
 void World::a_clock_is_set() {

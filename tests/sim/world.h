@@ -21,6 +21,7 @@
 #include "tests/sim/dice.h"
 #include "tests/sim/hands.h"
 #include "tests/sim/lives.h"
+#include "tests/sim/parkers.h"
 #include "tests/sim/people.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/mem_store.h"
@@ -61,6 +62,8 @@ class World {
   void step();
   // No new arrivals, all cards are well, all programs end. True: the queue drained within a bound.
   bool drains();
+  // Who is left after that did not, in words.
+  std::string left() const;
 
  private:
   friend class Checker;
@@ -76,6 +79,8 @@ class World {
   void keepers_act() { lives_.keepers_act(); }
   void a_keeper_dies() { lives_.a_keeper_dies(); }
   void a_program_ends() { lives_.a_program_ends(); }
+  void programs_use_memory() { parkers_.programs_use_memory(); }
+  void somebody_parks();
   void cards_change();
   void a_clock_is_set();
   void disk_trouble();
@@ -102,6 +107,8 @@ class World {
   bool crowded() const;
   bool runner_lives(core::ProcessRef process) const;
   bool parent_lives(const Entry& entry);
+  bool others_agree(core::JobId id, const std::vector<core::GrantedCard>& wanted);
+  Reserved known_to_others() const;
   void forget_the_dead();
 
   Judge& judge_;
@@ -109,6 +116,7 @@ class World {
   tests::FakeClock clock_;
   Cards cards_;
   Lives lives_;
+  Parkers parkers_;
   Hands hands_;
   Disk disk_;
   engine::Options options_;
