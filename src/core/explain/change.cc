@@ -262,6 +262,13 @@ void try_priorities(Question& question, const Job& job, Found& found) {
     levels.insert(queue.priority);
     if (queue.priority < kMaxPriority) levels.insert(queue.priority + 1);
   }
+  // Those who run are parked for whoever is above them, and for an equal if they have grown.
+  for (const Running& running : question.now().running) {
+    if (running.job == nullptr || !is_parkable(*running.job->spec)) continue;
+    if (running.job->priority > job.priority) levels.insert(running.job->priority);
+    if (running.job->priority >= job.priority && running.job->priority < kMaxPriority)
+      levels.insert(running.job->priority + 1);
+  }
   std::size_t walks = 0;
   for (const std::int32_t level : levels) {
     if (++walks > question.most_walks()) return;

@@ -388,5 +388,25 @@ TEST_F(ChangeTest, EachStartsTheJobAndNothingSmallerDoes) {
     RecordProperty("proposed-" + std::string(to_string(kind)), static_cast<int>(count));
 }
 
+TEST_F(ChangeTest, AHigherPriorityIsOneAboveThoseWhoWouldBeParked) {
+  machine_ = pool_of({80});
+  JobSpec spec = spec_of("60G", "root");
+  spec.preemptible = true;
+  spec.priority = 3;
+  (void)run(spec);
+  later(600);
+  JobSpec first = spec_of("70G", "root");
+  first.priority = 10;
+  first.begin = WallTime{now_.ms + 3'600'000};
+  (void)submit(first);
+  const JobId id = submit("60G");
+  const Sight sight = state_.look(moment());
+  const std::vector<Change> found = changes(state_, moment(), sight, job(id));
+  const auto change = std::find_if(found.begin(), found.end(),
+                                   [](const Change& c) { return c.kind == Kind::kPriority; });
+  ASSERT_NE(change, found.end());
+  EXPECT_EQ(change->priority, 4);
+}
+
 }  // namespace
 }  // namespace mete::core
