@@ -309,6 +309,22 @@ TEST_F(ParkTest, WhoAsksForMoreCpusThanThereAreComesBackAllTheSame) {
   EXPECT_EQ(turn().back, Ids{id});
 }
 
+TEST_F(ParkTest, TheCpusOfAParkedJobAreFree) {
+  Rules rules;
+  rules.cpus = 4;
+  state_ = State(rules);
+  JobSpec spec = preemptible("60G");
+  spec.request.cpus = 4;
+  const JobId id = run(spec);
+  JobSpec other = spec_of("10G", "bob");
+  other.request.cpus = 4;
+  ASSERT_TRUE(park(id).ok());
+  away(id);
+  const JobId next = submit(other);
+  EXPECT_TRUE(state_.might_start(job(next), moment()));
+  EXPECT_EQ(grant(), Ids{next});
+}
+
 TEST_F(ParkTest, WhoCannotStartBesideWhatAParkedJobLeftLetsItComeBack) {
   machine_.cards.resize(1);
   const JobId low = run(preemptible("60G"));

@@ -256,8 +256,8 @@ bool State::might_start(const Job& job, const Moment& moment) const {
   if (rules_.cpus && cpus > 0) {
     std::uint64_t taken = 0;
     for (const JobId id : active_) {
-      const JobSpec& spec = *jobs_.at(id).spec;
-      taken += cpus_of(spec.request, spec.detached.has_value());
+      const Job& other = jobs_.at(id);
+      if (!is_away(other)) taken += cpus_of(other.spec->request, other.spec->detached.has_value());
     }
     if (taken + std::min(cpus, *rules_.cpus) > *rules_.cpus) return false;
   }
