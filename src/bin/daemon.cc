@@ -336,7 +336,7 @@ class Daemon {
           if (card.card.uuid == held.uuid)
             card.foreign.push_back(
                 {"job " + to_string(id) + " of " + job.spec->user + " beyond what it says",
-                 on_card->second - held.bytes});
+                 on_card->second - held.bytes, id});
       }
     }
   }

@@ -7,6 +7,8 @@ namespace mete::daemon {
 
 namespace {
 
+constexpr Bytes kMoverBeside = Bytes::from_mib(192);
+
 std::string why_unusable(const seam::CardReading& card) {
   if (card.mig == true) return "it is split into MIG slices";
   if (card.compute_mode == seam::ComputeMode::kProhibited) return "its compute mode is prohibited";
@@ -59,9 +61,10 @@ core::PoolCard pool_card(const seam::CardReading& card, const node::CardUse& use
       pool.claimed.push_back({other.user + "'s mete", other.claim.bytes});
   if (const auto cost = inputs.contexts.find(card.uuid); cost != inputs.contexts.end())
     pool.context = cost->second;
-  if (inputs.parking) pool.mover = pool.context;
+  // Its context, and what it needs to copy.
+  if (inputs.parking) pool.mover = pool.context + kMoverBeside;
   if (const seam::ProcessReading* mover = mover_on(card, inputs); mover != nullptr) {
-    pool.mover = *mover->used;
+    pool.mover = std::max(pool.mover, *mover->used);
     pool.mover_runs = true;
   }
   return pool;

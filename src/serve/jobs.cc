@@ -233,8 +233,8 @@ void Service::doubt(const core::Job& job, const std::vector<Bytes>& held) {
     if (on_card == used->second.end() || on_card->second <= held[i] + kNotGivenBackSlack) continue;
     for (core::PoolCard& card : pool.cards)
       if (card.card.uuid == job.grant[i].uuid)
-        card.foreign.push_back(
-            {"job " + to_string(job.id) + ", as it was last seen,", on_card->second - held[i]});
+        card.foreign.push_back({"job " + to_string(job.id) + ", as it was last seen,",
+                                on_card->second - held[i], job.id});
   }
   engine_.see(std::move(pool));
 }

@@ -116,7 +116,7 @@ class World:
 
 def verbs(world):
     ident = world.low("work", "--gpu", "100%")
-    time.sleep(3 if QUICK else 20)  # the mover pins its arena
+    time.sleep(3 if QUICK else 40)  # the mover pins its arena
     for turn in range(3):
         out = world.mete("park", ident)
         info(f"mete park, {HELD} GiB, turn {turn + 1}", out.stderr.strip().replace("\n", " / "))

@@ -252,6 +252,7 @@ std::optional<Wait> State::wait_to_return(const Job& job, const Moment& moment) 
       if (card.card.uuid != job.grant[i].uuid) continue;
       card.drained = false;
       std::erase_if(card.holders, [&](const Holder& holder) { return holder.job == job.id; });
+      std::erase_if(card.foreign, [&](const Outside& outside) { return outside.job == job.id; });
       const Need need{0, job.grant[i].whole, job.grant[i].bytes};
       const Room room = room_on(card, need);
       if (room.what == InTheWay::kNothing) continue;

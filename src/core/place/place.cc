@@ -94,6 +94,7 @@ bool may_return(const Pool& pool, JobId id, const std::vector<GrantedCard>& gran
       PoolCard without = card;
       without.drained = false;
       std::erase_if(without.holders, [id](const Holder& holder) { return holder.job == id; });
+      std::erase_if(without.foreign, [id](const Outside& outside) { return outside.job == id; });
       return room_on(without, {0, granted.whole, granted.bytes}).what == InTheWay::kNothing;
     }
     return false;

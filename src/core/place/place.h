@@ -52,6 +52,7 @@ struct Holder {
 struct Outside {
   std::string who;  // "process 412 of alice", "2 processes of bob", "bob's mete"
   Bytes bytes;
+  std::optional<JobId> job = {};  // of ours, which holds more than it says: nothing to itself
   bool operator==(const Outside&) const = default;
 };
 
