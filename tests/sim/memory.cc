@@ -72,7 +72,7 @@ void Memory::finish_leaving(bool quiet, Dice& dice, Arena& arena) {
   }
   // Contexts and code stay, and sometimes much else.
   for (std::size_t i = 0; i < held_.size(); ++i) {
-    const std::uint64_t most = dice.percent(85)
+    const std::uint64_t most = dice.percent(70)
                                    ? std::min<std::uint64_t>(held_[i].count(), 600ull << 20)
                                    : held_[i].count();
     const Bytes stays = deep_ ? Bytes() : granules(dice.below(most + 1));

@@ -121,8 +121,6 @@ IN_SOURCES = {
     "newcomers-first": {"core/order/pass.cc": [
         ("    while (back_at_ < back_.size() &&\n           (has_waited_too_long",
          "    while (!P && back_at_ < back_.size() &&\n           (has_waited_too_long")]},
-    "remains-waited-for": {"core/order/pass.cc": [
-        ("    if (!place_now(remains(), kind.request,", "    if (!place_now(P ? empty() : remains(), kind.request,")]},
     "parked-for-an-equal": {
         "core/order/pass.cc": [("running.job->priority - (grown ? 1 : 0));", "running.job->priority - (grown || P ? 1 : 0));")],
         "core/order/preempt.cc": [

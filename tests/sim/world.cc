@@ -31,6 +31,7 @@ engine::Options some_options(Dice& dice) {
   if (dice.percent(60)) options.rules.cpus = dice.small(2, 8);
   options.rules.retry_pause_s = dice.between(1, 10);
   options.rules.ended_kept = dice.between(10, 60);
+  options.rules.grace_s = dice.between(2, 30);
   options.rules.park_min_run_s = dice.between(0, 10);
   options.rules.park_patience_s = dice.between(1, 30);
   options.rules.park_retry_s = dice.between(1, 60);
