@@ -359,9 +359,15 @@ std::int64_t Line::lacks(const Entry& parked, std::set<JobId> without) const {
 void Line::first_back_is_not_delayed(const Turn& turn, const Entry& parked) {
   judge_.saw("first to come back");
   const std::string name = "job " + to_string(parked.id);
+  // In line since the one has started for whom it gave way: behind that one.
+  const bool since_then = parked.for_job && fresh_.contains(*parked.for_job);
+  const Entry* other = since_then ? books_.find(*parked.for_job) : nullptr;
   std::set<JobId> later;
-  for (const JobId id : fresh_)
-    if (is_behind_parked(*books_.find(id), parked)) later.insert(id);
+  for (const JobId id : fresh_) {
+    const Entry& entry = *books_.find(id);
+    if (is_behind_parked(entry, parked) && (other == nullptr || is_behind(entry, *other)))
+      later.insert(id);
+  }
   // Who has waited too long may have done so since a moment.
   const bool since_long = !has_waited_too_long(parked);
   if (turn.all_were_asked && since_long && lacks(parked, later) == 0)
