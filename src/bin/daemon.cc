@@ -302,6 +302,7 @@ class Daemon {
     if (last) hands_.movers().see_cards(last->cards.size());
     inputs.parking = !parts_.mover.empty();
     inputs.movers = hands_.movers().pids();
+    inputs.arena = hands_.movers().arena();
     MachineSeen seen = look_at(inputs, owners_);
     owners_ = std::move(seen.owners);
     capacities_ = std::move(seen.capacities);

@@ -7,7 +7,8 @@ namespace mete::daemon {
 
 namespace {
 
-constexpr Bytes kMoverBeside = Bytes::from_mib(192);
+constexpr Bytes kMoverBeside = Bytes::from_mib(128);
+constexpr std::uint64_t kArenaTables = 256;
 
 std::string why_unusable(const seam::CardReading& card) {
   if (card.mig == true) return "it is split into MIG slices";
@@ -61,8 +62,10 @@ core::PoolCard pool_card(const seam::CardReading& card, const node::CardUse& use
       pool.claimed.push_back({other.user + "'s mete", other.claim.bytes});
   if (const auto cost = inputs.contexts.find(card.uuid); cost != inputs.contexts.end())
     pool.context = cost->second;
-  // Its context, and what it needs to copy.
-  if (inputs.parking) pool.mover = pool.context + kMoverBeside;
+  // Its context, what it needs to copy, and the tables by which the card reaches the arena.
+  if (inputs.parking)
+    pool.mover = pool.context + kMoverBeside +
+                 Bytes::from_bytes(inputs.arena.count() / kArenaTables).round_down(core::kGranule);
   if (const seam::ProcessReading* mover = mover_on(card, inputs); mover != nullptr) {
     pool.mover = std::max(pool.mover, *mover->used);
     pool.mover_runs = true;

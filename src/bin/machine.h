@@ -28,6 +28,7 @@ struct MachineInputs {
   std::map<std::string, Bytes> contexts;  // what a context costs, by UUID
   bool parking = false;                   // there can be movers
   std::map<std::string, pid_t> movers;    // those that there are, by UUID
+  Bytes arena;                            // of host memory, for what is parked of one card
   Bytes reserve;                          // kept free on each card
   // Whether the configuration lets this card be granted.
   std::function<bool(const seam::CardReading&)> granted_here = [](const seam::CardReading&) {

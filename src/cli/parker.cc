@@ -104,6 +104,9 @@ void Parker::hear(const wire::JobView& view) {
 void Parker::follow() {
   if (is_busy() || park_again_.count() != 0) return;
   const bool away = is_away();
+  const bool begins = away ? wanted_ == JobState::kUnparking : wanted_ == JobState::kParking;
+  // What was to be said of before is not true any more.
+  if (begins) unsent_.reset();
   if (wanted_ == JobState::kParking && !away) {
     if (wanted_deep_)
       deep_.park(count(now()), kQuiesceNs);

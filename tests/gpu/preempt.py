@@ -18,6 +18,7 @@ METE = str(pathlib.Path(sys.argv[1]).resolve())
 QUICK = "--quick" in sys.argv
 LIMIT_S = 120
 HELD = 10 if QUICK else 60
+SHARE = "130G"  # nearly all of the card: another such job does not fit beside it
 
 # Fills most of a card with numbers that depend on each other, trains a little on them until it is told to end, and says what came of it.
 LOW = r"""
@@ -115,12 +116,15 @@ class World:
 
 
 def verbs(world):
-    ident = world.low("work", "--gpu", "100%")
+    ident = world.low("work", "--gpu", SHARE)
     time.sleep(3 if QUICK else 40)  # the mover pins its arena
     for turn in range(3):
         out = world.mete("park", ident)
         info(f"mete park, {HELD} GiB, turn {turn + 1}", out.stderr.strip().replace("\n", " / "))
         check(out.returncode == 0, f"mete park of a training program, turn {turn + 1}", out.stderr.strip().replace("\n", " / "))
+        if turn == 0:
+            apps = subprocess.run(["nvidia-smi", "--query-compute-apps=process_name,used_memory", "--format=csv,noheader"], capture_output=True, text=True)
+            info("on the card while it is parked", apps.stdout.strip().replace("\n", " / "))
         stays = sum(world.job(ident).get("park", {}).get("held_bytes", [0]))
         check(0 < stays < 2 * GIB, "what stays on the card", f"{stays / GIB:.2f} GiB")
         back = world.mete("unpark", ident)
@@ -138,12 +142,12 @@ def verbs(world):
 
 
 def preemption(world):
-    ident = world.low("work", "--gpu", "100%")
+    ident = world.low("work", "--gpu", SHARE)
     time.sleep(4 if QUICK else 36)  # it has run for long enough, and the arena is pinned
     times = []
     for turn in range(2):
         began = time.clock_gettime(time.CLOCK_MONOTONIC)
-        high = world.mete("run", "-q", "--gpu", "100%", "--", sys.executable, __file__, METE, "--first-kernel")
+        high = world.mete("run", "-q", "--gpu", SHARE, "--", sys.executable, __file__, METE, "--first-kernel")
         check(high.returncode == 0, f"a job of a higher priority runs on the full card, turn {turn + 1}", high.stderr.strip().replace("\n", " / "))
         if high.returncode == 0:
             times.append(float(high.stdout) - began)
@@ -164,7 +168,7 @@ def preemption(world):
 def sleep(world):
     (world.folder / "config.toml").write_text(f'[park]\nmin_run_s = 0\nidle_s = 2\narena = "{HELD + 4}G"\n')
     world.mete("daemon", "stop")
-    ident = world.low("rest", "--gpu", "100%")
+    ident = world.low("rest", "--gpu", SHARE)
     world.wait("a job that does nothing is parked", lambda: world.job(ident).get("state") == "parked")
     check(world.job(ident)["park"]["cause"] == "idle", "because it is idle", world.job(ident)["park"]["cause"])
     world.ends_well(ident, "it woke at its first call, with all its bytes")

@@ -187,7 +187,8 @@ std::string why_not(const PoolCard& card, const Need& need, const Room& room) {
     case InTheWay::kForeign:
       return because("not free");
     case InTheWay::kTooFull:
-      return because(to_string(room.free) + " free of the " + to_string(need.bytes) + " needed");
+      return because(to_string(room.free) + " free of the " + to_string(need.bytes + need.mover) +
+                     " needed");
     case InTheWay::kNothing:
       break;
   }
