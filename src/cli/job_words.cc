@@ -106,6 +106,13 @@ Result<void> parse_limits(const Parsed& parsed, core::JobSpec& spec) {
   if (parsed.has("--not-preemptible")) spec.preemptible = false;
   spec.no_preempt = parsed.has("--no-preempt");
   spec.shed = parsed.has("--shed");
+  const bool grows =
+      spec.request.gpu && std::holds_alternative<core::Growing>(spec.request.gpu->memory);
+  if (spec.shed && !grows)
+    return Error::invalid("--shed is for shares that grow").with_hint("say --gpu 8G..20G");
+  if (grows && spec.request.procs > 1)
+    return Error::invalid("--procs divides a share evenly, and one that grows has no even parts")
+        .with_hint("give one size, such as --gpu 8G");
   return {};
 }
 

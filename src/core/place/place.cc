@@ -16,8 +16,6 @@ namespace mete::core {
 
 namespace {
 
-constexpr Bytes kDriversOwn = Bytes::from_mib(256);
-
 // nullopt: there is no room.
 std::optional<Placement> placed(const Pool& pool, const Needs& needs, Policy policy) {
   if (needs.wanted == 0) return Placement{};
@@ -97,13 +95,6 @@ bool may_return(const Pool& pool, JobId id, const std::vector<GrantedCard>& gran
       without.drained = false;
       std::erase_if(without.holders, [id](const Holder& holder) { return holder.job == id; });
       std::erase_if(without.foreign, [id](const Outside& outside) { return outside.job == id; });
-      // What the driver books to nobody comes and goes; whether there is room is seen by trying.
-      Bytes overlooked = kDriversOwn;
-      for (Outside& outside : without.foreign) {
-        const Bytes part = std::min(overlooked, outside.bytes);
-        outside.bytes -= part;
-        overlooked -= part;
-      }
       return room_on(without, {0, granted.whole, granted.bytes}).what == InTheWay::kNothing;
     }
     return false;

@@ -84,8 +84,8 @@ class OneCard(DaemonTest):
         self.assert_refused(self.run_("--", "true"), 64, "--gpu")
         self.assert_refused(self.run_("--gpu", "8G", "--time", "soon", "--", "true"), 64, "duration")
         self.assert_refused(self.run_("--gpu", "8G", "--procs", "0", "--", "true"), 64)
-        self.assert_refused(self.run_("--gpu", "8G..9G", "--", "true"), 64)
-        self.assert_refused(self.run_("--gpu", "8G", "--preemptible", "--", "true"), 64, "parking")
+        self.assert_refused(self.run_("--gpu", "8G..9G", "--procs", "2", "--", "true"), 64, "no even parts")
+        self.assert_refused(self.run_("--gpu", "8G", "--preemptible", "--exec", "--", "true"), 64, "nobody is left to park it")
         self.assert_refused(self.run_("--gpu", "8G", "--exec", "--time", "5", "--", "true"), 64, "--exec")
         self.assertIsNone(self.daemon_pid(), "a typing mistake starts nothing")
 
