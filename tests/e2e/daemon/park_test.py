@@ -415,7 +415,7 @@ class Growth(ParkTest):
     def test_what_is_used_is_taken_back_by_parking(self):
         growing = self.actor("--gpu", "1G..130G")
         self.assertEqual(self.say(growing, "take alloc 512M")[0], "0")
-        other = self.run_("-q", "--gpu", "141824M", "--", "true")
+        other = self.run_("-q", "--gpu", "141568M", "--", "true")
         self.assertEqual(other.returncode, 0, other.stderr)
         self.wait_state(1, "running")
         self.assertIn(("job.parked", "parked"), self.events_of("1"))
