@@ -66,7 +66,25 @@ std::string waits_for(std::string_view text, WallTime now) {
   return with_local_times(text, now);
 }
 
+std::string park_text(const Job& job) {
+  if (!job.park || job.park->held.empty()) return "";
+  std::vector<std::string> parts{to_string(job.park->moved) + " in host memory"};
+  // Lists have one figure for all cards.
+  const bool of_each = job.park->held.size() == job.grant.size();
+  for (std::size_t i = 0; i < job.park->held.size(); ++i)
+    if (!job.park->held[i].is_zero())
+      parts.push_back(to_string(job.park->held[i]) + " still on " +
+                      (of_each ? "card " + std::to_string(job.grant[i].index) : "its cards"));
+  if (job.park->for_job) parts.push_back("for job " + to_string(*job.park->for_job));
+  if (job.park->cause == core::ParkCause::kIdle) parts.emplace_back("idle");
+  return base::join(parts, ", ");
+}
+
 std::string reason_text(const wire::JobView& view, WallTime now) {
+  if (view.job.state == JobState::kParked) {
+    const std::string where = park_text(view.job);
+    return view.wait ? where + "; waits for " + waits_for(view.wait->text, now) : where;
+  }
   if (view.job.state != JobState::kPending || !view.wait) return "";
   std::string text(to_string(view.wait->reason));
   if (!view.wait->text.empty()) text.append(": ").append(waits_for(view.wait->text, now));

@@ -23,7 +23,12 @@ std::string cards_text(const core::Job& job);
 // On all its cards; "" when a figure is missing.
 std::string used_text(const wire::JobView& view);
 
-// "resources: 8 GiB on one card; …" of a pending job, else "".
+// Of a parked job, where its memory is: "7 GiB in host memory, 580 MiB still on card 0, for job
+// 14";
+// "": it is not away.
+std::string park_text(const core::Job& job);
+// "resources: 8 GiB on one card; …" of a pending job; of a parked one where its memory is, and what
+// it waits for; else "".
 std::string reason_text(const wire::JobView& view, WallTime now);
 // What the daemon says that a job waits for, as it is read on its own and in the reader's time.
 std::string waits_for(std::string_view text, WallTime now);

@@ -4,7 +4,7 @@
 #include <array>
 #include <chrono>
 
-#include "base/text.h"
+#include "cli/job_text.h"
 #include "cli/named_jobs.h"
 #include "cli/status_line.h"
 #include "cli/verbs.h"
@@ -29,17 +29,6 @@ std::string in_seconds(std::chrono::nanoseconds time) {
   std::string digits = std::to_string(ms % 1000 / 10);
   if (digits.size() < 2) digits.insert(0, "0");
   return std::to_string(ms / 1000) + "." + digits + " s";
-}
-
-// "55.9 GiB in host memory, 518 MiB still on card 0".
-std::string where_it_is(const core::Job& job) {
-  if (!job.park) return "";
-  std::vector<std::string> parts{to_string(job.park->moved) + " in host memory"};
-  for (std::size_t i = 0; i < job.grant.size() && i < job.park->held.size(); ++i)
-    if (!job.park->held[i].is_zero())
-      parts.push_back(to_string(job.park->held[i]) + " still on card " +
-                      std::to_string(job.grant[i].index));
-  return base::join(parts, ", ");
 }
 
 class Watch {
@@ -78,7 +67,7 @@ class Watch {
     const std::string took = " (" + in_seconds(seam::system_clock().monotonic() - began_) + ")";
     const bool there = job.state == (park_ ? JobState::kParked : JobState::kRunning);
     if (there && !changed) return name + (park_ ? " is parked already" : " is not parked");
-    if (there && park_) return name + " is parked: " + where_it_is(job) + took;
+    if (there && park_) return name + " is parked: " + park_text(job) + took;
     if (there) return name + " is back" + took;
     if (job.state == JobState::kRunning)
       return Error::busy(name + " was not parked, and runs on")

@@ -290,6 +290,24 @@ TEST_F(QueueText, StatsInAFewLines) {
   EXPECT_EQ(eta_text({}), "no job has started yet that was told when it would");
 }
 
+TEST_F(QueueText, AParkedJobSaysWhereItsMemoryIs) {
+  wire::JobView view;
+  view.job.id = {12};
+  view.job.state = core::JobState::kParked;
+  view.job.grant = {{3, "GPU-3", Bytes::from_gib(8), false}};
+  EXPECT_EQ(park_text(view.job), "");
+  view.job.park.emplace();
+  view.job.park->cause = core::ParkCause::kPreempted;
+  view.job.park->for_job = core::JobId{14};
+  view.job.park->held = {Bytes::from_mib(580)};
+  view.job.park->moved = Bytes::from_gib(7);
+  EXPECT_EQ(reason_text(view, at(0)), "7 GiB in host memory, 580 MiB still on card 3, for job 14");
+  view.wait = core::Wait{core::Reason::kResources, "room to come back", {}};
+  EXPECT_EQ(
+      reason_text(view, at(0)),
+      "7 GiB in host memory, 580 MiB still on card 3, for job 14; waits for room to come back");
+}
+
 TEST_F(QueueText, QuotasShowWhatIsUsedOfThem) {
   wire::QuotaDocument document;
   document.everybody.running = 4;

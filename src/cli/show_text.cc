@@ -124,7 +124,10 @@ std::string show_text(const wire::ShowDocument& document) {
   const WallTime now = document.at;
   Lines lines;
   lines.add("times", times_text(job, now));
-  lines.add("waits for", reason_text(view, now));
+  lines.add(job.state == JobState::kParked ? "parked" : "waits for", reason_text(view, now));
+  if (job.unparkable)
+    lines.add("park",
+              (job.unparkable->standing ? "cannot be: " : "could not be: ") + job.unparkable->why);
   if (job.state == JobState::kPending && view.forecast)
     lines.add("starts", "about " + forecast_text(*view.forecast, now));
   lines.add("elements", counts_text(document.elements));

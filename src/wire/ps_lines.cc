@@ -42,8 +42,10 @@ enum Column : std::size_t {
   kUid,
   kRequest,
   kCommand,
+  kPark,  // "preempted:14:7516192768:608174080": cause, for whom, kept in host memory, on the cards
   kColumns
 };
+constexpr std::size_t kFirstColumns = kCommand + 1;  // those of the first release
 
 // ---- writing -----------------------------------------------------------------------------------
 
@@ -131,6 +133,21 @@ void append_spec(std::string& out, const Job& job) {
   append_command(out += '\t', spec);
 }
 
+void append_park(std::string& out, const core::Park& park) {
+  out += to_string(park.cause);
+  out += ':';
+  if (park.for_job) append_id(out, *park.for_job);
+  out += ':';
+  if (park.held.empty()) {
+    out += ':';
+    return;
+  }
+  append_number(out, park.moved.count());
+  Bytes held;
+  for (const Bytes bytes : park.held) held = held.checked_add(bytes).value_or(held);
+  append_number(out += ':', held.count());
+}
+
 void append_job(std::string& out, const JobView& view) {
   const Job& job = view.job;
   append_id(out, job.id);
@@ -152,6 +169,8 @@ void append_job(std::string& out, const JobView& view) {
   append_if(out += '\t', view.forecast ? std::optional(view.forecast->by) : std::nullopt);
   append_wait(out += '\t', view);
   append_spec(out += '\t', job);
+  out += '\t';
+  if (job.park) append_park(out, *job.park);
   out += '\n';
 }
 
@@ -162,8 +181,9 @@ class Row {
  public:
   // false: it has too few columns. A newer daemon's may have more.
   bool split(std::string_view line) {
-    for (std::string_view& column : columns_) {
-      if (line.data() == nullptr) return false;
+    for (std::size_t i = 0; i < kColumns; ++i) {
+      std::string_view& column = columns_[i];
+      if (line.data() == nullptr) return i >= kFirstColumns;
       const std::size_t end = line.find('\t');
       column = line.substr(0, end);
       line = end == std::string_view::npos ? std::string_view() : line.substr(end + 1);
@@ -270,6 +290,21 @@ Job read_job(Row& row, const core::SharedSpec& spec) {
   return job;
 }
 
+void read_park(Row& row, Job& job) {
+  if (row[kPark].empty()) return;
+  const std::vector<std::string_view> parts = base::split(row[kPark], ':');
+  const std::optional<core::ParkCause> cause = core::parse_park_cause(parts.front());
+  if (parts.size() != 4 || !cause) return row.fail();
+  core::Park park;
+  park.cause = *cause;
+  if (const Result<core::JobId> id = core::parse_job_id(parts[1])) park.for_job = *id;
+  if (!parts[2].empty()) {
+    park.moved = Bytes::from_bytes(row.number<std::uint64_t>(parts[2]));
+    park.held = {Bytes::from_bytes(row.number<std::uint64_t>(parts[3]))};
+  }
+  job.park = std::move(park);
+}
+
 void read_wait(Row& row, JobView& view) {
   if (!row[kReason].empty()) {
     view.wait.emplace();
@@ -314,6 +349,7 @@ Result<void> decode_ps_lines(std::string_view text,
     read_cards(row, view);
     view.idle_since = row.time_if(kIdleSince);
     read_wait(row, view);
+    read_park(row, view.job);
     if (!row.ok()) return wrong;
     take(view);
   }
