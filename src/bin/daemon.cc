@@ -313,33 +313,9 @@ class Daemon {
     });
     if (last) idle_.see(last->at, wall_of(last->at), seen.loads);
     if (!inputs.stale) seen.machine.idle_since = idle_.since();
-    count_what_was_not_given_back(seen.machine);
     park_the_idle(seen.machine);
-    claims_.see(seen.machine.pool);
     service_.see(std::move(seen.machine));
-  }
-
-  // What a runner says that its job has given back is others' to have only once the driver says so
-  // too: runners are their users' own.
-  void count_what_was_not_given_back(serve::Machine& machine) {
-    const core::State& state = engine_.state();
-    for (const core::JobId id : state.active()) {
-      const core::Job& job = *state.find(id);
-      const bool grows = !job.grant.empty() && !job.grant.front().most.is_zero();
-      const auto used = machine.used.find(id);
-      if ((!core::is_away(job) && !grows) || used == machine.used.end()) continue;
-      for (const core::GrantedCard& held : core::held_now(job)) {
-        const auto on_card = used->second.find(held.uuid);
-        if (on_card == used->second.end() ||
-            on_card->second <= held.bytes + serve::kNotGivenBackSlack)
-          continue;
-        for (core::PoolCard& card : machine.pool.cards)
-          if (card.card.uuid == held.uuid)
-            card.foreign.push_back(
-                {"job " + to_string(id) + " of " + job.spec->user + " beyond what it says",
-                 on_card->second - held.bytes, id});
-      }
-    }
+    claims_.see(engine_.machine());
   }
 
   void park_the_idle(const serve::Machine& machine) {

@@ -202,7 +202,11 @@ void Service::report_on_job(core::JobId id, std::string_view what, const net::Re
   if (what == "parked") {
     Result<wire::ParkReport> report = wire::decode_park_report(request.body);
     if (!report) return responder.reply(refuse_words(report.error()));
-    if (report->parked && job != nullptr) doubt(*job, report->held);
+    // Others may have it with the next reading of the cards, which will show it.
+    if (report->parked && job != nullptr) {
+      doubted_[id] = report->held;
+      engine_.see(believed());
+    }
     return ask(core::ParkReport{id, uid, report->parked, std::move(report->held), report->moved,
                                 std::move(report->why), report->standing, report->wakes},
                answered);
@@ -220,23 +224,6 @@ void Service::report_on_job(core::JobId id, std::string_view what, const net::Re
     ended.ago_ms = end->start->ago_ms;
   }
   ask(std::move(ended), answered);
-}
-
-// What it says that it has given back is others' to have with the next reading of the cards, which
-// will show it: until then what it was last seen to hold counts.
-void Service::doubt(const core::Job& job, const std::vector<Bytes>& held) {
-  const auto used = machine_.used.find(job.id);
-  if (used == machine_.used.end()) return;
-  core::Pool pool = machine_.pool;
-  for (std::size_t i = 0; i < job.grant.size() && i < held.size(); ++i) {
-    const auto on_card = used->second.find(job.grant[i].uuid);
-    if (on_card == used->second.end() || on_card->second <= held[i] + kNotGivenBackSlack) continue;
-    for (core::PoolCard& card : pool.cards)
-      if (card.card.uuid == job.grant[i].uuid)
-        card.foreign.push_back({"job " + to_string(job.id) + ", as it was last seen,",
-                                on_card->second - held[i], job.id});
-  }
-  engine_.see(std::move(pool));
 }
 
 // ---- what people do with jobs ------------------------------------------------------------------

@@ -18,6 +18,8 @@ namespace {
 // A timer for a moment that is far away is set again; a clock that is set must not be slept
 // through.
 constexpr std::int64_t kLongestSleepMs = 60'000;
+// What the driver may show of a job beyond what it says that it holds.
+constexpr Bytes kSlack = Bytes::from_mib(64);
 
 }  // namespace
 
@@ -42,12 +44,44 @@ void Service::tell(core::Input input) { ask(std::move(input), nullptr); }
 
 void Service::see(Machine machine) {
   machine_ = std::move(machine);
-  engine_.see(machine_.pool);
+  doubted_.clear();
+  engine_.see(believed());
   asked_.push_back({0, core::Look{}, {}});
   schedule_turn();
   seen_ = true;
   for (auto& [request, responder] : std::exchange(early_, {}))
     if (!responder.gone()) route(request, std::move(responder));
+}
+
+// The machine, with what jobs hold beyond what they say: runners are their users' own, and what
+// they say to have given back is others' to have once the driver says so too.
+core::Pool Service::believed() const {
+  core::Pool pool = machine_.pool;
+  const auto add = [&](const core::Job& job, const std::vector<Bytes>& held) {
+    const auto used = machine_.used.find(job.id);
+    if (used == machine_.used.end()) return;
+    for (std::size_t i = 0; i < job.grant.size() && i < held.size(); ++i) {
+      const auto on_card = used->second.find(job.grant[i].uuid);
+      if (on_card == used->second.end() || on_card->second <= held[i] + kSlack) continue;
+      for (core::PoolCard& card : pool.cards)
+        if (card.card.uuid == job.grant[i].uuid)
+          card.foreign.push_back(
+              {"job " + to_string(job.id) + " of " + job.spec->user + " beyond what it says",
+               on_card->second - held[i], job.id});
+    }
+  };
+  for (const core::JobId id : engine_.state().active()) {
+    const core::Job& job = *engine_.state().find(id);
+    const bool grows = !job.grant.empty() && !job.grant.front().most.is_zero();
+    if (const auto said = doubted_.find(id); said != doubted_.end()) {
+      add(job, said->second);
+    } else if (core::is_away(job) || grows) {
+      std::vector<Bytes> held;
+      for (const core::GrantedCard& card : core::held_now(job)) held.push_back(card.bytes);
+      add(job, held);
+    }
+  }
+  return pool;
 }
 
 void Service::schedule_turn() {

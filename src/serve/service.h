@@ -26,8 +26,6 @@
 namespace mete::serve {
 
 inline constexpr int kApiVersion = 1;
-// What the driver may show of a job beyond what it says that it holds.
-inline constexpr Bytes kNotGivenBackSlack = Bytes::from_mib(64);
 
 // The machine as last read.
 struct Machine {
@@ -110,6 +108,7 @@ class Service {
   void schedule_turn();
   void turn();
   void wake_for_time();
+  core::Pool believed() const;
   void answer_waiters();
   void route(const net::Request& request, net::Responder responder);
   bool route_daemon(const net::Request& request, const std::vector<std::string_view>& parts,
@@ -130,7 +129,6 @@ class Service {
   void post_submit(wire::SubmitRequest wanted, const net::Request& request,
                    net::Responder responder);
   void fill_in(core::JobSpec& spec) const;
-  void doubt(const core::Job& job, const std::vector<Bytes>& held);
   void get_job(core::JobId id, const net::Request& request, net::Responder responder);
   void report_on_job(core::JobId id, std::string_view what, const net::Request& request,
                      net::Responder responder);
@@ -171,6 +169,8 @@ class Service {
   engine::Engine& engine_;
   Identity identity_;
   Machine machine_;
+  // What jobs have said since the last reading that they hold.
+  std::map<core::JobId, std::vector<Bytes>> doubted_;
   seam::Nanoseconds started_;
   std::vector<engine::Asked> asked_;
   std::map<std::uint64_t, Answered> unanswered_;

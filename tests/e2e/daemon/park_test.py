@@ -70,6 +70,9 @@ class ParkTest(DaemonTest):
     def events_of(self, job):
         result = self.good("events", "-o", "json")
         events = [json.loads(line) for line in result.stdout.splitlines()]
+        schema = json.loads((SOURCE / "docs/formats/event.schema.json").read_text())
+        for event in events:
+            jsonschema.validate(event, schema)
         if len(events) == 1 and "events" in events[0]:
             events = events[0]["events"]
         return [(event["type"], event["data"].get("state")) for event in events
@@ -84,6 +87,8 @@ class Verbs(ParkTest):
         self.assertIn("still on card 0", said)
         self.assertEqual(self.job(job)["state"], "parked")
         self.assertEqual(self.job(job)["park"]["moved_bytes"], 160 * MIB)
+        for verb in ("ps", "show"):
+            self.assertIn("160 MiB in host memory", self.good(verb, *([job] if verb == "show" else [])).stdout)
         self.assertLess(self.granted(), GIB)
         self.assertIn(f"job {job} is back", self.good("unpark", job).stderr)
         self.assertEqual(self.granted(), 40 * GIB)
@@ -217,6 +222,46 @@ class Spill(ParkTest):
     def test_the_rest_goes_to_the_disk(self):
         job = self.worker("--gpu", "10G", "--preemptible")
         self.good("park", job)
+        self.good("unpark", job)
+        self.ends_well(job)
+
+
+class Liar(ParkTest):
+    def post(self, path, body):
+        return self.api(path, "POST", json.dumps(body))
+
+    def test_what_was_not_given_back_is_nobody_elses(self):
+        """A runner of its own: this process. It says that its job has given everything back, and the driver knows better."""
+        self.good("cards")  # there is a daemon
+        ticks = int(pathlib.Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19])
+        status, reply = self.post("/v1/jobs", {"runner_start_ticks": ticks, "job": {
+            "name": "liar", "command": ["liar"], "cwd": "/", "preemptible": True, "request": {"gpu": "100G"}}})
+        self.assertEqual((status, reply["job"]["state"]), (201, "starting"), reply)
+        bare = {**self.env, "LD_LIBRARY_PATH": str(BUILD / "simgpu")}
+        program = subprocess.Popen([ACTOR], env=bare, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(self.finish, program)
+        for line in ("init", "retain 0", "take alloc 90G"):
+            program.stdin.write(line + "\n")
+            program.stdin.flush()
+            self.assertEqual(program.stdout.readline().split()[0], "0", line)
+        started = int(pathlib.Path(f"/proc/{program.pid}/stat").read_text().rsplit(")", 1)[1].split()[19])
+        self.assertEqual(self.post("/v1/jobs/1/started", {"pid": program.pid, "start_ticks": started, "ago_ms": 0})[0], 200)
+        wait_until(lambda: self.job(1)["grant"][0].get("used_bytes", 0) > 90 * GIB, "the driver's figure is there")
+        self.good("park", "1", "--no-wait")
+        self.assertEqual(self.post("/v1/jobs/1/parked", {"parked": True, "held_bytes": [0], "moved_bytes": 0})[0], 200)
+        self.assertEqual(self.job(1)["state"], "parked")
+        for _ in range(3):
+            self.assert_refused(self.run_("--gpu", "80G", "--no-wait", "--", "true"), 75, "beyond what it says")
+            time.sleep(0.5)
+        program.stdin.close()
+        program.wait(BOUND_S)
+        program.stdin = None
+        wait_until(lambda: self.run_("-q", "--gpu", "80G", "--no-wait", "--", "true").returncode == 0, "its memory is free now")
+
+    def test_a_mover_is_no_stranger(self):
+        job = self.worker("--gpu", "10G", "--preemptible")
+        self.good("park", job)
+        self.assertEqual((self.card()["foreign_bytes"], self.card()["foreign"]), (0, []))
         self.good("unpark", job)
         self.ends_well(job)
 
