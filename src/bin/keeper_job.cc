@@ -202,7 +202,7 @@ class Keeper {
     Result<cli::JobPlan> job = job_plan();
     if (!job) return not_started(in_words(job.error()));
     const cli::Output talk([this](std::string_view text) { output_->say(text); });
-    const Result<cli::JobEnd> end = cli::run_job(*job, hooks(), talk);
+    const Result<cli::JobEnd> end = cli::run_job(*job, hooks(*job), talk);
     if (!end) return not_started(in_words(end.error()));
     if (!end->ended.started) {
       core::Exit exit = not_started(start_failure(end->ended, plan_));
@@ -265,6 +265,7 @@ class Keeper {
     job.parts.preload = plan_.preload;
     job.parts.simgpu = plan_.simgpu;
     job.parts.probe = plan_.probe;
+    job.parts.checkpoint = plan_.checkpoint;
     job.simulated = !plan_.simulated.empty();
     job.visible_by_index = spec.detached->visible_by_index;
     if (plan_.job.element)
@@ -290,12 +291,12 @@ class Keeper {
     return job;
   }
 
-  cli::JobHooks hooks() {
+  cli::JobHooks hooks(const cli::JobPlan& job) {
     cli::JobHooks hooks;
     hooks.started = [this](pid_t pid) { started(pid); };
     hooks.prepare = [this](launch::Supervision& asked) { prepare(asked); };
     if (plan_.socket.empty() || plan_.grant.empty()) return hooks;
-    hooks.made = [this](const launch::GrantFile* grant) { begin_parking(grant); };
+    hooks.made = [this, &job](const launch::GrantFile* grant) { begin_parking(job, grant); };
     hooks.ended = [this] { parker_.reset(); };
     hooks.stands_still = [this] { return parker_ && parker_->is_away(); };
     hooks.watch_fd = [this] { return line_ ? line_->descriptor() : -1; };
@@ -312,19 +313,9 @@ class Keeper {
     return hooks;
   }
 
-  void begin_parking(const launch::GrantFile* grant) {
+  void begin_parking(const cli::JobPlan& job, const launch::GrantFile* grant) {
     if (grant == nullptr) return;
-    cli::Parker::Settings settings;
-    settings.cards = plan_.grant.size();
-    settings.park = plan_.park;
-    settings.checkpoint = plan_.checkpoint;
-    if (is_simulated()) settings.cuda = base::join_path(plan_.simgpu, "libcuda.so.1");
-    for (const core::GrantedCard& card : plan_.grant)
-      if (!card.most.is_zero()) settings.growth.emplace_back(card.least, card.most);
-    settings.tell = [this](const std::string& what, const std::string& body) {
-      return cli::tell_daemon(plan_.socket, plan_.job, what, body);
-    };
-    parker_.emplace(*grant, std::move(settings));
+    parker_.emplace(*grant, cli::Parker::Settings::of(job, plan_.socket, plan_.job));
     line_.emplace(plan_.socket, plan_.job);
   }
 

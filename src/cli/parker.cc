@@ -57,11 +57,27 @@ Bytes round_up(Bytes bytes) {
 Result<wire::RunReply> tell_daemon(const std::string& socket, core::JobId id,
                                    const std::string& what, const std::string& body) {
   Result<DaemonClient> client = DaemonClient::open_again(socket, DaemonClient::Start::kNever);
-  if (!client) return std::move(client).error();
+  if (!client) return Error::io(client.error().message);
   const Result<std::string> reply =
       client->call("POST", "/v1/jobs/" + to_string(id) + "/" + what, body, {kTellPatience, -1});
+  if (!reply && client->went_away()) return Error::io(reply.error().message);
   if (!reply) return reply.error();
   return wire::decode_run_reply(*reply);
+}
+
+Parker::Settings Parker::Settings::of(const JobPlan& plan, const std::string& socket,
+                                      core::JobId id) {
+  Settings settings;
+  settings.cards = plan.cards.size();
+  settings.park = plan.park;
+  settings.checkpoint = plan.parts.checkpoint;
+  if (plan.simulated) settings.cuda = driver_library(plan.parts, true, "libcuda.so.1");
+  for (const PlanCard& card : plan.cards)
+    if (card.limit > card.guarantee) settings.growth.emplace_back(card.guarantee, card.limit);
+  settings.tell = [socket, id](const std::string& what, const std::string& body) {
+    return tell_daemon(socket, id, what, body);
+  };
+  return settings;
 }
 
 Parker::Parker(const launch::GrantFile& grant, Settings settings)
@@ -150,7 +166,7 @@ void Parker::send_report() {
   if (!unsent_) return;
   const Result<wire::RunReply> reply = settings_.tell("parked", wire::encode(*unsent_));
   // What it says to it is no reason to say it again; that it is away is.
-  if (!reply && reply.error().code == ErrorCode::kBusy) return;
+  if (!reply && reply.error().code == ErrorCode::kIo) return;
   unsent_.reset();
   if (!reply) return;
   wanted_ = reply->view.job.state;
@@ -260,7 +276,7 @@ void Parker::look_at_growth(seam::Nanoseconds time) {
   for (std::uint32_t card = 0; card < settings_.cards; ++card) {
     if (asked_[card].is_zero()) continue;
     const bool has_it = growth_->allowed(card) >= asked_[card];
-    if (!has_it && time < ask_until_ && (reply || reply.error().code == ErrorCode::kBusy)) continue;
+    if (!has_it && time < ask_until_ && (reply || reply.error().code == ErrorCode::kIo)) continue;
     if (!has_it) growth_->answer(card);
     asked_[card] = Bytes();
   }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/job_runner.h"
 #include "launch/deep_parking.h"
 #include "launch/grant_file.h"
 #include "launch/growth.h"
@@ -24,13 +25,16 @@
 
 namespace mete::cli {
 
-// POST /v1/jobs/ID/WHAT to the daemon at this socket, if it is there.
+// POST /v1/jobs/ID/WHAT to the daemon at this socket. io: it is not there.
 Result<wire::RunReply> tell_daemon(const std::string& socket, core::JobId id,
                                    const std::string& what, const std::string& body);
 
 class Parker {
  public:
   struct Settings {
+    // Of a job that this daemon knows.
+    static Settings of(const JobPlan& plan, const std::string& socket, core::JobId id);
+
     std::size_t cards = 0;
     std::optional<wire::ParkDoor> park = {};      // absent: by the driver alone
     std::string checkpoint;                       // the program for that; "": there is none

@@ -17,6 +17,7 @@
 #include "cli/job_runner.h"
 #include "cli/parker.h"
 #include "cli/run_plan.h"
+#include "cli/runner_line.h"
 #include "cli/verbs.h"
 #include "cli/wait_line.h"
 #include "cli/wait_signals.h"
@@ -230,15 +231,17 @@ class Run {
     signals_.restore();
     if (plan_.exec) return replace(job);
     JobHooks hooks;
-    hooks.made = [&](const launch::GrantFile* grant) { begin_parking(job, grant); };
+    hooks.made = [&](const launch::GrantFile* grant) {
+      if (grant != nullptr) parker_.emplace(*grant, Parker::Settings::of(job, socket_, *id_));
+    };
     hooks.ended = [this] { parker_.reset(); };
     hooks.stands_still = [this] { return parker_ && parker_->is_away(); };
     hooks.started = [this](pid_t pid) { report_start(pid); };
-    hooks.watch_fd = [this] { return client_ && listening_ ? client_->http().descriptor() : -1; };
+    news_.emplace(socket_, *id_);
+    hooks.watch_fd = [this] { return news_->descriptor(); };
     hooks.watched = [this] { return hear(); };
     hooks.tick_ms = [this] { return tick_ms(); };
     hooks.tick = [this] { return tick(); };
-    tag_ = reply.tag;
     const Result<JobEnd> end = run_job(job, hooks, output_);
     if (!end) return launch_failed(end.error());
     core::Exit exit;
@@ -302,21 +305,6 @@ class Run {
     return {};
   }
 
-  void begin_parking(const JobPlan& job, const launch::GrantFile* grant) {
-    if (grant == nullptr) return;
-    Parker::Settings settings;
-    settings.cards = job.cards.size();
-    settings.park = job.park;
-    settings.checkpoint = job.parts.checkpoint;
-    if (job.simulated) settings.cuda = driver_library(job.parts, true, "libcuda.so.1");
-    for (const PlanCard& card : job.cards)
-      if (card.limit > card.guarantee) settings.growth.emplace_back(card.guarantee, card.limit);
-    settings.tell = [this](const std::string& what, const std::string& body) {
-      return tell_daemon(socket_, *id_, what, body);
-    };
-    parker_.emplace(*grant, std::move(settings));
-  }
-
   int tick_ms() const {
     const int own = told_start_ ? kTickMs : kFirstTickMs;
     return parker_ ? std::min(own, parker_->tick_ms()) : own;
@@ -328,7 +316,11 @@ class Run {
     const auto since = now - last_mend_;
     if (since < std::chrono::milliseconds(told_start_ ? kTickMs : kFirstTickMs)) return false;
     last_mend_ = now;
-    return mend();
+    // One connection is enough for somebody who only listens.
+    client_.reset();
+    if (!told_start_) tell_start();
+    if (told_start_) news_->mend();
+    return false;
   }
 
   int launch_failed(const Error& error) {
@@ -340,7 +332,7 @@ class Run {
 
   int replace(const JobPlan& job) {
     report_start(getpid());
-    (void)tell_start();
+    tell_start();
     client_.reset();
     const Error error = exec_job(job, output_);
     core::Exit exit;
@@ -363,62 +355,23 @@ class Run {
     return {*program_, static_cast<std::uint64_t>(ago.count())};
   }
 
-  // The daemon may be away just now: the program runs all the same, and mend() tells it later.
-  bool tell_start() {
-    if (!client_) return false;
-    const Result<std::string> told = client_->call(
-        "POST", job_path(*id_) + "/started", wire::encode(start_report()), {kReportPatience, -1});
-    const bool away = !told && client_->went_away();
-    if (away) client_.reset();
-    if (told)
-      if (const Result<wire::RunReply> reply = wire::decode_run_reply(*told)) {
-        tag_ = reply->tag;
-        if (parker_) parker_->hear(reply->view);
-      }
-    told_start_ = !away;
-    return told_start_;
+  // The daemon may be away just now: the program runs all the same, and tick() tells it later.
+  void tell_start() {
+    const Result<wire::RunReply> told =
+        tell_daemon(socket_, *id_, "started", wire::encode(start_report()));
+    told_start_ = told || told.error().code != ErrorCode::kIo;
   }
 
-  // Waits for news of the job (somebody cancels it) beside the program.
-  void listen() {
-    listening_ = client_ && client_->send("GET", job_path(*id_) + "?tag=" + tag_).ok();
-  }
-
+  // Of the job, beside the program. True: somebody cancels it.
   bool hear() {
-    listening_ = false;
-    const Result<std::string> body = client_->receive({net::Milliseconds(0), -1});
-    if (!body && client_->http().stopped() != net::HttpClient::Stopped::kNo) {
-      listening_ = true;  // half an answer
-      return false;
-    }
-    if (!body) {
-      client_.reset();
-      return false;
-    }
-    const Result<wire::RunReply> reply = wire::decode_run_reply(*body);
+    const std::optional<wire::RunReply> reply = news_->hear();
     if (!reply) return false;
-    tag_ = reply->tag;
-    listen();
     if (parker_) parker_->hear(reply->view);
     return reply->view.job.state == JobState::kStopping;
   }
 
-  // Once a second: finds a daemon that was restarted. Does not start one.
-  bool mend() {
-    if (client_ && listening_ && told_start_) return false;
-    if (!client_) {
-      Result<DaemonClient> client = open(DaemonClient::Start::kNever);
-      if (!client) return false;
-      client_.emplace(*std::move(client));
-      tag_ = "-";
-    }
-    if (!told_start_ && !tell_start()) return false;
-    if (!listening_) listen();
-    return false;
-  }
-
   void report_end(const core::Exit& exit) {
-    if (client_ && listening_) client_->http().abandon();
+    news_.reset();
     wire::EndReport report{exit, {}};
     if (program_ && !told_start_) report.start = start_report();
     const std::string body = wire::encode(report);
@@ -452,11 +405,10 @@ class Run {
   bool went_away_ = false;  // the last failure was the daemon's absence, not its answer
   std::optional<core::ProcessRef> program_;
   seam::Nanoseconds program_began_{};
-  std::string tag_;
+  std::optional<RunnerLine> news_;
   std::optional<Parker> parker_;
   seam::Nanoseconds last_mend_{};
   bool told_start_ = false;
-  bool listening_ = false;
 };
 
 int run_verb(const Parsed& parsed, const Output& output) {

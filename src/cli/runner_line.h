@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A keeper's line to the daemon: waits there, beside the program, for news of its own job. A daemon
+// A runner's line to its daemon: waits there, beside the program, for news of its own job. A daemon
 // that goes away is found again by mend(), called about once a second; none is ever started.
 #pragma once
 

@@ -34,6 +34,26 @@ Error has_ended(const Job& job) {
                      to_string(*job.ended));
 }
 
+// Of an array those with which it can be done; an error if there is none.
+template <class One>
+Result<std::vector<Happened>> of_each(const Result<std::vector<const Job*>>& jobs, One one) {
+  if (!jobs) return jobs.error();
+  std::vector<Happened> happened;
+  std::optional<Error> error;
+  bool can = false;
+  for (const Job* job : *jobs) {
+    Result<std::optional<Happened>> what = one(*job);
+    if (!what) {
+      if (!error) error = std::move(what).error();
+      continue;
+    }
+    can = true;
+    if (*what) happened.push_back(**std::move(what));
+  }
+  if (!can) return *std::move(error);
+  return happened;
+}
+
 }  // namespace
 
 std::uint64_t cost_of(const Job& job, std::uint64_t ran_ms, std::uint32_t cpus, WallTime now) {
@@ -88,23 +108,7 @@ Result<std::optional<Happened>> State::park_one(const Job& job, const ParkJob& p
 }
 
 State::Decided State::decide_park(const ParkJob& park) const {
-  const Result<std::vector<const Job*>> jobs = of_caller(park.id, park.by);
-  if (!jobs) return jobs.error();
-  std::vector<Happened> happened;
-  std::optional<Error> error;
-  bool one_is = false;
-  for (const Job* job : *jobs) {
-    Result<std::optional<Happened>> one = park_one(*job, park);
-    if (!one) {
-      if (!error) error = std::move(one).error();
-      continue;
-    }
-    one_is = true;
-    if (*one) happened.push_back(**std::move(one));
-  }
-  // Of an array those that can be.
-  if (!one_is) return *std::move(error);
-  return happened;
+  return of_each(of_caller(park.id, park.by), [&](const Job& job) { return park_one(job, park); });
 }
 
 Result<std::optional<Happened>> State::unpark_one(const Job& job) const {
@@ -128,22 +132,7 @@ Result<std::optional<Happened>> State::unpark_one(const Job& job) const {
 }
 
 State::Decided State::decide_unpark(const UnparkJob& unpark) const {
-  const Result<std::vector<const Job*>> jobs = of_caller(unpark.id, unpark.by);
-  if (!jobs) return jobs.error();
-  std::vector<Happened> happened;
-  std::optional<Error> error;
-  bool one_is = false;
-  for (const Job* job : *jobs) {
-    Result<std::optional<Happened>> one = unpark_one(*job);
-    if (!one) {
-      if (!error) error = std::move(one).error();
-      continue;
-    }
-    one_is = true;
-    if (*one) happened.push_back(**std::move(one));
-  }
-  if (!one_is) return *std::move(error);
-  return happened;
+  return of_each(of_caller(unpark.id, unpark.by), [&](const Job& job) { return unpark_one(job); });
 }
 
 // ---- what runners tell -------------------------------------------------------------------------
