@@ -102,6 +102,7 @@ wire::CardView view(const seam::CardReading& card, const node::CardUse& use,
   view.utilisation_pct = card.utilisation_pct;
   view.temperature_c = card.temperature_c;
   if (card.power_mw) view.power_w = *card.power_mw / 1000.0;
+  if (card.power_limit_mw) view.power_limit_w = *card.power_limit_mw / 1000.0;
   view.numa = card.numa;
   for (const seam::CardLink& link : card.links) view.links.push_back({link.to, link.count});
   for (const node::ForeignProcess& process : use.foreign)

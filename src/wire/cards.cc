@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/cards.h"
 
-#include "wire/fields.h"
+#include "wire/values.h"
 
 namespace mete::wire {
 
@@ -15,6 +15,15 @@ template <class Number>
 void put_number(Json& json, const char* key, const std::optional<Number>& number) {
   if (number) json[key] = *number;
 }
+
+std::optional<double> real_if(Fields& fields, std::string_view key) {
+  const Json& value = fields.child(key);
+  if (value.is_number()) return value.get<double>();
+  if (!value.is_null()) fields.fail(key, "a number");
+  return std::nullopt;
+}
+
+}  // namespace
 
 Json card_json(const CardView& card) {
   Json json = {{"index", card.index},
@@ -32,6 +41,7 @@ Json card_json(const CardView& card) {
   put_number(json, "utilisation_pct", card.utilisation_pct);
   put_number(json, "temperature_c", card.temperature_c);
   put_number(json, "power_w", card.power_w);
+  put_number(json, "power_limit_w", card.power_limit_w);
   put_number(json, "reading_age_s", card.reading_age_s);
   put_number(json, "numa", card.numa);
   Json links = Json::array();
@@ -51,18 +61,13 @@ Json card_json(const CardView& card) {
     Json entry = Json::object();
     put_number(entry, "pid", other.pid);
     entry["user"] = other.user;
+    if (!other.name.empty()) entry["name"] = other.name;
     put(entry, "used_bytes", other.used);
+    put_number(entry, "utilisation_pct", other.utilisation_pct);
     foreign.push_back(entry);
   }
   json["foreign"] = foreign;
   return json;
-}
-
-std::optional<double> real_if(Fields& fields, std::string_view key) {
-  const Json& value = fields.child(key);
-  if (value.is_number()) return value.get<double>();
-  if (!value.is_null()) fields.fail(key, "a number");
-  return std::nullopt;
 }
 
 Result<CardView> card_from(const Json& json) {
@@ -83,6 +88,7 @@ Result<CardView> card_from(const Json& json) {
   card.utilisation_pct = fields.number_if<unsigned>("utilisation_pct");
   card.temperature_c = fields.number_if<int>("temperature_c");
   card.power_w = real_if(fields, "power_w");
+  card.power_limit_w = real_if(fields, "power_limit_w");
   card.reading_age_s = real_if(fields, "reading_age_s");
   card.numa = fields.number_if<unsigned>("numa");
   for (const Json& element : fields.list("links")) {
@@ -102,14 +108,14 @@ Result<CardView> card_from(const Json& json) {
     foreign.pid = other.number_if<std::int32_t>("pid");
     foreign.user = other.text("user");
     foreign.used = other.bytes_if("used_bytes");
+    foreign.name = other.text_if("name").value_or("");
+    foreign.utilisation_pct = other.number_if<unsigned>("utilisation_pct");
     if (!other.ok()) fields.fail(other.error());
     card.foreign_list.push_back(foreign);
   }
   if (!fields.ok()) return fields.error();
   return card;
 }
-
-}  // namespace
 
 std::string encode(const CardsDocument& document) {
   Json cards = Json::array();
@@ -136,11 +142,8 @@ Result<CardsDocument> decode_cards(std::string_view text) {
   return document;
 }
 
-std::string encode(const DaemonView& view, WallTime at) {
-  Json json = {{"schema", "mete.daemon/1"},
-               {"at", to_string(at)},
-               {"running", true},
-               {"version", view.version},
+Json daemon_json(const DaemonView& view) {
+  Json json = {{"version", view.version},
                {"pid", view.pid},
                {"mode", view.mode},
                {"socket", view.socket},
@@ -151,13 +154,23 @@ std::string encode(const DaemonView& view, WallTime at) {
   if (!view.trouble.empty()) json["trouble"] = view.trouble;
   if (view.disk_full) json["disk_full"] = true;
   if (view.idle_end_s) json["idle_end_s"] = *view.idle_end_s;
+  return json;
+}
+
+std::string encode(const DaemonView& view, WallTime at) {
+  Json json = {{"schema", "mete.daemon/1"}, {"at", to_string(at)}, {"running", true}};
+  json.update(daemon_json(view));
   return write_json(json);
 }
 
 Result<DaemonView> decode_daemon(std::string_view text) {
   const Result<Json> json = parse_json(text);
   if (!json) return json.error();
-  Fields fields(*json, "the daemon's answer");
+  return daemon_from(*json);
+}
+
+Result<DaemonView> daemon_from(const Json& json) {
+  Fields fields(json, "the daemon's answer");
   DaemonView view;
   view.version = fields.text("version");
   view.pid = fields.number<std::int32_t>("pid");

@@ -31,6 +31,7 @@ struct CardView {
   std::optional<unsigned> utilisation_pct;
   std::optional<int> temperature_c;
   std::optional<double> power_w;
+  std::optional<double> power_limit_w;
   std::optional<double> reading_age_s;
   std::optional<unsigned> numa;
   struct Link {
@@ -50,6 +51,8 @@ struct CardView {
     std::optional<std::int32_t> pid;  // absent: another daemon's claim
     std::string user;
     std::optional<Bytes> used;
+    std::string name = {};  // of its program: "python"; "": not known
+    std::optional<unsigned> utilisation_pct = {};
   };
   std::vector<Foreign> foreign_list;
 };

@@ -11,11 +11,18 @@
 #include "core/job/job.h"
 #include "core/order/quota.h"
 #include "core/order/reservation.h"
+#include "wire/cards.h"
 #include "wire/fields.h"
 #include "wire/job.h"
 #include "wire/json_text.h"
 
 namespace mete::wire {
+
+// A card and a daemon as their documents have them.
+Json card_json(const CardView& card);
+Result<CardView> card_from(const Json& json);
+Json daemon_json(const DaemonView& view);
+Result<DaemonView> daemon_from(const Json& json);
 
 // Whose a job is: the log says so, a request does not, since that is what the socket is asked for.
 enum class Owner { kSaid, kUnsaid };
