@@ -301,7 +301,7 @@ class Keeper {
     hooks.stands_still = [this] { return parker_ && parker_->is_away(); };
     hooks.watch_fd = [this] { return line_ ? line_->descriptor() : -1; };
     hooks.watched = [this] {
-      if (const std::optional<wire::RunReply> reply = line_->hear()) parker_->hear(reply->view);
+      if (const std::optional<wire::RunReply> reply = line_->hear()) parker_->hear(*reply);
       return false;  // who is to be ended is told by a signal
     };
     hooks.tick_ms = [this] { return parker_ ? parker_->tick_ms() : -1; };

@@ -58,8 +58,9 @@ Result<wire::RunReply> tell_daemon(const std::string& socket, core::JobId id,
                                    const std::string& what, const std::string& body) {
   Result<DaemonClient> client = DaemonClient::open_again(socket, DaemonClient::Start::kNever);
   if (!client) return Error::io(client.error().message);
-  const Result<std::string> reply =
-      client->call("POST", "/v1/jobs/" + to_string(id) + "/" + what, body, {kTellPatience, -1});
+  const std::string path =
+      "/v1/jobs/" + to_string(id) + "/" + what + "?order=" + std::to_string(count(now()));
+  const Result<std::string> reply = client->call("POST", path, body, {kTellPatience, -1});
   if (!reply && client->went_away()) return Error::io(reply.error().message);
   if (!reply) return reply.error();
   return wire::decode_run_reply(*reply);
@@ -109,11 +110,19 @@ int Parker::tick_ms() const {
 
 // ---- parking -----------------------------------------------------------------------------------
 
-void Parker::hear(const wire::JobView& view) {
-  wanted_ = view.job.state;
-  wanted_deep_ = view.job.park && view.job.park->deep;
-  sleeps_ = view.job.park && view.job.park->cause == core::ParkCause::kIdle;
-  if (growth_) set_growth(view.job);
+bool Parker::is_news(const wire::RunReply& reply) {
+  if (reply.seq < heard_) return false;
+  heard_ = reply.seq;
+  return true;
+}
+
+void Parker::hear(const wire::RunReply& reply) {
+  if (!is_news(reply)) return;
+  const core::Job& job = reply.view.job;
+  wanted_ = job.state;
+  wanted_deep_ = job.park && job.park->deep;
+  sleeps_ = job.park && job.park->cause == core::ParkCause::kIdle;
+  if (growth_) set_growth(job);
   follow();
 }
 
@@ -168,8 +177,7 @@ void Parker::send_report() {
   // What it says to it is no reason to say it again; that it is away is.
   if (!reply && reply.error().code == ErrorCode::kIo) return;
   unsent_.reset();
-  if (!reply) return;
-  wanted_ = reply->view.job.state;
+  if (reply && is_news(*reply)) wanted_ = reply->view.job.state;
 }
 
 // The deep one drives the other while it is at it.
@@ -272,7 +280,7 @@ void Parker::look_at_growth(seam::Nanoseconds time) {
   if (!less && (!asks || time < next_ask_)) return;
   next_ask_ = time + kAskEvery;
   const Result<wire::RunReply> reply = settings_.tell("grow", wire::encode_wanted(wanted));
-  if (reply) set_growth(reply->view.job);
+  if (reply && is_news(*reply)) set_growth(reply->view.job);
   for (std::uint32_t card = 0; card < settings_.cards; ++card) {
     if (asked_[card].is_zero()) continue;
     const bool has_it = growth_->allowed(card) >= asked_[card];

@@ -25,7 +25,8 @@
 
 namespace mete::cli {
 
-// POST /v1/jobs/ID/WHAT to the daemon at this socket. io: it is not there.
+// POST /v1/jobs/ID/WHAT to the daemon at this socket, with the order in which it was said. io: it
+// is not there, or did not answer in time (and may do as told yet, unless something is said later).
 Result<wire::RunReply> tell_daemon(const std::string& socket, core::JobId id,
                                    const std::string& what, const std::string& body);
 
@@ -46,8 +47,9 @@ class Parker {
   // Before the first process of the job.
   Parker(const launch::GrantFile& grant, Settings settings);
 
-  // What the daemon says of the job.
-  void hear(const wire::JobView& view);
+  // What the daemon says of the job. One that is older than what was heard before is passed over:
+  // it may give what was given back since.
+  void hear(const wire::RunReply& reply);
   // Looks and goes on; again after tick_ms(), at the latest.
   void step();
   int tick_ms() const;
@@ -55,6 +57,7 @@ class Parker {
   bool is_away() const;
 
  private:
+  bool is_news(const wire::RunReply& reply);
   bool is_busy() const;
   std::optional<launch::Parking::End> look(seam::Nanoseconds time);
   Bytes held(std::uint32_t card) const;
@@ -72,6 +75,7 @@ class Parker {
   launch::Parking parking_;
   launch::DeepParking deep_;
   std::optional<launch::Growth> growth_;
+  std::uint64_t heard_ = 0;  // the newest of what was heard
   core::JobState wanted_ = core::JobState::kRunning;
   bool wanted_deep_ = false;
   bool sleeps_ = false;  // it was parked because it did nothing

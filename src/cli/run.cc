@@ -366,7 +366,7 @@ class Run {
   bool hear() {
     const std::optional<wire::RunReply> reply = news_->hear();
     if (!reply) return false;
-    if (parker_) parker_->hear(reply->view);
+    if (parker_) parker_->hear(*reply);
     return reply->view.job.state == JobState::kStopping;
   }
 

@@ -173,6 +173,23 @@ void Service::add_waiter(core::JobId id, std::optional<std::string> tag, bool an
   waiters_.push_back({number, id, std::move(tag), any, std::move(responder)});
 }
 
+// A runner whose daemon did not answer in time says how it stands now on another connection: what
+// it said before must not be done after that.
+bool Service::is_overtaken(core::JobId id, const net::Request& request) {
+  const std::string* text = request.parameter("order");
+  if (text == nullptr) return false;
+  const Result<std::uint64_t> order = base::parse_uint(*text);
+  if (!order) return false;
+  std::erase_if(last_said_, [this](const auto& said) {
+    const core::Job* job = engine_.state().find(said.first);
+    return job == nullptr || job->state == core::JobState::kEnded;
+  });
+  std::uint64_t& last = last_said_[id];
+  if (*order < last) return true;
+  last = *order;
+  return false;
+}
+
 void Service::report_on_job(core::JobId id, std::string_view what, const net::Request& request,
                             net::Responder responder) {
   const auto answered = [this, responder](engine::Answer done) {
@@ -194,6 +211,9 @@ void Service::report_on_job(core::JobId id, std::string_view what, const net::Re
                    .with_evidence("process " + std::to_string(request.peer.pid) + " asks, not " +
                                   (job->runner ? "process " + std::to_string(job->runner->pid)
                                                : std::string("its keeper")))));
+  if (seen && !by_file && is_overtaken(id, request))
+    return engine_.settled() ? reply_with_job(id, 200, responder)
+                             : responder.reply(refuse(not_on_disk()));
   if (what == "started") {
     const Result<wire::StartReport> start = wire::decode_start(request.body);
     if (!start) return responder.reply(refuse_words(start.error()));
@@ -387,6 +407,7 @@ wire::RunReply Service::reply_for(const core::Job& job) {
   if (core::is_parkable(*job.spec) && !job.grant.empty() && identity_.park_door)
     reply.park = identity_.park_door(job);
   reply.tag = tag_of(job);
+  reply.seq = engine_.state().last_seq();
   return reply;
 }
 

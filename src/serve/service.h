@@ -132,6 +132,7 @@ class Service {
   void get_job(core::JobId id, const net::Request& request, net::Responder responder);
   void report_on_job(core::JobId id, std::string_view what, const net::Request& request,
                      net::Responder responder);
+  bool is_overtaken(core::JobId id, const net::Request& request);
   bool change_job(core::JobId id, std::string_view what, const net::Request& request,
                   net::Responder& responder);
   void list_jobs(const net::Request& request, net::Responder responder);
@@ -171,6 +172,8 @@ class Service {
   Machine machine_;
   // What jobs have said since the last reading that they hold.
   std::map<core::JobId, std::vector<Bytes>> doubted_;
+  // The last thing that each runner said, by its own clock: what is older comes too late.
+  std::map<core::JobId, std::uint64_t> last_said_;
   seam::Nanoseconds started_;
   std::vector<engine::Asked> asked_;
   std::map<std::uint64_t, Answered> unanswered_;

@@ -64,6 +64,7 @@ std::string encode(const RunReply& reply) {
   put_job(out, reply.view);
   out.close();
   out.put("tag", reply.tag);
+  out.put("seq", reply.seq);
   out.key("cards").open_list();
   for (const RunReply::Card& card : reply.cards) {
     out.open();
@@ -91,6 +92,7 @@ Result<RunReply> decode_run_reply(std::string_view text) {
   if (!view) return view.error();
   reply.view = *std::move(view);
   reply.tag = fields.text("tag");
+  reply.seq = fields.number_if<std::uint64_t>("seq").value_or(0);
   reply.driver = fields.text_if("driver").value_or("");
   reply.readings = fields.text_if("readings").value_or("");
   reply.simulated = fields.text_if("simulated").value_or("");

@@ -68,6 +68,7 @@ Result<std::vector<Bytes>> decode_wanted(std::string_view json);
 struct RunReply {
   JobView view;
   std::string tag;
+  std::uint64_t seq = 0;  // of the last event in it: of two answers the one with more is newer
   struct Card {
     std::string name;  // "NVIDIA H200"
     std::string type;  // "H200"

@@ -105,6 +105,7 @@ TEST(RunReply, ReadsBack) {
   reply.view.job = full_job();
   reply.view.wait = core::Wait{core::Reason::kPriority, kOddText, {{3}, {9}}};
   reply.tag = "18446744073709551615";
+  reply.seq = 18446744073709551615ull;
   reply.cards = {{"NVIDIA H200", "H200", Bytes::from_gib(141), Bytes::from_gib(140)}};
   reply.driver = "580.159.04";
   reply.readings = "/run/readings";
@@ -113,6 +114,7 @@ TEST(RunReply, ReadsBack) {
   const Result<RunReply> again = decode_run_reply(text);
   ASSERT_TRUE(again.ok()) << again.error().message;
   EXPECT_EQ(again->tag, reply.tag);
+  EXPECT_EQ(again->seq, reply.seq);
   EXPECT_EQ(again->view.wait, reply.view.wait);
   EXPECT_EQ(again->view.job.grant, reply.view.job.grant);
   ASSERT_EQ(again->cards.size(), 1u);

@@ -258,6 +258,25 @@ class Liar(ParkTest):
         program.stdin = None
         wait_until(lambda: self.run_("-q", "--gpu", "80G", "--no-wait", "--", "true").returncode == 0, "its memory is free now")
 
+    def test_what_was_said_before_is_not_done_later(self):
+        """A report whose answer took too long, overtaken by the next on another connection."""
+        self.good("cards")
+        ticks = int(pathlib.Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19])
+        status, reply = self.post("/v1/jobs", {"runner_start_ticks": ticks, "job": {
+            "name": "grows", "command": ["grows"], "cwd": "/", "request": {"gpu": "1G..20G"}}})
+        self.assertEqual((status, reply["job"]["state"]), (201, "starting"), reply)
+
+        def granted(order, gib):
+            status, reply = self.post(f"/v1/jobs/1/grow?order={order}", {"bytes": [gib * GIB]})
+            self.assertEqual(status, 200, reply)
+            return reply["job"]["grant"][0]["bytes"], reply["seq"]
+        more, first = granted(7, 10)
+        self.assertGreaterEqual(more, 10 * GIB)
+        self.assertEqual(granted(5, 2), (more, first), "said before the last, and so too late")
+        less, second = granted(9, 2)
+        self.assertEqual(less, 2 * GIB)
+        self.assertGreater(second, first, "of two answers the newer is known by its number")
+
     def test_a_mover_is_no_stranger(self):
         job = self.worker("--gpu", "10G", "--preemptible")
         self.good("park", job)
