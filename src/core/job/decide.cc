@@ -579,9 +579,14 @@ std::optional<WallTime> State::next_change(WallTime now) const {
       if (starves > now.ms) consider(starves);
       break;
     }
-  for (const JobId id : active_)
-    if (const auto again = tries_again(rules_, jobs_.at(id)); again && *again > now)
-      consider(again->ms);
+  for (const JobId id : active_) {
+    const Job& job = jobs_.at(id);
+    if (job.state != JobState::kParked || !job.park->wants_back) continue;
+    if (const auto again = tries_again(rules_, job); again && *again > now) consider(again->ms);
+    const std::int64_t starves =
+        job.park->since.ms + static_cast<std::int64_t>(rules_.starve_after_s) * 1000;
+    if (starves > now.ms) consider(starves);
+  }
   // Somebody who waits may have others parked, once they have run for long enough; and those who do
   // not park in time are given up.
   if (pending_.size() > 0)

@@ -170,9 +170,9 @@ State::Decided State::decide_park_report(const ParkReport& report) const {
       // Its room may be another's by now: nobody comes back without having been told to.
       if (!report.parked)
         return Error::busy(name_of(job) + " is parked, and was not told to come back");
-      if (report.wakes && !job.park->wants_back) {
+      // One that somebody had parked sleeps on, whatever it wants.
+      if (report.wakes && job.park->cause == ParkCause::kIdle && !job.park->wants_back)
         happened.emplace_back(JobUnparked{job.id, JobState::kParked});
-      }
       break;
     default:
       break;  // it is being ended, or has
@@ -233,7 +233,8 @@ State::Decided State::decide_grow(const Grow& grow, const Moment& moment) const 
 
 std::optional<Wait> State::wait_to_return(const Job& job, const Moment& moment) const {
   if (job.state != JobState::kParked || !job.park->wants_back) return std::nullopt;
-  const Pool pool = with_grants(moment.machine);
+  Pool pool = with_grants(moment.machine);
+  keep_reserved(pool, reservations_, job.spec->user, moment.now, moment.now);
   Wait wait{Reason::kResources, "", {}};
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < job.grant.size(); ++i)

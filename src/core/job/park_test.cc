@@ -64,6 +64,18 @@ class ParkTest : public StateWorld {
       if (each.for_job == id) ids.push_back(each.id);
     return ids;
   }
+  // Half of the first card for carol, for a minute.
+  WallTime reserve_in_a_minute() {
+    Reserve reserve;
+    reserve.user = "carol";
+    reserve.request.gpu = *parse_gpu("40G");
+    reserve.request.devices = {"0"};
+    reserve.from = {now_.ms + 60'000};
+    reserve.until = {now_.ms + 120'000};
+    reserve.by = caller("root");
+    EXPECT_TRUE(take(reserve).ok());
+    return reserve.until;
+  }
   Bytes granted_on_first() {
     Bytes sum;
     for (const Holder& holder : state_.with_grants(machine_).cards[0].holders) sum += holder.bytes;
@@ -155,6 +167,70 @@ TEST_F(ParkTest, WhoCouldNotComeBackIsParkedAndTriesAgain) {
   EXPECT_TRUE(turn().back.empty()) << "not at once";
   now_ = *state_.next_change(now_);
   EXPECT_EQ(turn().back, Ids{id});
+}
+
+TEST_F(ParkTest, AClockThatIsSetBackPostponesNoTry) {
+  const JobId id = run(preemptible("60G"));
+  ASSERT_TRUE(park(id).ok());
+  away(id);
+  ASSERT_TRUE(unpark(id).ok());
+  (void)turn();
+  ParkReport report{id, 0, true, {kContext}, Bytes::from_gib(59), "there is no room for it"};
+  ASSERT_TRUE(take(report).ok());
+  later(-86'400);
+  EXPECT_EQ(turn().back, Ids{id});
+}
+
+TEST_F(ParkTest, OnlyWhoWasParkedForDoingNothingWakesByItself) {
+  const JobId id = run(preemptible("60G"));
+  later(3600);
+  ASSERT_TRUE(take(Idle{id}).ok());
+  away(id);
+  const ParkReport wakes{id, 0, true, {kContext}, Bytes(), "", false, true};
+  ASSERT_TRUE(park(id).ok()) << "by hand, meanwhile";
+  ASSERT_TRUE(take(wakes).ok());
+  EXPECT_TRUE(turn().back.empty());
+  ASSERT_TRUE(unpark(id).ok());
+  (void)turn();
+  back(id);
+  later(3600);
+  ASSERT_TRUE(take(Idle{id}).ok());
+  away(id);
+  ASSERT_TRUE(take(wakes).ok());
+  EXPECT_EQ(turn().back, Ids{id});
+}
+
+TEST_F(ParkTest, WhatIsReservedForSomebodyNowIsNotTakenBySomeoneWhoComesBack) {
+  const JobId id = run(preemptible("60G"));
+  ASSERT_TRUE(park(id).ok());
+  away(id);
+  const WallTime until = reserve_in_a_minute();
+  later(60);
+  ASSERT_TRUE(unpark(id).ok());
+  EXPECT_TRUE(turn().back.empty());
+  EXPECT_NE(state_.wait_to_return(job(id), moment())->text.find("carol's reservation 1"),
+            std::string::npos);
+  while (now_ < until) now_ = *state_.next_change(now_);
+  EXPECT_EQ(turn().back, Ids{id}) << "once it is over";
+}
+
+TEST_F(ParkTest, WhatIsReservedForLaterIsNotInTheWay) {
+  const JobId id = run(preemptible("60G"));
+  ASSERT_TRUE(park(id).ok());
+  away(id);
+  (void)reserve_in_a_minute();
+  ASSERT_TRUE(unpark(id).ok());
+  EXPECT_EQ(turn().back, Ids{id}) << "as one that runs there is not ended either";
+}
+
+TEST_F(ParkTest, AParkedJobThatHasWaitedTooLongIsLookedAtThen) {
+  const JobId id = run(preemptible("60G"));
+  ASSERT_TRUE(park(id).ok());
+  away(id);
+  (void)run("70G", "bob");
+  ASSERT_TRUE(unpark(id).ok());
+  EXPECT_TRUE(turn().back.empty());
+  EXPECT_EQ(state_.next_change(now_)->ms, now_.ms + 86'400'000);
 }
 
 TEST_F(ParkTest, AParkedJobCanBeCancelledAndItsRoomIsNotTakenBack) {

@@ -161,9 +161,17 @@ class Walk {
     return input_.rules->cpus ? std::min(wanted, *input_.rules->cpus) : wanted;
   }
 
+  // It had its cards before what is reserved for later; what is somebody's by then is in its way.
+  bool has_room(const Pool& pool, const Job& job, WallTime at) const {
+    if (input_.reservations.empty()) return may_return(pool, job.id, job.grant);
+    Pool seen = pool;
+    keep_reserved(seen, input_.reservations, job.spec->user, at, at);
+    return may_return(seen, job.id, job.grant);
+  }
+
   void come_back(const Job& job) {
     const std::uint32_t cpus = cpus_of_job(job);
-    if (cpus <= left_.cpus() && may_return(left_.pool(), job.id, job.grant)) {
+    if (cpus <= left_.cpus() && has_room(left_.pool(), job, input_.now)) {
       const Holder holder{job.id, job.spec->user, "", {}, false, false, true};
       left_.give_back(holder, job.grant, cpus);
       open_.give_back(holder, job.grant, cpus);
@@ -173,8 +181,8 @@ class Walk {
     // Nothing is held for one in whose way are the remains of others: they are to come back first.
     if (result_.held_for || !may_return(remains(), job.id, job.grant)) return;
     // What it lacks is kept for it, until somebody is known to make room.
-    const std::optional<WallTime> soonest = soonest_when(
-        cpus, [&](const Pool& pool, WallTime) { return may_return(pool, job.id, job.grant); });
+    const std::optional<WallTime> soonest =
+        soonest_when(cpus, [&](const Pool& pool, WallTime at) { return has_room(pool, job, at); });
     std::vector<Bytes> kept(input_.pool.cards.size());
     for (std::size_t at = 0; at < job.grant.size(); ++at)
       for (std::size_t i = 0; i < kept.size(); ++i)

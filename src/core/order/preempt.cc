@@ -198,7 +198,7 @@ std::optional<WallTime> tries_again(const Rules& rules, const Job& job) {
 bool may_try_to_return(const Rules& rules, const Job& job, WallTime now) {
   if (job.state != JobState::kParked || !job.park->wants_back) return false;
   const std::optional<WallTime> again = tries_again(rules, job);
-  return !again || *again <= now;
+  return !again || *again <= now || job.park->since > now;  // the clock was set back
 }
 
 std::optional<MadeRoom> make_room(const PassInput& input, const Pool& pool, const Kind& kind,
