@@ -453,12 +453,15 @@ def never_parked(world):
     with Turns([sys.executable, here / "train.py", "turns"], world.command(16 * GIB, [sys.executable, here / "train.py", "turns"], "--plain"),
                os.environ) as turns:
         turns.collect("warm", {})
-        for _ in range(3 if QUICK else 8):
+        for _ in range(8 if QUICK else 30):
             turns.collect("go", steps)
         losses |= turns.last("loss")
+    # Each turn of one beside the turn of the other that came right before or after it: a card or a machine that is slow for a while is so for both.
+    ratios = sorted(a / c for a, c in zip(steps["step"]["without"], steps["step"]["with"]))
     a, c = statistics.median(steps["step"]["without"]), statistics.median(steps["step"]["with"])
-    check(a / c >= 0.99 or min(steps["step"]["with"]) <= min(steps["step"]["without"]) * 1.01, "park: parkable, never parked: training step",
-          f"{a / 1e6:.3f} -> {c / 1e6:.3f} ms, speed {a / c:.3f} (goal 0.99)")
+    speed = statistics.median(ratios)
+    check(speed >= 0.99, "park: parkable, never parked: training step", f"{a / 1e6:.3f} -> {c / 1e6:.3f} ms, speed {speed:.3f} (goal 0.99), median of {len(ratios)} pairs, "
+          f"quarter to three quarters {ratios[len(ratios) // 4]:.3f} to {ratios[-1 - len(ratios) // 4]:.3f}; best {min(steps['step']['without']) / 1e6:.3f} -> {min(steps['step']['with']) / 1e6:.3f} ms")
     check(len(losses) == 1, "park: parkable, never parked: the same loss", ", ".join(sorted(losses)))
 
 
@@ -476,7 +479,7 @@ def main():
             same_result(world, "PyTorch training", [python, here / "train.py", 1500], "loss", 650 << 20)
             same_result(world, "PyTorch training, two processes", [python, here / "train.py", 1200], "loss", 2 * GIB, procs=2, parks=3)
             same_result(world, "PyTorch inference", [python, scripts["infer"], 3000], "result", 650 << 20, parks=3)
-            same_result(world, "PyTorch, expandable segments", [python, scripts["expandable"], 12000], "result", 1 * GIB, parks=5)
+            same_result(world, "PyTorch, expandable segments", [python, scripts["expandable"], 60000], "result", 1 * GIB, parks=5)
             same_result(world, "CUDA graph", [python, scripts["graph"], 60000], "result", 650 << 20, parks=3)
             same_result(world, "JAX", [python, scripts["jax"], 30000], "result", 4 * GIB, parks=3)
             same_result(world, "CuPy", [python, scripts["cupy"], 8000], "result", 650 << 20, parks=3)

@@ -165,6 +165,21 @@ def preemption(world):
     world.ends_well(ident, "whoever was parked for them computes on, the same to the last bit")
 
 
+def whole(world):
+    """A job that has all the memory of the card comes back beside the mover and the tables of its arena."""
+    ident = world.low("work", "--gpu", "100%")
+    time.sleep(2)
+    out = world.mete("park", ident)
+    check(out.returncode == 0, "park a job with --gpu 100%", out.stderr.strip().replace("\n", " / "))
+    other = world.mete("run", "-q", "--gpu", "40%", "--", "true")
+    check(other.returncode == 0, "another has its room meanwhile", other.stderr.strip().replace("\n", " / "))
+    back = world.mete("unpark", ident)
+    check(back.returncode == 0, "all of the card is its own again", back.stderr.strip().replace("\n", " / "))
+    cards = json.loads(world.mete("cards", "-o", "json").stdout)["cards"][0]
+    info("on the card then", ", ".join(f"{key[:-6]} {cards[key] / GIB:.2f} GiB" for key in ("capacity_bytes", "granted_bytes", "used_bytes", "foreign_bytes") if key in cards))
+    world.ends_well(ident, "and it ends well")
+
+
 def sleep(world):
     (world.folder / "config.toml").write_text(f'[park]\nmin_run_s = 0\nidle_s = 2\narena = "{HELD + 4}G"\n')
     world.mete("daemon", "stop")
@@ -201,7 +216,7 @@ def main():
         world = World(pathlib.Path(folder))
         (world.folder / "state").mkdir()
         try:
-            for part in (verbs, preemption, growth, sleep):
+            for part in (verbs, preemption, whole, growth, sleep):
                 part(world)
         finally:
             for job in json.loads(world.mete("ps", "-o", "json").stdout or '{"jobs":[]}').get("jobs", []):
