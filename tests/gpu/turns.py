@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two programs, one without the meter and one under a cap, that are asked line by line and in turn, so that whatever slows
-the machine or the card slows both. Each answers a line with rows `cost <tab> name <tab> nanoseconds` and then `done`."""
+the machine or the card slows both. Each answers a line with rows `cost <tab> name <tab> nanoseconds` and then `done`.
+With `again` a second one without the meter: how far two that are the same differ."""
 import subprocess
 import threading
 
@@ -8,8 +9,8 @@ import threading
 class Turns:
     LIMIT_S = 300  # a program that does not answer is ended
 
-    def __init__(self, without, inside, env):
-        commands = {"without": without, "with": inside}
+    def __init__(self, without, inside, env, again=False):
+        commands = {"without": without, "with": inside, **({"again": without} if again else {})}
         self.programs = {label: subprocess.Popen(list(map(str, command)), env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                                  stderr=subprocess.DEVNULL, text=True) for label, command in commands.items()}
         self.watchdog = threading.Timer(self.LIMIT_S, self.end)
@@ -30,9 +31,10 @@ class Turns:
             program.wait()
 
     def collect(self, line, seen):
-        """Asks both, in an order that changes; adds their rows to seen[name]["with" or "without"]."""
+        """Asks them all, in an order that changes; adds their rows to seen[name]["with", "without" or "again"]."""
         self.count += 1
-        for label in sorted(self.programs, reverse=self.count % 2 == 0):
+        labels = sorted(self.programs, reverse=self.count % 2 == 0)
+        for label in labels[self.count % len(labels):] + labels[:self.count % len(labels)]:
             program = self.programs[label]
             program.stdin.write(line + "\n")
             program.stdin.flush()
