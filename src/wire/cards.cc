@@ -154,6 +154,8 @@ Json daemon_json(const DaemonView& view) {
   if (!view.trouble.empty()) json["trouble"] = view.trouble;
   if (view.disk_full) json["disk_full"] = true;
   if (view.idle_end_s) json["idle_end_s"] = *view.idle_end_s;
+  if (!view.metrics.empty()) json["metrics"] = view.metrics;
+  if (!view.metrics_trouble.empty()) json["metrics_trouble"] = view.metrics_trouble;
   return json;
 }
 
@@ -182,6 +184,8 @@ Result<DaemonView> daemon_from(const Json& json) {
   view.trouble = fields.text_if("trouble").value_or("");
   view.disk_full = fields.flag("disk_full");
   view.idle_end_s = fields.number_if("idle_end_s");
+  view.metrics = fields.text_if("metrics").value_or("");
+  view.metrics_trouble = fields.text_if("metrics_trouble").value_or("");
   Fields jobs(fields.child("jobs"), "the jobs");
   view.pending = jobs.number("pending");
   view.running = jobs.number("running");

@@ -80,6 +80,8 @@ struct DaemonView {
   std::string trouble;
   bool disk_full = false;
   std::optional<std::uint64_t> idle_end_s;  // ends by itself after so long without anything to do
+  std::string metrics = {};                 // where they are served beside the socket; "": nowhere
+  std::string metrics_trouble = {};         // why not, though the configuration says so
 };
 std::string encode(const DaemonView& view, WallTime at);
 Result<DaemonView> decode_daemon(std::string_view json);

@@ -23,11 +23,13 @@ CardView full_card() {
   card.utilisation_pct = 97;
   card.temperature_c = -4;
   card.power_w = 612.5;
+  card.power_limit_w = 700;
   card.reading_age_s = 0.25;
   card.numa = 1;
   card.links = {{0, 18}};
   card.jobs = {{"12", "alice", Bytes::from_gib(8), true, Bytes::from_gib(5)}};
-  card.foreign_list = {{412, "bob", Bytes::from_gib(1)}, {std::nullopt, "carol's mete", {}}};
+  card.foreign_list = {{412, "bob", Bytes::from_gib(1), "python", 7},
+                       {std::nullopt, "carol's mete", {}}};
   return card;
 }
 
@@ -73,7 +75,8 @@ TEST(CardsDocument, WrongKindsAndNumbersThatDoNotFitAreRefused) {
 }
 
 TEST(DaemonView, ReadsBack) {
-  DaemonView view{"0.2.0", 412, "user", "/run/s", "/state", 77, 3, 4, "best-fit", "odd", true, 60};
+  DaemonView view{"0.2.0",    412,   "user", "/run/s", "/state",         77,     3, 4,
+                  "best-fit", "odd", true,   60,       "127.0.0.1:9411", "taken"};
   const std::string text = encode(view, {0});
   const Result<DaemonView> again = decode_daemon(text);
   ASSERT_TRUE(again.ok()) << again.error().message;

@@ -14,6 +14,7 @@
 #include "wire/explain.h"
 #include "wire/queue.h"
 #include "wire/show.h"
+#include "wire/snapshot.h"
 #include "wire/submit.h"
 #include "wire/test/full.h"
 
@@ -217,6 +218,66 @@ ReservationsDocument reservations() {
   return {kNow, {one}};
 }
 
+Snapshot snapshot() {
+  Snapshot all;
+  all.at = after(30);
+  all.seq = 81;
+  all.trouble = "the driver does not answer";
+  all.driver = "580.159.04";
+  all.daemon = {"0.2.0",
+                412,
+                "user",
+                "/run/user/1000/mete/meted.sock",
+                "/home/alice/.local/state/mete",
+                77,
+                3,
+                4,
+                "best-fit",
+                "",
+                true,
+                60};
+  CardView card;
+  card.uuid = kCard;
+  card.name = "NVIDIA H200";
+  card.type = "H200";
+  card.state = "drained";
+  card.unusable = "it is split into MIG slices";
+  card.total = Bytes::from_gib(141);
+  card.capacity = Bytes::from_gib(140);
+  card.granted = Bytes::from_gib(8);
+  card.used = Bytes::from_gib(6);
+  card.foreign = Bytes::from_gib(1);
+  card.grantable = Bytes::from_gib(131);
+  card.utilisation_pct = 96;
+  card.temperature_c = 61;
+  card.power_w = 612.5;
+  card.power_limit_w = 700;
+  card.reading_age_s = 0.25;
+  card.numa = 0;
+  card.links = {{1, 18}};
+  card.jobs = {{"12_3", "alice", Bytes::from_gib(8), true, Bytes::from_gib(3)}};
+  card.foreign_list = {{412, "bob", Bytes::from_gib(1), "python", 7}, {{}, "carol", {}}};
+  all.cards = {card};
+  all.jobs = {{pending(), {}, {}, {}},
+              {running(),
+               {{512, 98765, 500, 0, "python", Bytes::from_gib(3), 97}, {513, 0, 0, 0, "", {}, {}}},
+               {Bytes::from_gib(4)},
+               97},
+              {parked(), {}, {std::nullopt}, {}}};
+  all.queue = {{{all.jobs[0].view.job.id, 2}}, 7, {{"resources", 9}}};
+  const Past past{{{5, after(30), {{}, 0, 97}}, {60, after(0), {12}}},
+                  {{5, after(30), {{}, 2048, 3072}}, {60, after(0), {3072}}}};
+  all.history = {{{kCard, past}}, {{all.jobs[1].view.job.id, past}}};
+  return all;
+}
+Snapshot empty_snapshot() {
+  Snapshot all;
+  all.daemon = {"0.2.0",         412, "system", "/run/mete/meted.sock",
+                "/var/lib/mete", 0,   0,        0,
+                "spread",        "",  false,    {}};
+  return all;
+}
+
 // File (its name begins with that of its schema) and text.
 const std::map<std::string, std::string>& documents() {
   static const std::map<std::string, std::string> all = {
@@ -239,6 +300,8 @@ const std::map<std::string, std::string>& documents() {
       {"quota-two.json", encode(quota())},
       {"reservations-one.json", encode(reservations())},
       {"reservations-none.json", encode(ReservationsDocument{kNow, {}})},
+      {"snapshot-full.json", encode(snapshot())},
+      {"snapshot-none.json", encode(empty_snapshot())},
       {"stats-some.json", encode(stats())},
       {"stats-none.json", encode(StatsDocument{})},
       {"event-submitted.json", encode(event(core::JobSubmitted{{12}, train(), {}}, 0))},

@@ -3,7 +3,8 @@
 """Every document of tests/data/documents is valid by its schema in docs/formats, and every field of a job is in one of them.
 
 NAME-what.json goes by NAME.schema.json. wire_test writes the same documents, so a field that the code writes and the
-schema does not have, or has otherwise, shows here without a daemon. A job is the same in every schema that has one.
+schema does not have, or has otherwise, shows here without a daemon. A job is the same in every schema that has one, and so
+is a card.
 """
 import json
 import pathlib
@@ -38,13 +39,19 @@ def look(root: pathlib.Path) -> tuple[int, list[str]]:
         jobs = document.get("jobs") or [document.get("job")]
         used |= {field for job in jobs if isinstance(job, dict) for field in job} if isinstance(jobs, list) else set()
     one = job_of(load(formats / "ps.schema.json"))
-    for other in ("wait", "show"):
+    for other in ("wait", "show", "snapshot"):
         theirs = job_of(load(formats / f"{other}.schema.json"))
         for field, shape in one.items():
             if theirs.get(field) != shape:
                 findings.append(f"docs/formats/{other}.schema.json: {field} is not as in ps.schema.json")
         for field in sorted(theirs.keys() - used):
             findings.append(f"docs/formats/{other}.schema.json: no document of tests/data/documents has {field}")
+    cards, snapshot, daemon = (load(formats / f"{name}.schema.json")["properties"] for name in ("cards", "snapshot", "daemon"))
+    if cards["cards"]["items"] != snapshot["cards"]["items"]:
+        findings.append("docs/formats/snapshot.schema.json: a card is not as in cards.schema.json")
+    for field, shape in snapshot["daemon"]["properties"].items():
+        if daemon.get(field) != shape:
+            findings.append(f"docs/formats/snapshot.schema.json: {field} is not as in daemon.schema.json")
     return len(documents), findings
 
 

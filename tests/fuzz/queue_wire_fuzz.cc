@@ -14,6 +14,7 @@
 #include "wire/ps_lines.h"
 #include "wire/queue.h"
 #include "wire/show.h"
+#include "wire/snapshot.h"
 #include "wire/submit.h"
 
 namespace {
@@ -120,6 +121,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 't':
       there_and_back(text, wire::decode_stats, encode);
+      break;
+    case 'S':
+      there_and_back(text, wire::decode_snapshot, encode);
       break;
     case 'v':
       (void)wire::environment_names(text);
