@@ -105,6 +105,11 @@ std::size_t Responder::unsent() const {
   return connection == nullptr ? 0 : connection->unsent();
 }
 
+std::size_t Responder::unread() const {
+  const auto connection = exchange_->connection.lock();
+  return connection == nullptr ? 0 : connection->unread();
+}
+
 void Responder::on_sent(std::function<void()> function) {
   if (exchange_->ended) return;
   exchange_->on_sent = std::move(function);
@@ -266,6 +271,12 @@ bool Connection::send_chunk(std::string_view chunk) {
   if (chunked_) out_ += "\r\n";
   flush();
   return state_ == State::kStreaming;
+}
+
+std::size_t Connection::unread() const {
+  int queued = 0;
+  if (!socket_ || ioctl(socket_.get(), TIOCOUTQ, &queued) != 0 || queued < 0) queued = 0;
+  return unsent() + static_cast<std::size_t>(queued);
 }
 
 void Connection::end_stream() {

@@ -74,6 +74,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void start_stream(const Response& head);
   bool send_chunk(std::string_view chunk);
   std::size_t unsent() const { return out_.size() - out_sent_; }
+  std::size_t unread() const;
   void end_stream();
 
  private:

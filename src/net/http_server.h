@@ -46,6 +46,8 @@ class Responder {
   bool send(std::string_view chunk);
   // What of it the client's socket has not taken yet.
   std::size_t unsent() const;
+  // The same, with what the client has not read of its socket: 0 once it has all.
+  std::size_t unread() const;
   // Called once, as on_gone is, when the socket has taken all of it: for whoever has more to say
   // than should pile up.
   void on_sent(std::function<void()> function);
