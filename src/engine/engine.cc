@@ -162,7 +162,13 @@ void Engine::record(core::Happened what) {
     const bool ends_it = std::holds_alternative<core::JobEnded>(event.what) ||
                          std::holds_alternative<core::JobRequeued>(event.what) ||
                          std::holds_alternative<core::JobUngranted>(event.what);
-    if (ends_it && before != nullptr && before->state != core::JobState::kEnded) over_.insert(id);
+    if (ends_it && before != nullptr && before->state != core::JobState::kEnded) {
+      over_.insert(id);
+      if (const auto* ended = std::get_if<core::JobEnded>(&event.what))
+        ++health_.ended[ended->outcome];
+      if (const auto* again = std::get_if<core::JobRequeued>(&event.what))
+        ++health_.ended[again->outcome];
+    }
   }
   state_.apply(event);
   store_.append({event.seq, event.at.ms, std::string(core::type_of(event.what)), job,
@@ -357,16 +363,23 @@ void Engine::grant_what_fits() {
   if (!refused) grants_due_ = false;  // room comes with their answers
 }
 
+Result<void> Engine::commit_store() {
+  const seam::Nanoseconds begun = clock_.monotonic();
+  Result<void> done = store_.commit();
+  health_.commits.add(clock_.monotonic() - begun);
+  return done;
+}
+
 Result<bool> Engine::commit() {
   if (!uncommitted_) return true;
   // A snapshot costs as much as there are jobs.
   if (since_snapshot_ >= std::max<std::uint64_t>(options_.snapshot_every, state_.jobs().size()))
     put_snapshot();
-  Result<void> done = store_.commit();
+  Result<void> done = commit_store();
   if (!done && done.error().code == ErrorCode::kExhausted) {
     full_ = true;
     // What was put aside for this: ends are still recorded.
-    if (store_.free_ballast()) done = store_.commit();
+    if (store_.free_ballast()) done = commit_store();
     if (!done && done.error().code == ErrorCode::kExhausted) return false;
   }
   if (!done) return std::move(done).error();
@@ -425,6 +438,10 @@ core::Sight& Engine::sight() {
 
 Result<std::vector<Answer>> Engine::turn(std::vector<Asked> inputs) {
   std::vector<Answer> answers;
+  const seam::Nanoseconds begun = clock_.monotonic();
+  const bool awaited = std::any_of(inputs.begin(), inputs.end(),
+                                   [](const Asked& asked) { return asked.ticket != 0; });
+  ++health_.turns;
   const WallTime before = std::exchange(now_, clock_.wall());
   if (full_ && !uncommitted_ && store_.restore_ballast()) full_ = false;
   for (const Asked& asked : inputs) take(asked, answers);
@@ -439,6 +456,7 @@ Result<std::vector<Answer>> Engine::turn(std::vector<Asked> inputs) {
   if (grants_due_ || fresh_may_start()) grant_what_fits();
   const Result<bool> kept = commit();
   if (!kept) return kept.error();
+  if (awaited) health_.decisions.add(clock_.monotonic() - begun);
   if (*kept) {
     act();
     begins_ = state_.next_change(now_);

@@ -18,6 +18,7 @@
 #include "core/job/input.h"
 #include "core/job/state.h"
 #include "core/place/place.h"
+#include "engine/health.h"
 #include "seam/clock.h"
 #include "seam/launcher.h"
 #include "seam/store.h"
@@ -93,6 +94,7 @@ class Engine {
   // Grows whenever a job, a grant or a wait may have changed.
   std::uint64_t version() const { return version_; }
   bool disk_full() const { return full_; }
+  const Health& health() const { return health_; }
   // Everything in state() is on disk. False only after a turn that found the disk full and no
   // ballast: nobody may be told of the state then, since a crash would undo it.
   bool settled() const { return !uncommitted_; }
@@ -122,6 +124,7 @@ class Engine {
   bool fresh_may_start();
   void grant_what_fits();
   Result<bool> commit();  // false: the disk is full
+  Result<void> commit_store();
   bool is_ours_to_end(const core::Job& job) const;
   void act();
   void act_on(const core::Job& job);
@@ -151,6 +154,7 @@ class Engine {
   };
   std::map<core::JobId, Limit> limits_;
   std::optional<WallTime> begins_;  // when time alone changes something, as of the last turn
+  Health health_;
   std::uint64_t since_snapshot_ = 0;
   std::uint64_t version_ = 0;
   std::uint64_t sight_version_ = 0;

@@ -146,6 +146,7 @@ void CardHelper::report(Error why) {
 }
 
 void CardHelper::restart(Error why) {
+  ++restarts_;
   if (pid_ > 0) {
     loop_.unwatch_fd(socket_.get());
     socket_.reset();

@@ -63,6 +63,8 @@ class CardHelper {
   const std::optional<Error>& trouble() const { return trouble_; }
   // -1 while none runs.
   pid_t pid() const { return pid_; }
+  // How often it had to be started again.
+  std::uint64_t restarts() const { return restarts_; }
 
  private:
   static constexpr std::size_t kMaxUnreaped = 4;
@@ -95,6 +97,7 @@ class CardHelper {
   bool busy_ = false;
   std::optional<bool> told_busy_;
   seam::Milliseconds pause_;
+  std::uint64_t restarts_ = 0;
   std::vector<pid_t> unreaped_;  // killed, and still in the driver
   std::optional<CardSnapshot> last_;
   std::optional<Error> trouble_;
