@@ -53,6 +53,9 @@ struct Config {
   Setting<bool> preemptible{false};                   // jobs that do not say may be parked
   Setting<std::uint64_t> park_min_run_s{10};          // before a job is parked for another
   Setting<std::uint64_t> park_idle_s{0};              // parked after so long idle; 0: never
+  // [metrics]
+  Setting<std::string> metrics_listen{""};   // "127.0.0.1:9411"; "": on the socket alone
+  Setting<std::uint64_t> metrics_jobs{200};  // that have figures of their own
   // [history]
   Setting<std::uint64_t> history_jobs{10'000};  // ended ones of each user that are remembered
   // [logs]

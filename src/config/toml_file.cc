@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/host_port.h"
 #include "base/text.h"
 #include "config/config.h"
 
@@ -126,6 +127,22 @@ Result<void> set_park_idle(const toml::node& node, const Origin& origin, Config&
   return set_seconds(node, origin, 0, "idle_s = 1800", config.park_idle_s);
 }
 
+Result<void> set_metrics_listen(const toml::node& node, const Origin& origin, Config& config) {
+  const toml::value<std::string>* value = node.as_string();
+  if (value == nullptr || (!value->get().empty() && !base::parse_host_port(value->get())))
+    return wrong("an address with a port, both in numbers, in quotes",
+                 "listen = \"127.0.0.1:9411\"");
+  config.metrics_listen = {value->get(), origin};
+  return {};
+}
+
+Result<void> set_metrics_jobs(const toml::node& node, const Origin& origin, Config& config) {
+  const Result<std::uint64_t> value = number(node, 0, 10'000, "jobs", "jobs = 200");
+  if (!value) return value.error();
+  config.metrics_jobs = {*value, origin};
+  return {};
+}
+
 Result<void> set_log_max(const toml::node& node, const Origin& origin, Config& config) {
   const toml::value<std::string>* value = node.as_string();
   const Result<Bytes> bytes = base::parse_bytes(value == nullptr ? "" : value->get());
@@ -194,7 +211,7 @@ struct Key {
   std::string_view name;
   Set set;
 };
-constexpr std::array<Key, 18> kKeys{{
+constexpr std::array<Key, 20> kKeys{{
     {"daemon", "idle_s", set_idle},
     {"daemon", "policy", set_policy},
     {"daemon", "admin_group", set_admin_group},
@@ -211,6 +228,8 @@ constexpr std::array<Key, 18> kKeys{{
     {"park", "preemptible", set_preemptible},
     {"park", "min_run_s", set_min_run},
     {"park", "idle_s", set_park_idle},
+    {"metrics", "listen", set_metrics_listen},
+    {"metrics", "jobs", set_metrics_jobs},
     {"history", "jobs", set_history_jobs},
     {"logs", "max", set_log_max},
 }};
