@@ -31,6 +31,7 @@
 #include "net/http_server.h"
 #include "net/listen.h"
 #include "net/loop.h"
+#include "net/tcp_listen.h"
 #include "node/card_helper.h"
 #include "node/idle.h"
 #include "node/probe.h"
@@ -45,6 +46,7 @@ namespace mete::daemon {
 namespace {
 
 constexpr seam::Milliseconds kLookPeriod{1'000};
+constexpr seam::Milliseconds kMetricsRetry{10'000};
 // A reading this old says nothing about what others took meanwhile.
 constexpr std::chrono::seconds kStale{5};
 // Processes of a job that has just ended may still be in the last reading.
@@ -145,6 +147,7 @@ class Daemon {
         limits);
     if (!server) return std::move(server).error();
     server_.emplace(*std::move(server));
+    serve_metrics();
     return {};
   }
 
@@ -176,7 +179,50 @@ class Daemon {
     identity.idle_end_s = idle_end_s();
     identity.readings = readings_path();
     identity.simulated = simulated_;
+    identity.metric_jobs = options_.config.metrics_jobs.value;
+    identity.around = [this] { return around(); };
     return identity;
+  }
+
+  serve::Around around() const {
+    return {server_ ? server_->connections() : 0, cards_.restarts(),
+            metrics_ ? options_.config.metrics_listen.value : "", metrics_trouble_};
+  }
+
+  // For whoever can reach it; nothing else is served there.
+  Result<net::HttpServer> open_metrics() {
+    constexpr std::size_t kClients = 64;
+    const Result<base::HostPort> address =
+        base::parse_host_port(options_.config.metrics_listen.value);
+    if (!address) return address.error();
+    Result<Fd> socket = net::listen_tcp(*address);
+    if (!socket) return std::move(socket).error();
+    net::HttpServer::Limits limits;
+    limits.connections = limits.connections_per_user = kClients;
+    limits.body_bytes = limits.header_bytes = 16 << 10;
+    return net::HttpServer::start(
+        loop_, *std::move(socket),
+        [this](const net::Request& request, net::Responder responder) {
+          service_.handle_metrics(request, std::move(responder));
+        },
+        limits);
+  }
+
+  // A port that is taken stops nobody's jobs: it is said, and tried again.
+  void serve_metrics() {
+    const std::string& where = options_.config.metrics_listen.value;
+    if (where.empty() || stopping_) return;
+    Result<net::HttpServer> server = open_metrics();
+    if (server) {
+      metrics_.emplace(*std::move(server));
+      metrics_trouble_.clear();
+      log_line("metrics are served at " + where);
+      return;
+    }
+    const std::string trouble = in_one_line(server.error());
+    if (std::exchange(metrics_trouble_, trouble) != trouble)
+      log_line("metrics are not served: " + trouble);
+    metrics_timer_ = loop_.after(kMetricsRetry, [this] { serve_metrics(); });
   }
 
   // The machine's daemon stays.
@@ -369,6 +415,7 @@ class Daemon {
   // The last answers go out first.
   void stop() {
     if (std::exchange(stopping_, true)) return;
+    metrics_.reset();
     server_->drain([this] { loop_.stop(); });
     end_timer_ = loop_.after(seam::Milliseconds(1'000), [this] { loop_.stop(); });
   }
@@ -392,6 +439,9 @@ class Daemon {
   serve::Service service_;
   node::CardHelper cards_;
   std::optional<net::HttpServer> server_;
+  std::optional<net::HttpServer> metrics_;  // over TCP
+  std::string metrics_trouble_;
+  net::Timer metrics_timer_;
   std::map<pid_t, core::JobId> owners_;
   node::Idle idle_;
   std::map<std::string, Bytes> capacities_;

@@ -86,6 +86,13 @@ core::PoolCard pool_card(const seam::CardReading& card, const node::CardUse& use
   return pool;
 }
 
+std::optional<unsigned> utilisation_of(pid_t pid, const seam::CardReading& card) {
+  if (card.processes)
+    for (const seam::ProcessReading& process : *card.processes)
+      if (process.pid == pid) return process.utilisation_pct;
+  return std::nullopt;
+}
+
 wire::CardView view(const seam::CardReading& card, const node::CardUse& use,
                     const core::PoolCard& pool, const MachineInputs& inputs) {
   wire::CardView view;
@@ -106,28 +113,41 @@ wire::CardView view(const seam::CardReading& card, const node::CardUse& use,
   view.numa = card.numa;
   for (const seam::CardLink& link : card.links) view.links.push_back({link.to, link.count});
   for (const node::ForeignProcess& process : use.foreign)
-    view.foreign_list.push_back({process.pid, process.user, process.used});
+    view.foreign_list.push_back(
+        {process.pid, process.user, process.used, process.comm, utilisation_of(process.pid, card)});
   for (const node::OtherClaim& other : inputs.claims)
     if (other.claim.uuid == card.uuid) view.foreign_list.push_back({{}, other.user, {}});
   return view;
 }
 
-// The processes of jobs; one that is on several cards is listed once.
-void add_processes(const seam::CardReading& card, MachineSeen& seen) {
+const node::ProcessFacts* facts_of(pid_t pid, const node::CardSnapshot& snapshot) {
+  const auto& all = snapshot.processes;  // by pid
+  const auto found = std::lower_bound(
+      all.begin(), all.end(), pid,
+      [](const node::ProcessFacts& facts, pid_t wanted) { return facts.pid < wanted; });
+  return found != all.end() && found->pid == pid ? &*found : nullptr;
+}
+
+// The processes of jobs on this card.
+void add_processes(const seam::CardReading& card, const node::CardSnapshot& snapshot,
+                   MachineSeen& seen) {
   if (!card.processes) return;
   for (const seam::ProcessReading& process : *card.processes) {
     const auto owner = seen.owners.find(process.pid);
     if (owner == seen.owners.end()) continue;
     seen.loads[owner->second].push_back(process.utilisation_pct);
-    auto& list = seen.machine.processes[owner->second];
-    const auto known = std::find_if(list.begin(), list.end(),
-                                    [&](const auto& each) { return each.pid == process.pid; });
-    if (known == list.end())
-      list.push_back({process.pid, process.used});
-    else if (known->used && process.used)
-      *known->used += *process.used;
-    else
-      known->used.reset();
+    wire::Snapshot::Process one;
+    one.pid = process.pid;
+    one.card = card.index;
+    one.used = process.used;
+    one.utilisation_pct = process.utilisation_pct;
+    // It may have ended between the reading and the look at it.
+    if (const node::ProcessFacts* facts = facts_of(process.pid, snapshot)) {
+      one.start_ticks = facts->start_ticks;
+      one.parent = facts->parent;
+      one.name = facts->comm;
+    }
+    seen.machine.processes[owner->second].push_back(std::move(one));
   }
 }
 
@@ -156,10 +176,13 @@ MachineSeen look_at(const MachineInputs& inputs,
     seen.machine.pool.cards.push_back(pool_card(card, use, inputs));
     seen.machine.cards.push_back(view(card, use, seen.machine.pool.cards.back(), inputs));
     for (const auto& [job, bytes] : use.jobs) seen.machine.used[job][card.uuid] = bytes;
-    add_processes(card, seen);
+    add_processes(card, *inputs.snapshot, seen);
     if (!card.processes)
       for (const auto& [job, bytes] : use.jobs) seen.loads[job].push_back(std::nullopt);
   }
+  for (auto& [job, processes] : seen.machine.processes)
+    std::stable_sort(processes.begin(), processes.end(),
+                     [](const auto& a, const auto& b) { return a.pid < b.pid; });
   return seen;
 }
 

@@ -44,6 +44,8 @@ std::string describe(const wire::DaemonView& view) {
   if (view.idle_end_s)
     text += "\n  idle    ends by itself after " +
             base::duration_in_words(static_cast<std::int64_t>(*view.idle_end_s)) + " without work";
+  if (!view.metrics.empty()) text += "\n  metrics http://" + view.metrics + "/metrics";
+  if (!view.metrics_trouble.empty()) text += "\n  trouble no metrics: " + view.metrics_trouble;
   if (!view.trouble.empty()) text += "\n  trouble " + view.trouble;
   if (view.disk_full) text += "\n  trouble the disk of its state is full: nothing new is accepted";
   return text;

@@ -34,6 +34,11 @@ void check_answer(DaemonClient& client, const std::string& path, Checks& checks)
                       "mete daemon stop; the next command starts the new one"});
   if (!view->trouble.empty())
     checks.push_back({Verdict::kWarn, "readings", view->trouble, "mete cards says more"});
+  if (!view->metrics.empty())
+    checks.push_back({Verdict::kOk, "metrics", "are served at " + view->metrics});
+  if (!view->metrics_trouble.empty())
+    checks.push_back({Verdict::kWarn, "metrics", "are not served: " + view->metrics_trouble,
+                      "mete config show --origin says where; the daemon tries again"});
   if (view->disk_full)
     checks.push_back({Verdict::kFail, "log", "the disk of its state is full: no new jobs",
                       "df -h " + view->state_dir});

@@ -24,6 +24,21 @@ bool wants_lines(const net::Request& request) {
   return accept != nullptr && accept->find(wire::kPsLinesType) != std::string::npos;
 }
 
+// One that is on several cards is listed once, with all that it has, if that is known of each.
+std::vector<wire::ShowDocument::Process> once_each(
+    const std::vector<wire::Snapshot::Process>& processes) {
+  std::vector<wire::ShowDocument::Process> list;
+  for (const wire::Snapshot::Process& process : processes) {
+    if (list.empty() || list.back().pid != process.pid)
+      list.push_back({process.pid, process.used});
+    else if (list.back().used && process.used)
+      *list.back().used += *process.used;
+    else
+      list.back().used.reset();
+  }
+  return list;
+}
+
 std::string blob_of(const std::vector<std::string>& lines) {
   std::string blob;
   for (const std::string& line : lines) blob.append(line).push_back('\0');
@@ -427,7 +442,7 @@ wire::ShowDocument Service::show_of(const core::Job& job) {
   }
   if (const auto found = machine_.processes.find(job.id);
       found != machine_.processes.end() && job.state != JobState::kEnded)
-    document.processes = found->second;
+    document.processes = once_each(found->second);
   document.advice = advice_for(job, machine_.pool);
   if (job.exit && !job.exit->note.empty()) document.notes.push_back(job.exit->note);
   if (const std::optional<std::string> note = oom_note(job)) document.notes.push_back(*note);

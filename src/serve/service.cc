@@ -44,6 +44,8 @@ void Service::tell(core::Input input) { ask(std::move(input), nullptr); }
 
 void Service::see(Machine machine) {
   machine_ = std::move(machine);
+  ++reading_;
+  remember();
   doubted_.clear();
   engine_.see(believed());
   asked_.push_back({0, core::Look{}, {}});
@@ -158,8 +160,9 @@ void Service::handle(net::Request request, net::Responder responder) {
   // A list of jobs and what a runner reports need no cards.
   const std::string& path = request.path;
   const bool post = request.method == "POST";
-  const bool needs_cards = path == "/v1/cards" || path.starts_with("/v1/cards/") ||
-                           (path == "/v1/jobs" && post) || (path == "/v1/reservations" && post) ||
+  const bool needs_cards = path == "/v1/cards" || path == "/v1/snapshot" ||
+                           path.starts_with("/v1/cards/") || (path == "/v1/jobs" && post) ||
+                           (path == "/v1/reservations" && post) ||
                            (path.starts_with("/v1/jobs/") && request.method == "GET");
   if (!seen_ && needs_cards)
     early_.emplace_back(std::move(request), std::move(responder));
@@ -172,6 +175,8 @@ void Service::route(const net::Request& request, net::Responder responder) {
   const bool v1 = parts.size() >= 3 && parts[1] == "v1";
   if (v1 && parts[2] == "jobs")
     route_jobs(request, parts, std::move(responder));
+  else if (route_sight(request, responder))
+    return;
   else if (!v1 ||
            (!route_daemon(request, parts, responder) && !route_queue(request, parts, responder)))
     responder.reply(refuse(no_such_path(request)));
@@ -268,6 +273,9 @@ wire::DaemonView Service::daemon() const {
   view.trouble = machine_.trouble;
   view.disk_full = engine_.disk_full();
   view.idle_end_s = identity_.idle_end_s;
+  const Around around = identity_.around();
+  view.metrics = around.metrics;
+  view.metrics_trouble = around.metrics_trouble;
   view.running = engine_.state().active().size();
   view.pending = engine_.state().unfinished() - view.running;
   return view;

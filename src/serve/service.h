@@ -2,13 +2,15 @@
 // The door of meted: HTTP requests become inputs of the engine, its answers become responses. All
 // requests that arrive while the loop is at other things are one turn, with one sync. Who asks is
 // what the socket says (uid, groups), never what the request says. docs/formats/api.md has every
-// path; service.cc the turns, jobs.cc what is about jobs, queue.cc the rest of the queue.
+// path; service.cc the turns, jobs.cc what is about jobs, queue.cc the rest of the queue, sight.cc
+// snapshots and metrics.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,10 +19,13 @@
 #include "engine/engine.h"
 #include "net/http_server.h"
 #include "net/loop.h"
+#include "serve/history.h"
+#include "serve/metrics.h"
 #include "wire/cards.h"
 #include "wire/job.h"
 #include "wire/queue.h"
 #include "wire/show.h"
+#include "wire/snapshot.h"
 #include "wire/submit.h"
 
 namespace mete::serve {
@@ -33,14 +38,22 @@ struct Machine {
   std::vector<wire::CardView> cards;  // what was read; grants are added here
   // What each job holds, by card UUID.
   std::map<core::JobId, std::map<std::string, Bytes>> used;
-  // The processes that do.
-  std::map<core::JobId, std::vector<wire::ShowDocument::Process>> processes;
+  // The processes that do, by pid and card.
+  std::map<core::JobId, std::vector<wire::Snapshot::Process>> processes;
   // Those that are known to do nothing on their cards.
   std::map<core::JobId, WallTime> idle_since;
   std::optional<seam::Nanoseconds> read_at;  // CLOCK_MONOTONIC
   std::string trouble;
   std::optional<Error> unread;  // why no card was ever read
   std::string driver;           // its version
+};
+
+// What the daemon knows of itself that is not the service's.
+struct Around {
+  std::size_t connections = 0;
+  std::uint64_t helper_restarts = 0;
+  std::string metrics;          // where they are served beside the socket; "": nowhere
+  std::string metrics_trouble;  // why not, though the configuration says so
 };
 
 struct Identity {
@@ -60,6 +73,8 @@ struct Identity {
   std::function<wire::ParkDoor(const core::Job&)> park_door;
   // Where the logs of a detached job are: of its output, and of its errors ("": in the same).
   std::function<std::pair<std::string, std::string>(const core::Job&)> logs_of;
+  std::function<Around()> around = [] { return Around(); };
+  std::size_t metric_jobs = 0;  // that have series of their own
 };
 
 class Service {
@@ -72,6 +87,8 @@ class Service {
   void tell(core::Input input);
   void see(Machine machine);
   const Machine& machine() const { return machine_; }
+  // /metrics, and nothing else: for a door through which anybody comes.
+  void handle_metrics(const net::Request& request, net::Responder responder);
 
   // The engine failed for good (its store did): meted ends.
   std::function<void(const Error&)> on_fatal = [](const Error&) {};
@@ -100,6 +117,30 @@ class Service {
     net::Peer peer;
     bool stream = false;
     net::Responder responder;
+  };
+
+  // Somebody looks at the machine, again and again.
+  struct Viewer {
+    std::uint64_t number = 0;
+    net::Peer peer;
+    net::Responder responder;
+    net::Timer timer;
+    std::optional<std::uint64_t> history;          // the version that it has
+    std::optional<seam::Nanoseconds> stuck_since;  // it takes nothing
+  };
+  // Who waits, in order, as of one version of the engine.
+  struct Line {
+    std::uint64_t version = 0;
+    std::vector<wire::Snapshot::Queue::Entry> pending;
+    std::map<std::string, std::uint64_t> depth;
+    std::optional<WallTime> oldest;  // submitted
+  };
+  // A text that is the same for all who may see the same, as long as nothing has changed.
+  struct Kept {
+    std::uint64_t reading = 0;
+    std::uint64_t version = 0;
+    seam::Nanoseconds made{};
+    std::shared_ptr<const std::string> text;
   };
 
   // ---- turns (service.cc)
@@ -165,11 +206,32 @@ class Service {
   wire::ReservationsDocument reservations() const;
   wire::StatsDocument stats() const;
 
+  // ---- snapshots and metrics (sight.cc)
+  bool route_sight(const net::Request& request, net::Responder& responder);
+  void get_snapshot(const net::Request& request, net::Responder responder);
+  void remember();
+  const Line& line();
+  wire::Snapshot snapshot(const net::Peer& peer, bool with_history);
+  wire::Snapshot::Job snapshot_job(const core::Job& job);
+  std::optional<unsigned> utilisation_of(core::JobId id) const;
+  std::shared_ptr<const std::string> snapshot_text(const net::Peer& peer, bool with_history);
+  void show_to(std::uint64_t number);
+  Figures daemon_figures() const;
+  Figures::Job job_figures(const core::Job& job, WallTime now) const;
+  Figures figures();
+  std::shared_ptr<const std::string> metrics();
+
   net::Loop& loop_;
   seam::Clock& clock_;
   engine::Engine& engine_;
   Identity identity_;
   Machine machine_;
+  History history_;
+  Line line_;
+  std::list<Viewer> viewers_;
+  std::map<std::pair<std::int64_t, bool>, Kept> kept_snapshots_;  // by who may see it, and history
+  Kept kept_metrics_;
+  std::uint64_t reading_ = 0;  // grows with each look at the machine
   // What jobs have said since the last reading that they hold.
   std::map<core::JobId, std::vector<Bytes>> doubted_;
   // The last thing that each runner said, by its own clock: what is older comes too late.

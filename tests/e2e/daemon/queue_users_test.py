@@ -83,6 +83,22 @@ class OfTheirUsers(Queue):
         self.assertEqual(self.do(ALICE, "cancel", job).returncode, 0)
         self.assertEqual(self.ended(ALICE, job)["outcome"], "cancelled")
 
+    def test_a_snapshot_shows_ones_own_jobs_and_what_others_hold_of_the_cards(self):
+        def seen_by(uid):
+            status, document = self.speak(uid, "GET", "/v1/snapshot")
+            self.assertEqual(status, 200, document)
+            return document
+
+        job, _ = self.holds(ALICE, "--name", "alices-secret")
+        for _ in range(2):  # the second time from what was made for the first
+            self.assertEqual([each["id"] for each in seen_by(ALICE)["jobs"]], [job])
+            for_bob = seen_by(BOB)
+            self.assertEqual((for_bob["jobs"], for_bob["queue"]["order"], for_bob["history"]["jobs"]), ([], [], []))
+            self.assertEqual([share["id"] for card in for_bob["cards"] for share in card["jobs"]], [job])
+            self.assertNotIn("secret", json.dumps(for_bob))
+            self.assertEqual([each["name"] for each in self.api("/v1/snapshot")[1]["jobs"]], ["alices-secret"])
+        self.assertEqual(self.do(ALICE, "cancel", job).returncode, 0)
+
     def test_logs_and_folders_are_tried_with_their_users_rights(self):
         theirs = self.home[BOB] / "precious"
         theirs.write_text("bob's\n")

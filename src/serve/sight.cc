@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// See service.h: snapshots, streams of them, and metrics. What is shown is made when somebody asks,
+// once for all who may see the same, and again when there is a new reading. A slow reader is shown
+// the newest when it is ready for it, and never what was before.
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <utility>
+
+#include "base/text.h"
+#include "serve/reply.h"
+#include "serve/service.h"
+
+namespace mete::serve {
+
+namespace {
+
+using core::JobState;
+
+constexpr double kShortestEveryS = 0.25;  // readings are not more frequent
+constexpr double kLongestEveryS = 3600;
+// Ages in a text are those of when it was made.
+constexpr std::chrono::milliseconds kOldestSnapshot{250};
+constexpr std::chrono::seconds kOldestMetrics{1};
+constexpr std::chrono::seconds kStuck{60};
+// A reading this old says nothing of now, as placement has it.
+constexpr double kStaleS = 5;
+
+// "0.5"; nullopt: no number of seconds within bounds.
+std::optional<std::chrono::milliseconds> parse_every(const std::string& text) {
+  double seconds = 0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (end.ec != std::errc() || end.ptr != text.data() + text.size() ||
+      !(seconds >= kShortestEveryS && seconds <= kLongestEveryS))
+    return std::nullopt;
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
+
+double seconds_between(WallTime from, WallTime to) {
+  return static_cast<double>(std::max<std::int64_t>(0, to.ms - from.ms)) / 1000;
+}
+
+}  // namespace
+
+bool Service::route_sight(const net::Request& request, net::Responder& responder) {
+  if (request.method != "GET") return false;
+  if (request.path == "/v1/snapshot")
+    get_snapshot(request, std::move(responder));
+  else if (request.path == "/metrics")
+    handle_metrics(request, std::move(responder));
+  else
+    return false;
+  return true;
+}
+
+// ---- what is remembered ------------------------------------------------------------------------
+
+// On the busiest of its cards; a card where one of its processes cannot be told does not count.
+std::optional<unsigned> Service::utilisation_of(core::JobId id) const {
+  const auto found = machine_.processes.find(id);
+  if (found == machine_.processes.end()) return std::nullopt;
+  std::map<std::uint32_t, std::optional<unsigned>> cards;
+  for (const wire::Snapshot::Process& process : found->second) {
+    const auto [card, first] = cards.emplace(process.card, 0u);
+    if (card->second && process.utilisation_pct)
+      *card->second = std::min(100u, *card->second + *process.utilisation_pct);
+    else
+      card->second.reset();
+  }
+  std::optional<unsigned> most;
+  for (const auto& [card, load] : cards)
+    if (load) most = std::max(most.value_or(0), *load);
+  return most;
+}
+
+void Service::remember() {
+  if (!machine_.read_at) return;
+  std::map<std::string, History::CardFigures> cards;
+  for (const wire::CardView& card : machine_.cards)
+    cards[card.uuid] = {card.utilisation_pct, card.used};
+  std::map<core::JobId, History::JobFigures> jobs;
+  for (const core::JobId id : engine_.state().active()) {
+    History::JobFigures& job = jobs[id];
+    job.attempt = engine_.state().find(id)->attempt;
+    job.utilisation_pct = utilisation_of(id);
+    if (const auto used = machine_.used.find(id); used != machine_.used.end())
+      job.used = used->second;
+  }
+  const auto age =
+      std::chrono::duration_cast<seam::Milliseconds>(clock_.monotonic() - *machine_.read_at);
+  history_.see(*machine_.read_at, WallTime{clock_.wall().ms - age.count()}, cards, jobs);
+}
+
+// Costs as much as there are jobs: once for each version of the engine, and only for whoever asks.
+const Service::Line& Service::line() {
+  if (line_.version == engine_.version() && line_.version != 0) return line_;
+  line_ = {engine_.version(), {}, {}, {}};
+  const core::State& state = engine_.state();
+  std::map<core::JobId, std::uint64_t> places;
+  std::uint64_t place = 0;
+  for (const core::JobId id : core::in_order(engine_.sight().input)) {
+    places.emplace(id, ++place);
+    line_.pending.push_back({id, place});
+  }
+  for (const auto& [id, job] : state.jobs()) {
+    if (job.state != JobState::kPending) continue;
+    if (const core::Wait* wait = engine_.wait_of(id))
+      ++line_.depth[std::string(to_string(wait->reason))];
+    if (!line_.oldest || job.submitted < *line_.oldest) line_.oldest = job.submitted;
+    if (!places.contains(id)) line_.pending.push_back({id, std::nullopt});
+  }
+  return line_;
+}
+
+// ---- snapshots ---------------------------------------------------------------------------------
+
+wire::Snapshot::Job Service::snapshot_job(const core::Job& job) {
+  wire::Snapshot::Job shown;
+  shown.view = view_of(job);
+  for (const core::GrantedCard& card : job.grant)
+    shown.peaks.push_back(history_.peak(job.id, job.attempt, card.uuid));
+  if (const auto found = machine_.processes.find(job.id); found != machine_.processes.end())
+    shown.processes = found->second;
+  shown.utilisation_pct = utilisation_of(job.id);
+  return shown;
+}
+
+wire::Snapshot Service::snapshot(const net::Peer& peer, bool with_history) {
+  const core::State& state = engine_.state();
+  wire::CardsDocument cards = this->cards();
+  wire::Snapshot all;
+  all.at = cards.at;
+  all.seq = state.last_seq();
+  all.trouble = std::move(cards.trouble);
+  all.driver = machine_.driver;
+  all.daemon = daemon();
+  all.cards = std::move(cards.cards);
+  for (const core::JobId id : state.active())
+    if (const core::Job& job = *state.find(id); may_see(job, peer))
+      all.jobs.push_back(snapshot_job(job));
+  const Line& line = this->line();
+  all.queue.depth = line.depth;
+  for (const wire::Snapshot::Queue::Entry& entry : line.pending) {
+    const core::Job* job = state.find(entry.id);
+    if (job == nullptr || !may_see(*job, peer)) continue;
+    if (all.queue.order.size() == wire::kSnapshotPending) {
+      ++all.queue.left_off;
+      continue;
+    }
+    all.queue.order.push_back(entry);
+    all.jobs.push_back(snapshot_job(*job));
+  }
+  std::sort(all.jobs.begin(), all.jobs.end(),
+            [](const auto& a, const auto& b) { return a.view.job.id < b.view.job.id; });
+  if (with_history)
+    all.history = history_.shown([&](core::JobId id) {
+      const core::Job* job = state.find(id);
+      return job != nullptr && may_see(*job, peer);
+    });
+  return all;
+}
+
+std::shared_ptr<const std::string> Service::snapshot_text(const net::Peer& peer,
+                                                          bool with_history) {
+  const seam::Nanoseconds now = clock_.monotonic();
+  const std::int64_t rights = is_admin(peer) ? -1 : std::int64_t{peer.uid};
+  Kept& kept = kept_snapshots_[{rights, with_history}];
+  if (kept.text == nullptr || kept.reading != reading_ || kept.version != engine_.version() ||
+      now - kept.made > kOldestSnapshot) {
+    kept = {reading_, engine_.version(), now,
+            std::make_shared<const std::string>(wire::encode(snapshot(peer, with_history)))};
+    // Those that nobody asks for any more.
+    std::erase_if(kept_snapshots_, [now](const auto& each) {
+      return now - each.second.made > 20 * kOldestSnapshot;
+    });
+  }
+  return kept.text;
+}
+
+void Service::get_snapshot(const net::Request& request, net::Responder responder) {
+  const std::string* every = request.parameter("every");
+  const std::optional<std::chrono::milliseconds> period =
+      every == nullptr ? std::chrono::milliseconds(1000) : parse_every(*every);
+  if (!period)
+    return responder.reply(
+        refuse(Error::invalid("every is a number of seconds between 0.25 and 3600")
+                   .with_evidence(base::quote(*every))));
+  const std::string* accept = request.header("accept");
+  const std::string* history = request.parameter("history");
+  if (accept == nullptr || accept->find("text/event-stream") == std::string::npos) {
+    if (!engine_.settled()) return responder.reply(refuse(not_on_disk()));
+    return responder.reply(
+        respond(200, *snapshot_text(request.peer, history == nullptr || *history != "0")));
+  }
+  const std::uint64_t number = ++last_ticket_;
+  Viewer viewer{number, request.peer, std::move(responder), {}, {}, {}};
+  if (history != nullptr && *history == "0") viewer.history = UINT64_MAX;
+  net::Response head;
+  head.content_type = "text/event-stream";
+  head.headers = {{"Cache-Control", "no-store"}};
+  viewer.responder.start_stream(head);
+  viewer.responder.on_gone([this, number] {
+    viewers_.remove_if([number](const Viewer& known) { return known.number == number; });
+  });
+  viewer.timer = loop_.every(*period, [this, number] { show_to(number); });
+  viewers_.push_back(std::move(viewer));
+  show_to(number);
+}
+
+// Whoever has not read the last one is passed over: the next is then the newest, not the one after.
+void Service::show_to(std::uint64_t number) {
+  const auto viewer = std::find_if(viewers_.begin(), viewers_.end(), [number](const Viewer& known) {
+    return known.number == number;
+  });
+  if (viewer == viewers_.end()) return;
+  const seam::Nanoseconds now = clock_.monotonic();
+  if (viewer->responder.unread() > 0) {
+    if (!viewer->stuck_since) viewer->stuck_since = now;
+    if (now - *viewer->stuck_since <= kStuck) return;
+    viewer->responder.close();  // it reads nothing, and keeps the daemon from ending
+    viewers_.erase(viewer);
+    return;
+  }
+  viewer->stuck_since.reset();
+  if (!engine_.settled()) return;  // nobody is told of what may yet be undone
+  const bool with_history = viewer->history != UINT64_MAX && viewer->history != history_.version();
+  if (with_history) viewer->history = history_.version();
+  const std::shared_ptr<const std::string> text = snapshot_text(viewer->peer, with_history);
+  if (!viewer->responder.send("event: snapshot\ndata: " + *text + "\n\n")) viewers_.erase(viewer);
+}
+
+// ---- metrics -----------------------------------------------------------------------------------
+
+Figures Service::daemon_figures() const {
+  const auto since = [this](seam::Nanoseconds moment) {
+    return std::chrono::duration<double>(clock_.monotonic() - moment).count();
+  };
+  Figures figures;
+  figures.version = identity_.version;
+  figures.mode = identity_.mode;
+  figures.driver = machine_.driver;
+  figures.readable = machine_.read_at && since(*machine_.read_at) < kStaleS;
+  figures.settled = engine_.settled();
+  figures.events = engine_.state().last_seq();
+  figures.health = engine_.health();
+  figures.uptime_s = since(started_);
+  figures.disk_full = engine_.disk_full();
+  const Around around = identity_.around();
+  figures.helper_restarts = around.helper_restarts;
+  figures.connections = around.connections;
+  figures.viewers = viewers_.size();
+  return figures;
+}
+
+Figures::Job Service::job_figures(const core::Job& job, WallTime now) const {
+  const core::JobId id = job.id;
+  Figures::Job shown;
+  shown.id = to_string(id);
+  shown.user = job.spec->user;
+  const auto add = [](std::optional<Bytes>& sum, std::optional<Bytes> more) {
+    if (more) sum = sum.value_or(Bytes()) + *more;
+  };
+  const auto used = machine_.used.find(id);
+  for (const core::GrantedCard& card : job.grant) {
+    add(shown.cap, card.bytes);
+    add(shown.peak, history_.peak(id, job.attempt, card.uuid));
+    if (used == machine_.used.end()) continue;
+    if (const auto on_card = used->second.find(card.uuid); on_card != used->second.end())
+      add(shown.used, on_card->second);
+  }
+  shown.wait_s = seconds_between(job.submitted, job.started.value_or(now));
+  if (const auto idle = machine_.idle_since.find(id);
+      idle != machine_.idle_since.end() && job.state == JobState::kRunning)
+    shown.idle_s = seconds_between(idle->second, now);
+  shown.ooms = static_cast<std::uint64_t>(std::count_if(
+      job.attempts.begin(), job.attempts.end(),
+      [](const core::Attempt& attempt) { return attempt.outcome == core::Outcome::kGpuOom; }));
+  return shown;
+}
+
+Figures Service::figures() {
+  const core::State& state = engine_.state();
+  Figures figures = daemon_figures();
+  // What may yet be undone is told to nobody.
+  if (!figures.settled) return figures;
+  const wire::CardsDocument cards = this->cards();
+  figures.cards = cards.cards;
+  for (const core::JobId id : state.active()) {
+    const core::Job& job = *state.find(id);
+    ++figures.states[std::string(to_string(job.state))];
+    figures.jobs.push_back(job_figures(job, cards.at));
+  }
+  figures.most_jobs = identity_.metric_jobs;
+  const Line& line = this->line();
+  figures.depth = line.depth;
+  figures.states["pending"] = line.pending.size();
+  if (line.oldest) figures.oldest_wait_s = seconds_between(*line.oldest, cards.at);
+  return figures;
+}
+
+std::shared_ptr<const std::string> Service::metrics() {
+  const seam::Nanoseconds now = clock_.monotonic();
+  if (kept_metrics_.text == nullptr || kept_metrics_.reading != reading_ ||
+      now - kept_metrics_.made > kOldestMetrics)
+    kept_metrics_ = {reading_, 0, now,
+                     std::make_shared<const std::string>(metrics_text(figures()))};
+  return kept_metrics_.text;
+}
+
+void Service::handle_metrics(const net::Request& request, net::Responder responder) {
+  if (request.path != "/metrics" || request.method != "GET")
+    return responder.reply(refuse(no_such_path(request)));
+  net::Response response;
+  response.content_type = kMetricsType;
+  response.body = *metrics();
+  responder.reply(response);
+}
+
+}  // namespace mete::serve
