@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""docs/formats/openapi.yaml is what the daemon does: every path in it is served, every route is in it, every answer is valid.
+
+This process is the parent of a run, as `mete run` would be, so that the paths for runners are asked too.
+"""
+import http.client
+import json
+import os
+import re
+import socket
+import unittest
+
+import jsonschema
+import yaml
+
+from world import BOUND_S, GIB, DaemonTest, wait_until
+from support import SOURCE
+
+FORMATS = SOURCE / "docs" / "formats"
+METHODS = ("get", "post", "delete")
+
+
+def load():
+    return yaml.safe_load((FORMATS / "openapi.yaml").read_text())
+
+
+def operations(spec):
+    return {(method.upper(), path) for path, item in spec["paths"].items() for method in item if method in METHODS}
+
+
+class Valid:
+    """Looks whether bodies are what the file says."""
+
+    def __init__(self, spec):
+        self.spec = spec
+        base = (FORMATS / "openapi.yaml").resolve().as_uri()
+        self.resolver = jsonschema.RefResolver(base, spec, store={base: spec})
+
+    def follow(self, node):
+        return self.resolver.resolve(node["$ref"])[1] if "$ref" in node else node
+
+    def check(self, schema, value):
+        jsonschema.Draft202012Validator(schema, resolver=self.resolver).validate(value)
+
+    def request(self, method, path, body):
+        self.check(self.spec["paths"][path][method.lower()]["requestBody"]["content"]["application/json"]["schema"], body)
+
+    def answer(self, method, path, status, kind, text):
+        responses = self.spec["paths"][path][method.lower()]["responses"]
+        said = responses.get(str(status), responses.get("default") if status >= 400 else None)
+        if said is None:
+            raise AssertionError(f"{method} {path}: {status} is not in the file")
+        content = self.follow(said)["content"]
+        if kind not in content:
+            raise AssertionError(f"{method} {path}: {kind} is not in the file")
+        self.check(content[kind]["schema"], json.loads(text) if kind == "application/json" else text)
+
+
+class Routes(unittest.TestCase):
+    def test_every_word_of_a_route_is_in_the_file(self):
+        """Routes are comparisons of words in src/serve."""
+        words = {word for _, path in operations(load()) for word in path.split("/")}
+        found = set()
+        for file in (SOURCE / "src" / "serve").glob("*.cc"):
+            text = file.read_text()
+            found |= set(re.findall(r'(?:what|first|parts\[\d\]) == "(\w+)"', text))
+            for path in re.findall(r'path == "(/[\w/]+)"', text):
+                found |= set(path.split("/"))
+        self.assertGreater(len(found), 25, "the routes are not where this looks for them")
+        self.assertEqual(found - words, set(), "routes that are not in docs/formats/openapi.yaml")
+
+    def test_every_path_of_the_description_for_people_is_in_the_file(self):
+        known = operations(load())
+        said = re.findall(r"`(GET|POST|DELETE) (/[^`?\[ ]*)", (FORMATS / "api.md").read_text())
+        said = {(method, re.sub(r"/reservations/ID", "/reservations/{reservation}", path).replace("/ID", "/{id}")
+                 .replace("/CARD", "/{card}")) for method, path in said}
+        self.assertGreater(len(said), 20)
+        self.assertEqual(said - known, set(), "in api.md and not in openapi.yaml")
+
+
+class Answers(DaemonTest):
+    sim = "2xH200"
+
+    def setUp(self):
+        super().setUp()
+        self.spec = load()
+        self.valid = Valid(self.spec)
+        self.called = set()
+        self.assertEqual(self.mete("cards").returncode, 0)  # starts the daemon
+
+    def connect(self):
+        connection = http.client.HTTPConnection("mete", timeout=BOUND_S)
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.connect(self.env["METE_SOCKET"])
+        self.addCleanup(connection.close)
+        return connection
+
+    def call(self, method, path, body=None, query="", wants=range(200, 300), headers=None, **parts):
+        """Asks, and returns the status and the body; both must be what the file says."""
+        if body is not None:
+            self.valid.request(method, path, body)
+        connection = self.connect()
+        connection.request(method, path.format(**parts) + query, json.dumps(body) if body is not None else None, headers or {})
+        reply = connection.getresponse()
+        kind, text = reply.headers["Content-Type"].split(";")[0], reply.read().decode()
+        self.valid.answer(method, path, reply.status, kind, text)
+        self.assertIn(reply.status, wants, (method, path, text))
+        self.called.add((method, path))
+        return reply.status, json.loads(text) if kind == "application/json" else text
+
+    def stream(self, path):
+        """The first event of a stream."""
+        connection = self.connect()
+        connection.request("GET", path, headers={"Accept": "text/event-stream"})
+        reply = connection.getresponse()
+        self.assertEqual(reply.headers["Content-Type"], "text/event-stream")
+        self.assertIn("text/event-stream", self.spec["paths"][path.split("?")[0]]["get"]["responses"]["200"]["content"])
+        lines = []
+        while not lines or lines[-1] != b"\n":
+            lines.append(reply.readline())
+        return dict(line.decode().rstrip("\n").split(": ", 1) for line in lines[:-1])
+
+    def look(self):
+        for path in ("/v1/version", "/v1/daemon", "/v1/cards", "/v1/stats", "/v1/quotas", "/v1/reservations", "/v1/snapshot",
+                     "/metrics", "/v1/events", "/v1/jobs"):
+            self.call("GET", path)
+        self.call("GET", "/v1/jobs", query="?all=1", headers={"Accept": "text/tab-separated-values"})
+        self.call("GET", "/v1/events", query="?last=1")
+        snapshot = json.loads(self.stream("/v1/snapshot?every=0.5")["data"])
+        self.valid.check({"$ref": "snapshot.schema.json"}, snapshot)
+        self.valid.check({"$ref": "event.schema.json"}, json.loads(self.stream("/v1/events?from=1")["data"]))
+
+    def run_job(self):
+        ticks = int(open("/proc/self/stat", encoding="ascii", errors="replace").read().rsplit(")", 1)[1].split()[19])
+        body = {"job": {"name": "run", "command": ["true"], "request": {"gpu": "8G"}}, "runner_start_ticks": ticks}
+        run = self.call("POST", "/v1/jobs", body)[1]
+        job = {"id": run["job"]["id"]}
+        wait_until(lambda: self.call("GET", "/v1/jobs/{id}", **job)[1]["job"]["state"] == "starting", "it is granted")
+        self.call("POST", "/v1/jobs/{id}/started", {"pid": os.getpid(), "start_ticks": ticks, "ago_ms": 0}, query="?order=1", **job)
+        self.call("GET", "/v1/jobs/{id}", query="?tag=old", **job)
+        self.call("GET", "/v1/jobs/{id}", query="?since=old", **job)
+        self.call("POST", "/v1/jobs/{id}/grow", {"bytes": [9 * GIB]}, query="?order=2", wants=range(200, 500), **job)
+        self.call("POST", "/v1/jobs/{id}/parked", {"parked": False, "why": "no"}, query="?order=3", wants=range(200, 500), **job)
+        for verb in ("park", "unpark"):
+            self.call("POST", f"/v1/jobs/{{id}}/{verb}", wants=range(200, 500), **job)
+        self.look()  # with a job that runs
+        self.call("POST", "/v1/jobs/{id}/ended", {"exit_code": 0, "peak_bytes": [GIB]}, query="?order=4", **job)
+        self.call("GET", "/v1/jobs/{id}/wait", **job)
+
+    def submitted_job(self):
+        body = {"job": {"name": "sub", "command": ["true"], "cwd": "/", "request": {"gpu": "8G"}, "labels": {"a": "b"},
+                        "detached": {"umask": 18}}, "environment": ["PATH=/usr/bin:/bin"]}
+        body["job"]["held"] = True
+        job = {"id": self.call("POST", "/v1/jobs", body)[1]["id"]}
+        self.look()  # with a job that waits
+        self.call("GET", "/v1/jobs/{id}/explain", **job)
+        self.call("GET", "/v1/jobs/{id}/show", **job)
+        self.call("POST", "/v1/jobs/{id}/priority", {"priority": -5}, **job)
+        for verb in ("release", "hold", "release"):
+            self.call("POST", f"/v1/jobs/{{id}}/{verb}", wants=range(200, 500), **job)
+        self.call("GET", "/v1/jobs/{id}/wait", **job)
+        self.call("GET", "/v1/jobs/{id}/show", **job)
+        self.call("POST", "/v1/jobs/{id}/requeue", **job)
+        self.call("DELETE", "/v1/jobs/{id}", wants=range(200, 500), **job)
+        self.call("GET", "/v1/jobs/{id}/wait", **job)
+
+    def administer(self):
+        self.call("POST", "/v1/cards/{card}/drain", card=1)
+        self.call("POST", "/v1/cards/{card}/undrain", card=1)
+        self.call("POST", "/v1/cards/{card}/drain", card="GPU-none", wants=[400, 404])
+        self.call("POST", "/v1/quotas", {"user": "", "cards": 2})
+        self.call("POST", "/v1/quotas", {"user": "no such user", "cards": 2}, wants=[404])
+        kept = self.call("POST", "/v1/reservations", {"user": "root", "gpu": "8G", "from": "2099-01-01T00:00:00.000Z",
+                                                      "until": "2099-01-02T00:00:00.000Z"})[1]
+        self.call("DELETE", "/v1/reservations/{reservation}", reservation=kept["reservations"][0]["id"])
+
+    def test_every_path_is_served_and_every_answer_is_valid(self):
+        self.run_job()
+        self.submitted_job()
+        self.administer()
+        for method, path in sorted(operations(self.spec)):  # and so is every refusal
+            if "{id}" in path and "/v1/jobs" in path:
+                body = {} if "requestBody" in self.spec["paths"][path][method.lower()] else None
+                connection = self.connect()
+                connection.request(method, path.format(id=99999), None if body is None else json.dumps(body))
+                reply = connection.getresponse()
+                self.assertIn(reply.status, (400, 404), path)
+                self.valid.answer(method, path, reply.status, "application/json", reply.read().decode())
+        for query in ("?every=0.1", "?every=x", "?every=", "?every=1e9", "?every=nan", "?every=-1"):
+            self.call("GET", "/v1/snapshot", query=query, wants=[400])
+        self.call("POST", "/v1/daemon/stop")
+        self.assertEqual(operations(self.spec) - self.called, set(), "in the file, and never asked for")
+
+
+if __name__ == "__main__":
+    unittest.main()
