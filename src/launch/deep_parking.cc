@@ -22,6 +22,10 @@ namespace {
 constexpr int kTries = 3;                          // of a program that ends without a word
 constexpr std::uint64_t kFreshNs = 3'000'000'000;  // a reading of the card that still tells
 constexpr std::size_t kMaxSaid = 4096;
+// The driver takes 0.6 s for each GiB, and two seconds for the rest (measured). Ten times that is
+// no patience any more, but a driver that hangs.
+constexpr std::uint64_t kLimitNs = 60'000'000'000;
+constexpr std::uint64_t kLimitNsPerGib = 6'000'000'000;
 
 // What stands in the way of the driver's checkpoint, by bit in Slot::unparkable.
 constexpr abi::ParkReason kInTheWay[] = {abi::ParkReason::kManaged, abi::ParkReason::kShared,
@@ -187,6 +191,20 @@ std::optional<DeepParking::Answer> DeepParking::collect(Program& program) {
   const std::string line = ended.said.substr(0, ended.said.find('\n'));
   if (ended.said.find('\n') == std::string::npos) return Answer{"", "mete-checkpoint was killed"};
   return Answer{value_of(line, "end"), words_of(line)};
+}
+
+// A driver that hangs is not waited for: its program is ended, and what was begun is undone.
+std::optional<DeepParking::Answer> DeepParking::give_up(std::uint64_t now_ns) {
+  if (program_.since_ns == 0) program_.since_ns = now_ns;
+  std::uint64_t gib = 0;
+  for (std::uint32_t card = 0; card < std::min(grant_.header.card_count, abi::kMaxCards); ++card)
+    gib += before(card).count() >> 30;
+  const std::uint64_t limit = patience_ns_ + kLimitNs + gib * kLimitNsPerGib;
+  if (now_ns < program_.since_ns + limit) return std::nullopt;
+  (void)kill(program_.pid, SIGKILL);
+  program_ = Program{};  // it is reaped with the processes of the job, if it ever ends
+  return Answer{"hung",
+                "the driver did not answer in " + std::to_string(limit / 1'000'000'000) + " s"};
 }
 
 void DeepParking::learn() {
@@ -393,7 +411,10 @@ std::optional<DeepParking::End> DeepParking::step(std::uint64_t now_ns) {
   if (state_ == State::kMeterOut) return meter_ended(End{true, "", false});
   // A program that could not be started has said nothing either.
   std::optional<Answer> answer = collect(program_);
-  if (!answer && program_.out.valid()) return std::nullopt;
+  if (!answer && program_.out.valid()) {
+    answer = give_up(now_ns);
+    if (!answer) return std::nullopt;
+  }
   if (!answer && pids_.empty()) answer = Answer{"done", ""};
   if (!answer) answer = Answer{"", "mete-checkpoint could not be started"};
   parked_at_ns_ = now_ns;

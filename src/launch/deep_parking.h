@@ -84,6 +84,7 @@ class DeepParking {
   // The program at work, and what it has said so far.
   struct Program {
     pid_t pid = -1;
+    std::uint64_t since_ns = 0;  // first looked at
     Fd out;
     std::string said;
   };
@@ -96,6 +97,7 @@ class DeepParking {
   void each_process(Visit visit) const;
   bool start(Program& program, const char* verb);
   static std::optional<Answer> collect(Program& program);
+  std::optional<Answer> give_up(std::uint64_t now_ns);
   void run(State state, const char* verb);
   std::optional<End> driver_out(const Answer& answer);
   std::optional<End> driver_in(const Answer& answer);

@@ -175,6 +175,26 @@ TEST_F(DeepParkingTest, NotForEver) {
   EXPECT_EQ(runs().size(), 4u);
 }
 
+TEST_F(DeepParkingTest, ADriverThatHangsIsNotWaitedFor) {
+  says({"never"});
+  std::ofstream(folder_ + "/program")
+      << "#!/bin/sh\ncd " << folder_ << "\necho \"$@\" >> runs\n"
+      << "case \"$*\" in *' out '*) exec sleep 600 2>/dev/null ;; esac\necho '" << kDone << "'\n";
+  deep_.park(1, 5'000'000'000);
+  while (runs().empty()) {
+    ASSERT_FALSE(deep_.step(now_));
+    usleep(1000);
+  }
+  ASSERT_FALSE(deep_.step(now_)) << "its time begins";
+  ASSERT_FALSE(deep_.step(now_ += 60'000'000'000));
+  now_ += 10'000'000'000;
+  const DeepParking::End told = end();
+  EXPECT_FALSE(told.done);
+  EXPECT_EQ(told.why, "the driver did not answer in 65 s");
+  EXPECT_EQ(runs().back(), "--timeout-ms 5000 in " + me()) << "what was begun is undone";
+  EXPECT_EQ(deep_.state(), State::kRunning);
+}
+
 TEST_F(DeepParkingTest, NothingIsBegunWithoutTheBytes) {
   deep_.park(1, 1'000'000'000);
   EXPECT_TRUE(end().done);
