@@ -14,7 +14,13 @@ std::string name_of(const core::Explanation::OnCard& on, const std::vector<wire:
   return on.type;
 }
 
-Document::Card card_of(const core::Explanation::OnCard& on, std::string name) {
+std::optional<WallTime> idle(const std::map<core::JobId, WallTime>& since, core::JobId id) {
+  const auto found = since.find(id);
+  return found == since.end() ? std::nullopt : std::optional(found->second);
+}
+
+Document::Card card_of(const core::Explanation::OnCard& on, std::string name,
+                       const std::map<core::JobId, WallTime>& idle_since) {
   using State = core::Explanation::CardState;
   Document::Card card;
   card.index = on.index;
@@ -24,14 +30,11 @@ Document::Card card_of(const core::Explanation::OnCard& on, std::string name) {
   card.needs = on.needs;
   card.free = on.free;
   for (const core::Explanation::CardHolder& holder : on.holders)
-    card.holders.push_back({holder.id,
-                            holder.user,
-                            holder.bytes,
-                            holder.ends,
+    card.holders.push_back({holder.id, holder.user, holder.bytes, holder.ends,
                             !holder.ends      ? ""
                             : holder.by_limit ? "limit"
                                               : "estimate",
-                            {}});
+                            idle(idle_since, holder.id)});
   for (const core::Explanation::CardReserved& reserved : on.reserved)
     card.reserved.push_back({reserved.user, reserved.until, reserved.bytes});
   card.text = on.text;
@@ -41,7 +44,8 @@ Document::Card card_of(const core::Explanation::OnCard& on, std::string name) {
 }  // namespace
 
 Document view_of(const core::Explanation& why, WallTime now,
-                 const std::vector<wire::CardView>& cards) {
+                 const std::vector<wire::CardView>& cards,
+                 const std::map<core::JobId, WallTime>& idle_since) {
   Document document;
   document.at = now;
   document.id = why.id;
@@ -52,7 +56,7 @@ Document view_of(const core::Explanation& why, WallTime now,
   document.in_line = why.in_line;
   document.forecast = why.forecast;
   for (const core::Explanation::OnCard& on : why.cards)
-    document.cards.push_back(card_of(on, name_of(on, cards)));
+    document.cards.push_back(card_of(on, name_of(on, cards), idle_since));
   for (const core::Change& change : why.changes) {
     Document::Change& out = document.changes.emplace_back();
     out.kind = to_string(change.kind);

@@ -14,8 +14,10 @@
 
 namespace mete::serve {
 
-// The names of cards, which core does not know, are those of `cards`.
+// What core does not know: the names of cards are those of `cards`, and `idle_since` says which
+// jobs do nothing on theirs.
 wire::ExplainDocument view_of(const core::Explanation& why, WallTime now,
-                              const std::vector<wire::CardView>& cards);
+                              const std::vector<wire::CardView>& cards,
+                              const std::map<core::JobId, WallTime>& idle_since);
 
 }  // namespace mete::serve

@@ -31,7 +31,7 @@ TEST(ExplainView, SaysAllThatIsKnownAndNothingElse) {
   named.uuid = "GPU-a";
   named.name = "NVIDIA H200";
 
-  const wire::ExplainDocument document = view_of(why, {4'000}, {named});
+  const wire::ExplainDocument document = view_of(why, {4'000}, {named}, {{{14}, WallTime{2'000}}});
   EXPECT_EQ(document.at, WallTime{4'000});
   EXPECT_EQ(document.reason, core::Reason::kResources);
   EXPECT_EQ(document.place, 3u);
@@ -45,6 +45,8 @@ TEST(ExplainView, SaysAllThatIsKnownAndNothingElse) {
   EXPECT_EQ(card.holders[0].by, "limit");
   EXPECT_EQ(card.holders[1].by, "estimate");
   EXPECT_EQ(card.holders[2].by, "");
+  EXPECT_EQ(card.holders[0].idle_since, std::nullopt);
+  EXPECT_EQ(card.holders[1].idle_since, WallTime{2'000});
   EXPECT_EQ(card.reserved.front().user, "carol");
   ASSERT_EQ(document.changes.size(), 2u);
   EXPECT_EQ(document.changes[0].argument, "--gpu 20G");
@@ -61,7 +63,7 @@ TEST(ExplainView, SaysAllThatIsKnownAndNothingElse) {
 TEST(ExplainView, ACardThatWasNotReadIsNamedByItsType) {
   core::Explanation why;
   why.cards.emplace_back().type = "H200";
-  EXPECT_EQ(view_of(why, {0}, {}).cards.front().name, "H200");
+  EXPECT_EQ(view_of(why, {0}, {}, {}).cards.front().name, "H200");
 }
 
 }  // namespace

@@ -378,7 +378,8 @@ void Service::explain_job(core::JobId id, const net::Request& request, net::Resp
   const core::Job& job = waits == jobs.end() ? *jobs.front() : **waits;
   const core::Explanation why = engine_.explain(job);
   if (why.forecast && !job.forecast) tell(core::Foretold{job.id, *why.forecast});
-  responder.reply(respond(200, wire::encode(serve::view_of(why, clock_.wall(), machine_.cards))));
+  responder.reply(respond(
+      200, wire::encode(serve::view_of(why, clock_.wall(), machine_.cards, machine_.idle_since))));
 }
 
 // ---- views -------------------------------------------------------------------------------------
