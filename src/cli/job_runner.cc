@@ -149,11 +149,14 @@ void explain_failure(const JobPlan& plan, abi::Grant& grant, const Output& outpu
       const abi::Account& account = grant.accounts[p][c];
       const std::uint64_t refusals = account.refusals.load();
       if (refusals == 0) continue;
+      const PlanCard& card = plan.cards[c];
+      std::string cap = to_string(Bytes::from_bytes(account.limit_bytes.load())) +
+                        (plan.procs > 1 ? " for each process" : "");
+      if (card.limit > card.guarantee)
+        cap += " of the " + to_string(card.limit) + " to which it may grow while there is room";
       output.say("hint: the program was refused GPU memory " + std::to_string(refusals) +
                  (refusals == 1 ? " time" : " times") + ": its cap on card " +
-                 std::to_string(plan.cards[c].machine.card.index) + " is " +
-                 to_string(Bytes::from_bytes(account.limit_bytes.load())) +
-                 (plan.procs > 1 ? " for each process" : "") + ", its peak was " +
+                 std::to_string(card.machine.card.index) + " is " + cap + ", its peak was " +
                  to_string(peak_of(account)) + "; a larger --gpu may help");
     }
   }

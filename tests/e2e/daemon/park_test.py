@@ -457,6 +457,13 @@ class Growth(ParkTest):
         wait_until(lambda: self.granted() < 12 * GIB, "what it freed is others'")
         self.end(growing)
 
+    def test_a_failure_says_how_far_it_could_have_grown(self):
+        holder = self.holder("110G")
+        result = self.run_("-q", "--gpu", "8G..100G", "--", "sh", "-c", f"printf 'init\nretain 0\ntake alloc 40G\n' | {ACTOR}; exit 3")
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertRegex(result.stderr, r"cap on card 0 is \d+ GiB of the 100 GiB to which it may grow while there is room, its peak was")
+        self.release(holder)
+
     def test_no_room_is_an_ordinary_error(self):
         growing = self.actor("--gpu", "8G..100G")
         holder = self.holder("110G")
