@@ -4,7 +4,7 @@
 
 NAME-what.json goes by NAME.schema.json. wire_test writes the same documents, so a field that the code writes and the
 schema does not have, or has otherwise, shows here without a daemon. A job is the same in every schema that has one, and so
-is a card.
+are a card and an event.
 """
 import json
 import pathlib
@@ -49,6 +49,10 @@ def look(root: pathlib.Path) -> tuple[int, list[str]]:
     cards, snapshot, daemon = (load(formats / f"{name}.schema.json")["properties"] for name in ("cards", "snapshot", "daemon"))
     if cards["cards"]["items"] != snapshot["cards"]["items"]:
         findings.append("docs/formats/snapshot.schema.json: a card is not as in cards.schema.json")
+    event, listed = (load(formats / f"{name}.schema.json")["properties"] for name in ("event", "events"))
+    for field, shape in listed["events"]["items"]["properties"].items():
+        if event.get(field) != shape:
+            findings.append(f"docs/formats/events.schema.json: {field} is not as in event.schema.json")
     for field, shape in snapshot["daemon"]["properties"].items():
         if daemon.get(field) != shape:
             findings.append(f"docs/formats/snapshot.schema.json: {field} is not as in daemon.schema.json")

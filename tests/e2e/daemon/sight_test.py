@@ -58,6 +58,21 @@ class SightTest(DaemonTest):
         self.assertEqual(fields["event"], "snapshot")
         return json.loads(fields["data"])
 
+    def metric(self, name):
+        for line in self.text("/metrics").splitlines():
+            if line.startswith(name + " "):
+                return float(line.split()[1])
+        return None
+
+    def text(self, path):
+        connection = http.client.HTTPConnection("mete", timeout=BOUND_S)
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.connect(self.env["METE_SOCKET"])
+        connection.request("GET", path)
+        text = connection.getresponse().read().decode()
+        connection.close()
+        return text
+
 
 class Snapshot(SightTest):
     sim = "2xH200"
@@ -170,21 +185,6 @@ class Snapshot(SightTest):
             file.close()
         wait_until(lambda: viewers() == 0, "none is there")
 
-    def metric(self, name):
-        for line in self.text("/metrics").splitlines():
-            if line.startswith(name + " "):
-                return float(line.split()[1])
-        return None
-
-    def text(self, path):
-        connection = http.client.HTTPConnection("mete", timeout=BOUND_S)
-        connection.sock = socket.socket(socket.AF_UNIX)
-        connection.sock.connect(self.env["METE_SOCKET"])
-        connection.request("GET", path)
-        text = connection.getresponse().read().decode()
-        connection.close()
-        return text
-
 
 class Cost(SightTest):
     sim = "8xH200"
@@ -231,25 +231,43 @@ class Trouble(SightTest):
         self.assertIn("libnvidia-ml.so.1", snapshot["trouble"])
         self.assertEqual(self.mete("run", "-q", "--cpu-only", "--", "true").returncode, 0)
 
-    def test_readings_that_the_driver_does_not_give_are_absent(self):
+    def fake(self, trouble):
         self.env["LD_LIBRARY_PATH"] = str(FAKE)
-        self.env["METE_TEST_FAKE_NVML"] = "nothing"
+        self.env["METE_TEST_FAKE_NVML"] = trouble
         self.mete("ps")
+
+    def test_readings_that_the_driver_does_not_give_are_absent(self):
+        self.fake("half")
         card = self.snapshot()["cards"][0]
-        for key in ("utilisation_pct", "temperature_c", "power_w", "power_limit_w"):
+        for key in ("utilisation_pct", "power_w", "power_limit_w", "numa"):
             self.assertNotIn(key, card)
+        self.assertEqual(card["temperature_c"], 61)
         self.assertIn("used_bytes", card)
+        text = self.text("/metrics")
+        self.assertIn("mete_card_temperature_celsius{", text)
+        self.assertNotIn("mete_card_utilisation_ratio", text)
+        self.assertNotIn("mete_card_power", text)
         wait_until(lambda: self.snapshot()["history"]["cards"][0]["utilisation_pct"], "a step has ended")
         past = self.snapshot()["history"]["cards"][0]
         self.assertEqual(set(past["utilisation_pct"][0]["values"]), {None})
         self.assertNotIn(None, past["used_mib"][0]["values"])
 
 
-class Many(SightTest):
-    sim = "64xH200"
+    def test_a_process_that_has_ended_when_it_is_looked_for(self):
+        """What it holds is somebody's for as long as the driver says so, and it has no name."""
+        self.fake("ghost")
+        seen = set()
+
+        def both():
+            card = self.snapshot()["cards"][0]
+            self.assertEqual(card["foreign"], [])
+            seen.add(card["foreign_bytes"])
+            return seen == {0, GIB}
+        wait_until(both, "it was there and was not")
+        self.assertEqual(self.mete("run", "-q", "--gpu", "8G", "--", "true").returncode, 0)
 
     def test_sixty_four_cards(self):
-        self.mete("cards")
+        self.fake("many")
         snapshot = self.snapshot()
         self.assertEqual([card["index"] for card in snapshot["cards"]], list(range(64)))
         self.assertEqual(len({card["uuid"] for card in snapshot["cards"]}), 64)
