@@ -123,12 +123,13 @@ class Metrics(MetricsTest):
 
     def test_nobodys_words_are_told(self):
         """Whoever can reach it may read it: numbers and users, nothing that jobs are called or run."""
-        holder = self.holder("8G", "--name", "secret-project", "--label", "client=acme")
+        self.assertEqual(self.mete("submit", "--gpu", "8G", "--name", "secret-project", "--label", "client=acme", "--", "sleep",
+                                   "4242").returncode, 0)
         wait_until(lambda: self.value("mete_job_memory_cap_bytes", job_id="1"), "it is there")
         text = self.get()[2]
-        for word in ("secret", "acme", "client", "read x", str(self.folder)):
+        for word in ("secret", "acme", "client", "sleep", "4242", str(self.folder)):
             self.assertNotIn(word, text)
-        self.release(holder)
+        self.assertEqual(self.mete("cancel", "1").returncode, 0)
 
     def test_the_number_of_series_is_bounded(self):
         self.configure("[metrics]\njobs = 3\n")
