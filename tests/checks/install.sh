@@ -19,6 +19,7 @@ done
 [[ "$("$prefix/libexec/mete/mete-keeper" --version)" == "mete-keeper "* ]] || fail "there is no keeper"
 [[ "$("$prefix/libexec/mete/mete-mover" --version)" == "mete-mover "* ]] || fail "there is no mover"
 [[ "$("$prefix/libexec/mete/mete-checkpoint" --version)" == "mete-checkpoint "* ]] || fail "there is no checkpoint"
+[[ -s "$prefix/share/mete/mete.rules.yml" && -s "$prefix/share/mete/mete.json" ]] || fail "there are no rules or no dashboard"
 unit=$prefix/lib/systemd/system/meted.service
 started=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$unit")
 [[ "$started" == */bin/meted && -x "$prefix/bin/$(basename "$started")" ]] || fail "the unit starts '$started'"
