@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "engine/test/engine_world.h"
 #include "wire/job.h"
@@ -72,6 +73,26 @@ TEST_F(EngineTest, OneTurnIsOneCommit) {
   EXPECT_EQ(store_.commits(), before + 1);
   tick();
   EXPECT_EQ(store_.commits(), before + 1) << "nothing happened, nothing is synced";
+}
+
+TEST_F(EngineTest, CountsTurnsThatSomebodyWaitsForAndWhatEnds) {
+  const auto all = [](const Histogram& histogram) {
+    return std::accumulate(histogram.counts.begin(), histogram.counts.end(), std::uint64_t{0});
+  };
+  const std::uint64_t turns = engine_->health().turns;
+  const std::uint64_t commits = all(engine_->health().commits);
+  const JobId id = *turn({job("8G")}).front().result;
+  EXPECT_EQ(all(engine_->health().decisions), 1u);
+  EXPECT_EQ(all(engine_->health().commits), commits + 1);
+  ASSERT_TRUE(engine_->turn({{0, core::Look{}}}).ok());
+  EXPECT_EQ(engine_->health().turns, turns + 2);
+  EXPECT_EQ(all(engine_->health().decisions), 1u) << "nobody waited for a look at the cards";
+  turn({core::Cancel{id, alice()}});
+  ended(id);
+  std::uint64_t ends = 0;
+  for (const auto& [outcome, count] : engine_->health().ended) ends += count;
+  EXPECT_EQ(ends, 1u);
+  EXPECT_EQ(engine_->health().ended.at(core::Outcome::kCancelled), 1u);
 }
 
 TEST_F(EngineTest, EachAnswerCarriesItsTicket) {
