@@ -84,6 +84,17 @@ class Routes(unittest.TestCase):
         self.assertGreater(len(found), 25, "the routes are not where this looks for them")
         self.assertEqual(found - words, set(), "routes that are not in docs/formats/openapi.yaml")
 
+    def test_the_file_is_whole(self):
+        """What it refers to is there, and every part of a path in braces is described."""
+        spec = load()
+        valid = Valid(spec)
+        for path, item in spec["paths"].items():
+            for method in METHODS:
+                if method in item:
+                    self.assertTrue(valid.whole(item[method])["summary"], path)
+            described = {each["name"] for each in valid.whole(item.get("parameters", [])) if each["in"] == "path" and each["required"]}
+            self.assertEqual(described, set(re.findall(r"{(\w+)}", path)), path)
+
     def test_every_path_of_the_description_for_people_is_in_the_file(self):
         known = operations(load())
         said = re.findall(r"`(GET|POST|DELETE) (/[^`?\[ ]*)", (FORMATS / "api.md").read_text())
