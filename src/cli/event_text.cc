@@ -52,7 +52,8 @@ struct Detail {
     return "process " + std::to_string(event.program.pid);
   }
   std::string operator()(const core::JobStopping& event) const {
-    return std::string(to_string(event.why)) + (event.requeue ? ", to run again" : "");
+    return std::string(to_string(event.why)) + (event.requeue ? ", to run again" : "") +
+           (event.note.empty() ? "" : ": " + event.note);
   }
   std::string operator()(const core::JobEnded& event) const {
     std::string text = outcome_text(event.outcome, event.exit);
@@ -92,6 +93,14 @@ struct Detail {
     for (const Bytes bytes : event.bytes) parts.push_back(to_string(bytes));
     return "may have " + base::join(parts, ", ");
   }
+  std::string operator()(const core::EscapeSeen& event) const { return to_string(event.escape); }
+  std::string operator()(const core::JobIdle& event) const {
+    return "since " + moment_to_the_second(event.span.since, now) +
+           (event.span.step == core::IdleStep::kSeen
+                ? ""
+                : ", " + std::string(to_string(event.span.step)));
+  }
+  std::string operator()(const core::JobActive&) const { return ""; }
   std::string operator()(const core::CardLost& event) const { return event.uuid; }
   std::string operator()(const core::CardBack& event) const { return event.uuid; }
   std::string operator()(const core::CardDrained& event) const {

@@ -85,7 +85,8 @@ std::string reason_text(const wire::JobView& view, WallTime now) {
     const std::string where = park_text(view.job);
     return view.wait ? where + "; waits for " + waits_for(view.wait->text, now) : where;
   }
-  if (view.job.state != JobState::kPending || !view.wait) return "";
+  if (view.job.state != JobState::kPending) return with_local_times(view.remark, now);
+  if (!view.wait) return "";
   std::string text(to_string(view.wait->reason));
   if (!view.wait->text.empty()) text.append(": ").append(waits_for(view.wait->text, now));
   return text;

@@ -124,7 +124,11 @@ std::string show_text(const wire::ShowDocument& document) {
   const WallTime now = document.at;
   Lines lines;
   lines.add("times", times_text(job, now));
-  lines.add(job.state == JobState::kParked ? "parked" : "waits for", reason_text(view, now));
+  if (job.state == JobState::kParked || job.state == JobState::kPending)
+    lines.add(job.state == JobState::kParked ? "parked" : "waits for", reason_text(view, now));
+  for (const core::Escape& escape : job.escapes) lines.add("escape", to_string(escape));
+  if (job.escapes.empty() || job.outcome)
+    lines.add(job.outcome ? "ended" : "remark", with_local_times(view.remark, now));
   if (job.unparkable)
     lines.add("park",
               (job.unparkable->standing ? "cannot be: " : "could not be: ") + job.unparkable->why);
@@ -144,6 +148,7 @@ std::string show_text(const wire::ShowDocument& document) {
               std::to_string(document.environment.size()) + "; -o json has their names");
   for (const core::Attempt& attempt : job.attempts)
     lines.add("attempt " + std::to_string(attempt.number), attempt_text(attempt, now));
+  lines.add("notify", base::join(document.notify, ", "));
   for (const std::string& note : document.notes) lines.add("note", note);
   if (document.advice)
     lines.add("next time", "--gpu " + document.advice->gpu + ": " + document.advice->why);

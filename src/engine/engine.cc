@@ -393,7 +393,8 @@ Result<bool> Engine::commit() {
 bool Engine::is_ours_to_end(const core::Job& job) const {
   return job.state == core::JobState::kStopping &&
          (job.spec->detached || !job.runner || job.outcome == core::Outcome::kLost ||
-          job.outcome == core::Outcome::kTimeout || orphans_.contains(job.id));
+          job.outcome == core::Outcome::kTimeout || job.outcome == core::Outcome::kEscaped ||
+          orphans_.contains(job.id));
 }
 
 void Engine::act_on(const core::Job& job) {

@@ -53,6 +53,7 @@ Json card_json(const CardView& card) {
     Json share = {{"id", job.id}, {"user", job.user}, {"bytes", job.bytes.count()}};
     if (job.whole) share["whole"] = true;
     put(share, "used_bytes", job.used);
+    if (!job.outside.is_zero()) share["outside_bytes"] = job.outside.count();
     jobs.push_back(share);
   }
   json["jobs"] = jobs;
@@ -99,7 +100,8 @@ Result<CardView> card_from(const Json& json) {
   for (const Json& element : fields.list("jobs")) {
     Fields job(element, "the job");
     card.jobs.push_back({job.text("id"), job.text("user"), Bytes::from_bytes(job.number("bytes")),
-                         job.flag("whole"), job.bytes_if("used_bytes")});
+                         job.flag("whole"), job.bytes_if("used_bytes"),
+                         job.bytes_if("outside_bytes").value_or(Bytes())});
     if (!job.ok()) fields.fail(job.error());
   }
   for (const Json& element : fields.list("foreign")) {
@@ -156,6 +158,11 @@ Json daemon_json(const DaemonView& view) {
   if (view.idle_end_s) json["idle_end_s"] = *view.idle_end_s;
   if (!view.metrics.empty()) json["metrics"] = view.metrics;
   if (!view.metrics_trouble.empty()) json["metrics_trouble"] = view.metrics_trouble;
+  json["escapes"] = view.escapes;
+  json["notify"] = {{"waiting", view.notify.waiting},
+                    {"sent", view.notify.sent},
+                    {"failed", view.notify.failed},
+                    {"dropped", view.notify.dropped}};
   return json;
 }
 
@@ -186,6 +193,13 @@ Result<DaemonView> daemon_from(const Json& json) {
   view.idle_end_s = fields.number_if("idle_end_s");
   view.metrics = fields.text_if("metrics").value_or("");
   view.metrics_trouble = fields.text_if("metrics_trouble").value_or("");
+  view.escapes = fields.text_if("escapes").value_or("warn");
+  if (fields.has("notify")) {
+    Fields notify(fields.child("notify"), "the notifications");
+    view.notify = {notify.number("waiting"), notify.number("sent"), notify.number("failed"),
+                   notify.number("dropped")};
+    if (!notify.ok()) fields.fail(notify.error());
+  }
   Fields jobs(fields.child("jobs"), "the jobs");
   view.pending = jobs.number("pending");
   view.running = jobs.number("running");

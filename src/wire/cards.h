@@ -45,6 +45,7 @@ struct CardView {
     Bytes bytes;
     bool whole = false;
     std::optional<Bytes> used;
+    Bytes outside = {};  // its meter, by what was last told of its processes
   };
   std::vector<JobShare> jobs;
   struct Foreign {
@@ -82,6 +83,16 @@ struct DaemonView {
   std::optional<std::uint64_t> idle_end_s;  // ends by itself after so long without anything to do
   std::string metrics = {};                 // where they are served beside the socket; "": nowhere
   std::string metrics_trouble = {};         // why not, though the configuration says so
+  std::string escapes = "warn";             // what is done about memory outside meters; or "stop"
+  // Of notifications, since this daemon began.
+  struct Notify {
+    std::uint64_t waiting = 0;
+    std::uint64_t sent = 0;
+    std::uint64_t failed = 0;   // given up after some tries
+    std::uint64_t dropped = 0;  // there were too many
+    bool operator==(const Notify&) const = default;
+  };
+  Notify notify = {};
 };
 std::string encode(const DaemonView& view, WallTime at);
 Result<DaemonView> decode_daemon(std::string_view json);

@@ -12,6 +12,7 @@
 
 #include "wire/event.h"
 #include "wire/explain.h"
+#include "wire/notification.h"
 #include "wire/queue.h"
 #include "wire/show.h"
 #include "wire/snapshot.h"
@@ -278,6 +279,30 @@ Snapshot empty_snapshot() {
   return all;
 }
 
+core::Escape escape() {
+  return {412, 98765, kCard, 0, Bytes::from_gib(3), Bytes::from_mib(518), "python"};
+}
+
+JobView escaped() {
+  JobView view = run();
+  view.job.escapes = {escape()};
+  view.remark = "escape: " + to_string(escape());
+  return view;
+}
+
+ShowDocument show_notified() {
+  ShowDocument document = show(escaped());
+  document.notify = {"mail", "webhook:https://hooks.example.org/…"};
+  return document;
+}
+
+Notification notification() {
+  return {"81-0", kNow,    core::NotifyOn::kOom,
+          "12_3", "train", "alice",
+          "gpu1", 2,       core::Outcome::kGpuOom,
+          1,      {},      "job 12_3 (train) of alice has ended: gpu-oom, code 1"};
+}
+
 // File (its name begins with that of its schema) and text.
 const std::map<std::string, std::string>& documents() {
   static const std::map<std::string, std::string> all = {
@@ -288,6 +313,12 @@ const std::map<std::string, std::string>& documents() {
       {"wait-parked.json", encode(WaitDocument{kNow, {parked(), unparkable()}})},
       {"show-parked.json", encode(show(parked()))},
       {"show-unparkable.json", encode(show(unparkable()))},
+      {"ps-escape.json", encode_ps({escaped()}, kNow)},
+      {"park-escape.json", encode(ParkDocument{kNow, {escaped()}})},
+      {"wait-escape.json", encode(WaitDocument{kNow, {escaped()}})},
+      {"show-escape.json", encode(show_notified())},
+      {"notification-end.json", encode(notification())},
+      {"event-escape.json", encode(event(core::EscapeSeen{{12}, escape()}, 1))},
       {"submit-one.json", encode(SubmitReply{{12}, 0}, kNow)},
       {"submit-array.json", encode(SubmitReply{{12}, 100}, kNow)},
       {"show-run.json", encode(show(run()))},

@@ -27,6 +27,7 @@ void put(JsonText& out, const core::JobStarted& event) {
 void put(JsonText& out, const core::JobStopping& event) {
   out.put("why", to_string(event.why));
   out.flag_if("requeue", event.requeue);
+  out.put_if("note", std::string_view(event.note));
 }
 void put(JsonText& out, const core::JobEnded& event) {
   out.put("outcome", to_string(event.outcome));
@@ -69,6 +70,9 @@ void put(JsonText& out, const core::JobGrown& event) {
   else
     put_bytes_list(out, "bytes", event.bytes);
 }
+void put(JsonText& out, const core::EscapeSeen& event) { put_escape(out, event.escape); }
+void put(JsonText& out, const core::JobIdle& event) { put_idle(out, event.span); }
+void put(JsonText& /*out*/, const core::JobActive& /*event*/) {}
 void put(JsonText& out, const core::CardLost& event) { out.put("card", event.uuid); }
 void put(JsonText& out, const core::CardBack& event) { out.put("card", event.uuid); }
 void put(JsonText& out, const core::CardDrained& event) {
@@ -152,7 +156,8 @@ std::optional<core::Happened> job_event(std::string_view type, Fields& fields) {
   if (type == "job.granted") return core::JobGranted{id, cards_from(fields, "grant")};
   if (type == "job.started") return started_from(fields, id);
   if (type == "job.stopping")
-    return core::JobStopping{id, outcome_from(fields, "why"), fields.flag("requeue")};
+    return core::JobStopping{id, outcome_from(fields, "why"), fields.flag("requeue"),
+                             fields.text_if("note").value_or("")};
   if (type == "job.ended")
     return core::JobEnded{id, outcome_from(fields, "outcome"), exit_if(fields, "exit")};
   if (type == "job.requeued") return requeued_from(fields, id);
@@ -161,6 +166,8 @@ std::optional<core::Happened> job_event(std::string_view type, Fields& fields) {
   if (type == "job.unparked") return unparked_from(fields, id);
   if (type == "job.grown")
     return core::JobGrown{id, bytes_list_from(fields, "bytes"), fields.flag("asked")};
+  if (type == "job.idle") return core::JobIdle{id, idle_of(fields)};
+  if (type == "job.active") return core::JobActive{id};
   if (type == "job.held") return core::JobHeld{id};
   if (type == "job.released") return core::JobReleased{id};
   if (type == "job.priority") return core::JobPriority{id, fields.number<std::int32_t>("priority")};
@@ -170,6 +177,7 @@ std::optional<core::Happened> job_event(std::string_view type, Fields& fields) {
 }
 
 std::optional<core::Happened> other_event(std::string_view type, Fields& fields) {
+  if (type == "escape.seen") return core::EscapeSeen{id_from(fields, "id"), escape_of(fields)};
   if (type == "card.lost") return core::CardLost{fields.text("card")};
   if (type == "card.back") return core::CardBack{fields.text("card")};
   if (type == "card.drained") return core::CardDrained{fields.text("card"), fields.text("by")};
@@ -197,6 +205,18 @@ void make_readable(Json& json) {
   }
   if (json.is_structured())
     for (Json& part : json) make_readable(part);
+}
+
+// Where notifications go may hold a token: readers get what people are shown.
+void hide_secrets(Json& spec) {
+  if (!spec.is_object() || !spec.contains("notify") || !spec["notify"].is_object()) return;
+  Json& list = spec["notify"]["to"];
+  if (!list.is_array()) return;
+  for (Json& element : list) {
+    const std::optional<std::string> text = exact_text(element);
+    const Result<core::NotifyTarget> target = core::parse_notify(text.value_or(""));
+    element = target ? core::redacted(*target) : "";
+  }
 }
 
 void put_document(JsonText& out, const EventDocument& document) {
@@ -276,6 +296,7 @@ Result<core::Happened> decode_event(const EventDocument& document) {
   if (!json->is_object()) return Error::corrupt("the data of an event is no object");
   if (!document.job.empty()) (*json)["id"] = document.job;
   // What document_of() has left out has no meaning here, and the log insists on it.
+  if (json->contains("spec") && (*json)["spec"].is_object()) (*json)["spec"].erase("notify");
   if (json->contains("spec") && (*json)["spec"].contains("detached")) {
     Json& detached = (*json)["spec"]["detached"];
     for (const char* key : {"gid", "umask"})
@@ -298,6 +319,7 @@ Result<EventDocument> document_of(const LogLine& line) {
     for (const char* key : {"environment", "script", "gid", "groups", "umask", "limits"})
       if (detached.is_object()) detached.erase(key);
   }
+  if (json->contains("spec")) hide_secrets((*json)["spec"]);
   make_readable(*json);
   document.data = write_json(*json);
   return document;

@@ -75,6 +75,14 @@ core::JobSpec array_spec() {
   core::JobSpec spec = full_detached_spec();
   spec.preemptible.reset();
   spec.no_preempt = spec.shed = false;
+  spec.notify = {};
+  return spec;
+}
+
+// As it was when that line was written.
+core::JobSpec park_spec() {
+  core::JobSpec spec = full_detached_spec();
+  spec.notify = {};
   return spec;
 }
 
@@ -98,7 +106,17 @@ const std::map<std::string, Happened>& golden() {
       {"job.ended-full.json", core::JobEnded{{12}, core::Outcome::kLaunchFailed, old_exit()}},
       {"job.ended-cancelled.json", core::JobEnded{{12}, core::Outcome::kCancelled, {}}},
       {"job.submitted-array.json", core::JobSubmitted{{13}, array_spec(), {}}},
-      {"job.submitted-park.json", core::JobSubmitted{{15}, full_detached_spec(), {}}},
+      {"job.submitted-park.json", core::JobSubmitted{{15}, park_spec(), {}}},
+      {"job.submitted-notify.json", core::JobSubmitted{{16}, full_detached_spec(), {}}},
+      {"job.stopping-note.json",
+       core::JobStopping{{12}, core::Outcome::kEscaped, false, "ended because of that"}},
+      {"escape.seen-one.json",
+       core::EscapeSeen{
+           {12}, {412, 98765, "GPU-0", 0, Bytes::from_gib(3), Bytes::from_mib(518), "python"}}},
+      {"job.idle-seen.json", core::JobIdle{{12}, {{1'800'000'000'123}, core::IdleStep::kSeen}}},
+      {"job.idle-notified.json",
+       core::JobIdle{{13, 3}, {{1'800'000'000'123}, core::IdleStep::kNotified}}},
+      {"job.active-one.json", core::JobActive{{12}}},
       {"job.parked-asked.json",
        core::JobParked{{12}, core::JobState::kParking, core::ParkCause::kAsked, {}, "alice", true}},
       {"job.parked-preempted.json", core::JobParked{{13, 3},

@@ -33,6 +33,7 @@ struct JobView {
   std::vector<std::optional<Bytes>> used = {};  // for each granted card, as last read
   std::optional<core::Forecast> forecast = {};  // while pending: as it looks now
   std::optional<WallTime> idle_since = {};      // while it runs: it does nothing on its cards
+  std::string remark = {};                      // core::remark_of
 };
 // {"schema":"mete.ps/1","at":T,"jobs":[JOB]}
 std::string encode_ps(const std::vector<JobView>& jobs, WallTime at);

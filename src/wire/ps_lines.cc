@@ -43,6 +43,7 @@ enum Column : std::size_t {
   kRequest,
   kCommand,
   kPark,  // "preempted:14:7516192768:608174080": cause, for whom, kept in host memory, on the cards
+  kRemark,
   kColumns
 };
 constexpr std::size_t kFirstColumns = kCommand + 1;  // those of the first release
@@ -171,6 +172,7 @@ void append_job(std::string& out, const JobView& view) {
   append_spec(out += '\t', job);
   out += '\t';
   if (job.park) append_park(out, *job.park);
+  append_escaped(out += '\t', view.remark);
   out += '\n';
 }
 
@@ -350,6 +352,7 @@ Result<void> decode_ps_lines(std::string_view text,
     view.idle_since = row.time_if(kIdleSince);
     read_wait(row, view);
     read_park(row, view.job);
+    view.remark = row.text(kRemark);
     if (!row.ok()) return wrong;
     take(view);
   }

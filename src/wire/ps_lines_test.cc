@@ -56,7 +56,7 @@ TEST(PsLines, AreOneLineEach) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
   EXPECT_EQ(text.substr(0, text.find('\n')), "mete.ps-lines/1\t1800000009000");
   EXPECT_EQ(text.substr(text.find("3\tpending")),
-            "3\tpending\t\t\t\t\t1\t0\t\t0\t\t\t\t\t\t\tplain\t\t0\t\t\t\n");
+            "3\tpending\t\t\t\t\t1\t0\t\t0\t\t\t\t\t\t\tplain\t\t0\t\t\t\t\n");
 }
 
 TEST(PsLines, ALongCommandIsCut) {
@@ -67,7 +67,7 @@ TEST(PsLines, ALongCommandIsCut) {
   view.job.id = {1};
   view.job.spec = spec;
   // 7 bytes of the first word, 249 for the second: not a half of its last letter.
-  const std::string cut = "python " + std::string(247, 'x') + "\xc3\xa4…\t\n";
+  const std::string cut = "python " + std::string(247, 'x') + "\xc3\xa4…\t\t\n";
   EXPECT_TRUE(encode_ps_lines({view}, kAt).ends_with("\t" + cut));
   EXPECT_EQ(decode_ps(encode_ps({view}, kAt))->front().job.spec->command,
             (std::vector{spec.command[0], std::string(247, 'x') + "\xc3\xa4…"}));

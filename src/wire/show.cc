@@ -108,6 +108,7 @@ void put_seen(JsonText& out, const ShowDocument& document) {
     out.put("why", document.advice->why);
     out.close();
   }
+  if (!document.notify.empty()) out.put("notify", document.notify);
   out.put("notes", document.notes);
 }
 
@@ -189,6 +190,7 @@ void read_seen(Fields& fields, ShowDocument& document) {
     document.advice = {advice.text("gpu"), advice.text("why")};
     if (!advice.ok()) fields.fail(advice.error());
   }
+  document.notify = fields.texts("notify");
   document.notes = fields.texts("notes");
 }
 

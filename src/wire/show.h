@@ -41,7 +41,8 @@ struct ShowDocument {
     bool operator==(const Advice&) const = default;
   };
   std::optional<Advice> advice;
-  std::vector<std::string> notes;  // each a sentence for its user
+  std::vector<std::string> notify;  // who is told of it, redacted
+  std::vector<std::string> notes;   // each a sentence for its user
 };
 std::string encode(const ShowDocument& document);
 Result<ShowDocument> decode_show(std::string_view json);

@@ -100,6 +100,41 @@ Detached detached_from(const Json& json, Owner owner, Fields& spec) {
   return detached;
 }
 
+void put_notify(JsonText& out, const core::NotifySpec& notify) {
+  if (notify == core::NotifySpec{}) return;
+  out.key("notify").open();
+  out.key("to").open_list();
+  for (const core::NotifyTarget& target : notify.to) out.exact(to_string(target));
+  out.close_list();
+  if (!notify.on.empty()) {
+    out.key("on").open_list();
+    for (const core::NotifyOn on : notify.on) out.value(to_string(on));
+    out.close_list();
+  }
+  out.flag_if("none", notify.none);
+  out.close();
+}
+
+core::NotifySpec notify_from(Fields& spec) {
+  core::NotifySpec notify;
+  if (!spec.has("notify")) return notify;
+  Fields fields(spec.child("notify"), "notify");
+  for (const std::string& text : fields.exacts("to"))
+    if (Result<core::NotifyTarget> target = core::parse_notify(text))
+      notify.to.push_back(*std::move(target));
+    else
+      fields.fail("to", "a list of targets");
+  if (notify.to.size() > core::kMaxNotify) fields.fail("to", "at most 8 targets");
+  for (const std::string& text : fields.texts("on")) {
+    const std::optional<core::NotifyOn> on = core::parse_notify_on(text);
+    if (on) notify.on.push_back(*on);
+    if (!on) fields.fail("on", "start, end, fail, oom, park or idle");
+  }
+  notify.none = fields.flag("none");
+  if (!fields.ok()) spec.fail(fields.error());
+  return notify;
+}
+
 // When and how often.
 void put_terms(JsonText& out, const JobSpec& spec) {
   out.put_if("time_s", spec.time_s);
@@ -156,6 +191,7 @@ void put_spec(JsonText& out, const JobSpec& spec, Owner owner) {
   out.close();
   put_terms(out, spec);
   if (!spec.labels.empty()) out.put("labels", spec.labels);
+  put_notify(out, spec.notify);
   if (spec.detached) put_detached(out, *spec.detached, owner);
   out.close();
 }
@@ -173,6 +209,7 @@ Result<JobSpec> spec_from(const Json& json, Owner owner) {
   spec.request = fields.take(request_from(fields.child("request")));
   read_terms(fields, spec);
   spec.labels = fields.text_map("labels");
+  spec.notify = notify_from(fields);
   if (fields.has("detached"))
     spec.detached = detached_from(fields.child("detached"), owner, fields);
   if (!fields.ok()) return fields.error();

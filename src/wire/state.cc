@@ -51,6 +51,26 @@ void put_parking(JsonText& out, const Job& job) {
   if (job.growth != core::Growth::kFree) out.put("growth", to_string(job.growth));
 }
 
+void put_seen(JsonText& out, const Job& job) {
+  put_escapes(out, job);
+  if (job.idle) {
+    out.key("idle").open();
+    put_idle(out, *job.idle);
+    out.close();
+  }
+  out.put_if("stopped", std::string_view(job.stopped));
+}
+
+void read_seen(Fields& fields, Job& job) {
+  job.escapes = escapes_from(fields);
+  if (fields.has("idle")) {
+    Fields of_idle(fields.child("idle"), "the idle span");
+    job.idle = idle_of(of_idle);
+    if (!of_idle.ok()) fields.fail(of_idle.error());
+  }
+  job.stopped = fields.text_if("stopped").value_or("");
+}
+
 void read_parking(Fields& fields, Job& job) {
   if (fields.has("park")) job.park = fields.take(park_from(fields.child("park")));
   job.parked_ms = fields.number_if("parked_ms").value_or(0);
@@ -96,6 +116,7 @@ void put_whole_job(JsonText& out, const Job& job, std::size_t spec) {
   }
   out.flag_if("requeue", job.requeue);
   put_parking(out, job);
+  put_seen(out, job);
   out.close();
 }
 
@@ -152,6 +173,7 @@ Result<Job> whole_job_from(const Json& json, const std::vector<core::SharedSpec>
   if (fields.has("forecast")) job.forecast = forecast_from(fields, "forecast", Owner::kSaid);
   job.requeue = fields.flag("requeue");
   read_parking(fields, job);
+  read_seen(fields, job);
   if (!fields.ok()) return fields.error();
   return job;
 }

@@ -184,6 +184,60 @@ Result<core::Park> park_from(const Json& json) {
   return park;
 }
 
+void put_escape(JsonText& out, const core::Escape& escape) {
+  out.put("pid", escape.pid);
+  out.put("start_ticks", escape.start_ticks);
+  out.put("card", escape.card);
+  out.put("index", escape.index);
+  out.put("bytes", escape.bytes);
+  out.put("charged_bytes", escape.charged);
+  out.put("command", escape.command);
+}
+
+core::Escape escape_of(Fields& fields) {
+  core::Escape escape;
+  escape.pid = fields.number<std::int32_t>("pid");
+  escape.start_ticks = fields.number("start_ticks");
+  escape.card = fields.text("card");
+  escape.index = fields.number<std::uint32_t>("index");
+  escape.bytes = fields.bytes("bytes");
+  escape.charged = fields.bytes("charged_bytes");
+  escape.command = fields.text("command");
+  return escape;
+}
+
+void put_escapes(JsonText& out, const core::Job& job) {
+  if (job.escapes.empty()) return;
+  out.key("escapes").open_list();
+  for (const core::Escape& escape : job.escapes) {
+    out.open();
+    put_escape(out, escape);
+    out.close();
+  }
+  out.close_list();
+}
+
+std::vector<core::Escape> escapes_from(Fields& fields) {
+  std::vector<core::Escape> escapes;
+  for (const Json& element : fields.list("escapes")) {
+    Fields of_one(element, "the escape");
+    escapes.push_back(escape_of(of_one));
+    if (!of_one.ok()) fields.fail(of_one.error());
+  }
+  return escapes;
+}
+
+void put_idle(JsonText& out, const core::IdleSpan& span) {
+  out.put("since", span.since);
+  out.put("step", to_string(span.step));
+}
+
+core::IdleSpan idle_of(Fields& fields) {
+  const std::optional<core::IdleStep> step = core::parse_idle_step(fields.text("step"));
+  if (!step) fields.fail("step", "seen, warned or notified");
+  return {fields.time("since"), step.value_or(core::IdleStep::kSeen)};
+}
+
 void put_refusal(JsonText& out, const core::ParkRefusal& refusal) {
   out.open();
   out.put("at", refusal.at);

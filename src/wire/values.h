@@ -62,6 +62,15 @@ core::ParkCause cause_from(Fields& fields, std::string_view key);
 void put_refusal(JsonText& out, const core::ParkRefusal& refusal);
 Result<core::ParkRefusal> refusal_from(const Json& json);
 
+// The members, in an object that is open.
+void put_escape(JsonText& out, const core::Escape& escape);
+core::Escape escape_of(Fields& fields);
+// The member "escapes", without when there is none.
+void put_escapes(JsonText& out, const core::Job& job);
+std::vector<core::Escape> escapes_from(Fields& fields);
+void put_idle(JsonText& out, const core::IdleSpan& span);
+core::IdleSpan idle_of(Fields& fields);
+
 void put_exit(JsonText& out, const core::Exit& exit);
 Result<core::Exit> exit_from(const Json& json);
 void put_exit_if(JsonText& out, std::string_view key, const std::optional<core::Exit>& exit);

@@ -134,6 +134,8 @@ void put_job(JsonText& out, const JobView& view, Words words) {
   else
     out.put("command", words == Words::kNone ? kNoWords : spec.command);
   out.put("labels", words == Words::kNone ? kNoLabels : spec.labels);
+  put_escapes(out, job);
+  out.put_if("remark", std::string_view(view.remark));
   if (job.exit) out.put_if("note", std::string_view(job.exit->note));
 }
 
@@ -168,6 +170,8 @@ JobView job_from(Fields& fields, JobSpec& spec) {
   if (const auto text = fields.text_if("growth"))
     job.growth = core::parse_growth(*text).value_or(core::Growth::kFree);
   view.idle_since = fields.time_if("idle_since");
+  job.escapes = escapes_from(fields);
+  view.remark = fields.text_if("remark").value_or("");
   if (fields.has("start_forecast"))
     view.forecast = forecast_from(fields, "start_forecast", Owner::kUnsaid);
   if (fields.has("wait")) view.wait = wait_from(fields);

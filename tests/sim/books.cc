@@ -341,7 +341,10 @@ void Books::on(const core::JobStopping& what) {
       ((what.why == Outcome::kCancelled || only_then) && witness.end_was_asked(what.id)) ||
       (what.why == Outcome::kLost && !witness.parent_lives(entry)) ||
       (what.why == Outcome::kDeadline && late) ||
-      (what.why == Outcome::kTimeout && is_beyond_its_time(entry));
+      (what.why == Outcome::kTimeout && is_beyond_its_time(entry)) ||
+      (what.why == Outcome::kEscaped && witness.has_escaped(what.id)) ||
+      (what.why == Outcome::kCancelled && rules_.idle_stop_s != 0 && !what.note.empty() &&
+       witness.was_idle(what.id));
   if (!reason)
     fail(what.id, "is being ended without a reason: " + std::string(to_string(what.why)));
   entry.state = JobState::kStopping;
@@ -482,6 +485,19 @@ void Books::on(const core::Unreserved& what) {
 }
 
 void Books::on(const core::Booted&) { ++boots_; }
+
+void Books::on(const core::EscapeSeen& what) {
+  const Entry& entry = at(what.id);
+  if (!active().contains(what.id) || entry.state == JobState::kStopping)
+    fail(what.id, "is said to hold memory, and holds no grant or is being ended");
+  judge_.saw("an escape seen");
+}
+void Books::on(const core::JobIdle& what) {
+  if (at(what.id).state != JobState::kRunning) fail(what.id, "is idle, and does not run");
+  if (!witness.was_idle(what.id)) fail(what.id, "is idle, and nobody saw that");
+  judge_.saw("idle");
+}
+void Books::on(const core::JobActive& what) { (void)at(what.id); }
 
 void Books::forget_unless(const std::function<bool(JobId)>& known) {
   std::erase_if(jobs_, [&](const auto& each) {

@@ -89,6 +89,8 @@ struct Witness {
   std::function<bool(core::JobId)> park_was_asked;
   std::function<bool(core::JobId)> return_was_asked;
   std::function<bool(core::JobId)> was_idle;
+  // It was seen to hold memory outside its meter, beyond doubt.
+  std::function<bool(core::JobId)> has_escaped;
   // The `mete run` or keeper of this attempt.
   std::function<bool(const Entry&)> parent_lives;
 };
@@ -156,6 +158,9 @@ class Books {
   void on(const core::JobParked& what);
   void on(const core::JobUnparked& what);
   void on(const core::JobGrown& what);
+  void on(const core::EscapeSeen& what);
+  void on(const core::JobIdle& what);
+  void on(const core::JobActive& what);
 
   [[noreturn]] void fail(core::JobId id, const std::string& what) const;
   Entry& at(core::JobId id);

@@ -22,10 +22,10 @@ constexpr std::uint64_t kAdviceEvery = 100;
 // For traces.
 std::string in_words(const core::Input& input) {
   static constexpr const char* kNames[] = {
-      "Submit",     "Started",     "Ended",   "Cancel",  "Hold",     "Release",
-      "Requeue",    "Priority",    "Drain",   "Quota",   "Reserve",  "Unreserve",
-      "RunnerGone", "NotLaunched", "JobGone", "Overdue", "Foretold", "Park",
-      "Unpark",     "ParkReport",  "Grow",    "Idle",    "Look"};
+      "Submit",   "Started", "Ended",    "Cancel",  "Hold",      "Release",    "Requeue",
+      "Priority", "Drain",   "Quota",    "Reserve", "Unreserve", "RunnerGone", "NotLaunched",
+      "JobGone",  "Overdue", "Foretold", "Park",    "Unpark",    "ParkReport", "Grow",
+      "Idle",     "Active",  "Escaped",  "Look"};
   std::string text = kNames[input.index()];
   std::visit(
       [&](const auto& in) {
@@ -73,6 +73,7 @@ Checker::Checker(Judge& judge, World& world)
   witness.park_was_asked = [this](JobId id) { return parks_asked_.contains(id.number); };
   witness.return_was_asked = [this](JobId id) { return returns_asked_.contains(id.number); };
   witness.was_idle = [this](JobId id) { return idle_.contains(id.number); };
+  witness.has_escaped = [this](JobId id) { return escaped_.contains(id.number); };
   witness.parent_lives = [&world](const Entry& entry) { return world.parent_lives(entry); };
 }
 
@@ -117,6 +118,7 @@ void Checker::forget_the_batch() {
   parks_asked_.clear();
   returns_asked_.clear();
   idle_.clear();
+  escaped_.clear();
   hurried_.reset();
   old_ = false;
 }
@@ -146,6 +148,8 @@ void Checker::before_turn(const std::vector<engine::Asked>& inputs) {
     if (const auto* report = std::get_if<core::ParkReport>(&asked.input); report && report->wakes)
       returns_asked_.insert(report->id.number);
     if (const auto* idle = std::get_if<core::Idle>(&asked.input)) idle_.insert(idle->id.number);
+    if (const auto* escaped = std::get_if<core::Escaped>(&asked.input); escaped && escaped->stop)
+      escaped_.insert(escaped->id.number);
   }
 }
 

@@ -69,6 +69,7 @@ class Checker {
   std::set<std::uint64_t> parks_asked_;
   std::set<std::uint64_t> returns_asked_;
   std::set<std::uint64_t> idle_;
+  std::set<std::uint64_t> escaped_;
   std::optional<std::uint64_t> hurried_;  // from this number on somebody would not wait
   bool old_ = false;                      // part of it was decided in an earlier turn
   bool was_full_ = false;

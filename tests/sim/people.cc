@@ -204,7 +204,12 @@ core::Input People::a_park() {
   const std::uint64_t roll = dice_.below(10);
   if (roll < 5) return core::ParkJob{id, by, dice_.percent(10)};
   if (roll < 7) return core::UnparkJob{id, by};
-  return core::Idle{id};
+  if (dice_.percent(70)) return core::Idle{id};
+  if (dice_.percent(50)) return core::Active{id};
+  const auto pid = static_cast<std::int32_t>(dice_.between(100, 103));
+  return core::Escaped{id,
+                       {pid, 7, "GPU-0", 0, Bytes::from_gib(dice_.between(1, 9)), {}, "python"},
+                       dice_.percent(20)};
 }
 
 core::Input People::a_quota() {

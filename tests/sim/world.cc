@@ -35,6 +35,10 @@ engine::Options some_options(Dice& dice) {
   options.rules.park_min_run_s = dice.between(0, 10);
   options.rules.park_patience_s = dice.between(1, 30);
   options.rules.park_retry_s = dice.between(1, 60);
+  options.rules.idle_park_s = 1;
+  if (dice.percent(50)) options.rules.idle_warn_s = 1;
+  if (dice.percent(50)) options.rules.idle_notify_s = 1;
+  if (dice.percent(30)) options.rules.idle_stop_s = 1;
   return options;
 }
 

@@ -159,6 +159,7 @@ void State::on(const JobEnded& ended, WallTime at) {
   job.held = false;
   job.requeue = false;
   job.park.reset();
+  job.idle.reset();
   job.unmet.clear();
   enter(job);
   tell_dependents(job);
@@ -203,6 +204,9 @@ void State::on(const JobRequeued& requeued, WallTime at) {
   job.stayed.clear();
   job.unparkable.reset();
   job.growth = Growth::kFree;
+  job.escapes.clear();
+  job.idle.reset();
+  job.stopped.clear();
   job.gpu = requeued.gpu;
   job.not_before = requeued.not_before;
   enter(job);
@@ -282,6 +286,7 @@ void State::on(const JobStopping& stopping, WallTime) {
   job.state = JobState::kStopping;
   job.outcome = stopping.why;
   job.requeue = stopping.requeue;
+  job.stopped = stopping.note;
   enter(job);
 }
 

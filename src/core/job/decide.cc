@@ -116,7 +116,9 @@ State::Decided State::decide(const Input& input, const Moment& moment) const {
   if (const auto* in = std::get_if<UnparkJob>(&input)) return decide_unpark(*in);
   if (const auto* in = std::get_if<ParkReport>(&input)) return decide_park_report(*in);
   if (const auto* in = std::get_if<Grow>(&input)) return decide_grow(*in, moment);
-  if (const auto* in = std::get_if<Idle>(&input)) return decide_idle(*in);
+  if (const auto* in = std::get_if<Idle>(&input)) return decide_idle(*in, moment.now);
+  if (const auto* in = std::get_if<Active>(&input)) return decide_active(*in);
+  if (const auto* in = std::get_if<Escaped>(&input)) return decide_escaped(*in);
   return decide_look(moment.machine);
 }
 

@@ -11,7 +11,7 @@ std::string_view type_of(const Happened& what) {
       "job.requeued",  "job.ungranted", "job.held",        "job.released",   "job.priority",
       "job.forecast",  "card.lost",     "card.back",       "card.drained",   "card.undrained",
       "quota.set",     "card.reserved", "card.unreserved", "machine.booted", "job.parked",
-      "job.unparked",  "job.grown"};
+      "job.unparked",  "job.grown",     "escape.seen",     "job.idle",       "job.active"};
   return kTypes[what.index()];
 }
 

@@ -37,7 +37,8 @@ struct JobStarted {
 struct JobStopping {
   JobId id;
   Outcome why = Outcome::kCancelled;
-  bool requeue = false;  // and then it waits again (mete requeue)
+  bool requeue = false;   // and then it waits again (mete requeue)
+  std::string note = {};  // why, when nobody asked for it
   bool operator==(const JobStopping&) const = default;
 };
 // Its last process is gone, and its grant is free.
@@ -112,6 +113,24 @@ struct JobGrown {
   bool asked = false;  // the latter
   bool operator==(const JobGrown&) const = default;
 };
+// A process of the job holds memory outside its meter: for the first time, or much more than was
+// told.
+struct EscapeSeen {
+  JobId id;
+  Escape escape;
+  bool operator==(const EscapeSeen&) const = default;
+};
+// It has done nothing on its cards since then, and what was done about that.
+struct JobIdle {
+  JobId id;
+  IdleSpan span;
+  bool operator==(const JobIdle&) const = default;
+};
+// It works again, or it is no longer known that it does not.
+struct JobActive {
+  JobId id;
+  bool operator==(const JobActive&) const = default;
+};
 struct CardLost {
   std::string uuid;
   bool operator==(const CardLost&) const = default;
@@ -149,10 +168,11 @@ struct Booted {
   bool operator==(const Booted&) const = default;
 };
 
-using Happened = std::variant<JobSubmitted, JobGranted, JobStarted, JobStopping, JobEnded,
-                              JobRequeued, JobUngranted, JobHeld, JobReleased, JobPriority,
-                              JobForecast, CardLost, CardBack, CardDrained, CardUndrained, QuotaSet,
-                              Reserved, Unreserved, Booted, JobParked, JobUnparked, JobGrown>;
+using Happened =
+    std::variant<JobSubmitted, JobGranted, JobStarted, JobStopping, JobEnded, JobRequeued,
+                 JobUngranted, JobHeld, JobReleased, JobPriority, JobForecast, CardLost, CardBack,
+                 CardDrained, CardUndrained, QuotaSet, Reserved, Unreserved, Booted, JobParked,
+                 JobUnparked, JobGrown, EscapeSeen, JobIdle, JobActive>;
 
 struct Event {
   std::uint64_t seq = 0;  // without gaps, from 1

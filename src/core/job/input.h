@@ -140,15 +140,27 @@ struct Grow {
   std::uint32_t by_uid = 0;
   std::vector<Bytes> wanted;
 };
-// It has done nothing on its cards for as long as the configuration says.
+// It has done nothing on its cards since then.
 struct Idle {
   JobId id;
+  WallTime since = {};
+};
+// It does something, or that it does nothing is no longer known.
+struct Active {
+  JobId id;
+};
+// A process of the job was seen to hold memory outside its meter.
+struct Escaped {
+  JobId id;
+  Escape escape;
+  bool stop = false;  // beyond doubt, and the policy is to end such jobs
 };
 // The cards or what others hold there have changed, or time has passed.
 struct Look {};
 
-using Input = std::variant<Submit, Started, Ended, Cancel, Hold, Release, Requeue, SetPriority,
-                           Drain, SetQuota, Reserve, Unreserve, RunnerGone, NotLaunched, JobGone,
-                           Overdue, Foretold, ParkJob, UnparkJob, ParkReport, Grow, Idle, Look>;
+using Input =
+    std::variant<Submit, Started, Ended, Cancel, Hold, Release, Requeue, SetPriority, Drain,
+                 SetQuota, Reserve, Unreserve, RunnerGone, NotLaunched, JobGone, Overdue, Foretold,
+                 ParkJob, UnparkJob, ParkReport, Grow, Idle, Active, Escaped, Look>;
 
 }  // namespace mete::core

@@ -21,6 +21,7 @@ constexpr std::array<std::string_view, 9> kReasons = {"resources",   "priority",
                                                       "begin",       "drained",    "retry"};
 constexpr std::array<std::string_view, 3> kWhens = {"ok", "any", "fail"};
 constexpr std::array<std::string_view, 3> kGrowths = {"free", "asked", "tight"};
+constexpr std::array<std::string_view, 3> kIdleSteps = {"seen", "warned", "notified"};
 constexpr std::array<std::string_view, 3> kCauses = {"asked", "preempted", "idle"};
 
 template <class Enum, std::size_t kCount>
@@ -93,6 +94,11 @@ std::optional<ParkCause> parse_park_cause(std::string_view text) {
 std::string_view to_string(Growth growth) { return kGrowths[static_cast<std::size_t>(growth)]; }
 std::optional<Growth> parse_growth(std::string_view text) {
   return by_name<Growth>(kGrowths, text);
+}
+
+std::string_view to_string(IdleStep step) { return kIdleSteps[static_cast<std::size_t>(step)]; }
+std::optional<IdleStep> parse_idle_step(std::string_view text) {
+  return by_name<IdleStep>(kIdleSteps, text);
 }
 
 bool has_grown(const Job& job) {

@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "core/job/array.h"
+#include "core/job/notify.h"
 #include "core/request/resolve.h"
 
 namespace mete::core {
@@ -145,6 +146,7 @@ struct JobSpec {
   std::optional<WallTime> begin;
   std::optional<WallTime> deadline;
   std::map<std::string, std::string> labels;
+  NotifySpec notify;                 // --notify, --notify-on
   std::optional<Detached> detached;  // absent: `mete run`, whose runner is the job's parent
   bool operator==(const JobSpec&) const = default;
 };
@@ -254,6 +256,31 @@ enum class Growth { kFree, kAsked, kTight };
 std::string_view to_string(Growth growth);
 std::optional<Growth> parse_growth(std::string_view text);
 
+// A process of a job that holds memory of a card outside its meter, as it was last told.
+struct Escape {
+  std::int32_t pid = 0;
+  std::uint64_t start_ticks = 0;
+  std::string card;  // UUID
+  std::uint32_t index = 0;
+  Bytes bytes;          // outside
+  Bytes charged;        // inside, as far as that can be believed
+  std::string command;  // "python"; as the process calls itself
+  bool operator==(const Escape&) const = default;
+};
+// "process 412 (python) holds 3.1 GiB of card 0 outside its meter"
+std::string to_string(const Escape& escape);
+inline constexpr std::size_t kEscapesKept = 16;  // of a job, the last ones
+
+// What was done so far about a job that does nothing on its cards.
+enum class IdleStep { kSeen, kWarned, kNotified };
+std::string_view to_string(IdleStep step);  // "seen", "warned", "notified"
+std::optional<IdleStep> parse_idle_step(std::string_view text);
+struct IdleSpan {
+  WallTime since;
+  IdleStep step = IdleStep::kSeen;
+  bool operator==(const IdleSpan&) const = default;
+};
+
 struct Job {
   JobId id;
   SharedSpec spec;
@@ -282,6 +309,9 @@ struct Job {
   std::vector<Bytes> stayed;          // on each card, when it was last parked
   std::optional<ParkRefusal> unparkable;
   Growth growth = Growth::kFree;  // of a growing share
+  std::vector<Escape> escapes;    // seen in this attempt
+  std::optional<IdleSpan> idle;   // while that is known
+  std::string stopped;            // why it is being ended, or was, when nobody asked for it
   bool operator==(const Job&) const = default;
 };
 

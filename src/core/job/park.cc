@@ -180,14 +180,6 @@ State::Decided State::decide_park_report(const ParkReport& report) const {
   return happened;
 }
 
-std::vector<Happened> State::decide_idle(const Idle& idle) const {
-  const Job* job = find(idle.id);
-  if (job == nullptr || !parkable_from(rules_, *job)) return {};
-  std::vector<Happened> happened;
-  happened.emplace_back(JobParked{job->id, JobState::kParking, ParkCause::kIdle, {}, "", false});
-  return happened;
-}
-
 State::Decided State::decide_grow(const Grow& grow, const Moment& moment) const {
   const Result<const Job*> found = of_user(grow.id, grow.by_uid);
   if (!found) return found.error();
@@ -265,6 +257,7 @@ void State::on(const JobParked& parked, WallTime at) {
   job.state = parked.state;
   if (!job.park) job.park.emplace();
   if (before != parked.state) job.park->since = at;
+  job.idle.reset();
   if (parked.state == JobState::kParking || before == parked.state) {
     job.park->cause = parked.cause;
     job.park->for_job = parked.for_job;

@@ -215,7 +215,10 @@ class State {
   Decided decide_unpark(const UnparkJob& unpark) const;
   Decided decide_park_report(const ParkReport& report) const;
   Decided decide_grow(const Grow& grow, const Moment& moment) const;
-  std::vector<Happened> decide_idle(const Idle& idle) const;
+  // What is seen of running jobs (watch.cc).
+  std::vector<Happened> decide_idle(const Idle& idle, WallTime now) const;
+  std::vector<Happened> decide_active(const Active& active) const;
+  std::vector<Happened> decide_escaped(const Escaped& escaped) const;
   Result<std::optional<Happened>> park_one(const Job& job, const ParkJob& park) const;
   Result<std::optional<Happened>> unpark_one(const Job& job) const;
   std::vector<Happened> decide_runner_gone(JobId id) const;
@@ -250,6 +253,9 @@ class State {
   void on(const JobParked& parked, WallTime at);
   void on(const JobUnparked& unparked, WallTime at);
   void on(const JobGrown& grown, WallTime at);
+  void on(const EscapeSeen& seen, WallTime at);
+  void on(const JobIdle& idle, WallTime at);
+  void on(const JobActive& active, WallTime at);
   void set_held(JobId id, bool held);
   Job& step(JobId id, JobState to);
   Job& at(JobId id);
@@ -304,6 +310,10 @@ class State {
 // What a job has cost its user in so many milliseconds since it started, in MiB seconds: while it
 // was parked only what stayed on the cards.
 std::uint64_t cost_of(const Job& job, std::uint64_t ran_ms, std::uint32_t cpus, WallTime now);
+
+// What is to be said of a job besides its state: memory outside its meter, that it is idle and what
+// comes of that, why it was ended. "": nothing.
+std::string remark_of(const Job& job, const Rules& rules);
 
 // What somebody hears who would not wait.
 Error no_room_now(const Wait& wait);

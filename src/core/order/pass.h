@@ -46,6 +46,11 @@ struct Rules {
   std::uint64_t park_min_run_s = 10;   // nobody is parked for another who has not run for so long
   std::uint64_t park_patience_s = 30;  // then others are asked than those who do not park
   std::uint64_t park_retry_s = 60;     // after which one that could not be parked is asked again
+  // What is done about a job that does nothing on its cards, each after so long; 0: never.
+  std::uint64_t idle_warn_s = 0;
+  std::uint64_t idle_notify_s = 0;
+  std::uint64_t idle_park_s = 0;
+  std::uint64_t idle_stop_s = 0;
   bool operator==(const Rules&) const = default;
 };
 

@@ -25,6 +25,9 @@ class RandomWorld : public World {
     rules.ended_kept = 20;
     rules.cpus = 12;
     rules.starve_after_s = 3600;
+    rules.idle_warn_s = 60;
+    rules.idle_park_s = 120;
+    rules.idle_stop_s = 1'000'000'000;
     return rules;
   }
 
@@ -135,6 +138,15 @@ class RandomWorld : public World {
     if (one_in(10)) exit.note = "a note";
     return exit;
   }
+  Escape any_escape() {
+    return {static_cast<std::int32_t>(1 + below(4)),
+            below(2),
+            "GPU-0",
+            0,
+            Bytes::from_gib(below(9)),
+            Bytes::from_gib(below(3)),
+            "python"};
+  }
   // Of a job that holds a grant, most of the time.
   JobId any_active() {
     if (state_.active().empty() || one_in(20)) return any_id();
@@ -146,7 +158,11 @@ class RandomWorld : public World {
     const JobId id = any_active();
     const ProcessRef program{static_cast<std::int32_t>(1 + below(30'000)), below(1000)};
     const std::uint32_t uid = one_in(10) ? uid_of("bob") : 0;
-    switch (below(14)) {
+    switch (below(16)) {
+      case 14:
+        return Active{id};
+      case 15:
+        return Escaped{id, any_escape(), one_in(5)};
       case 10:
         return any_park_report(id);
       case 11:

@@ -36,6 +36,11 @@ core::JobSpec full_spec() {
   spec.begin = WallTime{1'800'000'000'500};
   spec.deadline = WallTime{1'900'000'000'500};
   spec.labels = {{"sweep", kOddText}, {"\xc3\xa9", ""}};
+  spec.notify.to = {{core::NotifyWay::kMail, ""},
+                    {core::NotifyWay::kWebhook, "https://u:p@h.example/secret?x=1"},
+                    {core::NotifyWay::kCommand, std::string("echo ") + kOddBytes}};
+  spec.notify.on = {core::NotifyOn::kStart, core::NotifyOn::kIdle};
+  spec.notify.none = true;
   return spec;
 }
 
@@ -109,6 +114,9 @@ core::Job full_job() {
   job.stayed = {Bytes::from_mib(600), kMost};
   job.unparkable = core::ParkRefusal{{1'800'000'001'300}, kOddText, true};
   job.growth = core::Growth::kTight;
+  job.escapes = {{412, UINT64_MAX, "GPU-0", 3, kMost, Bytes::from_gib(1), kOddText}};
+  job.idle = core::IdleSpan{{1'800'000'001'200}, core::IdleStep::kNotified};
+  job.stopped = kOddText;
   return job;
 }
 
@@ -139,6 +147,7 @@ JobView full_view() {
   view.used = {Bytes::from_gib(5), std::nullopt};
   view.forecast = core::Forecast{{}, {1'800'000'005'000}, {1'800'000'006'000}};
   view.idle_since = WallTime{1'800'000'007'000};
+  view.remark = kOddText;
   return view;
 }
 

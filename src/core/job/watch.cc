@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// See state.h: what is seen of running jobs, and what is done about it. A job that does nothing on
+// its cards is warned of, told about, parked, ended, each after its own time; a process that holds
+// memory outside its meter is told of once, and ends its job where that is the policy.
+#include <algorithm>
+
+#include "base/text.h"
+#include "core/job/state.h"
+#include "core/order/preempt.h"
+
+namespace mete::core {
+
+namespace {
+
+// A shorter pause is nobody's business: the log would be full of them.
+constexpr std::uint64_t kSpanS = 60;
+// The same span, seen by another daemon or after a hole in the readings, begins elsewhere.
+constexpr std::int64_t kSameSpanMs = 5'000;
+// Told again of the same process only when it holds so much more than was told.
+constexpr Bytes kMuchMore = Bytes::from_mib(256);
+
+// Of those that are set, the shortest; a span is recorded from then on.
+std::uint64_t recorded_from(const Rules& rules) {
+  std::uint64_t least = kSpanS;
+  for (const std::uint64_t seconds :
+       {rules.idle_warn_s, rules.idle_notify_s, rules.idle_park_s, rules.idle_stop_s})
+    if (seconds != 0) least = std::min(least, seconds);
+  return least;
+}
+
+bool reached(std::uint64_t seconds, std::uint64_t idle_s) {
+  return seconds != 0 && idle_s >= seconds;
+}
+
+bool may_be_parked(const Rules& rules, const Job& job, WallTime now) {
+  if (!parkable_from(rules, job)) return false;
+  return !job.unparkable ||
+         now.ms >= job.unparkable->at.ms + static_cast<std::int64_t>(rules.park_retry_s) * 1000;
+}
+
+}  // namespace
+
+std::vector<Happened> State::decide_idle(const Idle& idle, WallTime now) const {
+  const Job* job = find(idle.id);
+  if (job == nullptr || job->state != JobState::kRunning || now <= idle.since) return {};
+  const auto idle_s = static_cast<std::uint64_t>(now.ms - idle.since.ms) / 1000;
+  std::vector<Happened> happened;
+  IdleStep step = IdleStep::kSeen;
+  if (reached(rules_.idle_warn_s, idle_s)) step = IdleStep::kWarned;
+  if (reached(rules_.idle_notify_s, idle_s)) step = IdleStep::kNotified;
+  const bool known = job->idle && std::abs(job->idle->since.ms - idle.since.ms) <= kSameSpanMs;
+  if (known ? step > job->idle->step : idle_s >= recorded_from(rules_))
+    happened.emplace_back(JobIdle{job->id, {known ? job->idle->since : idle.since, step}});
+  // One that can be parked holds next to nothing then, and has no reason to be ended.
+  if (reached(rules_.idle_park_s, idle_s) && may_be_parked(rules_, *job, now)) {
+    happened.emplace_back(JobParked{job->id, JobState::kParking, ParkCause::kIdle, {}, "", false});
+  } else if (reached(rules_.idle_stop_s, idle_s)) {
+    const std::string why = "ended because it did nothing on its cards for " +
+                            base::duration_in_words(static_cast<std::int64_t>(idle_s)) +
+                            " (idle.stop_s is " + std::to_string(rules_.idle_stop_s) + ")";
+    happened.emplace_back(JobStopping{job->id, Outcome::kCancelled, false, why});
+  }
+  return happened;
+}
+
+std::vector<Happened> State::decide_active(const Active& active) const {
+  const Job* job = find(active.id);
+  std::vector<Happened> happened;
+  if (job != nullptr && job->idle) happened.emplace_back(JobActive{job->id});
+  return happened;
+}
+
+std::vector<Happened> State::decide_escaped(const Escaped& escaped) const {
+  const Job* job = find(escaped.id);
+  if (job == nullptr || !active_.contains(escaped.id) || job->state == JobState::kStopping)
+    return {};
+  std::vector<Happened> happened;
+  const Escape& seen = escaped.escape;
+  const auto told =
+      std::find_if(job->escapes.begin(), job->escapes.end(), [&](const Escape& known) {
+        return known.pid == seen.pid && known.start_ticks == seen.start_ticks &&
+               known.card == seen.card;
+      });
+  if (told == job->escapes.end() ||
+      seen.bytes >=
+          std::max(told->bytes + kMuchMore, Bytes::from_bytes(told->bytes.count() / 2 * 3)))
+    happened.emplace_back(EscapeSeen{job->id, seen});
+  if (escaped.stop)
+    happened.emplace_back(JobStopping{job->id, Outcome::kEscaped, false,
+                                      "ended by the policy on escapes: " + to_string(seen)});
+  return happened;
+}
+
+std::string to_string(const Escape& escape) {
+  return "process " + std::to_string(escape.pid) +
+         (escape.command.empty() ? "" : " (" + escape.command + ")") + " holds " +
+         to_string(escape.bytes) + " of card " + std::to_string(escape.index) +
+         " outside its meter";
+}
+
+std::string remark_of(const Job& job, const Rules& rules) {
+  if (!job.stopped.empty()) return job.stopped;
+  if (job.state == JobState::kEnded) return "";
+  std::vector<std::string> parts;
+  if (!job.escapes.empty()) {
+    parts.push_back("escape: " + to_string(job.escapes.back()));
+    if (job.escapes.size() > 1)
+      parts.back() += ", and " + std::to_string(job.escapes.size() - 1) + " more";
+  }
+  if (job.idle && job.idle->step != IdleStep::kSeen) {
+    std::string text = "idle since " + to_string(job.idle->since);
+    const bool parks = rules.idle_park_s != 0 && is_parkable(*job.spec) &&
+                       !(job.unparkable && job.unparkable->standing);
+    const std::uint64_t seconds = parks ? rules.idle_park_s : rules.idle_stop_s;
+    if (seconds != 0)
+      text += std::string(parks ? ", is parked at " : ", is ended at ") +
+              to_string(WallTime{job.idle->since.ms + static_cast<std::int64_t>(seconds) * 1000});
+    parts.push_back(std::move(text));
+  }
+  return base::join(parts, "; ");
+}
+
+void State::on(const EscapeSeen& seen, WallTime) {
+  std::vector<Escape>& known = at(seen.id).escapes;
+  std::erase_if(known, [&](const Escape& each) {
+    return each.pid == seen.escape.pid && each.start_ticks == seen.escape.start_ticks &&
+           each.card == seen.escape.card;
+  });
+  if (known.size() == kEscapesKept) known.erase(known.begin());
+  known.push_back(seen.escape);
+}
+
+void State::on(const JobIdle& idle, WallTime) { at(idle.id).idle = idle.span; }
+void State::on(const JobActive& active, WallTime) { at(active.id).idle.reset(); }
+
+}  // namespace mete::core
