@@ -63,8 +63,13 @@ std::optional<JobId> job_of(const World& world, pid_t pid) {
     return lives ? std::optional(before->second) : std::nullopt;
   }
   if (!process->visible) return std::nullopt;
+  // Of runs inside of runs the innermost.
+  const JobHold* nearest = nullptr;
   for (const JobHold& job : world.jobs)
-    if (job.runner && world.family.belongs_to(*process, *job.runner)) return job.id;
+    if (job.runner && world.family.belongs_to(*process, *job.runner) &&
+        (nearest == nullptr || world.family.reaches(job.runner->pid, *nearest->runner)))
+      nearest = &job;
+  if (nearest != nullptr) return nearest->id;
   // Its runner is gone: then the process was adopted by somebody, and its environment tells. Only
   // that of the job's own user is believed.
   for (const JobHold& job : world.jobs)

@@ -15,6 +15,23 @@
 
 namespace mete::node {
 
+// The meter of a process on a card, as its grant file tells.
+struct MeterFacts {
+  enum class State {
+    kUnknown,  // it could not be looked at
+    kNone,     // it has none
+    kSlot,
+  };
+  struct Charge {
+    std::string uuid;
+    Bytes bytes;  // that the driver should count to it, with what it has open of others
+    bool operator==(const Charge&) const = default;
+  };
+  State state = State::kUnknown;
+  std::vector<Charge> charges;
+  bool operator==(const MeterFacts&) const = default;
+};
+
 // A process that is on a card, or an ancestor of one. A process that is not in the list had ended
 // when it was looked for.
 struct ProcessFacts {
@@ -31,6 +48,8 @@ struct ProcessFacts {
   // METE_JOB_ID and METE_JOB_TOKEN of its environment, "" without; looked for only on a card.
   std::string job;
   std::string token;
+  bool exiting = false;  // what it holds is about to be given back
+  MeterFacts meter = {};  // looked for only on a card
   bool operator==(const ProcessFacts&) const = default;
 };
 

@@ -191,6 +191,12 @@ void write(Writer& w, const ProcessFacts& process) {
   w.number(process.namespace_init);
   w.text(process.job);
   w.text(process.token);
+  w.flag(process.exiting);
+  w.number(static_cast<std::uint8_t>(process.meter.state));
+  w.list(process.meter.charges, [&](const MeterFacts::Charge& charge) {
+    w.text(charge.uuid);
+    w.number(charge.bytes.count());
+  });
 }
 
 void read(Reader& r, ProcessFacts& process) {
@@ -204,6 +210,12 @@ void read(Reader& r, ProcessFacts& process) {
   process.namespace_init = r.number<pid_t>();
   process.job = r.text();
   process.token = r.text();
+  process.exiting = r.flag();
+  r.choice(process.meter.state, MeterFacts::State::kSlot);
+  r.list(process.meter.charges, [&](MeterFacts::Charge& charge) {
+    charge.uuid = r.text();
+    charge.bytes = Bytes::from_bytes(r.number<std::uint64_t>());
+  });
 }
 
 void write(Writer& w, const CardSnapshot& snapshot) {

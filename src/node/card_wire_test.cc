@@ -38,6 +38,10 @@ CardSnapshot full_snapshot() {
       {412, true, 99, 1, 1000, "alice", "a b)\n", 400, "12", "100.1100"},
       {413, false, 0, 0, std::nullopt, "", "", 0, "", ""},
   };
+  snapshot.processes[0].exiting = true;
+  snapshot.processes[0].meter = {
+      MeterFacts::State::kSlot,
+      {{"GPU-0", Bytes::from_gib(3)}, {"GPU-1", Bytes::from_bytes(UINT64_MAX)}}};
   return snapshot;
 }
 

@@ -84,12 +84,14 @@ Result<ProcessStat> parse_stat(std::string_view text) {
   if (!pid || fields.size() < 26 || fields[0].size() != 1)
     return Error::corrupt("a stat line with too few fields");
   const std::optional<std::uint64_t> parent = number(fields[1]), threads = number(fields[17]),
-                                     start = number(fields[19]), stack = number(fields[25]);
-  if (!parent || !threads || !start || !stack)
+                                     start = number(fields[19]), stack = number(fields[25]),
+                                     flags = number(fields[6]);
+  if (!parent || !threads || !start || !stack || !flags)
     return Error::corrupt("a stat line with a field that is no number");
   stat.pid = static_cast<pid_t>(*pid);
   stat.state = fields[0][0];
   stat.parent = static_cast<pid_t>(*parent);
+  stat.flags = *flags;
   stat.threads = static_cast<unsigned>(*threads);
   stat.start_ticks = *start;
   stat.start_stack = *stack;

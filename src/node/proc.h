@@ -22,12 +22,18 @@ struct ProcessStat {
   std::string comm;  // as the process named itself: may hold spaces, parentheses and newlines
   char state = '?';  // R S D Z T t X I
   pid_t parent = 0;
+  std::uint64_t flags = 0;  // of the kernel (PF_*)
   unsigned threads = 0;
   std::uint64_t start_ticks = 0;  // field 22: clock ticks since boot
   std::uint64_t start_stack = 0;  // field 28; 0 where we may not look
 
   // Its memory is given back; nobody has waited for it yet.
   bool is_dead() const { return state == 'Z' || state == 'X'; }
+  // It ends: its mappings are gone, what it held of cards goes next.
+  bool is_exiting() const {
+    constexpr std::uint64_t kPfExiting = 4;
+    return is_dead() || (flags & kPfExiting) != 0;
+  }
 };
 Result<ProcessStat> parse_stat(std::string_view text);
 

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <optional>
+#include <set>
 
 #include "base/file.h"
 #include "node/proc.h"
@@ -59,6 +60,8 @@ std::string variable_in(const std::string& environment, const std::string& name)
 std::vector<ProcessFacts> ProcessLook::take(const std::vector<seam::CardReading>& cards) {
   const Result<std::uint64_t> ours = read_pid_namespace(getpid());
   Found found;
+  std::set<pid_t> looked;  // one that is on several cards once
+  meters_.begin();
   for (const seam::CardReading& card : cards) {
     if (!card.processes) continue;
     for (const seam::ProcessReading& process : *card.processes) {
@@ -67,14 +70,7 @@ std::vector<ProcessFacts> ProcessLook::take(const std::vector<seam::CardReading>
       const auto entry = found.find(process.pid);
       if (entry == found.end() || !entry->second.visible) continue;
       ProcessFacts& facts = entry->second;
-      if (facts.job.empty()) {
-        const Result<std::string> environment =
-            base::read_all("/proc/" + std::to_string(facts.pid) + "/environ", kMaxEnviron);
-        if (environment) {
-          facts.job = variable_in(*environment, "METE_JOB_ID");
-          facts.token = variable_in(*environment, "METE_JOB_TOKEN");
-        }
-      }
+      if (looked.insert(facts.pid).second) look_inside(facts);
       const Result<std::uint64_t> its = read_pid_namespace(process.pid);
       if (!ours || !its || *its == *ours) continue;
       facts.namespace_init = first_of_namespace(*its);
@@ -85,6 +81,18 @@ std::vector<ProcessFacts> ProcessLook::take(const std::vector<seam::CardReading>
   list.reserve(found.size());
   for (auto& [pid, facts] : found) list.push_back(std::move(facts));
   return list;
+}
+
+void ProcessLook::look_inside(ProcessFacts& facts) {
+  const Result<ProcessStat> stat = read_stat(facts.pid);
+  facts.exiting = stat && stat->is_exiting();
+  const Result<std::string> environment =
+      base::read_all("/proc/" + std::to_string(facts.pid) + "/environ", kMaxEnviron);
+  if (!environment) return;
+  facts.job = variable_in(*environment, "METE_JOB_ID");
+  facts.token = variable_in(*environment, "METE_JOB_TOKEN");
+  if (stat && stat->start_ticks == facts.start_ticks && !facts.exiting)
+    facts.meter = meters_.take(*stat, *environment);
 }
 
 void ProcessLook::climb(pid_t pid, Found& found) {

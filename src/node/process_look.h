@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "node/card_snapshot.h"
+#include "node/meter_look.h"
 
 namespace mete::node {
 
@@ -26,9 +27,11 @@ class ProcessLook {
   using Found = std::map<pid_t, ProcessFacts>;
   // Puts the process and its ancestors into `found`.
   void climb(pid_t pid, Found& found);
+  void look_inside(ProcessFacts& facts);
   const std::string& user_name(std::uint32_t uid);
   pid_t first_of_namespace(std::uint64_t name_space);
 
+  MeterLook meters_;
   std::map<std::uint32_t, std::string> users_;
   std::map<std::uint64_t, pid_t> firsts_;  // pid namespace → its first process
 };
