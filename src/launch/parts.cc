@@ -91,6 +91,7 @@ Result<Parts> find_parts_from(const std::string& folder) {
     parts.probe = own_program(folder, prefix, "mete-probe");
     parts.keeper = own_program(folder, prefix, "mete-keeper");
     parts.mover = own_program(folder, prefix, "mete-mover");
+    parts.notify = own_program(folder, prefix, "mete-notify");
     parts.checkpoint = own_program(folder, prefix, "mete-checkpoint");
     parts.selftest = own_program(folder, prefix, "mete-selftest");
     parts.demo_program = own_program(folder, prefix, "mete-demo-program");

@@ -24,6 +24,8 @@ struct Parts {
   std::string keeper;
   // The program that keeps the memory of parked jobs; "" when it is not there.
   std::string mover;
+  // The program that delivers one notification; "" when it is not there.
+  std::string notify;
   // The program that takes processes off their cards by the driver's own way; "" when it is not
   // there.
   std::string checkpoint;

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Delivers notifications: each by a mete-notify of its own, which does what may take long or never
+// end, with the rights of the job's user. Whether it worked is reported from the loop.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/notifier.h"
+#include "seam/loop.h"
+
+namespace mete::daemon {
+
+class Courier {
+ public:
+  // `program` is mete-notify; "": there is none, and every delivery fails.
+  Courier(std::string program, std::string sendmail, seam::Loop loop);
+  ~Courier();
+  Courier(const Courier&) = delete;
+  Courier& operator=(const Courier&) = delete;
+
+  void deliver(const engine::Delivery& delivery, engine::Notifier::Done done);
+
+ private:
+  std::string program_;
+  std::string sendmail_;
+  seam::Loop loop_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace mete::daemon

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is to be told of what has happened, and until when it is tried. Notifications are made of the
+// log of events, after they are on disk: a daemon that was killed in between makes them again, with
+// the same ids. Up to where everybody was told, or given up on, is kept (`save`).
+//
+// Nothing here waits: delivering is somebody else's (bin/courier.h), and its end is reported back.
+// Bounded: so many at a time, so many of one user, so many that wait, so many tries.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "core/job/event.h"
+#include "seam/clock.h"
+#include "seam/loop.h"
+#include "seam/store.h"
+#include "wire/notification.h"
+
+namespace mete::engine {
+
+struct Delivery {
+  core::NotifyTarget target;
+  std::uint32_t uid = 0;
+  wire::Notification what;
+};
+
+class Notifier {
+ public:
+  static constexpr std::size_t kMaxWaiting = 256;  // those that are under way included
+  static constexpr std::size_t kMaxWaitingOfUser = 64;
+  static constexpr std::size_t kMaxAtOnce = 4;
+  static constexpr std::size_t kMaxAtOnceOfUser = 2;
+  // After each try that failed; then it is given up.
+  static constexpr seam::Milliseconds kPauses[] = {
+      seam::Milliseconds(2'000), seam::Milliseconds(8'000), seam::Milliseconds(30'000),
+      seam::Milliseconds(120'000), seam::Milliseconds(600'000)};
+
+  using Done = std::function<void(Result<void>)>;
+  struct Hooks {
+    std::function<Result<std::vector<seam::StoredEvent>>(std::uint64_t after, std::size_t limit)>
+        events;
+    std::function<const core::Job*(core::JobId)> find;  // nullptr: nobody knows it any more
+    // Begins it; `done` is called once, later.
+    std::function<void(const Delivery&, Done done)> deliver;
+    std::function<void(std::uint64_t seq)> save;
+    std::function<void(const std::string&)> log;
+  };
+  struct Counts {
+    std::uint64_t waiting = 0;
+    std::uint64_t sent = 0;
+    std::uint64_t failed = 0;
+    std::uint64_t dropped = 0;
+    bool operator==(const Counts&) const = default;
+  };
+
+  Notifier(Hooks hooks, seam::Loop loop, seam::Clock& clock, std::string host);
+  ~Notifier();
+  Notifier(const Notifier&) = delete;
+  Notifier& operator=(const Notifier&) = delete;
+
+  // From the event after this one.
+  void begin(std::uint64_t position);
+  // Something may have been recorded.
+  void pump();
+  Counts counts() const;
+
+ private:
+  struct Waiting {
+    std::uint64_t seq = 0;
+    Delivery delivery;
+    unsigned tries = 0;
+    bool under_way = false;
+    seam::Nanoseconds not_before{};
+  };
+
+  void read_log();
+  void take(const seam::StoredEvent& stored);
+  void add(std::uint64_t seq, Delivery delivery);
+  void start_some();
+  void over(std::uint64_t number, const Result<void>& result);
+  void wake_later();
+  void keep_position();
+  std::size_t of_user(std::uint32_t uid, bool under_way) const;
+
+  Hooks hooks_;
+  seam::Loop loop_;
+  seam::Clock& clock_;
+  std::string host_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // timers outlive us
+  std::map<std::uint64_t, Waiting> waiting_;  // by a number of our own, oldest first
+  std::uint64_t last_number_ = 0;
+  std::uint64_t read_ = 0;   // of the log
+  std::uint64_t saved_ = 0;  // the position that was kept last
+  bool begun_ = false;
+  bool changed_ = false;                    // somebody was told since
+  std::optional<seam::Nanoseconds> wakes_;  // a timer is set for then
+  Counts counts_;
+};
+
+}  // namespace mete::engine
