@@ -23,9 +23,11 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "bin/claims_keeper.h"
+#include "bin/courier.h"
 #include "bin/hands.h"
 #include "bin/machine.h"
 #include "engine/engine.h"
+#include "engine/notifier.h"
 #include "launch/parts.h"
 #include "launch/state_dir.h"
 #include "net/http_server.h"
@@ -33,6 +35,7 @@
 #include "net/loop.h"
 #include "net/tcp_listen.h"
 #include "node/card_helper.h"
+#include "node/escape.h"
 #include "node/idle.h"
 #include "node/probe.h"
 #include "node/probe_cache.h"
@@ -117,11 +120,16 @@ class Daemon {
             [this](core::Input input) { service_.tell(std::move(input)); }, log_line),
         engine_(clock_, *store_, hands_, engine_options()),
         service_(loop_, clock_, engine_, identity()),
+        courier_(parts_.notify, options_.config.sendmail.value, seam_),
+        notifier_(notifier_hooks(), seam_, clock_, host_name()),
         cards_(helper_settings(), seam_, clock_, [this] { look(); }) {
     hands_.meet(engine_, service_);
     service_.on_fatal = [this](const Error& error) { fail(error); };
     service_.on_stop = [this] { stop(); };
-    service_.on_turn = [this](bool busy) { cards_.set_busy(busy); };
+    service_.on_turn = [this](bool busy) {
+      cards_.set_busy(busy);
+      notifier_.pump();
+    };
   }
 
   Result<void> recover() {
@@ -129,6 +137,7 @@ class Daemon {
     if (Result<void> r = hands_.begin(engine_.state()); !r) return r;
     if (Result<void> r = engine_.recover(); !r) return r;
     claims_.begin();
+    notifier_.begin(told_up_to());
     return {};
   }
 
@@ -175,6 +184,12 @@ class Daemon {
     identity.admin_gid = admin_gid();
     identity.logs_of = [this](const core::Job& job) { return hands_.logs_of(job); };
     identity.preemptible = options_.config.preemptible.value;
+    identity.escape_stop = options_.config.escape_stop.value;
+    identity.notify = notify_defaults();
+    identity.notify_counts = [this] {
+      const engine::Notifier::Counts counts = notifier_.counts();
+      return wire::DaemonView::Notify{counts.waiting, counts.sent, counts.failed, counts.dropped};
+    };
     identity.park_door = [this](const core::Job& job) { return hands_.movers().door(job); };
     identity.idle_end_s = idle_end_s();
     identity.readings = readings_path();
@@ -225,6 +240,53 @@ class Daemon {
     metrics_timer_ = loop_.after(kMetricsRetry, [this] { serve_metrics(); });
   }
 
+  // ---- who is told ----
+
+  core::NotifySpec notify_defaults() const {
+    core::NotifySpec spec;
+    for (const std::string& text : options_.config.notify_to.value)
+      if (Result<core::NotifyTarget> target = core::parse_notify(text))
+        spec.to.push_back(*std::move(target));
+    for (const std::string& text : options_.config.notify_on.value)
+      if (const std::optional<core::NotifyOn> on = core::parse_notify_on(text))
+        spec.on.push_back(*on);
+    return spec;
+  }
+
+  static std::string host_name() {
+    char name[256] = "";
+    (void)gethostname(name, sizeof name - 1);
+    return name;
+  }
+
+  std::string told_path() const { return base::join_path(options_.state_dir, "notified"); }
+
+  // Without a record of that (the first daemon here): nobody is told of what was before.
+  std::uint64_t told_up_to() const {
+    const std::uint64_t last = engine_.state().last_seq();
+    const Result<std::string> text = base::read_all(told_path(), 64);
+    const Result<std::uint64_t> seq =
+        text ? base::parse_uint(base::trim(*text)) : Result<std::uint64_t>(text.error());
+    return seq ? std::min(*seq, last) : last;
+  }
+
+  engine::Notifier::Hooks notifier_hooks() {
+    engine::Notifier::Hooks hooks;
+    hooks.events = [this](std::uint64_t after, std::size_t limit) {
+      return engine_.events(after, limit);
+    };
+    hooks.find = [this](core::JobId id) { return engine_.state().find(id); };
+    hooks.deliver = [this](const engine::Delivery& delivery, engine::Notifier::Done done) {
+      courier_.deliver(delivery, std::move(done));
+    };
+    // If that fails somebody is told twice after a restart.
+    hooks.save = [this](std::uint64_t seq) {
+      (void)base::write_atomic(told_path(), std::to_string(seq) + "\n");
+    };
+    hooks.log = log_line;
+    return hooks;
+  }
+
   // The machine's daemon stays.
   std::optional<std::uint64_t> idle_end_s() const {
     const std::uint64_t seconds = options_.config.idle_s.value;
@@ -262,6 +324,10 @@ class Daemon {
     options.rules.grace_s = config.grace_s.value;
     options.rules.park_min_run_s = config.park_min_run_s.value;
     options.rules.ended_kept = config.history_jobs.value;
+    options.rules.idle_warn_s = config.idle_warn_s.value;
+    options.rules.idle_notify_s = config.idle_notify_s.value;
+    options.rules.idle_park_s = config.park_idle_s.value;
+    options.rules.idle_stop_s = config.idle_stop_s.value;
     const std::uint64_t cpus = config.cpus.value.value_or(
         static_cast<std::uint64_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))));
     if (cpus != 0) options.rules.cpus = static_cast<std::uint32_t>(cpus);
@@ -359,17 +425,38 @@ class Daemon {
     });
     if (last) idle_.see(last->at, wall_of(last->at), seen.loads);
     if (!inputs.stale) seen.machine.idle_since = idle_.since();
-    park_the_idle(seen.machine);
+    if (last && !inputs.stale) {
+      judge_idle(seen.machine);
+      judge_escapes(*last);
+    }
     service_.see(std::move(seen.machine));
     claims_.see(engine_.machine());
   }
 
-  void park_the_idle(const serve::Machine& machine) {
-    const std::uint64_t seconds = options_.config.park_idle_s.value;
-    if (seconds == 0) return;
-    const std::int64_t before = clock_.wall().ms - static_cast<std::int64_t>(seconds) * 1000;
-    for (const auto& [id, since] : machine.idle_since)
-      if (since.ms <= before) service_.tell(core::Idle{id});
+  void judge_idle(const serve::Machine& machine) {
+    for (const auto& [id, since] : machine.idle_since) service_.tell(core::Idle{id, since});
+    for (const core::JobId id : engine_.state().active())
+      if (engine_.state().find(id)->idle && !machine.idle_since.contains(id))
+        service_.tell(core::Active{id});
+  }
+
+  // While a job is being started, parked or ended its grant file does not say all.
+  void judge_escapes(const node::CardSnapshot& snapshot) {
+    std::vector<node::EscapeJob> jobs;
+    for (const core::JobId id : engine_.state().active())
+      if (const core::Job& job = *engine_.state().find(id); job.state == core::JobState::kRunning)
+        jobs.push_back({id, job.grant});
+    for (const node::EscapeWatch::Seen& seen : escapes_.see(snapshot, owners_, jobs))
+      service_.tell(core::Escaped{
+          seen.job, seen.escape, seen.certain && options_.config.escape_stop.value && pids_known_});
+  }
+
+  // The driver counts processes as the first pid namespace does. A daemon in another one (a
+  // container) may take one process for another: there nobody is ended for that.
+  bool in_first_namespace() const {
+    constexpr std::uint64_t kFirst = 0xEFFFFFFC;  // PROC_PID_INIT_INO
+    const Result<std::uint64_t> ours = node::read_pid_namespace(getpid());
+    return !simulated_.empty() || (ours && *ours == kFirst);
   }
 
   // Somebody removed or replaced it: what is recorded now would be lost, and told as if it were
@@ -390,7 +477,8 @@ class Daemon {
     // What changes without a new reading: its age, and what others claim.
     if (cards_.age() && *cards_.age() > kStale) look();
     if (!idle_end_s()) return;
-    const bool idle = service_.idle() && server_->connections() == 0;
+    const bool idle =
+        service_.idle() && server_->connections() == 0 && notifier_.counts().waiting == 0;
     idle_s_ = idle ? idle_s_ + 1 : 0;
     if (idle_s_ >= *idle_end_s()) stop();
   }
@@ -437,6 +525,8 @@ class Daemon {
   Hands hands_;
   engine::Engine engine_;
   serve::Service service_;
+  Courier courier_;
+  engine::Notifier notifier_;
   node::CardHelper cards_;
   std::optional<net::HttpServer> server_;
   std::optional<net::HttpServer> metrics_;  // over TCP
@@ -444,6 +534,8 @@ class Daemon {
   net::Timer metrics_timer_;
   std::map<pid_t, core::JobId> owners_;
   node::Idle idle_;
+  node::EscapeWatch escapes_;
+  bool pids_known_ = in_first_namespace();
   std::map<std::string, Bytes> capacities_;
   std::map<std::string, Bytes> contexts_;  // what one costs, by UUID
   std::set<std::string> measured_;         // those of them that are not assumed

@@ -51,6 +51,7 @@ constexpr std::array kOptions{
     elsewhere("--begin", "TIME"),
     elsewhere("--deadline", "TIME"),
     elsewhere("--notify", "WHERE"),
+    elsewhere("--notify-on", "LIST"),
     elsewhere("--preemptible", ""),
     elsewhere("--not-preemptible", ""),
     elsewhere("--no-preempt", ""),

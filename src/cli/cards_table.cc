@@ -42,6 +42,9 @@ std::string note_of(const CardView& card) {
   if (card.state == "lost") notes.emplace_back("fell off the bus or needs a reset");
   if (card.state == "drained") notes.emplace_back("no new jobs");
   if (!card.unusable.empty()) notes.push_back(card.unusable);
+  for (const CardView::JobShare& job : card.jobs)
+    if (!job.outside.is_zero())
+      notes.push_back("job " + job.id + " holds " + to_string(job.outside) + " outside its meter");
   if (stale(card))
     notes.push_back(
         "read " + base::duration_in_words(static_cast<std::int64_t>(*card.reading_age_s)) + " ago");

@@ -33,6 +33,14 @@ std::string jobs_text(const wire::DaemonView& view) {
   return std::to_string(view.running) + " running, " + std::to_string(view.pending) + " waiting";
 }
 
+std::string notify_text(const wire::DaemonView::Notify& notify) {
+  std::string text =
+      std::to_string(notify.sent) + " sent, " + std::to_string(notify.waiting) + " waiting";
+  if (notify.failed != 0) text += ", " + std::to_string(notify.failed) + " given up";
+  if (notify.dropped != 0) text += ", " + std::to_string(notify.dropped) + " dropped: too many";
+  return text;
+}
+
 std::string describe(const wire::DaemonView& view) {
   std::string text = "meted " + view.version + " runs as pid " + std::to_string(view.pid) + " (" +
                      view.mode + " mode) for " +
@@ -41,6 +49,8 @@ std::string describe(const wire::DaemonView& view) {
   text += "\n  state   " + view.state_dir;
   text += "\n  jobs    " + jobs_text(view);
   text += "\n  policy  " + view.policy;
+  text += "\n  escapes " + std::string(view.escapes == "stop" ? "end their job" : "are reported");
+  text += "\n  notify  " + notify_text(view.notify);
   if (view.idle_end_s)
     text += "\n  idle    ends by itself after " +
             base::duration_in_words(static_cast<std::int64_t>(*view.idle_end_s)) + " without work";

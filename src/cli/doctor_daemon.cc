@@ -32,6 +32,11 @@ void check_answer(DaemonClient& client, const std::string& path, Checks& checks)
     checks.push_back({Verdict::kWarn, "version",
                       "the daemon is " + view->version + ", this is " METE_VERSION,
                       "mete daemon stop; the next command starts the new one"});
+  checks.push_back({Verdict::kOk, "escapes",
+                    view->escapes == "stop"
+                        ? "a job with memory outside its meter is ended (escape.policy = stop)"
+                        : "memory outside of meters is reported, its job runs on (escape.policy = "
+                          "warn)"});
   if (!view->trouble.empty())
     checks.push_back({Verdict::kWarn, "readings", view->trouble, "mete cards says more"});
   if (!view->metrics.empty())

@@ -28,7 +28,8 @@ struct Key {
 Key::Kind kind_of(const OptionSpec& option) {
   if (option.value.empty()) return Key::Kind::kFlag;
   if (option.name == "--env" || option.name == "--label") return Key::Kind::kMap;
-  constexpr std::array<std::string_view, 3> kLists{"--after", "--array", "--devices"};
+  constexpr std::array<std::string_view, 5> kLists{"--after", "--array", "--devices", "--notify",
+                                                   "--notify-on"};
   return std::find(kLists.begin(), kLists.end(), option.name) != kLists.end() ? Key::Kind::kList
                                                                               : Key::Kind::kText;
 }

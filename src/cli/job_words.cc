@@ -71,6 +71,34 @@ Result<std::int64_t> parse_number(const Parsed& parsed, std::string_view option,
   return value;
 }
 
+namespace {
+
+Result<void> parse_notifications(const Parsed& parsed, core::NotifySpec& notify) {
+  for (const std::string& text : parsed.all("--notify")) {
+    if (text == "none") {
+      notify.none = true;
+      continue;
+    }
+    Result<core::NotifyTarget> target = core::parse_notify(text);
+    if (!target) return std::move(target).error();
+    notify.to.push_back(*std::move(target));
+  }
+  if (notify.none && !notify.to.empty())
+    return Error::invalid("--notify none contradicts the other --notify")
+        .with_hint("leave one of the two out");
+  if (notify.to.size() > core::kMaxNotify)
+    return Error::invalid("--notify can be given at most " + std::to_string(core::kMaxNotify) +
+                          " times");
+  if (const std::string* list = parsed.find("--notify-on"); list != nullptr) {
+    Result<std::vector<core::NotifyOn>> on = core::parse_notify_list(*list);
+    if (!on) return std::move(on).error();
+    notify.on = *std::move(on);
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<void> parse_limits(const Parsed& parsed, core::JobSpec& spec) {
   if (parsed.has("--procs")) {
     const Result<std::int64_t> procs = parse_number(parsed, "--procs", 1, 1024);
@@ -106,6 +134,7 @@ Result<void> parse_limits(const Parsed& parsed, core::JobSpec& spec) {
   if (parsed.has("--not-preemptible")) spec.preemptible = false;
   spec.no_preempt = parsed.has("--no-preempt");
   spec.shed = parsed.has("--shed");
+  if (Result<void> r = parse_notifications(parsed, spec.notify); !r) return r;
   const bool grows =
       spec.request.gpu && std::holds_alternative<core::Growing>(spec.request.gpu->memory);
   if (spec.shed && !grows)

@@ -67,10 +67,19 @@ inline constexpr OptionSpec kShedOption{
     "--shed", "",
     "of a share that grows: it is never parked for others, and stops growing instead"};
 
+inline constexpr OptionSpec kNotifyOption{
+    "--notify", "WHERE",
+    "tell of it by mail, mail:ADDRESS, webhook:URL or cmd:COMMAND; none: nobody. May be\n"
+    "given more than once",
+    "", true};
+inline constexpr OptionSpec kNotifyOnOption{
+    "--notify-on", "LIST", "of what: start,end,fail,oom,park,idle (default: end,fail,oom)"};
+
 // --gpu, --cpu-only, --devices, --gpu-type.
 Result<core::Request> parse_request(const Parsed& parsed);
 
-// --procs, --cpus, --ram, --time, --priority, --or-cpu, --preemptible, --no-preempt, --shed.
+// --procs, --cpus, --ram, --time, --priority, --or-cpu, --preemptible, --no-preempt, --shed,
+// --notify, --notify-on.
 Result<void> parse_limits(const Parsed& parsed, core::JobSpec& spec);
 
 // The value of an option that is a number.

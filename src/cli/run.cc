@@ -367,7 +367,11 @@ class Run {
     const std::optional<wire::RunReply> reply = news_->hear();
     if (!reply) return false;
     if (parker_) parker_->hear(*reply);
-    return reply->view.job.state == JobState::kStopping;
+    const bool stopping = reply->view.job.state == JobState::kStopping;
+    // Ended by a policy, and not by somebody.
+    if (stopping && !reply->view.remark.empty() && !std::exchange(said_why_, true))
+      output_.say("job " + to_string(*id_) + " is " + reply->view.remark);
+    return stopping;
   }
 
   void report_end(const core::Exit& exit) {
@@ -397,6 +401,7 @@ class Run {
   seam::Nanoseconds began_ = seam::system_clock().monotonic();
   std::optional<DaemonClient> client_;
   bool known_ = false;     // it has answered once
+  bool said_why_ = false;  // it is ended
   std::string socket_;     // of the daemon that knows us
   bool may_start_ = true;  // it is ours
   std::optional<core::JobId> id_;

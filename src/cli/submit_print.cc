@@ -62,6 +62,16 @@ void add_order(const SubmitPlan::Job& planned, std::vector<Field>& fields) {
   if (!planned.job.request.wait) fields.push_back({"no-wait", true});
 }
 
+void add_notify(const core::NotifySpec& notify, std::vector<Field>& fields) {
+  std::vector<std::string> to;
+  for (const core::NotifyTarget& target : notify.to) to.push_back(to_string(target));
+  if (notify.none) to.emplace_back("none");
+  if (!to.empty()) fields.push_back({"notify", to});
+  std::vector<std::string> on;
+  for (const core::NotifyOn each : notify.on) on.emplace_back(to_string(each));
+  if (!on.empty()) fields.push_back({"notify-on", on});
+}
+
 // The file that was read, from wherever the plan is read again.
 std::vector<std::string> script_words(const SubmitPlan::Job& planned) {
   std::vector<std::string> words = planned.job.request.spec.command;
@@ -92,6 +102,7 @@ std::vector<Field> fields_of(const SubmitPlan::Job& planned) {
   fields.push_back({"name", planned.job.request.spec.name});
   add_request(planned.job.request.spec, fields);
   add_order(planned, fields);
+  add_notify(planned.job.request.spec.notify, fields);
   add_program(planned, fields);
   return fields;
 }

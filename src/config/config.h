@@ -56,6 +56,16 @@ struct Config {
   // [metrics]
   Setting<std::string> metrics_listen{""};   // "127.0.0.1:9411"; "": on the socket alone
   Setting<std::uint64_t> metrics_jobs{200};  // that have figures of their own
+  // [idle]: what is done about a job that does nothing on its cards; 0: never. To park it: [park].
+  Setting<std::uint64_t> idle_warn_s{0};
+  Setting<std::uint64_t> idle_notify_s{0};
+  Setting<std::uint64_t> idle_stop_s{0};
+  // [escape]
+  Setting<bool> escape_stop{false};  // "stop": a job with memory outside its meter is ended
+  // [notify]
+  Setting<std::vector<std::string>> notify_to{{}};                      // for jobs that do not say
+  Setting<std::vector<std::string>> notify_on{{"end", "fail", "oom"}};  // the same
+  Setting<std::string> sendmail{"/usr/sbin/sendmail"};
   // [history]
   Setting<std::uint64_t> history_jobs{10'000};  // ended ones of each user that are remembered
   // [logs]

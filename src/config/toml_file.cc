@@ -14,6 +14,7 @@
 #include "base/host_port.h"
 #include "base/text.h"
 #include "config/config.h"
+#include "core/job/notify.h"
 
 namespace mete::config {
 
@@ -143,6 +144,71 @@ Result<void> set_metrics_jobs(const toml::node& node, const Origin& origin, Conf
   return {};
 }
 
+Result<void> set_idle_warn(const toml::node& node, const Origin& origin, Config& config) {
+  return set_seconds(node, origin, 0, "warn_s = 3600", config.idle_warn_s);
+}
+
+Result<void> set_idle_notify(const toml::node& node, const Origin& origin, Config& config) {
+  return set_seconds(node, origin, 0, "notify_s = 7200", config.idle_notify_s);
+}
+
+Result<void> set_idle_stop(const toml::node& node, const Origin& origin, Config& config) {
+  return set_seconds(node, origin, 0, "stop_s = 86400", config.idle_stop_s);
+}
+
+Result<void> set_escape(const toml::node& node, const Origin& origin, Config& config) {
+  const toml::value<std::string>* value = node.as_string();
+  if (value == nullptr || (value->get() != "warn" && value->get() != "stop"))
+    return wrong(R"("warn" or "stop")", "policy = \"warn\"");
+  config.escape_stop = {value->get() == "stop", origin};
+  return {};
+}
+
+// A list of texts, of which each is right.
+Result<std::vector<std::string>> texts(const toml::node& node, bool (*right)(const std::string&),
+                                       const char* wanted, const char* example) {
+  const toml::array* list = node.as_array();
+  if (list == nullptr || list->size() > core::kMaxNotify) return wrong(wanted, example);
+  std::vector<std::string> found;
+  for (const toml::node& element : *list) {
+    const auto* text = element.as_string();
+    // As they are shown they must be TOML again.
+    if (text == nullptr || text->get().find_first_of("\"\\") != std::string::npos ||
+        !right(text->get()) || std::find(found.begin(), found.end(), text->get()) != found.end())
+      return wrong(wanted, example);
+    found.push_back(text->get());
+  }
+  return found;
+}
+
+Result<void> set_notify_to(const toml::node& node, const Origin& origin, Config& config) {
+  Result<std::vector<std::string>> list = texts(
+      node, [](const std::string& text) { return core::parse_notify(text).ok(); },
+      "a list of targets: mail, mail:ADDRESS, webhook:URL or cmd:COMMAND", "to = [\"mail\"]");
+  if (!list) return std::move(list).error();
+  config.notify_to = {*std::move(list), origin};
+  return {};
+}
+
+Result<void> set_notify_on(const toml::node& node, const Origin& origin, Config& config) {
+  Result<std::vector<std::string>> list = texts(
+      node, [](const std::string& text) { return core::parse_notify_on(text).has_value(); },
+      "a list of start, end, fail, oom, park, idle", "on = [\"end\", \"fail\"]");
+  if (!list) return std::move(list).error();
+  if (list->empty()) return wrong("a list with something in it", "leave it out for the default");
+  config.notify_on = {*std::move(list), origin};
+  return {};
+}
+
+Result<void> set_sendmail(const toml::node& node, const Origin& origin, Config& config) {
+  const toml::value<std::string>* value = node.as_string();
+  if (value == nullptr || !value->get().starts_with('/') ||
+      value->get().find_first_of("\"\\\n") != std::string::npos)
+    return wrong("an absolute path, in quotes", "sendmail = \"/usr/sbin/sendmail\"");
+  config.sendmail = {value->get(), origin};
+  return {};
+}
+
 Result<void> set_log_max(const toml::node& node, const Origin& origin, Config& config) {
   const toml::value<std::string>* value = node.as_string();
   const Result<Bytes> bytes = base::parse_bytes(value == nullptr ? "" : value->get());
@@ -211,7 +277,7 @@ struct Key {
   std::string_view name;
   Set set;
 };
-constexpr std::array<Key, 20> kKeys{{
+constexpr std::array<Key, 27> kKeys{{
     {"daemon", "idle_s", set_idle},
     {"daemon", "policy", set_policy},
     {"daemon", "admin_group", set_admin_group},
@@ -230,6 +296,13 @@ constexpr std::array<Key, 20> kKeys{{
     {"park", "idle_s", set_park_idle},
     {"metrics", "listen", set_metrics_listen},
     {"metrics", "jobs", set_metrics_jobs},
+    {"idle", "warn_s", set_idle_warn},
+    {"idle", "notify_s", set_idle_notify},
+    {"idle", "stop_s", set_idle_stop},
+    {"escape", "policy", set_escape},
+    {"notify", "to", set_notify_to},
+    {"notify", "on", set_notify_on},
+    {"notify", "sendmail", set_sendmail},
     {"history", "jobs", set_history_jobs},
     {"logs", "max", set_log_max},
 }};

@@ -149,6 +149,8 @@ void Service::post_submit(wire::SubmitRequest wanted, const net::Request& reques
 // What the request leaves to the configuration.
 void Service::fill_in(core::JobSpec& spec) const {
   if (!spec.preemptible) spec.preemptible = identity_.preemptible;
+  if (spec.notify.to.empty() && !spec.notify.none) spec.notify.to = identity_.notify.to;
+  if (spec.notify.on.empty()) spec.notify.on = identity_.notify.on;
 }
 
 // ---- a job and its runner ----------------------------------------------------------------------
@@ -378,8 +380,11 @@ void Service::explain_job(core::JobId id, const net::Request& request, net::Resp
   const core::Job& job = waits == jobs.end() ? *jobs.front() : **waits;
   const core::Explanation why = engine_.explain(job);
   if (why.forecast && !job.forecast) tell(core::Foretold{job.id, *why.forecast});
-  responder.reply(respond(
-      200, wire::encode(serve::view_of(why, clock_.wall(), machine_.cards, machine_.idle_since))));
+  wire::ExplainDocument document =
+      serve::view_of(why, clock_.wall(), machine_.cards, machine_.idle_since);
+  if (const std::string remark = core::remark_of(job, engine_.state().rules()); !remark.empty())
+    document.text += (document.text.empty() ? "" : "; ") + remark;
+  responder.reply(respond(200, wire::encode(document)));
 }
 
 // ---- views -------------------------------------------------------------------------------------
@@ -404,6 +409,7 @@ wire::JobView Service::view_of(const core::Job& job, bool with_wait) {
   if (const auto idle = machine_.idle_since.find(job.id);
       idle != machine_.idle_since.end() && job.state == JobState::kRunning)
     view.idle_since = idle->second;
+  view.remark = core::remark_of(job, engine_.state().rules());
   return view;
 }
 
@@ -447,6 +453,8 @@ wire::ShowDocument Service::show_of(const core::Job& job) {
   document.advice = advice_for(job, machine_.pool);
   if (job.exit && !job.exit->note.empty()) document.notes.push_back(job.exit->note);
   if (const std::optional<std::string> note = oom_note(job)) document.notes.push_back(*note);
+  for (const core::NotifyTarget& target : job.spec->notify.to)
+    document.notify.push_back(core::redacted(target));
   return document;
 }
 

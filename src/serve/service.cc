@@ -248,11 +248,15 @@ wire::CardsDocument Service::cards() const {
       card.grantable = placed.grantable();
       for (const core::Holder& holder : placed.holders) {
         card.granted += holder.bytes;
-        wire::CardView::JobShare share{
-            to_string(holder.job), holder.user, holder.bytes, holder.whole, {}};
+        wire::CardView::JobShare share{to_string(holder.job), holder.user, holder.bytes,
+                                       holder.whole,          {},          {}};
         if (const auto used = machine_.used.find(holder.job); used != machine_.used.end())
           if (const auto on_card = used->second.find(card.uuid); on_card != used->second.end())
             share.used = on_card->second;
+        if (const core::Job* job = engine_.state().find(holder.job); job != nullptr)
+          for (const core::Escape& escape : job->escapes)
+            if (escape.card == card.uuid)
+              share.outside = share.outside.checked_add(escape.bytes).value_or(share.outside);
         card.jobs.push_back(share);
       }
     }
@@ -276,6 +280,8 @@ wire::DaemonView Service::daemon() const {
   const Around around = identity_.around();
   view.metrics = around.metrics;
   view.metrics_trouble = around.metrics_trouble;
+  view.escapes = identity_.escape_stop ? "stop" : "warn";
+  if (identity_.notify_counts) view.notify = identity_.notify_counts();
   view.running = engine_.state().active().size();
   view.pending = engine_.state().unfinished() - view.running;
   return view;

@@ -69,6 +69,9 @@ struct Identity {
   std::string readings;      // path, for runners
   std::string simulated;     // METE_SIM
   bool preemptible = false;  // jobs that do not say
+  bool escape_stop = false;  // [escape] policy = "stop"
+  core::NotifySpec notify;   // jobs that do not say
+  std::function<wire::DaemonView::Notify()> notify_counts;
   // How a job that can be parked finds its movers.
   std::function<wire::ParkDoor(const core::Job&)> park_door;
   // Where the logs of a detached job are: of its output, and of its errors ("": in the same).

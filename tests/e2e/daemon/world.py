@@ -31,8 +31,30 @@ class DaemonTest(MeteTest):
         self.env["METE_SOCKET"] = str(self.folder / "s")
         self.env["METE_CLAIMS_DIR"] = ""
         self.addCleanup(self.end_daemon)
+        self.addCleanup(self.check_escapes)
 
     # ---- the daemon ----
+
+    # Whether processes of this test hold memory outside their meter. All others are ordinary programs: nobody may say so of them.
+    escapes = False
+
+    def escapes_seen(self):
+        after, found = 1, []
+        while True:
+            events = self.api(f"/v1/events?from={after}")[1]
+            found += [event for event in events["events"] if event["type"] == "escape.seen"]
+            if events["next"] == after:
+                return found
+            after = events["next"]
+
+    def check_escapes(self):
+        if self.escapes or self.daemon_pid() is None:
+            return
+        try:
+            seen = self.escapes_seen()
+        except (OSError, KeyError, ValueError):
+            return  # it is stopped, full, or of another user
+        self.assertEqual(seen, [], "an ordinary program was said to hold memory outside its meter")
 
     def daemon_pid(self):
         for process in self.processes("meted"):

@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Memory outside of a meter is seen and told of once, and ends the job where that is the policy. What is ordinary is not: every test
+of this folder checks that when it ends (world.py)."""
+import json
+import os
+import subprocess
+import unittest
+
+from world import ACTOR, BOUND_S, BUILD, GIB, MIB, DaemonTest, wait_until
+
+SIMGPU = BUILD / "simgpu"
+OUTSIDE = "init,retain 0,take alloc 3G,pause"
+
+
+class EscapeTest(DaemonTest):
+    escapes = True
+    config = ""
+
+    def setUp(self):
+        super().setUp()
+        if self.config:
+            path = self.folder / "config.toml"
+            path.write_text(self.config)
+            self.env["METE_CONFIG"] = str(path)
+
+    def start_actor(self, *words):
+        process = self.start_run("-q", *(words or ("--gpu", "4G")), "--", ACTOR, stdin=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        return process
+
+    def tell(self, process, words):
+        process.stdin.write(words + "\n")
+        process.stdin.flush()
+        return self.hear(process)
+
+    def hear(self, process):
+        said = process.stdout.readline().split()
+        self.assertEqual(said[:1], ["0"], said)
+        return said
+
+    def outside(self, process, words, answers):
+        """A child of the job; its answers come on the same stream."""
+        process.stdin.write(words + "\n")
+        process.stdin.flush()
+        said = [self.hear(process) for _ in range(answers + 1)]
+        return int(next(words[2] for words in said if words[1:2] == ["child"]))
+
+    def wait_seen(self, count=1):
+        wait_until(lambda: len(self.escapes_seen()) >= count, "the escape is seen")
+        return self.escapes_seen()
+
+    def readings(self, count):
+        for _ in range(count):
+            before = self.card()["reading_age_s"]
+            wait_until(lambda: self.card()["reading_age_s"] < before, "another look")
+            wait_until(lambda: self.card()["reading_age_s"] > 0.05, "time passes")
+
+    def end(self, process):
+        process.stdin.close()
+        process.stdin = None
+        self.assertEqual(process.wait(BOUND_S), 0)
+
+
+class Warn(EscapeTest):
+    def test_a_process_without_the_preload(self):
+        process = self.start_actor()
+        for words in ("init", "retain 0", "take alloc 1G"):
+            self.tell(process, words)
+        pid = self.outside(process, f"bare {OUTSIDE}", 3)
+        event = self.wait_seen()[0]
+        self.assertEqual(event["job"], "1")
+        self.assertEqual(event["data"]["pid"], pid)
+        self.assertEqual(event["data"]["index"], 0)
+        self.assertEqual(event["data"]["card"], self.card()["uuid"])
+        self.assertEqual(event["data"]["charged_bytes"], 0)
+        self.assertEqual(event["data"]["command"], "meter_actor")
+        self.assertGreaterEqual(event["data"]["bytes"], 3 * GIB)
+        self.readings(6)
+        self.assertEqual(len(self.escapes_seen()), 1, "told once")
+        self.assertEqual(self.job(1)["state"], "running")
+        # Everybody says so who is asked.
+        for words, text in ((["ps"], f"escape: process {pid}"), (["show", "1"], f"process {pid} (meter_actor) holds"),
+                            (["explain", "1"], f"process {pid} (meter_actor) holds"), (["cards"], "outside its meter"),
+                            (["events"], f"process {pid} (meter_actor) holds"),
+                            (["doctor"], "memory outside of meters is reported"), (["daemon", "status"], "are reported")):
+            result = self.mete(*words)
+            self.assertIn(text, result.stdout, words)
+        shown = json.loads(self.mete("show", "1", "-o", "json").stdout)["job"]
+        self.assertEqual([escape["pid"] for escape in shown["escapes"]], [pid])
+        self.assertGreater(self.card()["jobs"][0]["outside_bytes"], 3 * GIB)
+        # Another daemon knows what was told.
+        self.kill_daemon()
+        self.mete("ps")
+        wait_until(lambda: "reading_age_s" in self.card(), "the cards are read")
+        self.readings(6)
+        self.assertEqual(len(self.escapes_seen()), 1, "told once")
+        self.assertIn(f"escape: process {pid}", self.mete("ps").stdout)
+
+    def test_it_is_told_again_when_it_has_grown_much(self):
+        process = self.start_run("-q", "--gpu", "20G", "--", "env", "-u", "LD_PRELOAD", ACTOR, stdin=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        for words in ("init", "retain 0", "take alloc 2G"):
+            self.tell(process, words)
+        first = self.wait_seen()[0]["data"]
+        self.tell(process, "take alloc 128M")
+        self.readings(4)
+        self.assertEqual(len(self.escapes_seen()), 1)
+        self.tell(process, "take alloc 6G")
+        again = self.wait_seen(2)[1]["data"]
+        self.assertEqual(first["pid"], again["pid"])
+        self.assertGreaterEqual(again["bytes"], 8 * GIB)
+        self.end(process)
+
+    def test_the_driver_by_an_absolute_path(self):
+        process = self.start_actor()
+        self.tell(process, f"open {SIMGPU}/libcuda.so.1")
+        for words in ("init", "retain 0", "take alloc 3G"):
+            self.tell(process, words)
+        event = self.wait_seen()[0]
+        self.assertGreaterEqual(event["data"]["bytes"], 3 * GIB)
+        self.end(process)
+
+    def test_beside_a_meter(self):
+        process = self.start_actor()
+        for words in ("init", "retain 0", "take alloc 1G", f"open {SIMGPU}/libcuda.so.1", "take alloc 6G"):
+            self.tell(process, words)
+        data = self.wait_seen()[0]["data"]
+        self.assertGreaterEqual(data["bytes"], 5 * GIB)
+        self.assertGreaterEqual(data["charged_bytes"], GIB)
+        self.end(process)
+
+    def test_with_an_empty_environment(self):
+        process = self.start_actor()
+        kept = f"METE_SIM={self.sim} METE_SIM_DIR={self.env['METE_SIM_DIR']} LD_LIBRARY_PATH={SIMGPU}"
+        self.outside(process, f"shell exec env -i {kept} {ACTOR} {OUTSIDE}", 3)
+        self.wait_seen()
+
+    def test_a_stranger_is_nobodys_escape(self):
+        process = self.start_actor()
+        self.tell(process, "init")
+        env = {**self.env, "METE_SIM": self.sim, "LD_LIBRARY_PATH": str(SIMGPU)}
+        stranger = subprocess.Popen([ACTOR, *OUTSIDE.split(" ")], env=env, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(stranger.wait)
+        self.addCleanup(stranger.kill)
+        for _ in range(3):
+            self.assertEqual(stranger.stdout.readline().split()[0], "0")
+        self.addCleanup(stranger.stdout.close)
+        wait_until(lambda: self.card().get("foreign_bytes", 0) > 3 * GIB, "it is seen")
+        self.readings(4)
+        self.assertEqual(self.escapes_seen(), [])
+        self.end(process)
+
+
+class Container(EscapeTest):
+    def setUp(self):
+        super().setUp()
+        try:
+            tried = subprocess.run(["unshare", "-pf", "--mount-proc", "true"], capture_output=True, text=True, timeout=BOUND_S)
+        except FileNotFoundError:
+            self.skipTest("there is no unshare")
+        if tried.returncode != 0:
+            self.skipTest(f"new pid namespaces are not permitted here: {tried.stderr.strip()}")
+
+    INSIDE = "exec unshare -pf --kill-child --mount-proc"
+
+    def test_with_a_meter(self):
+        process = self.start_actor()
+        self.tell(process, "init")
+        self.outside(process, f"shell {self.INSIDE} {ACTOR} {OUTSIDE}", 3)
+        wait_until(lambda: self.job(1)["grant"][0].get("used_bytes", 0) > 3 * GIB, "it is the job's")
+        self.readings(6)
+        self.assertEqual(self.escapes_seen(), [])
+
+    def test_without_one(self):
+        process = self.start_actor()
+        self.tell(process, "init")
+        self.outside(process, f"shell {self.INSIDE} env -u LD_PRELOAD {ACTOR} {OUTSIDE}", 3)
+        self.assertGreaterEqual(self.wait_seen()[0]["data"]["bytes"], 3 * GIB)
+
+
+class Stop(EscapeTest):
+    config = '[escape]\npolicy = "stop"\n[queue]\ngrace_s = 1\n'
+
+    def test_a_submitted_job_is_ended(self):
+        script = f"env -u LD_PRELOAD {ACTOR} '{OUTSIDE}'"
+        ident = self.mete("submit", "--gpu", "4G", "--requeue", "--retries", "3", "--", "sh", "-c", script).stdout.strip()
+        self.wait_state(ident, "ended")
+        job = self.job(ident)
+        self.assertEqual(job["outcome"], "escaped")
+        self.assertEqual(job["attempt"], 1)
+        self.assertIn("outside its meter", job["remark"])
+        self.assertIn("escaped", self.mete("ps", "-a").stdout)
+        self.assertIn("outside its meter", self.mete("show", ident).stdout)
+        self.assertIn("is ended (escape.policy = stop)", self.mete("doctor").stdout)
+        wait_until(lambda: self.card()["used_bytes"] < GIB, "its memory is free")
+
+    def test_a_run_is_ended_and_says_why(self):
+        result = self.run_("--gpu", "4G", "--", "sh", "-c", f"env -u LD_PRELOAD {ACTOR} '{OUTSIDE}'")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("outside its meter", result.stderr)
+        self.wait_state(1, "ended")
+        self.assertEqual(self.job(1)["outcome"], "escaped")
+
+    def test_what_is_within_its_grant_beside_a_meter_is_only_told(self):
+        process = self.start_actor("--gpu", "12G")
+        for words in ("init", "retain 0", "take alloc 1G", f"open {SIMGPU}/libcuda.so.1", "take alloc 3G"):
+            self.tell(process, words)
+        self.wait_seen()
+        self.readings(6)
+        self.assertEqual(self.job(1)["state"], "running")
+        self.end(process)
+
+    def test_an_ordinary_job_is_not(self):
+        process = self.start_actor("--gpu", "12G")
+        for words in ("init", "retain 0", "take alloc 10G"):
+            self.tell(process, words)
+        self.readings(6)
+        self.assertEqual((self.job(1)["state"], self.escapes_seen()), ("running", []))
+        self.end(process)
+
+
+if __name__ == "__main__":
+    unittest.main()
