@@ -199,7 +199,7 @@ class Prometheus(MetricsTest):
         port = free_port()
         shutil.copy(PACKAGING / "prometheus" / "mete.rules.yml", folder)
         (folder / "prometheus.yml").write_text(
-            "global: {scrape_interval: 100ms, evaluation_interval: 100ms}\nrule_files: [mete.rules.yml]\n"
+            "global: {scrape_interval: 500ms, evaluation_interval: 500ms}\nrule_files: [mete.rules.yml]\n"
             f"scrape_configs:\n  - job_name: mete\n    static_configs: [{{targets: ['127.0.0.1:{self.port}']}}]\n")
         log = open(folder / "log", "wb")
         self.addCleanup(log.close)
@@ -217,8 +217,9 @@ class Prometheus(MetricsTest):
                 return []
 
         wait_until(lambda: ask('mete_card_memory_granted_bytes{card="0"} == 8589934592'), "it has scraped")
-        self.assertEqual([value for _, value in ask('up{job="mete"}')], [1])
-        metric, value = ask('mete_job_memory_cap_bytes')[0]
+        wait_until(lambda: ask('up{job="mete"} == 1'), "a scrape was in time")
+        wait_until(lambda: ask("mete_job_memory_cap_bytes"), "the job is there")
+        metric, value = ask("mete_job_memory_cap_bytes")[0]
         self.assertEqual((metric["job_id"], metric["job"], value), ("1", "mete", 8 * GIB))
         self.assertNotIn("exported_job", metric)
         self.assertEqual(ask("mete_card_memory_grantable_bytes < 0"), [])
