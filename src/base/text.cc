@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/columns.h"
+
 namespace mete::base {
 
 namespace {
@@ -12,29 +14,6 @@ void append_hex(std::string& out, char c) {
   constexpr std::string_view kHex = "0123456789abcdef";
   const auto byte = static_cast<unsigned char>(c);
   out.append("\\x").append(1, kHex[byte >> 4]).append(1, kHex[byte & 15]);
-}
-
-// A character at the beginning of a text; size 0: those bytes are none.
-struct Character {
-  std::uint32_t code = 0;
-  std::size_t size = 0;
-};
-
-Character first_character(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return {lead, 1};
-  const std::size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < size) return {};
-  std::uint32_t code = lead & (0xffu >> (size + 1));
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return {};
-    code = code << 6 | (byte(i) & 0x3fu);
-  }
-  const bool longer_than_needed = (size == 3 && code < 0x800) || (size == 4 && code < 0x10000);
-  const bool surrogate = code >= 0xd800 && code <= 0xdfff;
-  if (longer_than_needed || surrogate || code > 0x10ffff) return {};
-  return {code, size};
 }
 
 bool is_shown(std::uint32_t code) {

@@ -5,21 +5,55 @@
 
 #include <array>
 
+#include "base/text.h"
 #include "cli/cards_table.h"
 #include "cli/daemon_client.h"
 #include "cli/table.h"
+#include "cli/topology.h"
 #include "cli/verbs.h"
+#include "cli/watch.h"
 
 namespace mete::cli {
 
 namespace {
 
 constexpr std::array kOptions{
+    OptionSpec{"--one-line", "", "a line for each card, to paste into a chat", "-1"},
+    OptionSpec{"--columns", "NAMES", "only these columns, with commas: card,used,jobs,power,links"},
+    OptionSpec{"--topology", "", "which cards have NVLinks between them, and their NUMA nodes"},
+    kWatchOption,
     OptionSpec{"--no-start", "", "fail (exit code 125) rather than start a daemon"},
     kOutputOption,
 };
 
-int run_cards(const Parsed& parsed, const Output& output) {
+Result<Columns> parse_words(const Parsed& parsed) {
+  const std::string* names = parsed.find("--columns");
+  if (parsed.has("--topology") && (names != nullptr || parsed.has("--one-line")))
+    return Error::invalid("--topology is a table of its own")
+        .with_hint("leave --columns and -1 out");
+  if (names == nullptr) return Columns();
+  Result<std::vector<std::size_t>> columns = parse_columns(*names, kCardColumns);
+  if (!columns) return std::move(columns).error();
+  return Columns(*std::move(columns));
+}
+
+std::string text_of(const wire::CardsDocument& cards, const Parsed& parsed,
+                    const Columns& columns) {
+  if (parsed.has("--topology")) return topology_table(cards, stdout_width());
+  if (parsed.has("--one-line")) {
+    std::vector<std::string> lines;
+    for (const wire::CardView& card : cards.cards)
+      lines.push_back(card_line(card, columns, cards.at));
+    return base::join(lines, "\n");
+  }
+  const std::string table = cards_table(cards, columns, stdout_width());
+  const std::string links = columns ? "" : topology_lines(cards);
+  return links.empty() ? table : table + "\n\n" + links;
+}
+
+int print_cards(const Parsed& parsed, const Output& output) {
+  const Result<Columns> columns = parse_words(parsed);
+  if (!columns) return output.fail(columns.error());
   const bool may_start = !parsed.has("--no-start");
   Result<DaemonClient> client =
       DaemonClient::open(may_start ? DaemonClient::Start::kIfNeeded : DaemonClient::Start::kNever);
@@ -33,7 +67,7 @@ int run_cards(const Parsed& parsed, const Output& output) {
   if (output.json())
     output.data(*document);
   else if (!cards->cards.empty())
-    output.data(cards_table(*cards, stdout_width()));
+    output.data(text_of(*cards, parsed, *columns));
   else if (cards->trouble.empty())
     output.say("this machine has no cards; METE_SIM=4xH200 simulates some");
   if (!output.json() && !cards->trouble.empty()) {
@@ -44,19 +78,29 @@ int run_cards(const Parsed& parsed, const Output& output) {
   return kExitOk;
 }
 
+int run_cards(const Parsed& parsed, const Output& output) {
+  if (const Result<Columns> columns = parse_words(parsed); !columns)
+    return output.fail(columns.error());
+  return run_or_watch(parsed, output, print_cards);
+}
+
 }  // namespace
 
 const Verb kCardsVerb{
     "cards",
     "list the cards, what is granted on them and what is free",
-    "mete cards [--no-start] [-o json]",
+    "mete cards [-1] [--columns NAMES] [--topology] [--watch[=SECONDS]] [-o json]",
     "mete cards\n"
+    "mete cards -1                                      # to paste into a chat\n"
+    "mete cards --watch\n"
     "mete cards -o json | jq '.cards[].grantable_bytes'\n"
     "METE_SIM=4xH200 mete cards                         # simulated cards",
     "GRANTED is reserved by jobs, USED is what NVML says is in use by anybody, GRANTABLE what a "
     "new\n"
     "job can get. JOBS are the numbers of jobs, with ! if one has the card for itself, then\n"
-    "user:pid of processes outside mete. Starts a daemon if none runs.",
+    "user:pid of processes outside mete. --columns also knows type, uuid, capacity, foreign, "
+    "power,\n"
+    "numa and links. Starts a daemon if none runs.",
     kOptions,
     Rest::kNothing,
     run_cards,

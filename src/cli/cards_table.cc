@@ -3,10 +3,11 @@
 #include "cli/cards_table.h"
 
 #include <array>
+#include <map>
 
+#include "base/brief.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "cli/table.h"
 
 namespace mete::cli {
 
@@ -37,6 +38,16 @@ std::string jobs_of(const CardView& card) {
   return base::join(parts, " ");
 }
 
+// "18 to 1-3": the cards that NVLinks lead to, with as many to each as is said before them.
+std::string links_of(const CardView& card) {
+  std::map<std::uint32_t, std::vector<std::uint32_t>> by_count;
+  for (const CardView::Link& link : card.links) by_count[link.count].push_back(link.to);
+  std::vector<std::string> parts;
+  for (const auto& [count, cards] : by_count)
+    parts.push_back(std::to_string(count) + " to " + base::number_ranges(cards));
+  return base::join(parts, ", ");
+}
+
 std::string note_of(const CardView& card) {
   std::vector<std::string> notes;
   if (card.state == "lost") notes.emplace_back("fell off the bus or needs a reset");
@@ -51,28 +62,91 @@ std::string note_of(const CardView& card) {
   return base::join(notes, "; ");
 }
 
+// In the order of kCardColumns.
+using Cells = std::array<std::string, kCardColumns.size()>;
+Cells cells_of(const CardView& card) {
+  return {std::to_string(card.index),
+          card.name,
+          state_of(card),
+          bytes_if(card.total),
+          to_string(card.granted),
+          bytes_if(card.used),
+          to_string(card.grantable),
+          card.utilisation_pct ? std::to_string(*card.utilisation_pct) + "%" : "",
+          card.temperature_c ? std::to_string(*card.temperature_c) + " C" : "",
+          jobs_of(card),
+          note_of(card),
+          card.type,
+          card.uuid,
+          bytes_if(card.capacity),
+          bytes_if(card.foreign),
+          card.power_w ? std::to_string(static_cast<int>(*card.power_w)) + " W" : "",
+          card.numa ? std::to_string(*card.numa) : "",
+          links_of(card)};
+}
+
+std::string brief_if(const std::optional<Bytes>& bytes) {
+  return bytes ? base::brief(*bytes) : "?";
+}
+
+// "61°C, 96 %"
+std::string heat_of(const CardView& card) {
+  std::vector<std::string> parts;
+  if (card.temperature_c) parts.push_back(std::to_string(*card.temperature_c) + "°C");
+  if (card.utilisation_pct) parts.push_back(std::to_string(*card.utilisation_pct) + " %");
+  return parts.empty() ? "?" : base::join(parts, ", ");
+}
+
+// "65.1 / 139.8 GiB"
+std::string memory_of(const CardView& card) {
+  return (card.used ? base::tenths_of_gib(*card.used) : "?") + " / " +
+         (card.total ? base::tenths_of_gib(*card.total) : "?") + " GiB";
+}
+
+// "alice/train#12(55.9G of 55.9G) bob#14(9.2G of 14.0G, idle 3h) carol:412(3.1G)"
+std::string holders_of(const CardView& card, WallTime now) {
+  std::vector<std::string> holders;
+  for (const CardView::JobShare& job : card.jobs) {
+    std::string text = job.user;
+    if (!job.name.empty()) text += "/" + job.name;
+    text += "#" + job.id + "(" + brief_if(job.used) + " of " + base::brief(job.bytes);
+    if (job.whole) text += ", alone";
+    if (job.idle_since) text += ", idle " + base::brief_duration(*job.idle_since, now);
+    holders.push_back(base::printable(text + ")"));
+  }
+  for (const CardView::Foreign& other : card.foreign_list) {
+    std::string text = other.user;
+    if (other.pid) text += ":" + std::to_string(*other.pid);
+    text += other.pid ? "(" + brief_if(other.used) + ")" : "(its mete)";
+    holders.push_back(base::printable(text));
+  }
+  return holders.empty() ? "free" : base::join(holders, " ");
+}
+
 }  // namespace
 
-std::string cards_table(const wire::CardsDocument& document, std::optional<std::size_t> width) {
-  Table table({{"CARD", Align::kRight},
-               {"NAME", Align::kLeft, 28},
-               {"STATE"},
-               {"TOTAL", Align::kRight},
-               {"GRANTED", Align::kRight},
-               {"USED", Align::kRight},
-               {"GRANTABLE", Align::kRight},
-               {"UTIL", Align::kRight},
-               {"TEMP", Align::kRight},
-               {"JOBS"},
-               {"NOTE"}});
+std::string cards_table(const wire::CardsDocument& document, const Columns& columns,
+                        std::optional<std::size_t> width) {
+  Table table({kCardColumns.begin(), kCardColumns.end()});
   for (const CardView& card : document.cards) {
-    table.add({std::to_string(card.index), card.name, state_of(card), bytes_if(card.total),
-               to_string(card.granted), bytes_if(card.used), to_string(card.grantable),
-               card.utilisation_pct ? std::to_string(*card.utilisation_pct) + "%" : "",
-               card.temperature_c ? std::to_string(*card.temperature_c) + " C" : "", jobs_of(card),
-               note_of(card)});
+    const Cells cells = cells_of(card);
+    table.add(std::span<const std::string>(cells));
   }
+  if (columns) table.choose(*columns);
   return table.text(width);
+}
+
+std::string card_line(const CardView& card, const Columns& columns, WallTime now) {
+  std::vector<std::string> parts;
+  if (columns) {
+    const Cells cells = cells_of(card);
+    for (const std::size_t column : *columns)
+      parts.push_back(cells[column].empty() ? "?" : base::printable(cells[column]));
+  } else {
+    parts = {base::printable(card.name), heat_of(card), memory_of(card), holders_of(card, now)};
+    if (const std::string note = note_of(card); !note.empty()) parts.push_back(note);
+  }
+  return "[" + std::to_string(card.index) + "] " + base::join(parts, " | ");
 }
 
 std::string driver_advice(std::string_view trouble) {

@@ -2,14 +2,48 @@
 // Cards for people. Pure: a document in, text out.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "base/time.h"
+#include "cli/table.h"
 #include "wire/cards.h"
 
 namespace mete::cli {
 
-std::string cards_table(const wire::CardsDocument& document, std::optional<std::size_t> width);
+inline constexpr std::array kCardColumns{
+    Column{"CARD", Align::kRight},
+    Column{"NAME", Align::kLeft, 28},
+    Column{"STATE"},
+    Column{"TOTAL", Align::kRight},
+    Column{"GRANTED", Align::kRight},
+    Column{"USED", Align::kRight},
+    Column{"GRANTABLE", Align::kRight},
+    Column{"UTIL", Align::kRight},
+    Column{"TEMP", Align::kRight},
+    Column{"JOBS"},
+    Column{"NOTE"},
+    Column{"TYPE", Align::kLeft, 0, true},
+    Column{"UUID", Align::kLeft, 0, true},
+    Column{"CAPACITY", Align::kRight, 0, true},
+    Column{"FOREIGN", Align::kRight, 0, true},
+    Column{"POWER", Align::kRight, 0, true},
+    Column{"NUMA", Align::kRight, 0, true},
+    Column{"LINKS", Align::kLeft, 0, true},
+};
+
+// Of --columns; nullopt: as usual.
+using Columns = std::optional<std::vector<std::size_t>>;
+
+std::string cards_table(const wire::CardsDocument& document, const Columns& columns,
+                        std::optional<std::size_t> width);
+
+// One card on a line, to be pasted into a chat. What is not known is "?" or left out.
+//   [0] NVIDIA H200 | 61°C, 96 % | 65.1 / 139.8 GiB | alice/train#12(55.9G of 55.9G)
+// Processes outside mete are user:pid(bytes). With columns these and no others.
+std::string card_line(const wire::CardView& card, const Columns& columns, WallTime now);
 
 // What helps with what the driver says; "" when we do not know. Also for `mete doctor`.
 std::string driver_advice(std::string_view trouble);

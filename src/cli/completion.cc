@@ -24,7 +24,7 @@ std::vector<std::string> option_names(const Verb& verb) {
 std::vector<std::string> value_options(const Verb& verb) {
   std::vector<std::string> names;
   for (const OptionSpec& option : verb.options) {
-    if (!option.offered() || option.value.empty()) continue;
+    if (!option.offered() || option.value.empty() || option.value_optional) continue;
     names.emplace_back(option.name);
     if (!option.short_name.empty()) names.emplace_back(option.short_name);
   }

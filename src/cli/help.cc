@@ -20,7 +20,10 @@ std::string option_lines(const OptionSpec& option) {
   std::string line = "  ";
   if (!option.short_name.empty()) line.append(option.short_name).append(", ");
   line.append(option.name);
-  if (!option.value.empty()) line.append(" ").append(option.value);
+  if (option.value_optional)
+    line.append("[=").append(option.value).append("]");
+  else if (!option.value.empty())
+    line.append(" ").append(option.value);
   pad_to(line, kColumn);
   bool first = true;
   for (const std::string_view part : base::split(option.help, '\n')) {

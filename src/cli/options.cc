@@ -105,7 +105,7 @@ Result<Parsed> parse_options(std::span<const OptionSpec> specs,
     Written written = look_up(specs, args[i]);
     if (written.spec == nullptr) return unknown(specs, written.name);
     if (Result<void> r = check(written, parsed); !r) return std::move(r).error();
-    if (!written.spec->value.empty() && !written.has_value) {
+    if (!written.spec->value.empty() && !written.has_value && !written.spec->value_optional) {
       if (i + 1 == args.size() || args[i + 1] == "--") {
         return Error::invalid(written.name + " needs a value")
             .with_hint("write " + written.name + " " + std::string(written.spec->value));

@@ -25,6 +25,7 @@ struct OptionSpec {
   std::string_view not_built = {};
   // Understood, and refused because it is this verb's ("mete submit"); not shown in --help.
   std::string_view other_verb = {};
+  bool value_optional = false;  // "--watch", or "--watch=5"; never the next word
   bool offered() const { return not_built.empty() && other_verb.empty(); }
 };
 

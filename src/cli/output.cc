@@ -35,13 +35,6 @@ std::string printable_lines(std::string_view text) {
   return out;
 }
 
-// In one write, so that lines of several processes do not mix.
-void write_talk(std::string text) {
-  text += '\n';
-  (void)std::fwrite(text.data(), 1, text.size(), stderr);
-  (void)std::fflush(stderr);
-}
-
 // 0, or errno.
 int write_out(std::string_view text) {
   while (!text.empty()) {
@@ -62,7 +55,16 @@ int write_out(std::string_view text) {
 
 void Output::data(std::string text) const { bytes(text += '\n'); }
 
+// In one write, so that lines of several processes do not mix.
+void Output::write_talk(std::string text) const {
+  text += '\n';
+  if (everything_) return everything_(text);
+  (void)std::fwrite(text.data(), 1, text.size(), stderr);
+  (void)std::fflush(stderr);
+}
+
 void Output::bytes(std::string_view bytes) const {
+  if (everything_) return everything_(bytes);
   if (!failed()) write_error_ = write_out(bytes);
 }
 
@@ -92,7 +94,7 @@ int Output::fail(const Error& error, int exit_code) const {
     say_json(JsonObject().raw("error", object.str()).str());
     return exit_code;
   }
-  const bool colour = colour_on_stderr();
+  const bool colour = !everything_ && colour_on_stderr();
   std::string text = colour ? "\033[1;31merror:\033[0m " : "error: ";
   text += printable_lines(error.message);
   if (!error.evidence.empty()) text += "\n  " + printable_lines(error.evidence);

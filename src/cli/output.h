@@ -34,6 +34,10 @@ class Output {
   explicit Output(std::function<void(std::string_view)> talk)
       : format_(Format::kText), talk_(std::move(talk)) {}
 
+  // All of it goes elsewhere: what is watched is drawn as one block.
+  Output(Format format, std::function<void(std::string_view)> everything)
+      : format_(format), everything_(std::move(everything)) {}
+
   bool json() const { return format_ == Format::kJson; }
 
   // A document or a table, to stdout; a newline is added. What cannot be written is remembered, and
@@ -58,8 +62,11 @@ class Output {
   int fail(const Error& error, int exit_code) const;
 
  private:
+  void write_talk(std::string text) const;
+
   Format format_;
   std::function<void(std::string_view)> talk_;
+  std::function<void(std::string_view)> everything_;
   mutable int write_error_ = 0;  // of stdout: errno
 };
 

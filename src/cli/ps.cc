@@ -16,6 +16,7 @@
 #include "cli/ps_table.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
+#include "cli/watch.h"
 #include "net/http.h"
 #include "seam/clock.h"
 #include "wire/job.h"
@@ -30,6 +31,8 @@ constexpr std::array kOptions{
     OptionSpec{"--user", "NAME", "only jobs of this user"},
     OptionSpec{"--state", "STATE", "only jobs in this state; several with commas: pending,running"},
     OptionSpec{"--name", "NAME", "only jobs of this name; * and ? stand for anything"},
+    OptionSpec{"--columns", "NAMES", "only these columns, with commas: id,user,used"},
+    kWatchOption,
     OptionSpec{"--quiet", "", "only the numbers of the jobs", "-q"},
     kOutputOption,
 };
@@ -41,6 +44,7 @@ struct Question {
   std::vector<core::JobState> states;
   std::string name;
   std::vector<core::JobId> ids;
+  std::optional<std::vector<std::size_t>> columns;
 
   bool filters() const { return !states.empty() || !name.empty() || !ids.empty(); }
   bool wants(const core::Job& job) const {
@@ -78,6 +82,11 @@ Result<Question> parse_question(const Parsed& parsed) {
   question.all = parsed.has("--all") || !parsed.rest.empty();
   if (const std::string* user = parsed.find("--user"); user != nullptr) question.user = *user;
   if (const std::string* name = parsed.find("--name"); name != nullptr) question.name = *name;
+  if (const std::string* names = parsed.find("--columns"); names != nullptr) {
+    Result<std::vector<std::size_t>> columns = parse_columns(*names, kPsColumns);
+    if (!columns) return std::move(columns).error();
+    question.columns = *std::move(columns);
+  }
   if (const std::string* text = parsed.find("--state"); text != nullptr) {
     Result<std::vector<core::JobState>> states = parse_states(*text);
     if (!states) return std::move(states).error();
@@ -162,6 +171,7 @@ int print_ids(DaemonClient& client, const Question& question, const Output& outp
 int print_table(DaemonClient& client, const Question& question, const Output& output,
                 Failures& failures) {
   PsTable table(seam::system_clock().wall());
+  if (question.columns) table.choose(*question.columns);
   const Result<void> read = read_jobs(
       client, question, failures, [&table](std::string_view lines) { table.expect(lines); },
       [&table](const wire::JobView& view) { table.add(view); });
@@ -175,7 +185,7 @@ int print_table(DaemonClient& client, const Question& question, const Output& ou
   return kExitOk;
 }
 
-int run_ps(const Parsed& parsed, const Output& output) {
+int print_jobs(const Parsed& parsed, const Output& output) {
   Result<Question> question = parse_question(parsed);
   if (!question) return output.fail(question.error());
   Result<DaemonClient> client =
@@ -192,14 +202,22 @@ int run_ps(const Parsed& parsed, const Output& output) {
   return failures.exit_code() != kExitOk ? failures.exit_code() : exit_code;
 }
 
+int run_ps(const Parsed& parsed, const Output& output) {
+  if (const Result<Question> question = parse_question(parsed); !question)
+    return output.fail(question.error());
+  return run_or_watch(parsed, output, print_jobs);
+}
+
 }  // namespace
 
 const Verb kPsVerb{
     "ps",
     "list the jobs that wait and run",
-    "mete ps [-a] [ID...] [--user NAME] [--state STATE] [--name NAME] [-q] [-o json]",
+    "mete ps [-a] [ID...] [--user NAME] [--state STATE] [--name NAME] [--columns NAMES]\n"
+    "        [--watch[=SECONDS]] [-q] [-o json]",
     "mete ps\n"
     "mete ps -a                  # also those that have ended\n"
+    "mete ps --watch             # again every 2 seconds\n"
     "mete ps 12                  # all jobs of an array\n"
     "mete cancel $(mete ps -q --name 'sweep*')\n"
     "mete ps -o json | jq -r '.jobs[] | select(.state == \"pending\") | .wait.for'",

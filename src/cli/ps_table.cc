@@ -28,26 +28,12 @@ std::string time_of(const Job& job, WallTime now) {
 }
 
 constexpr std::size_t kCommand = 12;  // its column
+static_assert(kPsColumns[kCommand].title == "COMMAND");
 constexpr std::size_t kCommandWidth = 30;
 
 }  // namespace
 
-PsTable::PsTable(WallTime now)
-    : now_(now),
-      table_({{"ID", Align::kRight},
-              {"NAME", Align::kLeft, 20},
-              {"USER", Align::kLeft, 16},
-              {"STATE"},
-              {"TRY", Align::kRight},
-              {"PRIORITY", Align::kRight},
-              {"GPU"},
-              {"CARDS"},
-              {"USED", Align::kRight},
-              {"IDLE", Align::kRight},
-              {"TIME", Align::kRight},
-              {"STARTS", Align::kRight},
-              {"COMMAND"},
-              {"REASON"}}) {}
+PsTable::PsTable(WallTime now) : now_(now), table_({kPsColumns.begin(), kPsColumns.end()}) {}
 
 void PsTable::add(const wire::JobView& view) {
   const Job& job = view.job;

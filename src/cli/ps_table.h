@@ -2,15 +2,35 @@
 // Jobs for people. Pure: jobs in, a table out.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/time.h"
 #include "cli/table.h"
 #include "wire/job.h"
 
 namespace mete::cli {
+
+inline constexpr std::array kPsColumns{
+    Column{"ID", Align::kRight},
+    Column{"NAME", Align::kLeft, 20},
+    Column{"USER", Align::kLeft, 16},
+    Column{"STATE"},
+    Column{"TRY", Align::kRight},
+    Column{"PRIORITY", Align::kRight},
+    Column{"GPU"},
+    Column{"CARDS"},
+    Column{"USED", Align::kRight},
+    Column{"IDLE", Align::kRight},
+    Column{"TIME", Align::kRight},
+    Column{"STARTS", Align::kRight},
+    Column{"COMMAND"},
+    Column{"REASON"},
+};
 
 class PsTable {
  public:
@@ -19,6 +39,8 @@ class PsTable {
   void add(const wire::JobView& view);
   // Of the lines that are about to be added.
   void expect(std::string_view lines);
+  // Of kPsColumns, only these.
+  void choose(std::vector<std::size_t> columns) { table_.choose(std::move(columns)); }
   bool empty() const { return table_.empty(); }
   std::string text(std::optional<std::size_t> width);
 

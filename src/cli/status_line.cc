@@ -35,7 +35,7 @@ StatusLine::StatusLine() {
 void StatusLine::draw(const std::string& text) {
   if (!terminal_) return;
   drawn_ = true;
-  write_text("\r\033[K" + fit_to(printable(text), terminal_columns() - 1));
+  write_text("\r\033[K" + fit_columns(printable(text), terminal_columns() - 1));
 }
 
 void StatusLine::clear() {

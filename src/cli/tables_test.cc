@@ -5,6 +5,7 @@
 #include "cli/ps_table.h"
 #include "cli/subword.h"
 #include "cli/table.h"
+#include "cli/topology.h"
 #include "core/request/gpu.h"
 #include "node/nvml_text.h"
 
@@ -33,6 +34,13 @@ TEST(Table, CutsToItsWidthAndCannotBeMovedBySomebodysName) {
   Table others({{"A"}});
   others.add({"\xc2\x9b\u202e\xff"});
   EXPECT_EQ(others.text({}), "A\n\\xc2\\x9b\\xe2\\x80\\xae\\xff");
+}
+
+TEST(Table, WideCharactersStandInTwoColumns) {
+  Table table({{"A", Align::kLeft, 5}, {"B"}});
+  table.add({"模型训练", "x"});
+  table.add({"ab", "y"});
+  EXPECT_EQ(table.text({}), "A      B\n模型…  x\nab     y");
 }
 
 TEST(SubWord, NamesTheNearest) {
@@ -135,7 +143,7 @@ TEST(CardsTable, ShowsWhoIsOnACard) {
   wire::CardView view = card(0);
   view.jobs = {{"12", "alice", Bytes::from_gib(8), false, {}}, {"13", "alice", Bytes(), true, {}}};
   view.foreign_list = {{412, "bob", {}}, {std::nullopt, "carol", Bytes::from_gib(1)}};
-  const std::string table = cards_table({{}, "", {view}}, {});
+  const std::string table = cards_table({{}, "", {view}}, {}, {});
   EXPECT_EQ(line_of(table, 0),
             "CARD  NAME         STATE    TOTAL  GRANTED   USED  GRANTABLE  UTIL  TEMP  JOBS");
   EXPECT_EQ(line_of(table, 1),
@@ -150,12 +158,76 @@ TEST(CardsTable, SaysWhyACardCannotBeUsed) {
   lost.state = "lost";
   wire::CardView old = card(2);
   old.reading_age_s = 75.5;
-  const std::string table = cards_table({{}, "", {mig, lost, old}}, {});
+  const std::string table = cards_table({{}, "", {mig, lost, old}}, {}, {});
   EXPECT_NE(line_of(table, 1).find("unusable"), std::string::npos);
   EXPECT_TRUE(line_of(table, 1).ends_with("split into MIG slices"));
   EXPECT_TRUE(line_of(table, 2).ends_with("fell off the bus or needs a reset"));
   EXPECT_NE(line_of(table, 3).find("stale"), std::string::npos);
   EXPECT_TRUE(line_of(table, 3).ends_with("read 1 min 15 s ago"));
+}
+
+TEST(CardsTable, OnlyTheColumnsThatAreNamed) {
+  wire::CardView view = card(3);
+  view.links = {{0, 18}, {1, 18}, {2, 18}};
+  const auto columns = parse_columns("used,CARD, links,power", kCardColumns);
+  ASSERT_TRUE(columns.ok());
+  EXPECT_EQ(cards_table({{}, "", {view}}, *columns, {}),
+            " USED  CARD  LINKS      POWER\n1 GiB     3  18 to 0-2      -");
+  const auto wrong = parse_columns("card,pwr", kCardColumns);
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_EQ(wrong.error().message, "--columns 'pwr': there is no such column");
+}
+
+TEST(CardLine, IsWhatPeoplePasteIntoAChat) {
+  wire::CardView view = card(0);
+  view.total = Bytes::from_mib(143'155);
+  view.used = Bytes::from_mib(66'764);
+  view.temperature_c = 61;
+  view.utilisation_pct = 96;
+  view.jobs = {
+      {"12", "alice", Bytes::from_mib(57'260), false, Bytes::from_mib(57'260), {}, "train"},
+      {"14", "bob", Bytes::from_gib(14), false, Bytes::from_mib(9'430), {}, "nb", WallTime{1'000}}};
+  const WallTime now{1'000 + 3 * 3'600'000 + 120'000};
+  EXPECT_EQ(card_line(view, {}, now),
+            "[0] NVIDIA H200 | 61°C, 96 % | 65.1 / 139.7 GiB | "
+            "alice/train#12(55.9G of 55.9G) bob/nb#14(9.2G of 14.0G, idle 3h)");
+}
+
+TEST(CardLine, WhatIsNotKnownIsNoZeroAndNobodyMovesTheCursor) {
+  wire::CardView view;
+  view.index = 7;
+  view.name = "NVIDIA \033[2JX";
+  EXPECT_EQ(card_line(view, {}, {}), "[7] NVIDIA \\x1b[2JX | ? | ? / ? GiB | free");
+  view.temperature_c = 40;
+  view.state = "drained";
+  view.jobs = {{"3", "carol", Bytes::from_mib(512), true, {}}};
+  view.foreign_list = {{412, "bob", Bytes::from_gib(1)}, {std::nullopt, "dave", {}}};
+  EXPECT_EQ(card_line(view, {}, {}),
+            "[7] NVIDIA \\x1b[2JX | 40°C | ? / ? GiB | carol#3(? of 512M, alone) bob:412(1.0G) "
+            "dave(its mete) | no new jobs");
+  EXPECT_EQ(card_line(view, *parse_columns("temp,power", kCardColumns), {}), "[7] 40 C | ?");
+}
+
+TEST(Topology, GroupsOfCardsAndTheirNodes) {
+  wire::CardsDocument document;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    document.cards.push_back(card(i));
+    document.cards.back().numa = i / 2;
+    document.cards.back().links = {{i ^ 1, 4}};
+  }
+  EXPECT_EQ(topology_lines(document),
+            "NVLink: cards 0,1, 4 between them; 2,3, 4 between them\n"
+            "NUMA: cards 0,1 at node 0, 2,3 at node 1");
+  EXPECT_EQ(line_of(topology_table(document, {}), 0), "CARD    0    1    2    3  NUMA");
+  EXPECT_EQ(line_of(topology_table(document, {}), 1), "   0    x  NV4  PCI  PCI     0");
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    document.cards[i].links.clear();
+    for (std::uint32_t to = 0; to < 4; ++to)
+      if (to != i) document.cards[i].links.push_back({to, 18});
+  }
+  EXPECT_TRUE(topology_lines(document).starts_with("NVLink: cards 0-3, 18 between any two\n"));
+  document.cards.resize(1);
+  EXPECT_EQ(topology_lines(document), "");
 }
 
 TEST(DriverAdvice, KnowsTheUsualTrouble) {

@@ -56,6 +56,7 @@ extern const Verb kSelftestVerb;  // src/cli/selftest.cc
 extern const Verb kShowVerb;
 extern const Verb kSimulateVerb;
 extern const Verb kStatsVerb;
+extern const Verb kTopVerb;
 extern const Verb kUndrainVerb;
 extern const Verb kSubmitVerb;
 extern const Verb kVersionVerb;

@@ -166,8 +166,8 @@ void Service::feed_readers() {
 void Service::post_drain(const std::string& card, bool drain, const net::Request& request,
                          net::Responder responder) {
   ask(core::Drain{card, caller(request.peer), drain},
-      [this, responder](engine::Answer done) mutable {
-        responder.reply(done.result ? respond(200, wire::encode(cards()))
+      [this, responder, peer = request.peer](engine::Answer done) mutable {
+        responder.reply(done.result ? respond(200, wire::encode(cards(peer)))
                                     : refuse(done.result.error()));
       });
 }

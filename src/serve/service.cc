@@ -191,7 +191,7 @@ bool Service::route_daemon(const net::Request& request, const std::vector<std::s
                                      identity_.grant_abi +
                                      "\",\"store\":" + std::to_string(identity_.store) + "}"));
   } else if (parts[2] == "cards" && get) {
-    responder.reply(respond(200, wire::encode(cards())));
+    responder.reply(respond(200, wire::encode(cards(request.peer))));
   } else if (parts[2] == "daemon" && get) {
     responder.reply(respond(200, wire::encode(daemon(), clock_.wall())));
   } else if (request.path == "/v1/daemon/stop" && request.method == "POST") {
@@ -235,7 +235,8 @@ Error Service::explained(Error error) const {
 
 // ---- views -------------------------------------------------------------------------------------
 
-wire::CardsDocument Service::cards() const {
+// Everybody sees who has what of which card; the name of a job is its user's.
+wire::CardsDocument Service::cards(const net::Peer& peer) const {
   wire::CardsDocument document{clock_.wall(), machine_.trouble, machine_.cards};
   const core::Pool pool = engine_.pool();
   for (wire::CardView& card : document.cards) {
@@ -253,10 +254,16 @@ wire::CardsDocument Service::cards() const {
         if (const auto used = machine_.used.find(holder.job); used != machine_.used.end())
           if (const auto on_card = used->second.find(card.uuid); on_card != used->second.end())
             share.used = on_card->second;
-        if (const core::Job* job = engine_.state().find(holder.job); job != nullptr)
+        const core::Job* job = engine_.state().find(holder.job);
+        if (job != nullptr)
           for (const core::Escape& escape : job->escapes)
             if (escape.card == card.uuid)
               share.outside = share.outside.checked_add(escape.bytes).value_or(share.outside);
+        if (job != nullptr && may_see(*job, peer)) share.name = job->spec->name;
+        if (const auto idle = machine_.idle_since.find(holder.job);
+            idle != machine_.idle_since.end() && job != nullptr &&
+            job->state == core::JobState::kRunning)
+          share.idle_since = idle->second;
         card.jobs.push_back(share);
       }
     }

@@ -54,6 +54,8 @@ Json card_json(const CardView& card) {
     if (job.whole) share["whole"] = true;
     put(share, "used_bytes", job.used);
     if (!job.outside.is_zero()) share["outside_bytes"] = job.outside.count();
+    if (!job.name.empty()) share["name"] = job.name;
+    if (job.idle_since) share["idle_since"] = to_string(*job.idle_since);
     jobs.push_back(share);
   }
   json["jobs"] = jobs;
@@ -101,7 +103,8 @@ Result<CardView> card_from(const Json& json) {
     Fields job(element, "the job");
     card.jobs.push_back({job.text("id"), job.text("user"), Bytes::from_bytes(job.number("bytes")),
                          job.flag("whole"), job.bytes_if("used_bytes"),
-                         job.bytes_if("outside_bytes").value_or(Bytes())});
+                         job.bytes_if("outside_bytes").value_or(Bytes()),
+                         job.text_if("name").value_or(""), job.time_if("idle_since")});
     if (!job.ok()) fields.fail(job.error());
   }
   for (const Json& element : fields.list("foreign")) {

@@ -27,7 +27,8 @@ CardView full_card() {
   card.reading_age_s = 0.25;
   card.numa = 1;
   card.links = {{0, 18}};
-  card.jobs = {{"12", "alice", Bytes::from_gib(8), true, Bytes::from_gib(5)}};
+  card.jobs = {{"12", "alice", Bytes::from_gib(8), true, Bytes::from_gib(5), Bytes::from_gib(1),
+                "train", WallTime{123}}};
   card.foreign_list = {{412, "bob", Bytes::from_gib(1), "python", 7},
                        {std::nullopt, "carol's mete", {}}};
   return card;
