@@ -15,7 +15,6 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "cli/detach_keys.h"
-#include "cli/job_text.h"
 #include "cli/lasting_client.h"
 #include "cli/named_jobs.h"
 #include "cli/subword.h"
@@ -23,6 +22,7 @@
 #include "cli/wait_signals.h"
 #include "launch/terminal_door.h"
 #include "wire/cards.h"
+#include "wire/job_text.h"
 #include "wire/keeper.h"
 #include "wire/queue.h"
 #include "wire/show.h"
@@ -178,10 +178,10 @@ Result<void> check(const wire::ShowDocument& shown) {
                                           : "it is a mete run, in somebody's own")
         .with_hint(job.spec->detached ? "mete logs -f " + id + " shows what it writes" : "");
   if (job.state == core::JobState::kEnded)
-    return Error::invalid(sentence(shown.view, shown.at))
+    return Error::invalid(wire::sentence(shown.view, shown.at))
         .with_hint("mete logs " + id + " shows what it wrote");
   if (job.state == core::JobState::kPending || job.state == core::JobState::kStarting)
-    return Error::busy(sentence(shown.view, shown.at))
+    return Error::busy(wire::sentence(shown.view, shown.at))
         .with_hint("mete logs -f " + id + " waits for it");
   return {};
 }
@@ -203,8 +203,8 @@ int after_end(DaemonClient client, core::JobId id, const Output& output) {
       *body ? wire::decode_wait(**body) : Result<wire::WaitDocument>(body->error());
   if (!ended) return output.fail(ended.error());
   if (ended->jobs.empty()) return kExitOk;
-  output.say(sentence(ended->jobs.front(), ended->at));
-  return exit_code_of_job(ended->jobs.front().job);
+  output.say(wire::sentence(ended->jobs.front(), ended->at));
+  return wire::exit_code_of_job(ended->jobs.front().job);
 }
 
 int run_attach(const Parsed& parsed, const Output& output) {

@@ -5,11 +5,11 @@
 #include <variant>
 #include <vector>
 
+#include "base/moment.h"
 #include "base/text.h"
-#include "cli/job_text.h"
-#include "cli/moment.h"
 #include "cli/table.h"
 #include "core/request/gpu.h"
+#include "wire/job_text.h"
 
 namespace mete::cli {
 
@@ -56,11 +56,11 @@ struct Detail {
            (event.note.empty() ? "" : ": " + event.note);
   }
   std::string operator()(const core::JobEnded& event) const {
-    std::string text = outcome_text(event.outcome, event.exit);
+    std::string text = wire::outcome_text(event.outcome, event.exit);
     return event.exit && !event.exit->note.empty() ? text + ": " + event.exit->note : text;
   }
   std::string operator()(const core::JobRequeued& event) const {
-    std::string text = "after " + outcome_text(event.outcome, event.exit);
+    std::string text = "after " + wire::outcome_text(event.outcome, event.exit);
     if (event.gpu) text += ", asks for " + to_string(*event.gpu);
     if (event.not_before) text += ", not before " + moment_to_the_second(*event.not_before, now);
     return text;
@@ -72,7 +72,7 @@ struct Detail {
     return std::to_string(event.priority);
   }
   std::string operator()(const core::JobForecast& event) const {
-    return "starts about " + forecast_text(event.forecast, now);
+    return "starts about " + wire::forecast_text(event.forecast, now);
   }
   std::string operator()(const core::JobParked& event) const {
     if (event.state == core::JobState::kParked)

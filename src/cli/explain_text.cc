@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/moment.h"
 #include "base/text.h"
-#include "cli/job_text.h"
-#include "cli/moment.h"
 #include "cli/table.h"
+#include "wire/job_text.h"
 
 namespace mete::cli {
 
@@ -40,7 +40,7 @@ std::string first_line(const ExplainDocument& document) {
     parts.push_back(place + " in line");
   }
   if (document.forecast)
-    parts.push_back("starts about " + forecast_text(*document.forecast, document.at));
+    parts.push_back("starts about " + wire::forecast_text(*document.forecast, document.at));
   else if (document.state == core::JobState::kPending)
     parts.emplace_back("nobody can tell when it starts");
   return "job " + to_string(document.id) + ": " + base::join(parts, " · ");
@@ -103,7 +103,7 @@ std::string explain_text(const ExplainDocument& document) {
                                   : ": " + printable(with_local_times(document.text, document.at)));
   std::string text = first_line(document);
   if (!document.text.empty())
-    text += "\n  " + printable(waits_for(without_cards(document), document.at));
+    text += "\n  " + printable(wire::waits_for(without_cards(document), document.at));
   for (const ExplainDocument::Card& card : document.cards)
     text += "\n" + card_line(card, document.at);
   for (std::size_t i = 0; i < document.changes.size(); ++i) {

@@ -8,15 +8,15 @@
 #include <algorithm>
 #include <array>
 
+#include "base/moment.h"
 #include "base/text.h"
-#include "cli/job_text.h"
 #include "cli/json.h"
 #include "cli/lasting_client.h"
 #include "cli/log_reader.h"
-#include "cli/moment.h"
 #include "cli/named_jobs.h"
 #include "cli/verbs.h"
 #include "seam/clock.h"
+#include "wire/job_text.h"
 #include "wire/ps_lines.h"
 #include "wire/show.h"
 
@@ -134,7 +134,7 @@ class Logs {
     Printer printer(sources_.size() > 1, output_);
     for (const Source& source : sources_)
       if (never_ran(source.shown.view.job))
-        output_.say(sentence(source.shown.view, source.shown.at));
+        output_.say(wire::sentence(source.shown.view, source.shown.at));
     // The jobs are waited for one after the other: whoever has ended meanwhile is told at once.
     for (std::size_t waited = 0; waited < ids_.size(); ++waited) {
       daemon.begin(job_target(ids_[waited], "/wait"));
@@ -217,7 +217,7 @@ void Logs::say_missing(const Source& source) {
   if (source.refused) return;
   // Nothing is missing of a job that has not written anything.
   if (never_ran(source.shown.view.job))
-    return output_.say(sentence(source.shown.view, source.shown.at));
+    return output_.say(wire::sentence(source.shown.view, source.shown.at));
   failures_.add(
       Error::not_found("the log of job " + to_string(source.id) + " is not there any more")
           .with_evidence(source.path));

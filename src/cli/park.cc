@@ -4,12 +4,12 @@
 #include <array>
 #include <chrono>
 
-#include "cli/job_text.h"
 #include "cli/named_jobs.h"
 #include "cli/status_line.h"
 #include "cli/verbs.h"
 #include "seam/clock.h"
 #include "wire/job.h"
+#include "wire/job_text.h"
 #include "wire/queue.h"
 
 namespace mete::cli {
@@ -67,7 +67,7 @@ class Watch {
     const std::string took = " (" + in_seconds(seam::system_clock().monotonic() - began_) + ")";
     const bool there = job.state == (park_ ? JobState::kParked : JobState::kRunning);
     if (there && !changed) return name + (park_ ? " is parked already" : " is not parked");
-    if (there && park_) return name + " is parked: " + park_text(job) + took;
+    if (there && park_) return name + " is parked: " + wire::park_text(job) + took;
     if (there) return name + " is back" + took;
     if (job.state == JobState::kRunning)
       return Error::busy(name + " was not parked, and runs on")

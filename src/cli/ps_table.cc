@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "base/moment.h"
 #include "base/text.h"
-#include "cli/job_text.h"
-#include "cli/moment.h"
+#include "wire/job_text.h"
 
 namespace mete::cli {
 
@@ -37,13 +37,14 @@ PsTable::PsTable(WallTime now) : now_(now), table_({kPsColumns.begin(), kPsColum
 
 void PsTable::add(const wire::JobView& view) {
   const Job& job = view.job;
-  const std::string reason = reason_text(view, now_);
+  const std::string reason = wire::reason_text(view, now_);
   reasons_ = reasons_ || !reason.empty();
-  table_.add({to_string(job.id), job.spec->name, job.spec->user, state_text(job),
+  table_.add({to_string(job.id), job.spec->name, job.spec->user, wire::state_text(job),
               job.attempt > 1 ? std::to_string(job.attempt) : "",
-              job.priority != 0 ? std::to_string(job.priority) : "", gpu_text(job), cards_text(job),
-              used_text(view), view.idle_since ? seconds_between(*view.idle_since, now_) : "",
-              time_of(job, now_), starts(view), base::join(job.spec->command, " "), reason});
+              job.priority != 0 ? std::to_string(job.priority) : "", wire::gpu_text(job),
+              wire::cards_text(job), wire::used_text(view),
+              view.idle_since ? seconds_between(*view.idle_since, now_) : "", time_of(job, now_),
+              starts(view), base::join(job.spec->command, " "), reason});
 }
 
 void PsTable::expect(std::string_view lines) {

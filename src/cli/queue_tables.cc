@@ -2,8 +2,8 @@
 // See queue_tables.h.
 #include "cli/queue_tables.h"
 
+#include "base/moment.h"
 #include "base/text.h"
-#include "cli/moment.h"
 #include "cli/table.h"
 
 namespace mete::cli {

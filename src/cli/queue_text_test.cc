@@ -5,15 +5,15 @@
 
 #include <cstdlib>
 
+#include "base/moment.h"
 #include "cli/event_text.h"
 #include "cli/explain_text.h"
 #include "cli/job_change.h"
-#include "cli/job_text.h"
-#include "cli/moment.h"
 #include "cli/queue_tables.h"
 #include "cli/show_text.h"
 #include "cli/stats_text.h"
 #include "core/request/gpu.h"
+#include "wire/job_text.h"
 
 namespace mete::cli {
 namespace {
@@ -97,33 +97,33 @@ TEST_F(QueueText, SinceIsInThePast) {
 
 TEST_F(QueueText, AWaitEndsWithTheCodeOfTheJob) {
   using core::Outcome;
-  EXPECT_EQ(exit_code_of_job(ended(Outcome::kOk, 0, {})), 0);
-  EXPECT_EQ(exit_code_of_job(ended(Outcome::kFailed, 3, {})), 3);
-  EXPECT_EQ(exit_code_of_job(ended(Outcome::kGpuOom, 1, {})), 1);
-  EXPECT_EQ(exit_code_of_job(ended(Outcome::kSignal, {}, 9)), 137);
-  EXPECT_EQ(exit_code_of_job(ended(Outcome::kTimeout, {}, 15)), 124);
-  EXPECT_EQ(exit_code_of_job(ended(Outcome::kDeadline, {}, {})), 124);
-  EXPECT_EQ(exit_code_of_job(ended(Outcome::kCancelled, {}, {})), 143);
-  EXPECT_EQ(exit_code_of_job(ended(Outcome::kCancelled, 0, {})), 143);
-  EXPECT_EQ(exit_code_of_job(ended(Outcome::kCancelled, {}, 9)), 137);
-  EXPECT_EQ(exit_code_of_job(ended(Outcome::kLost, {}, {})), 125);
-  EXPECT_EQ(exit_code_of_job(ended(Outcome::kDependency, {}, {})), 125);
-  EXPECT_EQ(exit_code_of_job(ended(Outcome::kLaunchFailed, 127, {})), 127);
-  EXPECT_EQ(exit_code_of_job(ended(Outcome::kEscaped, 0, {})), 125);
+  EXPECT_EQ(wire::exit_code_of_job(ended(Outcome::kOk, 0, {})), 0);
+  EXPECT_EQ(wire::exit_code_of_job(ended(Outcome::kFailed, 3, {})), 3);
+  EXPECT_EQ(wire::exit_code_of_job(ended(Outcome::kGpuOom, 1, {})), 1);
+  EXPECT_EQ(wire::exit_code_of_job(ended(Outcome::kSignal, {}, 9)), 137);
+  EXPECT_EQ(wire::exit_code_of_job(ended(Outcome::kTimeout, {}, 15)), 124);
+  EXPECT_EQ(wire::exit_code_of_job(ended(Outcome::kDeadline, {}, {})), 124);
+  EXPECT_EQ(wire::exit_code_of_job(ended(Outcome::kCancelled, {}, {})), 143);
+  EXPECT_EQ(wire::exit_code_of_job(ended(Outcome::kCancelled, 0, {})), 143);
+  EXPECT_EQ(wire::exit_code_of_job(ended(Outcome::kCancelled, {}, 9)), 137);
+  EXPECT_EQ(wire::exit_code_of_job(ended(Outcome::kLost, {}, {})), 125);
+  EXPECT_EQ(wire::exit_code_of_job(ended(Outcome::kDependency, {}, {})), 125);
+  EXPECT_EQ(wire::exit_code_of_job(ended(Outcome::kLaunchFailed, 127, {})), 127);
+  EXPECT_EQ(wire::exit_code_of_job(ended(Outcome::kEscaped, 0, {})), 125);
 }
 
 TEST_F(QueueText, OneSentenceForEachState) {
   wire::JobView view;
   view.job = job(core::JobState::kPending);
-  EXPECT_EQ(sentence(view, at(0)), "job 12 waits");
+  EXPECT_EQ(wire::sentence(view, at(0)), "job 12 waits");
   view.wait.emplace();
   view.wait->text = "8 GiB on one card";
-  EXPECT_EQ(sentence(view, at(0)), "job 12 waits: resources: 8 GiB on one card");
+  EXPECT_EQ(wire::sentence(view, at(0)), "job 12 waits: resources: 8 GiB on one card");
   view.job.state = core::JobState::kRunning;
   view.job.started = at(-30);
-  EXPECT_EQ(sentence(view, at(0)), "job 12 runs since 11:30");
+  EXPECT_EQ(wire::sentence(view, at(0)), "job 12 runs since 11:30");
   view.job = ended(core::Outcome::kFailed, 3, {});
-  EXPECT_EQ(sentence(view, at(0)), "job 12 has ended: failed 3 at 11:55");
+  EXPECT_EQ(wire::sentence(view, at(0)), "job 12 has ended: failed 3 at 11:55");
 }
 
 TEST_F(QueueText, ChangesAreCounted) {
@@ -221,7 +221,7 @@ TEST_F(QueueText, AHeldJobSaysWhatLetsItStart) {
   wire::JobView view;
   view.job = job(core::JobState::kPending);
   view.wait = core::Wait{core::Reason::kHeld, document.text, {}};
-  EXPECT_EQ(reason_text(view, at(0)), "held: mete release 6 lets it start");
+  EXPECT_EQ(wire::reason_text(view, at(0)), "held: mete release 6 lets it start");
 }
 
 TEST_F(QueueText, ExplainOfAJobThatDoesNotWait) {
@@ -295,16 +295,17 @@ TEST_F(QueueText, AParkedJobSaysWhereItsMemoryIs) {
   view.job.id = {12};
   view.job.state = core::JobState::kParked;
   view.job.grant = {{3, "GPU-3", Bytes::from_gib(8), false}};
-  EXPECT_EQ(park_text(view.job), "");
+  EXPECT_EQ(wire::park_text(view.job), "");
   view.job.park.emplace();
   view.job.park->cause = core::ParkCause::kPreempted;
   view.job.park->for_job = core::JobId{14};
   view.job.park->held = {Bytes::from_mib(580)};
   view.job.park->moved = Bytes::from_gib(7);
-  EXPECT_EQ(reason_text(view, at(0)), "7 GiB in host memory, 580 MiB still on card 3, for job 14");
+  EXPECT_EQ(wire::reason_text(view, at(0)),
+            "7 GiB in host memory, 580 MiB still on card 3, for job 14");
   view.wait = core::Wait{core::Reason::kResources, "room to come back", {}};
   EXPECT_EQ(
-      reason_text(view, at(0)),
+      wire::reason_text(view, at(0)),
       "7 GiB in host memory, 580 MiB still on card 3, for job 14; waits for room to come back");
 }
 

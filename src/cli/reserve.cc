@@ -3,11 +3,11 @@
 // and times it makes one; `rm ID` takes one back.
 #include <array>
 
+#include "base/moment.h"
 #include "base/text.h"
 #include "base/time_words.h"
 #include "cli/daemon_client.h"
 #include "cli/job_words.h"
-#include "cli/moment.h"
 #include "cli/named_jobs.h"
 #include "cli/queue_tables.h"
 #include "cli/subword.h"

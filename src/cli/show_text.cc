@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/moment.h"
 #include "base/text.h"
-#include "cli/job_text.h"
-#include "cli/moment.h"
 #include "cli/table.h"
+#include "wire/job_text.h"
 
 namespace mete::cli {
 
@@ -81,7 +81,7 @@ std::string again_text(const core::JobSpec& spec) {
 
 // "1: gpu-oom 1, 14:05:00 to 14:06:10, peak 8 GiB"
 std::string attempt_text(const core::Attempt& attempt, WallTime now) {
-  std::string text = outcome_text(attempt.outcome, attempt.exit) + ", ";
+  std::string text = wire::outcome_text(attempt.outcome, attempt.exit) + ", ";
   if (attempt.started) text += moment_to_the_second(*attempt.started, now) + " to ";
   text += moment_to_the_second(attempt.ended, now);
   if (attempt.exit)
@@ -125,7 +125,7 @@ std::string show_text(const wire::ShowDocument& document) {
   Lines lines;
   lines.add("times", times_text(job, now));
   if (job.state == JobState::kParked || job.state == JobState::kPending)
-    lines.add(job.state == JobState::kParked ? "parked" : "waits for", reason_text(view, now));
+    lines.add(job.state == JobState::kParked ? "parked" : "waits for", wire::reason_text(view, now));
   for (const core::Escape& escape : job.escapes) lines.add("escape", to_string(escape));
   if (job.escapes.empty() || job.outcome)
     lines.add(job.outcome ? "ended" : "remark", with_local_times(view.remark, now));
@@ -133,9 +133,9 @@ std::string show_text(const wire::ShowDocument& document) {
     lines.add("park",
               (job.unparkable->standing ? "cannot be: " : "could not be: ") + job.unparkable->why);
   if (job.state == JobState::kPending && view.forecast)
-    lines.add("starts", "about " + forecast_text(*view.forecast, now));
+    lines.add("starts", "about " + wire::forecast_text(*view.forecast, now));
   lines.add("elements", counts_text(document.elements));
-  lines.add("gpu", gpu_text(job));
+  lines.add("gpu", wire::gpu_text(job));
   for (std::size_t i = 0; i < job.grant.size(); ++i) lines.add("", grant_text(view, i));
   if (view.idle_since) lines.add("idle", "since " + moment(*view.idle_since, now));
   if (job.program) lines.add("program", "process " + std::to_string(job.program->pid));
@@ -153,7 +153,7 @@ std::string show_text(const wire::ShowDocument& document) {
   if (document.advice)
     lines.add("next time", "--gpu " + document.advice->gpu + ": " + document.advice->why);
   std::string title = "job " + to_string(job.id) + " (" + printable(job.spec->name) + ") of " +
-                      printable(job.spec->user) + ": " + state_text(job);
+                      printable(job.spec->user) + ": " + wire::state_text(job);
   if (job.attempt > 1) title += ", attempt " + std::to_string(job.attempt);
   return title + "\n" + lines.text();
 }

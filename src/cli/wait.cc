@@ -6,12 +6,12 @@
 #include <array>
 #include <memory>
 
-#include "cli/job_text.h"
 #include "cli/lasting_client.h"
 #include "cli/named_jobs.h"
 #include "cli/status_line.h"
 #include "cli/verbs.h"
 #include "seam/clock.h"
+#include "wire/job_text.h"
 #include "wire/queue.h"
 #include "wire/show.h"
 
@@ -37,7 +37,7 @@ struct Progress {
 Progress progress_of(const wire::ShowDocument& shown) {
   if (shown.elements.empty())
     return {shown.view.job.state == core::JobState::kEnded ? 1u : 0u, 1,
-            sentence(shown.view, shown.at)};
+            wire::sentence(shown.view, shown.at)};
   Progress progress;
   for (const auto& [state, count] : shown.elements) {
     progress.all += count;
@@ -167,10 +167,10 @@ int report(const std::vector<wire::JobView>& jobs, const Output& output) {
   int exit_code = kExitOk;
   std::size_t failed = 0;
   for (const wire::JobView& view : jobs) {
-    const int code = exit_code_of_job(view.job);
+    const int code = wire::exit_code_of_job(view.job);
     if (code == kExitOk) continue;
     if (exit_code == kExitOk) exit_code = code;
-    if (++failed <= kMaxNamed && !output.json()) output.say(sentence(view, now));
+    if (++failed <= kMaxNamed && !output.json()) output.say(wire::sentence(view, now));
   }
   if (failed > kMaxNamed && !output.json())
     output.say("and " + std::to_string(failed - kMaxNamed) + " more have not ended well");

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "base/moment.h"
 #include "base/text.h"
-#include "cli/moment.h"
 #include "cli/wait_signals.h"
 #include "seam/clock.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See moment.h.
-#include "cli/moment.h"
+#include "base/moment.h"
 
 #include <array>
 #include <ctime>
@@ -9,7 +9,7 @@
 
 #include "base/time_words.h"
 
-namespace mete::cli {
+namespace mete::base {
 
 namespace {
 
@@ -82,4 +82,4 @@ Result<WallTime> parse_since(std::string_view text, WallTime now) {
   return base::parse_moment(text, WallTime{now.ms - kDayMs});
 }
 
-}  // namespace mete::cli
+}  // namespace mete::base

@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "base/time.h"
 
-namespace mete::cli {
+namespace mete::base {
 
 // "14:05" today, "Nov 16 14:05" on another day of this year, else "2027-01-02 14:05".
 std::string moment(WallTime time, WallTime now);
@@ -27,4 +27,4 @@ std::string distance(WallTime time, WallTime now);
 // clock showed that, and all that base/time_words.h knows.
 Result<WallTime> parse_since(std::string_view text, WallTime now);
 
-}  // namespace mete::cli
+}  // namespace mete::base

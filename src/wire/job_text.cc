@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // See job_text.h.
-#include "cli/job_text.h"
+#include "wire/job_text.h"
 
 #include <signal.h>
 
 #include <algorithm>
 
 #include "base/exit_code.h"
+#include "base/moment.h"
 #include "base/text.h"
-#include "cli/moment.h"
 #include "core/request/gpu.h"
 
-namespace mete::cli {
+namespace mete::wire {
 
 using core::Job;
 using core::JobState;
@@ -123,4 +123,4 @@ int exit_code_of_job(const Job& job) {
   return outcome == Outcome::kCancelled ? 128 + SIGTERM : base::kExitFailed;
 }
 
-}  // namespace mete::cli
+}  // namespace mete::wire

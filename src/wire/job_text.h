@@ -9,7 +9,7 @@
 #include "core/job/job.h"
 #include "wire/job.h"
 
-namespace mete::cli {
+namespace mete::wire {
 
 // "failed 3", "signal 9", "gpu-oom 1", "ok": the outcome with its code or signal.
 std::string outcome_text(core::Outcome outcome, const std::optional<core::Exit>& exit);
@@ -45,4 +45,4 @@ std::string sentence(const wire::JobView& view, WallTime now);
 // why. Never 0 unless the outcome is ok.
 int exit_code_of_job(const core::Job& job);
 
-}  // namespace mete::cli
+}  // namespace mete::wire
