@@ -167,7 +167,7 @@ void Service::post_drain(const std::string& card, bool drain, const net::Request
                          net::Responder responder) {
   ask(core::Drain{card, caller(request.peer), drain},
       [this, responder, peer = request.peer](engine::Answer done) mutable {
-        responder.reply(done.result ? respond(200, wire::encode(cards(peer)))
+        responder.reply(done.result ? respond(200, wire::encode(cards(&peer)))
                                     : refuse(done.result.error()));
       });
 }

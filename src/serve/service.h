@@ -162,7 +162,7 @@ class Service {
   bool may_see(const core::Job& job, const net::Peer& peer) const;
   bool may_see(const seam::StoredEvent& event, const net::Peer& peer) const;
   Error explained(Error error) const;
-  wire::CardsDocument cards(const net::Peer& peer) const;
+  wire::CardsDocument cards(const net::Peer* reader) const;  // nullptr: nobody in particular
   wire::DaemonView daemon() const;
 
   // ---- jobs (jobs.cc)

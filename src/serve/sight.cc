@@ -127,7 +127,7 @@ wire::Snapshot::Job Service::snapshot_job(const core::Job& job) {
 
 wire::Snapshot Service::snapshot(const net::Peer& peer, bool with_history) {
   const core::State& state = engine_.state();
-  wire::CardsDocument cards = this->cards();
+  wire::CardsDocument cards = this->cards(&peer);
   wire::Snapshot all;
   all.at = cards.at;
   all.seq = state.last_seq();
@@ -283,7 +283,7 @@ Figures Service::figures() {
   Figures figures = daemon_figures();
   // What may yet be undone is told to nobody.
   if (!figures.settled) return figures;
-  const wire::CardsDocument cards = this->cards();
+  const wire::CardsDocument cards = this->cards(nullptr);
   figures.cards = cards.cards;
   for (const core::JobId id : state.active()) {
     const core::Job& job = *state.find(id);
