@@ -111,6 +111,7 @@ std::string holders_of(const CardView& card, WallTime now) {
     if (!job.name.empty()) text += "/" + job.name;
     text += "#" + job.id + "(" + brief_if(job.used) + " of " + base::brief(job.bytes);
     if (job.whole) text += ", alone";
+    if (!job.outside.is_zero()) text += ", " + base::brief(job.outside) + " outside its cap";
     if (job.idle_since) text += ", idle " + base::brief_duration(*job.idle_since, now);
     holders.push_back(base::printable(text + ")"));
   }

@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "cli/json.h"
-#include "cli/moment.h"
+#include "base/moment.h"
 #include "cli/table.h"
 
 namespace mete::cli {

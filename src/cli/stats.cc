@@ -9,7 +9,7 @@
 #include "base/time_words.h"
 #include "cli/daemon_client.h"
 #include "cli/idle_report.h"
-#include "cli/moment.h"
+#include "base/moment.h"
 #include "cli/stats_text.h"
 #include "cli/subword.h"
 #include "cli/table.h"

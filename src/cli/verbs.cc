@@ -19,7 +19,7 @@ struct Planned {
 // The verbs that the design names and that are not built yet. Refusing them by name is kinder than
 // "unknown".
 constexpr std::array<Planned, 2> kPlanned{{
-    {"top report sweep", "it comes with the queue"},
+    {"report sweep", "it comes with the queue"},
     {"service", "it comes with services"},
 }};
 
@@ -35,17 +35,15 @@ const Planned* find_planned(std::string_view name) {
 
 const std::vector<const Verb*>& verbs() {
   static const std::vector<const Verb*> kVerbs{
-      &kRunVerb,      &kSubmitVerb,  &kPsVerb,       &kShowVerb,    &kExplainVerb,
-      &kLogsVerb,     &kAttachVerb,  &kWaitVerb,     &kCancelVerb,  &kHoldVerb,
-      &kReleaseVerb,  &kRequeueVerb, &kParkVerb,     &kUnparkVerb,  &kPriorityVerb,
-      &kEventsVerb,   &kStatsVerb,   &kCardsVerb,    &kDrainVerb,   &kUndrainVerb,
-      &kQuotaVerb,    &kReserveVerb, &kDaemonVerb,   &kCapVerb,     &kWhereVerb,
-      &kPlaceVerb,    &kAdviseVerb,  &kSimulateVerb,
+      &kRunVerb,      &kSubmitVerb, &kPsVerb,       &kShowVerb,    &kExplainVerb,    &kLogsVerb,
+      &kAttachVerb,   &kWaitVerb,   &kCancelVerb,   &kHoldVerb,    &kReleaseVerb,    &kRequeueVerb,
+      &kParkVerb,     &kUnparkVerb, &kPriorityVerb, &kEventsVerb,  &kStatsVerb,      &kTopVerb,
+      &kCardsVerb,    &kDrainVerb,  &kUndrainVerb,  &kQuotaVerb,   &kReserveVerb,    &kDaemonVerb,
+      &kCapVerb,      &kWhereVerb,  &kPlaceVerb,    &kAdviseVerb,  &kSimulateVerb,
 #ifdef METE_HAVE_SELFTEST
       &kSelftestVerb,
 #endif
-      &kDemoVerb,     &kDoctorVerb,  &kConfigVerb,   &kVersionVerb, &kCompletionVerb,
-      &kHelpVerb,
+      &kDemoVerb,     &kDoctorVerb, &kConfigVerb,   &kVersionVerb, &kCompletionVerb, &kHelpVerb,
   };
   return kVerbs;
 }

@@ -32,7 +32,7 @@ class Words(support.MeteTest):
         self.assert_refused(self.mete(""), 64)
 
     def test_verbs_of_the_design_are_refused_by_name(self):
-        for verb in ("service", "top"):
+        for verb in ("service", "sweep"):
             result = self.mete(verb, "--gpu", "1", "--", "true")
             self.assert_refused(result, 64, f"mete {verb} is not built yet")
             self.assertEqual(self.error_object(self.mete(verb, "-o", "json"))["code"], "unsupported")

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// `mete top`: cards, jobs and the line on a screen that follows them. What is drawn where is
+// src/top's business; here it is fetched, drawn, and what keys ask for is done. Where stdout is no
+// terminal it is printed once, on a terminal that cannot place its cursor it is told in sentences.
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "cli/table.h"
+#include "cli/top_signals.h"
+#include "cli/top_source.h"
+#include "cli/verbs.h"
+#include "cli/wait_signals.h"
+#include "cli/watch.h"
+#include "top/act.h"
+#include "top/paint.h"
+#include "top/plain.h"
+#include "top/terminal.h"
+
+namespace mete::cli {
+
+namespace {
+
+constexpr std::array kOptions{
+    OptionSpec{"--once", "", "print it once, all of it"},
+    OptionSpec{"--every", "SECONDS", "how often it is made anew (default: 1)"},
+    OptionSpec{"--readonly", "", "keys change nothing but the screen"},
+    OptionSpec{"--no-unicode", "", "ASCII alone"},
+    OptionSpec{"--plain", "", "sentences, and then only what changes: for screen readers"},
+    kOutputOption,
+};
+constexpr unsigned kDefaultMs = 1'000;
+constexpr int kEscapeMs = 50;  // after which an escape is a key, and no beginning of one
+constexpr std::size_t kPipeWidth = 120;
+constexpr net::Milliseconds kFirstWait{10'000};
+constexpr net::Milliseconds kDeedWait{5'000};
+
+struct Wishes {
+  bool once = false;
+  bool plain = false;
+  unsigned every_ms = kDefaultMs;
+  top::Setting setting;
+  top::Depth depth = top::Depth::kNone;
+};
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "";
+  return std::string(name.data()).substr(0, std::string_view(name.data()).find('.'));
+}
+
+Result<Wishes> parse_wishes(const Parsed& parsed, const Output& output) {
+  const top::TerminalKind kind = top::terminal_kind();
+  Wishes wishes;
+  wishes.plain = parsed.has("--plain") || (kind.terminal && kind.dumb && !parsed.has("--once"));
+  wishes.once = parsed.has("--once") || (!kind.terminal && !parsed.has("--plain"));
+  wishes.depth = kind.depth;
+  wishes.setting.unicode = kind.unicode && !parsed.has("--no-unicode");
+  wishes.setting.readonly = parsed.has("--readonly");
+  wishes.setting.once = wishes.once;
+  wishes.setting.host = host_name();
+  if (const std::string* every = parsed.find("--every"); every != nullptr) {
+    const Result<unsigned> period = parse_period_ms("--every", *every);
+    if (!period) return period.error();
+    wishes.every_ms = *period;
+  }
+  if (output.json() && !parsed.has("--once"))
+    return Error::invalid("-o json goes with --once").with_hint("mete top --once -o json");
+  return wishes;
+}
+
+// ---- once ----
+
+int print_once(TopSource& source, const Wishes& wishes, const Output& output) {
+  if (output.json()) {
+    const Result<std::string> document = source.document();
+    if (!document) return output.fail(document.error());
+    output.data(*document);
+    return kExitOk;
+  }
+  const top::Scene scene{*source.snapshot(), wishes.setting};
+  if (wishes.plain) {
+    top::Announcer announcer;
+    output.data(base::join(announcer.next(scene), "\n"));
+    return kExitOk;
+  }
+  const top::View view;
+  const top::Size size{stdout_width().value_or(kPipeWidth), top::rows_enough(scene, view)};
+  std::string text = top::paint_lines(top::frame(scene, view, size), wishes.depth);
+  text.erase(text.find_last_not_of('\n') + 1);
+  output.data(std::move(text));
+  return kExitOk;
+}
+
+// ---- in sentences ----
+
+// Until a signal, or until nobody listens. Returns the signal.
+int announce(TopSource& source, Wishes& wishes, const Output& output) {
+  WaitSignals signals;
+  top::Announcer announcer;
+  for (;;) {
+    wishes.setting.trouble = source.trouble();
+    for (const std::string& line : announcer.next({*source.snapshot(), wishes.setting}))
+      output.data(line);
+    if (output.failed()) return 0;
+    pollfd watched[] = {{signals.descriptor(), POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
+    if (poll(watched, 2, static_cast<int>(wishes.every_ms)) > 0) {
+      if (const int signal = signals.take(); signal != 0) return signal;
+      if ((watched[1].revents & (POLLERR | POLLHUP)) != 0) return 0;
+    }
+    source.ask();
+    (void)source.hear(kDeedWait);
+  }
+}
+
+// ---- on a screen ----
+
+class Session {
+ public:
+  Session(TopSource& source, Wishes& wishes, top::Terminal& terminal)
+      : source_(source), wishes_(wishes), terminal_(terminal) {}
+
+  // The signal that ended it; 0: somebody quit, or the terminal has closed.
+  Result<int> run();
+
+ private:
+  bool draw();
+  bool take_keys(const std::vector<top::Key>& keys);
+  bool read_keys();
+  std::optional<int> take_signals();
+  void stop();
+  void aim_at();
+  void perform(const top::Deed& deed);
+  std::string cancel(const std::string& job);
+  int next_wait() const;
+
+  TopSource& source_;
+  Wishes& wishes_;
+  top::Terminal& terminal_;
+  WaitSignals signals_{SIGTSTP, SIGWINCH, SIGCONT};
+  top::View view_;
+  top::KeyReader keys_;
+  std::optional<top::Canvas> drawn_;
+  seam::Nanoseconds next_ask_{0};
+};
+
+// False: the terminal has closed.
+bool Session::draw() {
+  wishes_.setting.trouble = source_.trouble();
+  const top::Scene scene{*source_.snapshot(), wishes_.setting};
+  top::Canvas canvas = top::frame(scene, view_, terminal_.size());
+  const std::string bytes = top::paint(drawn_, canvas, wishes_.depth);
+  drawn_ = std::move(canvas);
+  return bytes.empty() || terminal_.write(bytes).ok();
+}
+
+std::string Session::cancel(const std::string& job) {
+  Result<DaemonClient> client =
+      DaemonClient::open_again(source_.socket(), DaemonClient::Start::kNever);
+  if (!client) return client.error().message;
+  const Result<std::string> done = client->call("DELETE", "/v1/jobs/" + job, {}, {kDeedWait, -1});
+  return done ? "job " + job + " is cancelled" : done.error().message;
+}
+
+void Session::perform(const top::Deed& deed) {
+  if (deed.kind == top::Deed::Kind::kCancel) {
+    view_.message = cancel(deed.job);
+    return;
+  }
+  const Result<std::size_t> sent = send_signals(deed);
+  if (!sent)
+    view_.message = sent.error().message;
+  else
+    view_.message = *sent == 0   ? "it has ended meanwhile"
+                    : *sent == 1 ? "sent to one process"
+                                 : "sent to " + std::to_string(*sent) + " processes";
+}
+
+// What cannot be done is said instead of asked about.
+void Session::aim_at() {
+  if (!view_.asked || view_.asked->kind != top::Deed::Kind::kSignal) return;
+  const Result<void> aimed = aim(*view_.asked);
+  if (aimed) return;
+  view_.asked.reset();
+  view_.message = aimed.error().message;
+}
+
+// False: quit.
+bool Session::take_keys(const std::vector<top::Key>& keys) {
+  for (const top::Key& key : keys) {
+    const bool asked = view_.asked.has_value();
+    const top::Scene scene{*source_.snapshot(), wishes_.setting};
+    const top::Outcome outcome = top::act(view_, key, scene, terminal_.size());
+    if (outcome.quit) return false;
+    if (outcome.redraw) drawn_.reset();
+    if (outcome.deed) perform(*outcome.deed);
+    if (!asked) aim_at();
+  }
+  return true;
+}
+
+bool Session::read_keys() {
+  const Result<std::string> bytes = terminal_.read();
+  return bytes && take_keys(keys_.read(*bytes));
+}
+
+// Ctrl-Z: the shell gets its terminal back as it was, and we ours when it lets us go on.
+void Session::stop() {
+  terminal_.leave();
+  (void)raise(SIGSTOP);
+  (void)terminal_.enter();
+  drawn_.reset();
+}
+
+std::optional<int> Session::take_signals() {
+  while (const int signal = signals_.take()) {
+    if (signal == SIGTSTP) stop();
+    if (signal == SIGWINCH || signal == SIGCONT) drawn_.reset();
+    if (signal == SIGINT) return 0;
+    if (signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT) return signal;
+  }
+  return std::nullopt;
+}
+
+int Session::next_wait() const {
+  const seam::Nanoseconds now = seam::system_clock().monotonic();
+  const auto left = std::chrono::duration_cast<net::Milliseconds>(next_ask_ - now).count();
+  const int wait = static_cast<int>(std::clamp<std::int64_t>(left + 1, 0, wishes_.every_ms));
+  return keys_.waits() ? std::min(wait, kEscapeMs) : wait;
+}
+
+Result<int> Session::run() {
+  if (Result<void> entered = terminal_.enter(); !entered) return std::move(entered).error();
+  for (bool changed = true;;) {
+    if (changed && !draw()) return 0;
+    const seam::Nanoseconds now = seam::system_clock().monotonic();
+    if (now >= next_ask_) {
+      source_.ask();
+      next_ask_ = now + net::Milliseconds(wishes_.every_ms);
+    }
+    pollfd watched[] = {{terminal_.descriptor(), POLLIN, 0},
+                        {signals_.descriptor(), POLLIN, 0},
+                        {source_.descriptor(), POLLIN, 0}};
+    const int ready = poll(watched, 3, next_wait());
+    if (ready < 0 && errno != EINTR) return Error::from_errno("wait for keys", errno);
+    changed = ready == 0 && !source_.trouble().empty();
+    if (ready <= 0) {
+      if (keys_.waits() && (changed = true, !take_keys(keys_.pause()))) return 0;
+      continue;
+    }
+    if (watched[1].revents != 0) {
+      if (const std::optional<int> ended = take_signals(); ended) return *ended;
+      changed = true;
+    }
+    if ((watched[0].revents & POLLIN) != 0) {
+      if (!read_keys()) return 0;
+      changed = true;
+    } else if (watched[0].revents != 0) {
+      return 0;
+    }
+    if (watched[2].revents != 0) changed = source_.hear() || changed;
+    if (source_.refusal()) return *source_.refusal();
+  }
+}
+
+int look(TopSource& source, Wishes& wishes, const Output& output) {
+  Result<top::Terminal> terminal = top::Terminal::open();
+  if (!terminal) return output.fail(terminal.error());
+  Result<int> ended = 0;
+  {
+    Session session(source, wishes, *terminal);
+    ended = session.run();
+    terminal->leave();
+  }
+  if (!ended) return output.fail(ended.error());
+  if (*ended != 0) (void)raise(*ended);
+  return kExitOk;
+}
+
+int run_top(const Parsed& parsed, const Output& output) {
+  Result<Wishes> wishes = parse_wishes(parsed, output);
+  if (!wishes) return output.fail(wishes.error());
+  Result<DaemonClient> client = DaemonClient::open_for_jobs();
+  if (!client && client.error().code == ErrorCode::kNotFound) {
+    output.say("no daemon runs, so no job waits or runs; mete cards starts one");
+    return kExitOk;
+  }
+  if (!client) return output.fail(client.error());
+  TopSource source(*std::move(client));
+  if (output.json()) return print_once(source, *wishes, output);
+  source.ask();
+  if (!source.hear(kFirstWait))
+    return output.fail(source.refusal().value_or(Error::busy("the daemon does not answer")));
+  if (wishes->once) return print_once(source, *wishes, output);
+  if (!wishes->plain) return look(source, *wishes, output);
+  if (const int signal = announce(source, *wishes, output); signal != 0) (void)raise(signal);
+  return kExitOk;
+}
+
+}  // namespace
+
+const Verb kTopVerb{
+    "top",
+    "watch cards, jobs and the line on a screen",
+    "mete top [--once] [--every SECONDS] [--readonly] [--no-unicode] [--plain] [-o json]",
+    "mete top\n"
+    "mete top --once             # printed, as into a pipe\n"
+    "mete top --plain            # sentences, for a screen reader\n"
+    "mete top --once -o json | jq '.queue.depth'",
+    "Cards with who has what of them and uses how much; jobs, what runs outside mete, who waits "
+    "and\n"
+    "why. h shows the keys: arrows, Enter for all about a job, t for processes, s for another "
+    "order,\n"
+    "/ for a filter, c to cancel, T K I for signals to your own processes. Into a pipe it is "
+    "printed\n"
+    "once; on a terminal that cannot place its cursor it is told in sentences.",
+    kOptions,
+    Rest::kNothing,
+    run_top,
+};
+
+}  // namespace mete::cli
