@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <map>
 
+#include "base/moment.h"
 #include "base/text.h"
 #include "cli/json.h"
-#include "base/moment.h"
 #include "cli/table.h"
 
 namespace mete::cli {

@@ -125,7 +125,8 @@ std::string show_text(const wire::ShowDocument& document) {
   Lines lines;
   lines.add("times", times_text(job, now));
   if (job.state == JobState::kParked || job.state == JobState::kPending)
-    lines.add(job.state == JobState::kParked ? "parked" : "waits for", wire::reason_text(view, now));
+    lines.add(job.state == JobState::kParked ? "parked" : "waits for",
+              wire::reason_text(view, now));
   for (const core::Escape& escape : job.escapes) lines.add("escape", to_string(escape));
   if (job.escapes.empty() || job.outcome)
     lines.add(job.outcome ? "ended" : "remark", with_local_times(view.remark, now));

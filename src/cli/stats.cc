@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 
+#include "base/moment.h"
 #include "base/text.h"
 #include "base/time_words.h"
 #include "cli/daemon_client.h"
 #include "cli/idle_report.h"
-#include "base/moment.h"
 #include "cli/stats_text.h"
 #include "cli/subword.h"
 #include "cli/table.h"

@@ -45,7 +45,7 @@ struct CardView {
     Bytes bytes;
     bool whole = false;
     std::optional<Bytes> used;
-    Bytes outside = {};  // its meter, by what was last told of its processes
+    Bytes outside = {};     // its meter, by what was last told of its processes
     std::string name = {};  // "": a job that the reader may not look at
     std::optional<WallTime> idle_since = {};
   };
