@@ -76,8 +76,8 @@ int run_help(const Parsed& parsed, const Output& output) {
 
 std::string overview(bool all) {
   // What most people need most days; a screen.
-  static constexpr std::array<std::string_view, 11> kCommon{
-      "run", "submit", "ps", "top", "explain", "logs", "cancel", "cards", "cap", "doctor", "demo"};
+  static constexpr std::array<std::string_view, 10> kCommon{
+      "run", "submit", "ps", "top", "explain", "logs", "cancel", "cards", "cap", "doctor"};
   std::string text =
       "mete shares GPUs between programs that know nothing of each other.\n"
       "\n"
