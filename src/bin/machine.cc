@@ -65,7 +65,8 @@ node::CardSnapshot without_movers(const MachineInputs& inputs) {
 core::PoolCard pool_card(const seam::CardReading& card, const node::CardUse& use,
                          const MachineInputs& inputs) {
   core::PoolCard pool;
-  pool.card = {card.index, card.uuid, card.type, capacity_of(card, inputs)};
+  pool.card = {card.index, card.uuid, card.type, capacity_of(card, inputs),
+               card.total.value_or(Bytes())};
   pool.lost = card.state == seam::CardState::kLost;
   pool.unusable = pool.lost ? "" : why_unusable(card);
   if (pool.unusable.empty() && !inputs.granted_here(card))

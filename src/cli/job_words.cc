@@ -184,6 +184,11 @@ Result<core::Request> parse_request(const Parsed& parsed) {
       request.devices.emplace_back(base::trim(part));
   if (const std::string* type = parsed.find("--gpu-type"); type != nullptr)
     request.gpu_type = *type;
+  if (const std::string* where = parsed.find("--where"); where != nullptr) {
+    Result<core::Query> query = core::Query::parse(*where);
+    if (!query) return std::move(query).error().within("--where");
+    request.where = *std::move(query);
+  }
   return request;
 }
 

@@ -26,6 +26,10 @@ inline constexpr OptionSpec kDevicesOption{
     "with a share: that share on each"};
 inline constexpr OptionSpec kGpuTypeOption{"--gpu-type", "TYPE",
                                            "only cards of this type, as in H200"};
+inline constexpr OptionSpec kWhereOption{
+    "--where", "EXPR",
+    "only cards of which this is true, as in 'attribute:gpu.memory >= 16G': gpu.type,\n"
+    "gpu.memory, gpu.count, gpu.free (mete where)"};
 inline constexpr OptionSpec kCpuOnlyOption{"--cpu-only", "", "the same as --gpu 0"};
 inline constexpr OptionSpec kVisibleOption{
     "--visible", "KIND",
@@ -75,7 +79,7 @@ inline constexpr OptionSpec kNotifyOption{
 inline constexpr OptionSpec kNotifyOnOption{
     "--notify-on", "LIST", "of what: start,end,fail,oom,park,idle (default: end,fail,oom)"};
 
-// --gpu, --cpu-only, --devices, --gpu-type.
+// --gpu, --cpu-only, --devices, --gpu-type, --where.
 Result<core::Request> parse_request(const Parsed& parsed);
 
 // --procs, --cpus, --ram, --time, --priority, --or-cpu, --preemptible, --no-preempt, --shed,

@@ -100,6 +100,7 @@ void add_spec(Lines& lines, const Job& job, WallTime now) {
   const core::JobSpec& spec = *job.spec;
   lines.add("command", base::join(spec.command, " "));
   lines.add("folder", spec.folder);
+  if (spec.request.where) lines.add("where", spec.request.where->text());
   if (spec.array) lines.add("array", to_string(*spec.array));
   lines.add("after", after_text(spec));
   if (spec.begin) lines.add("begin", "not before " + moment(*spec.begin, now));

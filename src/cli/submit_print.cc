@@ -39,6 +39,7 @@ void add_request(const core::JobSpec& spec, std::vector<Field>& fields) {
   if (request.gpu) fields.push_back({"gpu", to_string(*request.gpu)});
   if (!request.devices.empty()) fields.push_back({"devices", request.devices});
   if (request.gpu_type) fields.push_back({"gpu-type", *request.gpu_type});
+  if (request.where) fields.push_back({"where", request.where->text()});
   if (request.or_cpu) fields.push_back({"or-cpu", true});
   if (request.procs != 1) fields.push_back({"procs", std::int64_t{request.procs}});
   if (request.cpus) fields.push_back({"cpus", std::int64_t{*request.cpus}});

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/daemon_client.h"
 #include "cli/verbs.h"
+#include "core/where/card_facts.h"
 #include "wire/cards.h"
 #include "wire/nodes.h"
 
@@ -30,7 +32,7 @@ std::string host_name() {
   return gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "localhost";
 }
 
-// What is known of this machine: its cards.
+// What is known of this machine: its cards, each as a node with the name of the machine.
 Result<std::vector<wire::NamedNode>> this_machine() {
   Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kIfNeeded);
   if (!client) return client.error();
@@ -38,25 +40,17 @@ Result<std::vector<wire::NamedNode>> this_machine() {
   if (!body) return body.error();
   const Result<wire::CardsDocument> cards = wire::decode_cards(*body);
   if (!cards) return cards.error();
-  core::NodeFacts node;
-  node.agent_connected = true;
-  std::uint64_t jobs = 0;
-  Bytes largest;
-  Bytes most_free;
-  for (const wire::CardView& card : cards->cards) {
-    std::vector<std::string>& types = node.attributes["gpu.type"];
-    if (std::find(types.begin(), types.end(), card.type) == types.end()) types.push_back(card.type);
-    largest = std::max(largest, card.total.value_or(Bytes()));
-    most_free = std::max(most_free, card.grantable);
-    jobs += card.jobs.size();
-  }
-  node.attributes["gpu.count"] = {std::to_string(cards->cards.size())};
-  if (!cards->cards.empty()) {
-    node.attributes["gpu.memory"] = {std::to_string(largest.count())};
-    node.attributes["gpu.free"] = {std::to_string(most_free.count())};
-  }
-  node.running_tasks = jobs;
-  return std::vector<wire::NamedNode>{{host_name(), std::move(node)}};
+  std::set<std::string> jobs;
+  for (const wire::CardView& card : cards->cards)
+    for (const auto& job : card.jobs) jobs.insert(job.id);
+  std::vector<wire::NamedNode> nodes;
+  for (const wire::CardView& card : cards->cards)
+    nodes.push_back(
+        {host_name(),
+         core::facts_of(core::CardFacts{card.type, card.total.value_or(Bytes()), card.grantable},
+                        cards->cards.size(), jobs.size())});
+  if (nodes.empty()) nodes.push_back({host_name(), core::facts_of(std::nullopt, 0, 0)});
+  return nodes;
 }
 
 Result<std::vector<wire::NamedNode>> nodes_of(const Parsed& parsed) {
@@ -85,7 +79,7 @@ int run(const Parsed& parsed, const Output& output) {
                                  : output.fail(nodes.error());
   std::vector<std::string> match;
   for (const auto& [name, facts] : *nodes)
-    if (query->matches(facts)) match.push_back(name);
+    if (query->matches(facts) && (match.empty() || match.back() != name)) match.push_back(name);
   if (output.json()) {
     output.data(wire::encode_where(match));
   } else if (match.empty()) {

@@ -43,6 +43,7 @@ core::JobSpec train() {
   spec.time_s = 3600;
   spec.request.procs = 2;
   spec.request.gpu_type = "H200";
+  spec.request.where = *core::Query::parse("attribute:gpu.free >= 16G");
   spec.request.devices = {"0"};
   spec.request.cpus = 4;
   spec.request.ram = Bytes::from_gib(16);

@@ -20,6 +20,7 @@ void put_asked(JsonText& out, const JobSpec& spec) {
   const core::Request& request = spec.request;
   if (!request.devices.empty()) out.put("devices", request.devices);
   out.put_if("gpu_type", request.gpu_type);
+  if (request.where) out.put("where", request.where->text());
   if (request.procs != 1) out.put("procs", request.procs);
   out.flag_if("or_cpu", request.or_cpu);
   out.key("limits").open();
@@ -117,6 +118,7 @@ void put_seen(JsonText& out, const ShowDocument& document) {
 void read_asked(Fields& fields, JobSpec& spec) {
   spec.request.devices = fields.texts("devices");
   spec.request.gpu_type = fields.text_if("gpu_type");
+  spec.request.where = where_if(fields, "where");
   spec.request.procs = fields.number_if<std::uint32_t>("procs").value_or(1);
   spec.request.or_cpu = fields.flag("or_cpu");
   Fields limits(fields.child("limits"), "the limits");

@@ -26,10 +26,20 @@ std::optional<core::GpuRequest> gpu_if(Fields& fields, std::string_view key) {
   return fields.take(core::parse_gpu(*text));
 }
 
+std::optional<core::Query> where_if(Fields& fields, std::string_view key) {
+  const std::optional<std::string> text = fields.text_if(key);
+  if (!text) return std::nullopt;
+  Result<core::Query> query = core::Query::parse(*text);
+  if (query) return *std::move(query);
+  fields.fail(std::move(query).error());
+  return std::nullopt;
+}
+
 void put_request(JsonText& out, const Request& request) {
   put_gpu_if(out, "gpu", request.gpu);
   if (!request.devices.empty()) out.put("devices", request.devices);
   out.put_if("gpu_type", request.gpu_type);
+  if (request.where) out.put("where", request.where->text());
   if (request.procs != 1) out.put("procs", request.procs);
   out.flag_if("or_cpu", request.or_cpu);
   out.put_if("cpus", request.cpus);
@@ -42,6 +52,7 @@ Result<Request> request_from(const Json& json) {
   request.gpu = gpu_if(fields, "gpu");
   request.devices = fields.texts("devices");
   request.gpu_type = fields.text_if("gpu_type");
+  request.where = where_if(fields, "where");
   request.procs = fields.number_if<std::uint32_t>("procs").value_or(1);
   if (request.procs < 1 || request.procs > 1024) fields.fail("procs", "between 1 and 1024");
   request.or_cpu = fields.flag("or_cpu");

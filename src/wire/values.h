@@ -31,6 +31,7 @@ void put_request(JsonText& out, const core::Request& request);
 Result<core::Request> request_from(const Json& json);
 void put_gpu_if(JsonText& out, std::string_view key, const std::optional<core::GpuRequest>& gpu);
 std::optional<core::GpuRequest> gpu_if(Fields& fields, std::string_view key);
+std::optional<core::Query> where_if(Fields& fields, std::string_view key);
 
 // The whole object.
 void put_spec(JsonText& out, const core::JobSpec& spec, Owner owner);

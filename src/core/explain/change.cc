@@ -111,6 +111,12 @@ std::vector<Request> on_any_cards(const Request& request) {
   return list;
 }
 
+std::vector<Request> wherever(const Request& request) {
+  std::vector<Request> list;
+  if (request.where) list.emplace_back(request).where.reset();
+  return list;
+}
+
 std::vector<Request> with_fewer_cpus(const Request& request) {
   std::vector<Request> list;
   for (unsigned cpus = request.cpus.value_or(1); cpus > 1;)
@@ -128,6 +134,9 @@ Change asking(Change::Kind kind, const Request& was, const Request& now) {
     case Change::Kind::kDevices:
       change.argument = "--gpu " + to_string(*now.gpu);
       change.text = "on any cards, without --devices";
+      break;
+    case Change::Kind::kWhere:
+      change.text = "without --where " + base::quote(was.where->text());
       break;
     case Change::Kind::kCpus:
       change.argument = "--cpus " + std::to_string(*now.cpus);
@@ -398,6 +407,8 @@ std::string_view to_string(Change::Kind kind) {
       return "type";
     case Change::Kind::kDevices:
       return "devices";
+    case Change::Kind::kWhere:
+      return "where";
     case Change::Kind::kCpus:
       return "cpus";
     case Change::Kind::kTime:
@@ -436,6 +447,7 @@ std::vector<Change> changes(const State& state, const Moment& moment, const Sigh
     try_requests(question, Change::Kind::kType, of_other_types(request, pool), found);
     try_requests(question, Change::Kind::kDevices, on_any_cards(request), found);
   }
+  try_requests(question, Change::Kind::kWhere, wherever(request), found);
   try_requests(question, Change::Kind::kCpus, with_fewer_cpus(request), found);
   try_times(state, question, job, found);
   try_ends(state, question, found);

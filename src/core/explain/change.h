@@ -11,6 +11,7 @@
 //   cards        one card less, and one less again
 //   type         another type of cards: those nearest in size first
 //   devices      any cards instead of those that --devices names
+//   where        without the expression after --where
 //   cpus         one CPU less, and one less again
 //   time         a shorter --time: whole days, below two of them hours, below six hours steps of 5
 //                minutes, below one minutes; nothing shorter than half of such jobs ran
@@ -47,6 +48,7 @@ struct Change {
     kCards,
     kType,
     kDevices,
+    kWhere,
     kCpus,
     kTime,
     kJobEnds,

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "core/explain/forecast.h"
+#include "core/place/match.h"
 #include "core/place/need.h"
 #include "core/place/room.h"
 #include "core/place/wait.h"
@@ -28,11 +29,12 @@ Pool found_by(const Sight& sight, const Job& job, const Kind& kind) {
 }
 
 // Why a card is none of those that the request could have.
-std::string not_asked_for(const PoolCard& card, const Request& request) {
+std::string not_asked_for(const PoolCard& card, const Match& match, const Request& request) {
   if (!card.unusable.empty()) return card.unusable;
   if (!request.devices.empty()) return "not one of those named by --devices";
   if (request.gpu_type && base::to_lower(*request.gpu_type) != base::to_lower(card.card.type))
     return "not of type " + base::quote(*request.gpu_type);
+  if (request.where && !match.ever) return "--where is never true of it";
   return "too small";
 }
 
@@ -70,6 +72,8 @@ std::vector<OnCard> cards_for(const Sight& sight, const Job& job) {
   const Kind kind = kind_of(job);
   const Pool pool = found_by(sight, job, kind);
   const Result<Needs> needs = needs_of(pool, kind.request);
+  const std::vector<Match> where =
+      kind.request.where ? matches(pool, *kind.request.where) : std::vector<Match>();
   std::vector<OnCard> list;
   for (std::size_t at = 0; at < pool.cards.size(); ++at) {
     const PoolCard& card = pool.cards[at];
@@ -86,7 +90,7 @@ std::vector<OnCard> cards_for(const Sight& sight, const Job& job) {
       for (const Need& each : needs->cards)
         if (each.at == at) need = &each;
     if (need == nullptr) {
-      on.text = not_asked_for(card, kind.request);
+      on.text = not_asked_for(card, where.empty() ? Match{} : where[at], kind.request);
       continue;
     }
     const Room room = room_on(card, *need);

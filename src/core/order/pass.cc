@@ -13,6 +13,7 @@
 #include "core/order/preempt.h"
 #include "core/order/rest.h"
 #include "core/place/hold.h"
+#include "core/place/match.h"
 #include "core/place/room.h"
 
 namespace mete::core {
@@ -305,7 +306,8 @@ class Walk {
       for (const GrantedCard& card : soonest->placement.cards)
         for (std::size_t i = 0; i < kept.size(); ++i)
           if (input_.pool.cards[i].card.uuid == card.uuid)
-            kept[i] = card.whole ? input_.pool.cards[i].card.capacity : card.bytes;
+            kept[i] = card.whole || asks_for_free(kind.request) ? input_.pool.cards[i].card.capacity
+                                                                : card.bytes;
     } else {
       // Nobody knows when: where the least is missing.
       const Pool held = hold_for(seen_by(input_, open_.pool(), kind), kind.request, input_.policy);

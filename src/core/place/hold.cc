@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "core/place/match.h"
 #include "core/place/need.h"
 #include "core/place/policy.h"
 #include "core/place/room.h"
@@ -58,7 +59,8 @@ Pool hold_for(const Pool& pool, const Request& waiting, Policy policy) {
     if (std::find(chosen.begin(), chosen.end(), need.at) == chosen.end()) continue;
     PoolCard& card = held.cards[need.at];
     card.kept =
-        saturating_add(card.kept, need.whole ? card.card.capacity : need.bytes + need.mover);
+        saturating_add(card.kept, need.whole || asks_for_free(waiting) ? card.card.capacity
+                                                                       : need.bytes + need.mover);
   }
   return held;
 }

@@ -5,7 +5,7 @@
 // The share (or the whole card) is kept on the cards on which the waiting request would run
 // soonest: those where the least has to be given up by others; of cards with room already, those
 // that the policy prefers; then by index. Everything else stays for those behind, also what such a
-// card has beyond the share.
+// card has beyond the share. For one that asks how much is free (--where) all of the card is kept.
 //
 // Why that is enough: what is missing on a kept card cannot grow by our own grants, since they find
 // its memory kept. Another card may come to need less; then that one is kept instead. So the least

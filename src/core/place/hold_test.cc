@@ -102,5 +102,14 @@ TEST(Hold, SeveralInLineKeepSeveralShares) {
   EXPECT_EQ(kept(once, request_of("40G")), (List{50, 40}));
 }
 
+TEST(Hold, KeepsAllOfACardForOneThatAsksHowMuchIsFree) {
+  const Pool pool{{card(0, {job(1, 80)}), card(1, {job(2, 60)})}};
+  Request request = request_of("10G");
+  request.where = *Query::parse("attribute:gpu.free >= 50G");
+  EXPECT_EQ(kept(pool, request), (List{0, 100})) << "what others take of it, it waits for";
+  request.where = *Query::parse("attribute:gpu.memory >= 50G");
+  EXPECT_EQ(kept(pool, request), (List{10, 0}));
+}
+
 }  // namespace
 }  // namespace mete::core

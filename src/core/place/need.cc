@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "core/place/match.h"
 #include "core/place/room.h"
 
 namespace mete::core {
@@ -138,8 +139,8 @@ Result<void> keep_divisible(const Pool& pool, const Request& request, Needs& nee
       // The card that comes nearest speaks for all.
       if (too_small == nullptr || need.bytes > too_small->bytes) too_small = &need;
     } else {
-      kept.push_back(
-          {need.at, need.whole, need.whole ? *least : need.bytes, need.most, need.mover});
+      kept.push_back({need.at, need.whole, need.whole ? *least : need.bytes, need.most, need.mover,
+                      need.not_now});
     }
   }
   if (kept.size() < needs.wanted) {
@@ -162,40 +163,91 @@ Bytes part_of(Bytes share, std::uint32_t procs, std::size_t cards) {
   return share.checked_scale(1, procs / cards)->round_down(kGranule);
 }
 
+namespace {
+
+// The cards that a request may have if only they are large enough, and where they are in the pool.
+struct Usable {
+  std::vector<const Card*> cards;
+  std::vector<std::size_t> positions;
+  std::vector<Card> beside_mover;  // what they are for those who can be parked
+};
+
+// Cards that --devices names are looked at by name: that --where leaves them out is said later.
+void find_usable(const Pool& pool, const Request& request, const std::vector<Match>& where,
+                 Usable& usable) {
+  usable.cards.reserve(pool.cards.size());
+  usable.positions.reserve(pool.cards.size());
+  if (request.parkable) usable.beside_mover.reserve(pool.cards.size());
+  for (std::size_t at = 0; at < pool.cards.size(); ++at) {
+    if (!pool.cards[at].unusable.empty()) continue;
+    if (request.where && request.devices.empty() && !where[at].ever) continue;
+    usable.cards.push_back(&pool.cards[at].card);
+    usable.positions.push_back(at);
+    if (!request.parkable) continue;
+    Card& card = usable.beside_mover.emplace_back(pool.cards[at].card);
+    card.capacity = saturating_sub(card.capacity, pool.cards[at].mover);
+    usable.cards.back() = &card;
+  }
+}
+
+Result<Needs> without_cards(const Pool& pool, const Request& request, Needs needs) {
+  if (!request.where) return needs;
+  const Match machine = machine_matches(pool, *request.where);
+  if (!machine.ever) return never_matches(pool, *request.where);
+  needs.machine_not_now = !machine.now;
+  return needs;
+}
+
+// Marks the cards of which --where is not true now; those that are named must be able to.
+Result<void> apply_where(const Pool& pool, const Request& request, const std::vector<Match>& where,
+                         Needs& needs) {
+  if (!request.where) return {};
+  for (Need& need : needs.cards) {
+    need.not_now = !where[need.at].now;
+    if (where[need.at].ever) continue;
+    Error error = never_matches(pool, *request.where);
+    error.message = "--devices names " + name_of(pool.cards[need.at]) + ", of which --where " +
+                    base::quote(request.where->text()) + " is never true";
+    return error;
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<Needs> needs_of(const Pool& pool, const Request& request) {
   if (request.procs > 1 && request.gpu && std::holds_alternative<Growing>(request.gpu->memory))
     return Error::invalid("--procs divides a share evenly, and one that grows has no even parts")
         .with_hint("give one size, such as --gpu 8G");
-  std::vector<const Card*> usable;
-  std::vector<std::size_t> positions;  // of the usable in the pool
-  std::vector<Card> beside_mover;      // what they are for those who can be parked
-  usable.reserve(pool.cards.size());
-  positions.reserve(pool.cards.size());
-  if (request.parkable) beside_mover.reserve(pool.cards.size());
-  for (std::size_t at = 0; at < pool.cards.size(); ++at) {
-    if (!pool.cards[at].unusable.empty()) continue;
-    usable.push_back(&pool.cards[at].card);
-    positions.push_back(at);
-    if (!request.parkable) continue;
-    Card& card = beside_mover.emplace_back(pool.cards[at].card);
-    card.capacity = saturating_sub(card.capacity, pool.cards[at].mover);
-    usable.back() = &card;
-  }
-  Result<CardOptions> options = options_for(request, usable);
+  const std::vector<Match> where =
+      request.where ? matches(pool, *request.where) : std::vector<Match>();
+  Usable usable;
+  find_usable(pool, request, where, usable);
+  const bool asks_for_cards = request.gpu != no_gpu();
+  if (request.where && asks_for_cards && usable.cards.empty() && !pool.cards.empty())
+    return never_matches(pool, *request.where);
+  Result<CardOptions> options = options_for(request, usable.cards);
   if (!options) {
     Error error = std::move(options).error();
-    if (error.code == ErrorCode::kInfeasible && usable.size() < pool.cards.size())
-      error.evidence += (error.evidence.empty() ? "" : "; ") + left_out(pool);
+    if (error.code == ErrorCode::kInfeasible && usable.cards.size() < pool.cards.size()) {
+      if (const std::string out = left_out(pool); !out.empty())
+        error.evidence += (error.evidence.empty() ? "" : "; ") + out;
+      if (request.where)
+        error.evidence += (error.evidence.empty() ? "" : "; ") + std::string("--where leaves ") +
+                          std::to_string(usable.cards.size()) + " of " +
+                          std::to_string(pool.cards.size()) + " cards";
+    }
     return error;
   }
   Needs needs{options->gpu, options->wanted, !request.devices.empty(), {}};
-  if (needs.wanted == 0) return needs;
+  if (needs.wanted == 0) return without_cards(pool, request, std::move(needs));
   const bool whole = std::holds_alternative<WholeCard>(needs.gpu.memory);
   needs.cards.reserve(options->cards.size());
   for (const CardOption& option : options->cards)
     needs.cards.push_back(
-        {positions[option.at], whole, option.from, option.limit,
-         request.parkable ? mover_missing(pool.cards[positions[option.at]]) : Bytes()});
+        {usable.positions[option.at], whole, option.from, option.limit,
+         request.parkable ? mover_missing(pool.cards[usable.positions[option.at]]) : Bytes()});
+  if (Result<void> r = apply_where(pool, request, where, needs); !r) return std::move(r).error();
   if (Result<void> r = keep_divisible(pool, request, needs); !r) return std::move(r).error();
   if (whole && request.procs == 1)
     for (Need& need : needs.cards) need.bytes = kGranule;

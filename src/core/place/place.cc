@@ -18,7 +18,7 @@ namespace {
 
 // nullopt: there is no room.
 std::optional<Placement> placed(const Pool& pool, const Needs& needs, Policy policy) {
-  if (needs.wanted == 0) return Placement{};
+  if (needs.wanted == 0) return needs.machine_not_now ? std::nullopt : std::optional(Placement{});
   std::vector<Fit> fits;
   fits.reserve(needs.cards.size());
   for (const Need& need : needs.cards) {

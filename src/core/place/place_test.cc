@@ -35,6 +35,7 @@ struct Words {
   const char* type = nullptr;
   std::uint32_t procs = 1;
   bool or_cpu = false;
+  const char* where = nullptr;
 };
 
 Request request_of(const Words& words) {
@@ -44,6 +45,7 @@ Request request_of(const Words& words) {
   if (words.type != nullptr) request.gpu_type = words.type;
   request.procs = words.procs;
   request.or_cpu = words.or_cpu;
+  if (words.where != nullptr) request.where = *Query::parse(words.where);
   return request;
 }
 
@@ -499,6 +501,80 @@ TEST(Spare, RefusesWhatIsMoreThanAnyCardHas) {
   EXPECT_FALSE(may_have("50%"));
   EXPECT_FALSE(may_have("1"));
   EXPECT_TRUE(may_have("0"));
+}
+
+Pool of_two_types() {
+  Pool pool{{card(0), card(1, kT4, "T4"), card(2, kT4, "T4")}};
+  pool.cards[1].card.total = gib(16);
+  pool.cards[2].card.total = gib(16);
+  return pool;
+}
+
+TEST(Where, LeavesTheCardsOfWhichItIsTrue) {
+  const Pool pool = of_two_types();
+  EXPECT_EQ(placed(pool, {.gpu = "8G", .where = "attribute:gpu.type == T4"}), "1:8G");
+  EXPECT_EQ(placed(pool, {.gpu = "8G", .where = "not(attribute:gpu.type == H200)"}), "1:8G");
+  EXPECT_EQ(placed(pool, {.gpu = "8G", .where = "attribute:gpu.memory > 16G"}), "0:8G");
+  EXPECT_EQ(placed(pool, {.gpu = "8G", .where = "attribute:gpu.memory == 16G"}), "1:8G")
+      << "all that is built in, not what can be granted";
+  EXPECT_EQ(placed(pool, {.gpu = "allx8G", .where = "attribute:gpu.type == T4"}), "1:8G 2:8G");
+  EXPECT_EQ(placed(pool, {.gpu = "8G", .where = "attribute:gpu.count == 3"}), "0:8G");
+  EXPECT_EQ(placed(pool, {.gpu = "8G", .devices = {"2"}, .where = "attribute:gpu.type == T4"}),
+            "2:8G");
+}
+
+TEST(Where, IsRefusedWhenItCanNeverBeTrue) {
+  const Pool pool = of_two_types();
+  for (const char* where :
+       {"attribute:gpu.type == A100", "attribute:gpu.count > 3", "attribute:stack == prod",
+        "attribute:gpu.free >= 200G", "attribute:gpu.type == T4 and attribute:gpu.memory > 100G",
+        "not(attribute:gpu.free < 200G)", "runningTasksCount < 0"}) {
+    const Decision decision = decide(pool, {.gpu = "8G", .where = where});
+    ASSERT_TRUE(std::holds_alternative<Error>(decision)) << where;
+    EXPECT_EQ(std::get<Error>(decision).code, ErrorCode::kInfeasible);
+    EXPECT_NE(std::get<Error>(decision).evidence.find(
+                  "gpu.count 3; 1 card of gpu.type H200 and gpu.memory 140.4 GiB; 2 cards of "
+                  "gpu.type T4 and gpu.memory 16 GiB"),
+              std::string::npos)
+        << std::get<Error>(decision).evidence;
+    EXPECT_FALSE(can_ever(pool, request_of({.gpu = "8G", .where = where})).ok());
+  }
+  const Words named{.gpu = "8G", .devices = {"0"}, .where = "attribute:gpu.type == T4"};
+  EXPECT_EQ(placed(pool, named),
+            "never: --devices names card 0, of which --where 'attribute:gpu.type == T4' is "
+            "never true");
+  EXPECT_EQ(placed(pool, {.gpu = "3x8G", .where = "attribute:gpu.type == T4"}),
+            "never: --gpu 3x8G (3 cards) can never fit here");
+}
+
+TEST(Where, IsWaitedForWhenItIsNotTrueNow) {
+  Pool pool = of_two_types();
+  pool.cards[0].holders = {job(7, gib(100))};
+  const Words words{.gpu = "8G", .where = "attribute:gpu.free >= 60G"};
+  EXPECT_TRUE(can_ever(pool, request_of(words)).ok());
+  const Wait wait = waits(pool, words);
+  EXPECT_EQ(wait.text,
+            "8 GiB on one card; card 0: --where is not true of it now, with 40.4 GiB free, alice's "
+            "job 7 (train) holds 100 GiB");
+  EXPECT_EQ(wait.holders, std::vector{JobId{7}});
+  pool.cards[0].holders = {job(7, gib(80))};
+  EXPECT_EQ(placed(pool, words), "0:8G");
+  const Words beside{.gpu = "8G", .where = "runningTasksCount > 1"};
+  EXPECT_TRUE(std::holds_alternative<Wait>(decide(pool, beside)));
+  pool.cards[1].holders = {job(8, gib(1))};
+  EXPECT_EQ(placed(pool, beside), "0:8G");
+}
+
+TEST(Where, IsAskedOfTheMachineByThoseWithoutAGpu) {
+  const Pool pool = of_two_types();
+  EXPECT_EQ(placed(pool, {.gpu = "0", .where = "attribute:gpu.type == T4"}), "no card");
+  EXPECT_EQ(placed(pool, {.gpu = "0", .where = "attribute:gpu.type == L4"}),
+            "never: --where 'attribute:gpu.type == L4' is never true here");
+  EXPECT_EQ(placed(pool, {.gpu = "0", .where = "runningTasksCount == 2"}),
+            "wait: this machine to be one of which --where is true");
+  EXPECT_EQ(placed(Pool{}, {.gpu = "0", .where = "attribute:gpu.count == 0"}), "no card");
+  EXPECT_EQ(placed(Pool{}, {.gpu = "8G", .or_cpu = true, .where = "attribute:gpu.count > 0"}),
+            "no card");
 }
 
 }  // namespace

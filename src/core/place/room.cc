@@ -70,7 +70,9 @@ Used used_on(const PoolCard& card) {
   return used;
 }
 
-Room room_on(const PoolCard& card, const Need& need, Kept kept) {
+namespace {
+
+Room room_whatever_is_asked(const PoolCard& card, const Need& need, Kept kept) {
   if (card.lost) return in_the_way(InTheWay::kLost, Bytes(), Bytes());
   if (card.drained) return in_the_way(InTheWay::kDrained, Bytes(), Bytes());
   if (card.stale) return in_the_way(InTheWay::kStale, Bytes(), Bytes());
@@ -89,6 +91,14 @@ Room room_on(const PoolCard& card, const Need& need, Kept kept) {
   // used + need - capacity, since used alone may already be more than the card.
   const Bytes missing = saturating_sub(saturating_add(used.all(), needed), card.card.capacity);
   return in_the_way(InTheWay::kTooFull, free, missing);
+}
+
+}  // namespace
+
+Room room_on(const PoolCard& card, const Need& need, Kept kept) {
+  const Room room = room_whatever_is_asked(card, need, kept);
+  if (room.what != InTheWay::kNothing || !need.not_now) return room;
+  return in_the_way(InTheWay::kWhere, room.free, used_on(card).all());
 }
 
 Bytes PoolCard::grantable() const {

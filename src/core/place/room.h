@@ -16,7 +16,8 @@ enum class InTheWay {
   kOneProcess,  // the driver lets one process use it, and there is one
   kNotAlone,    // a whole card is needed, and others are there
   kForeign,     // a whole card is needed, and processes outside mete hold too much of it
-  kTooFull
+  kTooFull,
+  kWhere  // there is room, and --where is not true of it as it is
 };
 
 struct Room {

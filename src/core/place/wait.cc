@@ -189,6 +189,8 @@ std::string why_not(const PoolCard& card, const Need& need, const Room& room) {
     case InTheWay::kTooFull:
       return because(to_string(room.free) + " free of the " + to_string(need.bytes + need.mover) +
                      " needed");
+    case InTheWay::kWhere:
+      return because("--where is not true of it now, with " + to_string(room.free) + " free");
     case InTheWay::kNothing:
       break;
   }
@@ -196,6 +198,8 @@ std::string why_not(const PoolCard& card, const Need& need, const Room& room) {
 }
 
 Wait wait_for(const Pool& pool, const Needs& needs) {
+  if (needs.wanted == 0)
+    return {Reason::kResources, "this machine to be one of which --where is true", {}};
   std::vector<std::string> whys;
   std::vector<Freed> freed;
   std::size_t without_room = 0;

@@ -16,6 +16,7 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "core/request/gpu.h"
+#include "core/where/query.h"
 
 namespace mete::core {
 
@@ -25,6 +26,7 @@ struct Card {
   std::string uuid;  // "GPU-..."
   std::string type;  // "H200"
   Bytes capacity;
+  Bytes total = {};  // all that is built in, for --where; zero: not known
   bool operator==(const Card&) const = default;
 };
 
@@ -36,9 +38,10 @@ struct Request {
   std::vector<std::string> devices;
   std::optional<std::string> gpu_type;
   // Placement alone looks at these.
-  std::uint32_t procs = 1;  // --procs: processes that share the grant evenly
-  bool or_cpu = false;      // --or-cpu: without a GPU rather than wait for one
-  bool parkable = false;    // its memory can be taken from it: beside it there must be a mover
+  std::optional<Query> where;  // only cards, or a machine, of which this is true
+  std::uint32_t procs = 1;     // --procs: processes that share the grant evenly
+  bool or_cpu = false;         // --or-cpu: without a GPU rather than wait for one
+  bool parkable = false;       // its memory can be taken from it: beside it there must be a mover
   std::optional<unsigned> cpus;
   std::optional<Bytes> ram;
   // The order says nothing; it is for finding equal ones.

@@ -131,12 +131,23 @@ std::optional<double> amount(std::string_view text) {
   return std::nullopt;
 }
 
+// Attributes of ours that are amounts: 16G and 16384M are the same.
+bool is_amount(std::string_view attribute) {
+  return attribute == "gpu.memory" || attribute == "gpu.free";
+}
+
 int compare_values(const std::string& a, const std::string& b) {
   const std::optional<double> one = amount(a);
   const std::optional<double> other = amount(b);
   if (one && other) return compare(*one, *other);
   return compare(a, b);
 }
+
+// What a comparison can come to.
+struct Can {
+  bool hold = false;
+  bool fail = false;
+};
 
 }  // namespace
 
@@ -152,6 +163,9 @@ struct Query::Node {
   std::uint64_t number = 0;
 
   bool matches(const NodeFacts& node) const;
+  Can can(const NodeFacts& node, std::span<const Varying> varying) const;
+  Can can_within(const Varying& range) const;
+  bool mentions(std::string_view attribute) const;
   bool compare_one(const std::string& value) const;
   bool compare_any(const std::vector<std::string>& values) const;
 };
@@ -408,15 +422,17 @@ class Parser {
 }  // namespace
 
 bool Query::Node::compare_one(const std::string& value) const {
+  const auto is_value = [&](const std::string& argument) {
+    return value == argument ||
+           (is_amount(name) && amount(argument) && amount(argument) == amount(value));
+  };
   switch (op) {
     case Operator::kEquals:
-      return value == arguments.front();
-    case Operator::kNotEquals:
-      return value != arguments.front();
     case Operator::kIn:
-      return std::find(arguments.begin(), arguments.end(), value) != arguments.end();
+      return std::any_of(arguments.begin(), arguments.end(), is_value);
+    case Operator::kNotEquals:
     case Operator::kNotIn:
-      return std::find(arguments.begin(), arguments.end(), value) == arguments.end();
+      return std::none_of(arguments.begin(), arguments.end(), is_value);
     case Operator::kMatches:
       return pattern->matches(value);
     case Operator::kNotMatches:
@@ -464,13 +480,66 @@ bool Query::Node::matches(const NodeFacts& node) const {
   return false;
 }
 
+// Order is decided at the ends of the range; one value of it is, or is not, inside.
+Can Query::Node::can_within(const Varying& range) const {
+  if (is_pattern(op)) return {true, true};
+  const bool at_least = compare_one(std::to_string(range.least));
+  const bool at_most = compare_one(std::to_string(range.most));
+  if (is_order(op)) return {at_least || at_most, !at_least || !at_most};
+  const bool inside =
+      std::any_of(arguments.begin(), arguments.end(), [&range](const std::string& argument) {
+        const std::optional<double> value = amount(argument);
+        return value && *value >= static_cast<double>(range.least) &&
+               *value <= static_cast<double>(range.most);
+      });
+  const bool wants = op == Operator::kEquals || op == Operator::kIn;
+  return {inside || !wants, inside || wants};
+}
+
+Can Query::Node::can(const NodeFacts& node, std::span<const Varying> varying) const {
+  if (kind == Kind::kNot) {
+    const Can part = parts.front()->can(node, varying);
+    return {part.fail, part.hold};
+  }
+  if (kind != Kind::kCompare) {
+    Can all{kind == Kind::kAnd, kind == Kind::kOr};
+    for (const std::shared_ptr<const Node>& part : parts) {
+      const Can one = part->can(node, varying);
+      all.hold = kind == Kind::kAnd ? all.hold && one.hold : all.hold || one.hold;
+      all.fail = kind == Kind::kAnd ? all.fail || one.fail : all.fail && one.fail;
+    }
+    return all;
+  }
+  if (subject == Subject::kAttribute && !is_existence(op))
+    for (const Varying& range : varying)
+      if (range.attribute == name) return can_within(range);
+  if (subject == Subject::kRunningTasks) {
+    const bool none = in_order(op, compare(std::uint64_t{0}, number));
+    const bool many = in_order(op, compare(UINT64_MAX, number));
+    if (is_order(op)) return {none || many, !none || !many};
+    return {true, true};
+  }
+  const bool now = matches(node);
+  return {now, !now};
+}
+
+bool Query::Node::mentions(std::string_view attribute) const {
+  if (kind == Kind::kCompare) return subject == Subject::kAttribute && name == attribute;
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](const auto& part) { return part->mentions(attribute); });
+}
+
 Result<Query> Query::parse(std::string_view text) {
   Result<std::shared_ptr<const Node>> root = Parser(text).parse();
   if (!root) return std::move(root).error();
-  return Query(*std::move(root));
+  return Query(std::string(text), *std::move(root));
 }
 
 bool Query::matches(const NodeFacts& node) const { return root_->matches(node); }
+bool Query::may_match(const NodeFacts& node, std::span<const Varying> varying) const {
+  return root_->can(node, varying).hold;
+}
+bool Query::mentions(std::string_view attribute) const { return root_->mentions(attribute); }
 
 int compare_versions(std::string_view a, std::string_view b) {
   while (!a.empty() || !b.empty()) {

@@ -5,13 +5,15 @@
 //
 // A missing attribute makes every comparison false, `!=`, `!in` and `!~` too; `not(…)` around one
 // is then true. Of several values (task:group; an attribute with a list) one that fits is enough.
-// Errors point at the character.
+// Amounts are equal by what they are worth: gpu.memory == 16G. Errors point at the character.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,16 +36,35 @@ struct NodeFacts {
   std::map<std::string, std::vector<std::string>> attributes;  // no value: it is there, and empty
 };
 
+// An attribute whose value changes as jobs come and go, and between what.
+struct Varying {
+  std::string_view attribute;
+  std::uint64_t least = 0;
+  std::uint64_t most = 0;
+};
+
 class Query {
  public:
   // invalid: `evidence` shows the text with a mark below the character.
   static Result<Query> parse(std::string_view text);
+  const std::string& text() const { return text_; }
   bool matches(const NodeFacts& node) const;
+  // Whether it could be true of this node at some time: each of `varying` has any value between its
+  // bounds then, and any number of tasks runs. Comparisons are looked at one by one, so that it
+  // says yes to "x < 3 and x > 5"; its no is final.
+  bool may_match(const NodeFacts& node, std::span<const Varying> varying) const;
+  bool mentions(std::string_view attribute) const;
+
+  // By the text; the order says nothing.
+  bool operator==(const Query& other) const { return text_ == other.text_; }
+  std::strong_ordering operator<=>(const Query& other) const { return text_ <=> other.text_; }
 
   struct Node;  // of the tree; query.cc
 
  private:
-  explicit Query(std::shared_ptr<const Node> root) : root_(std::move(root)) {}
+  Query(std::string text, std::shared_ptr<const Node> root)
+      : text_(std::move(text)), root_(std::move(root)) {}
+  std::string text_;
   std::shared_ptr<const Node> root_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/bytes.h"
 #include "core/where/pattern.h"
 
 namespace mete::core {
@@ -155,6 +156,33 @@ TEST(Query, IsNotLongerThanItMayBe) {
   EXPECT_FALSE(Query::parse(begin + std::string(kMaxQuery - begin.size() + 1, 'v')).ok());
   EXPECT_FALSE(Query::parse(std::string(1'900, '(')).ok());
   EXPECT_FALSE(Query::parse(std::string(1'900, '!')).ok());
+}
+
+TEST(Query, AmountsAreEqualByWhatTheyAreWorth) {
+  EXPECT_TRUE(holds("attribute:gpu.memory == 16384M"));
+  EXPECT_TRUE(holds("attribute:gpu.memory in [8G, 17179869184]"));
+  EXPECT_FALSE(holds("attribute:gpu.memory != 16GiB"));
+  EXPECT_FALSE(holds("attribute:gpu.count == 4.0")) << "text, as in the cloud";
+}
+
+TEST(Query, SaysWhetherItCouldEverBeTrue) {
+  const auto may = [](const char* text) {
+    const Varying free{"gpu.free", 0, Bytes::from_gib(16).count()};
+    return Query::parse(text)->may_match(node(), std::span(&free, 1));
+  };
+  EXPECT_TRUE(may("attribute:gpu.free >= 16G"));
+  EXPECT_FALSE(may("attribute:gpu.free > 16G"));
+  EXPECT_TRUE(may("attribute:gpu.free < 1G and attribute:stack == prod"));
+  EXPECT_FALSE(may("attribute:gpu.free < 1G and attribute:stack == test"));
+  EXPECT_TRUE(may("attribute:gpu.free == 3G"));
+  EXPECT_FALSE(may("attribute:gpu.free in [17G, 20G]"));
+  EXPECT_TRUE(may("attribute:gpu.free !in [17G, 20G]"));
+  EXPECT_FALSE(may("not(attribute:gpu.free !in [17G, 20G])"));
+  EXPECT_FALSE(may("not(attribute:gpu.free <= 16G) or attribute:stack != prod"));
+  EXPECT_TRUE(may("attribute:gpu.free =~ 1.*")) << "nobody knows";
+  EXPECT_TRUE(may("runningTasksCount == 17 and not(runningTasksCount < 9)"));
+  EXPECT_FALSE(may("runningTasksCount < 0"));
+  EXPECT_FALSE(may("attribute:other > 1"));
 }
 
 TEST(Pattern, MatchesWholeValues) {

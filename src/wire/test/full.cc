@@ -16,6 +16,7 @@ core::JobSpec full_spec() {
   spec.request.gpu = *core::parse_gpu("2x40%");
   spec.request.devices = {"3", "GPU-0"};
   spec.request.gpu_type = "H200";
+  spec.request.where = *core::Query::parse("attribute:gpu.free >= 16G and runningTasksCount < 3");
   spec.request.procs = 4;
   spec.request.or_cpu = true;
   spec.request.cpus = 8;
