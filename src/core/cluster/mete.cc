@@ -3,10 +3,13 @@
 // price for nodes that others need more, and a small preference for nodes that are fuller already.
 // One more rule: a share of at most half a card opens a new card rather early. Half-open cards are
 // filled later by shares like it; whole cards that are gone sooner are not spent on large shares,
-// which leave the most behind.
+// which leave the most behind. And where little is left, those for fewer cards keep out of blocks
+// of four free ones while there is another place.
 //
 // Exact: costs are integers, and ties are broken by what is left on a node, never by its place in
 // the list.
+#include <algorithm>
+
 #include "core/cluster/policy.h"
 #include "core/cluster/potential.h"
 #include "core/cluster/ranking.h"
@@ -24,6 +27,9 @@ constexpr std::int64_t kFullerNode = fixed(0.0442);    // for each thousandth id
 constexpr std::int64_t kFullerCard = fixed(0.00442);   // for each thousandth left on the card
 constexpr std::int64_t kLessCpu = fixed(0.000136);     // for each thousandth of a core left
 constexpr std::int64_t kCpuOnlyIdle = fixed(0.00357);  // CPU-only, for each thousandth idle
+constexpr std::uint32_t kBlock = 4;                    // cards that are asked for together
+constexpr std::int64_t kBreak = fixed(1000);           // for breaking a block when nothing is left
+constexpr std::int64_t kLittle = 10;                   // little: less than a tenth is idle
 
 class Mete : public Policy {
  public:
@@ -38,15 +44,16 @@ class Mete : public Policy {
     const Kind& kind = cluster.kind(id);
     if (prices_.empty() || priced_ != cluster.version()) {
       potential_.price(cluster, prices_);
+      set_break_price(cluster);
       priced_ = cluster.version();
     }
     const std::optional<Found> found = ranking_.best(
         cluster, id,
         [&](ClassRef ref, const Shape& shape, const Kind&) { return weigh(ref, shape, kind); },
-        [&](GroupId group) {
-          return kind.ask.cards == 0
-                     ? 0
-                     : prices_[index_of(group)] * kind.ask.cards * kind.share(group) / kWholeCard;
+        [&](GroupId group, bool breaks) {
+          if (kind.ask.cards == 0) return std::int64_t{0};
+          return prices_[index_of(group)] * kind.ask.cards * kind.share(group) / kWholeCard +
+                 (breaks ? break_price_ : 0);
         });
     if (!found) return std::nullopt;
     return cluster.spot_on(found->node, kind, found->at);
@@ -57,6 +64,20 @@ class Mete : public Policy {
     std::uint32_t generation = 0;  // of the class, and one more
     std::int64_t potential = 0;
   };
+
+  // Nothing while there is much, then more with every card that is taken.
+  void set_break_price(const Cluster& cluster) {
+    constexpr std::int64_t kRatio = 1024;
+    const std::int64_t little = cluster.capacity() / kLittle + 1;
+    const std::int64_t missing = std::max<std::int64_t>(0, little - cluster.idle());
+    break_price_ = kBreak / kRatio * (missing * kRatio / little);
+  }
+
+  static bool breaks_block(const Shape& shape, const Kind& kind, std::size_t at) {
+    if (kind.ask.cards >= kBlock || shape.free[at] != kWholeCard) return false;
+    const std::uint32_t whole = shape.with(kWholeCard);
+    return whole / kBlock != (whole - kind.ask.cards) / kBlock;
+  }
 
   std::int64_t before(ClassRef ref, const Shape& shape) {
     if (before_.size() <= index_of(ref.id)) before_.resize(index_of(ref.id) + 1);
@@ -79,7 +100,9 @@ class Mete : public Policy {
       std::int64_t with = cost + potential_.of(after(shape, kind, at));
       if (ask.cards > 0 && share < kWholeCard) with += kFullerCard * shape.free[at];
       if (small && shape.free[at] == kWholeCard) with += kOpen;
-      if (first || with < best.cost) best = {with, static_cast<std::uint8_t>(at)};
+      if (first || with < best.cost)
+        best = {with, static_cast<std::uint8_t>(at),
+                ask.cards > 0 && breaks_block(shape, kind, at)};
       first = false;
     });
     return best;
@@ -89,6 +112,7 @@ class Mete : public Policy {
   Ranking ranking_;
   std::vector<Known> before_;         // by class
   std::vector<std::int64_t> prices_;  // by group, when the cluster had this version
+  std::int64_t break_price_ = 0;      // the same
   std::uint64_t priced_ = 0;
 };
 

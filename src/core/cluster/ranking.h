@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast way to choose. For every kind of request and group of nodes there is a heap of the
-// classes that have room for it, the cheapest on top. A decision looks only at classes that came
+// The fast way to choose. For every kind of request and group of nodes there are two heaps of the
+// classes that have room for it, those where it would break something and the others, the cheapest
+// on top. A decision looks only at classes that came
 // into being since this kind was last asked for (the cluster's log) and at the tops of the heaps:
 // its cost does not grow with the number of nodes. Classes that are gone stay in a heap until they
 // come to its top, or until there are more of them than of the others.
@@ -22,8 +23,8 @@ class Ranking {
  public:
   void forget() { kinds_.clear(); }
 
-  // weigh(ref, shape, kind) → Way with |cost| < 2^46; price(group) is added to it, and may be
-  // another one each time.
+  // weigh(ref, shape, kind) → Way with |cost| < 2^46; price(group, breaks) is added to it, and may
+  // be another one each time.
   template <typename Weigh, typename Price>
   std::optional<Found> best(const Cluster& cluster, KindId id, Weigh&& weigh, Price&& price) {
     if (kinds_.size() <= index_of(id)) kinds_.resize(index_of(id) + 1);
@@ -41,7 +42,8 @@ class Ranking {
       if (heap.empty()) continue;
       // Costs are the upper bits of a key.
       const std::uint64_t key =
-          heap.front().key + (static_cast<std::uint64_t>(price(GroupId{g})) << kHashBits);
+          heap.front().key +
+          (static_cast<std::uint64_t>(price(GroupId{g / 2}, g % 2 != 0)) << kHashBits);
       if (best != nullptr && key >= best_key) continue;
       best = &heap.front();
       best_key = key;
@@ -59,7 +61,7 @@ class Ranking {
   struct PerKind {
     std::uint64_t seen = 0;  // of the cluster's log
     std::size_t entries = 0;
-    std::vector<std::vector<Entry>> heaps;  // by group
+    std::vector<std::vector<Entry>> heaps;  // two for each group: the second of those that break
   };
   static constexpr std::int64_t kCostLimit = std::int64_t{1} << 46;
   static constexpr int kHashBits = 16;
@@ -69,25 +71,25 @@ class Ranking {
   }
 
   template <typename Weigh>
-  static Entry entry(const Cluster& cluster, ClassRef ref, const Kind& kind, Weigh&& weigh) {
+  static void add(const Cluster& cluster, ClassRef ref, const Kind& kind, PerKind& of,
+                  Weigh&& weigh) {
     const Way way = weigh(ref, cluster.shape(ref.id), kind);
     METE_ASSERT(way.cost > -kCostLimit && way.cost < kCostLimit);
     const auto cost = static_cast<std::uint64_t>(way.cost + kCostLimit);
-    return {cost << kHashBits | (cluster.shape_hash(ref.id) & ((1u << kHashBits) - 1)), ref,
-            way.at};
+    const std::uint64_t hash = cluster.shape_hash(ref.id) & ((1u << kHashBits) - 1);
+    std::vector<Entry>& heap =
+        of.heaps[2 * index_of(cluster.shape(ref.id).group) + (way.breaks ? 1 : 0)];
+    heap.push_back({cost << kHashBits | hash, ref, way.at});
+    std::push_heap(heap.begin(), heap.end(), later);
+    ++of.entries;
   }
 
   template <typename Weigh>
   static void catch_up(const Cluster& cluster, const Kind& kind, PerKind& of, Weigh&& weigh) {
     const std::size_t live = cluster.classes().size();
-    of.heaps.resize(cluster.groups().size());
+    of.heaps.resize(2 * cluster.groups().size());
     const auto look_at = [&](ClassRef ref) {
-      const Shape& shape = cluster.shape(ref.id);
-      if (!kind.fits(shape)) return;
-      std::vector<Entry>& heap = of.heaps[index_of(shape.group)];
-      heap.push_back(entry(cluster, ref, kind, weigh));
-      std::push_heap(heap.begin(), heap.end(), later);
-      ++of.entries;
+      if (kind.fits(cluster.shape(ref.id))) add(cluster, ref, kind, of, weigh);
     };
     if (of.seen < cluster.log_begin() || cluster.log_end() - of.seen > 2 * live) {
       for (const ClassId id : cluster.classes())

@@ -17,6 +17,7 @@ namespace mete::core::cluster {
 struct Way {
   std::int64_t cost = 0;
   std::uint8_t at = 0;
+  bool breaks = false;  // what others may need whole (ranking.h)
 };
 
 struct Found {
