@@ -17,6 +17,7 @@
 #include "core/where/query.h"
 #include "simulate/asks.h"
 #include "simulate/facts.h"
+#include "simulate/moves.h"
 
 namespace mete::cli {
 
@@ -43,15 +44,25 @@ constexpr std::array kOptions{
     OptionSpec{"--copies", "N", "so many of it, on whichever nodes: all of them, or none"},
     OptionSpec{"--where", "EXPR", "only on nodes that this expression means (mete where)"},
     OptionSpec{"--policy", "NAME", "how to choose, as in mete simulate (default: mete)"},
+    OptionSpec{"--max-moves", "LIMIT",
+               "where there is no room: which jobs to move where to make it, so many at most, or\n"
+               "so much of all cards (1%)"},
     OptionSpec{"--explain", "", "say of every node why, or why not"},
     kTypesOption,
     kOutputOption,
+};
+
+// What is asked for, and of which nodes.
+struct Asked {
+  Ask ask;
+  std::optional<core::Query> where;
 };
 
 // Where each of those that run already is.
 struct Taken {
   Ask ask;
   Spot spot;
+  std::string name;
 };
 
 struct Pool {
@@ -102,33 +113,50 @@ Result<Pool> settle(const PoolFile& file, core::cluster::Policy& policy) {
     const Result<Spot> spot = spot_of(*cluster, policy, *kind, job);
     if (!spot) return spot.error();
     cluster->take(*kind, *spot);
-    pool.taken.push_back({job.ask, *spot});
+    pool.taken.push_back({job.ask, *spot, job.name.empty() ? job.where : job.name});
   }
   return pool;
 }
 
+// Nodes, and who is where on them; an arrival is a place in Pool::taken.
+struct Ledger {
+  Cluster cluster;
+  simulate::Tenants tenants;
+
+  void take(std::uint32_t arrival, const Ask& ask, const Spot& spot) {
+    const KindId kind = *cluster.kind_of(ask);
+    cluster.take(kind, spot);
+    tenants.add({arrival, kind, spot});
+  }
+};
+
 // The ledger of these nodes. `only`: of those that it means.
-Result<Cluster> ledger_of(const Pool& pool, const core::Query* only) {
+Result<Ledger> ledger_of(const Pool& pool, const core::Query* only) {
   Result<Cluster> all = Cluster::make(pool.nodes);
   if (!all) return all.error();
-  for (const Taken& taken : pool.taken) all->take(*all->kind_of(taken.ask), taken.spot);
-  if (only == nullptr) return all;
+  Ledger every{std::move(*all), simulate::Tenants(pool.nodes.size())};
+  for (std::uint32_t i = 0; i < pool.taken.size(); ++i)
+    every.take(i, pool.taken[i].ask, pool.taken[i].spot);
+  if (only == nullptr) return every;
   std::vector<NodeSpec> nodes;
   std::vector<std::optional<std::uint32_t>> moved(pool.nodes.size());
   for (std::size_t i = 0; i < pool.nodes.size(); ++i) {
-    if (!only->matches(simulate::facts_of(all->nodes()[i]))) continue;
+    if (!only->matches(simulate::facts_of(every.cluster.nodes()[i]))) continue;
     moved[i] = static_cast<std::uint32_t>(nodes.size());
     nodes.push_back(pool.nodes[i]);
   }
   Result<Cluster> some = Cluster::make(std::move(nodes));
   if (!some) return some.error();
-  for (Taken taken : pool.taken) {
-    const std::optional<std::uint32_t> to = moved[index_of(taken.spot.node)];
+  const std::size_t left = some->nodes().size();
+  Ledger meant{std::move(*some), simulate::Tenants(left)};
+  for (std::uint32_t i = 0; i < pool.taken.size(); ++i) {
+    Spot spot = pool.taken[i].spot;
+    const std::optional<std::uint32_t> to = moved[index_of(spot.node)];
     if (!to) continue;
-    taken.spot.node = NodeId{*to};
-    some->take(*some->kind_of(taken.ask), taken.spot);
+    spot.node = NodeId{*to};
+    meant.take(i, pool.taken[i].ask, spot);
   }
-  return some;
+  return meant;
 }
 
 Input<PoolFile> read_pool_file(const Parsed& parsed) {
@@ -145,20 +173,22 @@ Input<PoolFile> read_pool_file(const Parsed& parsed) {
   return std::move(*file);
 }
 
-Result<Ask> ask_of_words(const Parsed& parsed) {
+Result<Asked> ask_of_words(const Parsed& parsed) {
   Result<core::Request> request = parse_request(parsed);
   if (!request) return request.error();
   if (Result<void> r = check_share_is_said(*request); !r) return r.error();
   core::JobSpec spec;
   spec.request = std::move(*request);
   if (Result<void> r = parse_limits(parsed, spec); !r) return r.error();
-  return simulate::ask_of(spec.request);
+  const Result<Ask> ask = simulate::ask_of(spec.request);
+  if (!ask) return ask.error();
+  return Asked{*ask, spec.request.where};
 }
 
-Input<Ask> read_ask(const Parsed& parsed) {
+Input<Asked> read_ask(const Parsed& parsed) {
   const std::string* path = parsed.find("--job");
   if (path == nullptr) {
-    Result<Ask> ask = ask_of_words(parsed);
+    Result<Asked> ask = ask_of_words(parsed);
     if (!ask) return Failure{ask.error(), exit_code_of(ask.error().code)};
     return std::move(*ask);
   }
@@ -175,10 +205,15 @@ Input<Ask> read_ask(const Parsed& parsed) {
   Parsed words;
   for (const Word& word : jobs->front().words)
     if (word.value != kNo) words.options.emplace_back(word.option, word.value);
-  Result<Ask> ask = ask_of_words(words);
+  Result<Asked> ask = ask_of_words(words);
   if (!ask)
     return Failure{Error(ask.error()).within(*path),
                    ask.error().code == ErrorCode::kInfeasible ? kExitInfeasible : kExitBadFile};
+  if (const std::string* words_where = parsed.find("--where"); words_where != nullptr) {
+    Result<core::Query> where = core::Query::parse(*words_where);
+    if (!where) return bad_words(std::move(where).error().within("--where"));
+    ask->where = *std::move(where);
+  }
   return std::move(*ask);
 }
 
@@ -204,6 +239,27 @@ std::vector<core::cluster::Change> whole_cpus(std::vector<core::cluster::Change>
   return list;
 }
 
+// Carries the plan out: `ledger` is as it would be after it.
+void make_room(Ledger& ledger, core::cluster::Policy& policy, KindId kind,
+               const simulate::MoveLimit& limit, const Pool& pool, PlaceReport& report) {
+  if (limit.jobs == 0) return;
+  std::map<std::uint32_t, std::pair<KindId, Spot>> before;
+  for (std::uint32_t n = 0; n < ledger.cluster.nodes().size(); ++n)
+    for (const simulate::Placed& placed : ledger.tenants.on(NodeId{n}))
+      before[placed.arrival] = {placed.kind, placed.spot};
+  const auto arrival = static_cast<std::uint32_t>(pool.taken.size());
+  const std::optional<simulate::Plan> plan =
+      ledger.tenants.make_room(ledger.cluster, policy, kind, arrival, {limit.share, limit.jobs});
+  if (!plan) return;
+  for (const simulate::Move& move : plan->moves) {
+    const auto& [what, from] = before.at(move.arrival);
+    report.moves.push_back({pool.taken[move.arrival].name, placed_on(ledger.cluster, what, from),
+                            placed_on(ledger.cluster, what, move.to)});
+  }
+  report.placed.push_back(placed_on(ledger.cluster, kind, plan->spot));
+  report.decision = PlaceReport::Decision::kPlaced;
+}
+
 // Whether an empty pool would do.
 bool could_ever(const Cluster& cluster, core::cluster::Policy& policy, const Ask& ask,
                 std::size_t copies) {
@@ -222,15 +278,13 @@ int run_place(const Parsed& parsed, const Output& output) {
     if (!number) return output.fail(number.error());
     copies = *number;
   }
-  std::optional<core::Query> where;
-  if (const std::string* text = parsed.find("--where"); text != nullptr) {
-    Result<core::Query> query = core::Query::parse(*text);
-    if (!query) return output.fail(query.error());
-    where = std::move(*query);
-  }
-  const Input<Ask> ask = read_ask(parsed);
-  if (const auto* failure = std::get_if<Failure>(&ask))
+  if (copies > 1 && parsed.has("--max-moves"))
+    return output.fail(Error::invalid("--copies and --max-moves: room is made for one job")
+                           .with_hint("leave one of the two out"));
+  const Input<Asked> asked = read_ask(parsed);
+  if (const auto* failure = std::get_if<Failure>(&asked))
     return output.fail(failure->error, failure->exit_code);
+  const auto& [ask, where] = std::get<Asked>(asked);
   const Input<PoolFile> file = read_pool_file(parsed);
   if (const auto* failure = std::get_if<Failure>(&file))
     return output.fail(failure->error, failure->exit_code);
@@ -243,9 +297,12 @@ int run_place(const Parsed& parsed, const Output& output) {
   if (!policy) return output.fail(policy.error(), own != nullptr ? kExitUsage : kExitBadFile);
   const Result<Pool> pool = settle(pool_file, **policy);
   if (!pool) return output.fail(pool.error(), kExitBadFile);
-  Result<Cluster> cluster = ledger_of(*pool, where ? &*where : nullptr);
-  if (!cluster) return output.fail(cluster.error(), kExitBadFile);
-  const Result<KindId> kind = cluster->kind_of(std::get<Ask>(ask));
+  const Result<simulate::MoveLimit> limit = parse_moves(parsed.find("--max-moves"), pool->nodes);
+  if (!limit) return output.fail(limit.error());
+  Result<Ledger> ledger = ledger_of(*pool, where ? &*where : nullptr);
+  if (!ledger) return output.fail(ledger.error(), kExitBadFile);
+  Cluster* const cluster = &ledger->cluster;
+  const Result<KindId> kind = cluster->kind_of(ask);
   if (!kind) return output.fail(kind.error());
   report.request = simulate::words_of(cluster->kind(*kind).ask);
   report.nodes = reject(*cluster, *kind);
@@ -264,7 +321,7 @@ int run_place(const Parsed& parsed, const Output& output) {
   if (const auto spots = core::cluster::take_gang(*cluster, **policy, gang)) {
     for (const Spot& spot : *spots) report.placed.push_back(placed_on(*cluster, *kind, spot));
     report.decision = PlaceReport::Decision::kPlaced;
-  } else {
+  } else if (make_room(*ledger, **policy, *kind, *limit, *pool, report); report.placed.empty()) {
     report.changes = whole_cpus(changes(*cluster, *kind));
     if (could_ever(*cluster, **policy, cluster->kind(*kind).ask, gang.size()))
       report.decision = PlaceReport::Decision::kWait;
@@ -283,7 +340,8 @@ const Verb kPlaceVerb{
     "mete place --pool FILE (--job FILE|--gpu SHARE) [options]",
     "mete place --pool pool.yaml --job job.yaml\n"
     "mete place --pool pool.yaml --gpu 2x30G --cpus 8 --explain\n"
-    "mete place --pool pool.yaml --gpu 8 --copies 2 --where 'attribute:rack == r1'",
+    "mete place --pool pool.yaml --gpu 8 --copies 2 --where 'attribute:rack == r1'\n"
+    "mete place --pool pool.yaml --gpu 1 --max-moves 3    # who would have to move",
     "One decision. Exit code 0 and the place, 75 if there is no room now, 69 if it can never fit: "
     "then\n"
     "with what each node lacks and the smallest changes that would fit. Needs no daemon and no "

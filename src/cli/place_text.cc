@@ -94,6 +94,13 @@ std::string place_json(const PlaceReport& report, const std::string& at) {
                           .text("request", simulate::words_of(change.ask))
                           .str());
   }
+  std::vector<std::string> moves;
+  for (const PlaceReport::Moved& move : report.moves)
+    moves.push_back(JsonObject()
+                        .text("job", move.job)
+                        .raw("from", placed_json(move.from))
+                        .raw("to", placed_json(move.to))
+                        .str());
   std::vector<std::string> nodes;
   for (const PlaceReport::OnNode& node : report.on)
     nodes.push_back(
@@ -101,13 +108,18 @@ std::string place_json(const PlaceReport& report, const std::string& at) {
   JsonObject json;
   json.text("schema", "mete.place/1").text("at", at).text("policy", report.policy);
   json.text("request", report.request).text("decision", word_of(report.decision));
-  json.raw("placed", json_array(placed)).raw("causes", causes.str());
+  json.raw("placed", json_array(placed)).raw("moves", json_array(moves));
+  json.raw("causes", causes.str());
   json.raw("changes", json_array(changes)).raw("nodes", json_array(nodes));
   return json.str();
 }
 
 std::string place_text(const PlaceReport& report) {
   std::string text;
+  for (const PlaceReport::Moved& move : report.moves)
+    text += "move " + base::printable(move.job) + " from " + placed_text(move.from) + "\n  to " +
+            placed_text(move.to) + "\n";
+  if (!report.moves.empty()) text += "then there is room:\n";
   for (const PlaceReport::Placed& placed : report.placed) text += placed_text(placed) + "\n";
   if (report.decision == PlaceReport::Decision::kWait)
     text += "no room now for " + report.request + "\n";

@@ -23,6 +23,12 @@ struct PlaceReport {
     std::int64_t share_bytes = 0;  // of each; 0: how large the card is is not known
   };
   std::vector<Placed> placed;  // one for each copy; empty: there is no room
+  struct Moved {
+    std::string job;  // its name, or its place in the file
+    Placed from;
+    Placed to;
+  };
+  std::vector<Moved> moves;  // first, in this order
   core::cluster::Rejection nodes;
   std::vector<core::cluster::Change> changes;  // where there is no room
   struct OnNode {

@@ -211,6 +211,7 @@ class Reader {
     if (!asked) return asked.error();
     job.ask = std::move(*asked);
     if (map["node"]) job.node = map["node"].as<std::string>();
+    if (map["name"]) job.name = map["name"].as<std::string>();
     if (map["cards"]) {
       if (job.node.empty() || !map["cards"].IsSequence())
         return at(map["cards"], "cards: is a list of numbers, beside node:");

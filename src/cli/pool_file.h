@@ -24,6 +24,7 @@ struct PoolJob {
   std::string node;                  // "": where the policy says
   std::vector<std::uint32_t> cards;  // none: where the policy says
   std::string where;                 // "pool.yaml:7:5"
+  std::string name = {};             // "": not said
 };
 
 struct PoolFile {

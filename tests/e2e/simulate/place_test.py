@@ -73,6 +73,25 @@ class Place(Verb):
         self.assertEqual(self.place("--gpu", "1", "--copies", "6", code=75)["placed"], [])
         self.assertEqual(self.place("--gpu", "1", "--copies", "11", code=69)["placed"], [])
 
+    def test_moves_make_room(self):
+        pool = self.file("m.yaml", "nodes:\n  - {name: a, cards: 2xH200}\n  - {name: b, cards: 2xH200}\njobs:\n"
+                         "  - {gpu: 0.5, node: a, cards: [0], name: large}\n  - {gpu: 0.2, node: b, cards: [1], name: small}\n")
+        self.document("place", "--pool", pool, "--gpu", "2", code=75)
+        document = self.document("place", "--pool", pool, "--gpu", "2", "--max-moves", "1")
+        self.assertEqual([(m["job"], m["from"]["node"], m["to"]["node"]) for m in document["moves"]], [("small", "b", "a")])
+        self.assertEqual((document["placed"][0]["node"], document["placed"][0]["cards"]), ("b", [0, 1]))
+        text = self.mete("place", "--pool", pool, "--gpu", "2", "--max-moves", "50%").stdout
+        self.assertIn("move small from b, card 1 (H200)", text)
+        # Nobody has room elsewhere: then nothing is moved.
+        self.assertEqual(self.document("place", "--pool", pool, "--gpu", "3", "--max-moves", "9", code=69)["moves"], [])
+        self.refused(self.mete("place", "--pool", pool, "--gpu", "2", "--max-moves", "many"), 64, "'many'")
+        self.refused(self.mete("place", "--pool", pool, "--gpu", "2", "--max-moves", "1", "--copies", "2"), 64, "--copies")
+
+    def test_a_job_file_says_where(self):
+        job = self.file("job.yaml", "gpu: 1\nwhere: attribute:rack == r1\ncommand: [a]\n")
+        self.assertEqual(self.place("--job", job)["placed"][0]["node"], "desk")
+        self.assertEqual(self.place("--job", job, "--where", "attribute:gpu.type == T4")["placed"][0]["node"], "cloud-1")
+
     def test_where_limits_the_nodes(self):
         for expression, node in (("attribute:rack == r1", "desk"), ("attribute:ecs.instance-type =~ g4dn.* and runningTasksCount == 0", "cloud-1"),
                                  ("attribute:gpu.memory >= 100G", "desk")):
