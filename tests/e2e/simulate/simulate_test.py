@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """`mete simulate`: documents, decisions, bad input, and no daemon. The public traces are used where METE_TRACES (or a folder
-shared/traces beside the source) holds them: the tools there are the judge."""
+shared/traces/openb beside the source) holds them: the tools in the folder beside it are the judge."""
 import csv
 import json
 import os
@@ -17,7 +17,8 @@ import jsonschema
 BUILD = pathlib.Path(os.environ.get("METE_BUILD_DIR", "build/release"))
 SOURCE = pathlib.Path(os.environ.get("METE_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[3]))
 DATA = SOURCE / "tests" / "data" / "simulate"
-TRACES = pathlib.Path(os.environ.get("METE_TRACES", SOURCE.parent / "shared" / "traces"))
+TRACES = pathlib.Path(os.environ.get("METE_TRACES", SOURCE.parent / "shared" / "traces" / "openb"))
+TOOLS = TRACES.parent / "tools"
 SCHEMA = json.loads((SOURCE / "docs" / "formats" / "simulate.schema.json").read_text())
 
 
@@ -110,13 +111,13 @@ class Small(SimulateTest):
         self.refused(self.sample("--decisions", "/no/such/folder/d.csv"), 125, "/no/such/folder")
 
 
-@unittest.skipUnless((TRACES / "openb").is_dir(), "the public traces are not here")
+@unittest.skipUnless(TOOLS.is_dir(), "the public traces are not here")
 class Public(SimulateTest):
     def arrivals(self, trace, seed):
-        nodes, jobs = TRACES / "openb" / "openb_node_list_gpu_node.csv", TRACES / "openb" / f"openb_pod_list_{trace}.csv"
+        nodes, jobs = TRACES / "openb_node_list_gpu_node.csv", TRACES / f"openb_pod_list_{trace}.csv"
         ranks, arrivals = self.dir / "ranks", self.dir / "arrivals"
         with arrivals.open("w") as out:
-            subprocess.run([sys.executable, "-B", TRACES / "tools" / "arrivals.py", nodes, jobs, str(seed), "1.3", ranks], stdout=out,
+            subprocess.run([sys.executable, "-B", TOOLS / "arrivals.py", nodes, jobs, str(seed), "1.3", ranks], stdout=out,
                            check=True)
         return nodes, jobs, arrivals, ranks
 
@@ -127,14 +128,14 @@ class Public(SimulateTest):
 
     def test_published_policies_are_reproduced_and_the_referee_agrees(self):
         nodes, jobs, arrivals, ranks = self.arrivals("gpuspec10", 43)
-        with (TRACES / "openb" / "expected.csv").open() as rows:
+        with (TRACES / "expected.csv").open() as rows:
             expected = {row["policy"]: row for row in csv.DictReader(rows) if (row["trace"], row["seed"]) == ("gpuspec10", "43")}
         for policy, name in (("fgd", "06-FGD"), ("best-fit", "05-BestFit")):
             ours = self.simulate(nodes, jobs, arrivals, "--policy", policy, "--ties", ranks)
             for key in ("alloc100", "alloc130", "frag100", "frag130"):
                 self.assertAlmostEqual(ours[key], float(expected[name][key]), delta=0.05, msg=f"{policy} {key}")
         ours = self.simulate(nodes, jobs, arrivals, "--decisions", self.dir / "d.csv")
-        judged = json.loads(subprocess.run([sys.executable, "-B", TRACES / "tools" / "referee.py", nodes, jobs, arrivals, self.dir / "d.csv"],
+        judged = json.loads(subprocess.run([sys.executable, "-B", TOOLS / "referee.py", nodes, jobs, arrivals, self.dir / "d.csv"],
                                            check=True, capture_output=True, text=True).stdout)
         for key in ("final_alloc", "alloc100", "alloc130", "frag100", "frag130", "first_reject_at", "rejected"):
             self.assertAlmostEqual(ours[key], judged[key], delta=0.011, msg=key)
@@ -144,7 +145,7 @@ class Public(SimulateTest):
     def test_the_referee_agrees_with_moves(self):
         nodes, jobs, arrivals, _ = self.arrivals("cpu250", 42)
         ours = self.simulate(nodes, jobs, arrivals, "--max-moves", "1%", "--decisions", self.dir / "d.csv")
-        judged = json.loads(subprocess.run([sys.executable, "-B", TRACES / "tools" / "referee.py", nodes, jobs, arrivals, self.dir / "d.csv"],
+        judged = json.loads(subprocess.run([sys.executable, "-B", TOOLS / "referee.py", nodes, jobs, arrivals, self.dir / "d.csv"],
                                            check=True, capture_output=True, text=True).stdout)
         self.assertGreater(ours["moves"], 0)
         self.assertEqual((ours["moves"], ours["rejected"]), (judged["moves"], judged["rejected"]))
