@@ -47,6 +47,21 @@ core::JobSpec plain_spec() {
   return spec;
 }
 
+core::JobSpec where_spec() {
+  core::JobSpec spec = plain_spec();
+  spec.request.gpu = *core::parse_gpu("8G");
+  spec.request.where =
+      *core::Query::parse("attribute:gpu.type == 'H200' and runningTasksCount < 3");
+  return spec;
+}
+
+// All there was before there was --where.
+core::JobSpec full_before_where() {
+  core::JobSpec spec = full_detached_spec();
+  spec.request.where.reset();
+  return spec;
+}
+
 core::Exit exit_of(std::optional<int> code, std::optional<int> signal) {
   core::Exit exit;
   exit.code = code;
@@ -72,7 +87,7 @@ core::JobSpec script_spec() {
 
 // As it was before jobs could be parked.
 core::JobSpec array_spec() {
-  core::JobSpec spec = full_detached_spec();
+  core::JobSpec spec = full_before_where();
   spec.preemptible.reset();
   spec.no_preempt = spec.shed = false;
   spec.notify = {};
@@ -81,7 +96,7 @@ core::JobSpec array_spec() {
 
 // As it was when that line was written.
 core::JobSpec park_spec() {
-  core::JobSpec spec = full_detached_spec();
+  core::JobSpec spec = full_before_where();
   spec.notify = {};
   return spec;
 }
@@ -107,7 +122,8 @@ const std::map<std::string, Happened>& golden() {
       {"job.ended-cancelled.json", core::JobEnded{{12}, core::Outcome::kCancelled, {}}},
       {"job.submitted-array.json", core::JobSubmitted{{13}, array_spec(), {}}},
       {"job.submitted-park.json", core::JobSubmitted{{15}, park_spec(), {}}},
-      {"job.submitted-notify.json", core::JobSubmitted{{16}, full_detached_spec(), {}}},
+      {"job.submitted-notify.json", core::JobSubmitted{{16}, full_before_where(), {}}},
+      {"job.submitted-where.json", core::JobSubmitted{{17}, where_spec(), {}}},
       {"job.stopping-note.json",
        core::JobStopping{{12}, core::Outcome::kEscaped, false, "ended because of that"}},
       {"escape.seen-one.json",

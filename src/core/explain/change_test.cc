@@ -66,6 +66,10 @@ class ChangeTest : public StateWorld {
     if (one_in(8)) spec.request.gpu_type = any<const char*>({"a", "B", "C"});
     if (one_in(10)) spec.request.devices = {std::to_string(draw_.below(machine_.cards.size()))};
     if (one_in(20) && !spec.request.devices.empty()) spec.request.gpu.reset();
+    if (spec.time_s == 50)  // some
+      spec.request.where = *Query::parse(spec.name == "train"  ? "attribute:gpu.free >= 3G"
+                                         : spec.name == "eval" ? "attribute:gpu.memory < 5G"
+                                                               : "attribute:gpu.type != A");
     if (one_in(4)) spec.request.cpus = 1 + static_cast<unsigned>(draw_.below(5));
     if (one_in(12)) spec.request.procs = 2;
     if (one_in(15)) spec.request.or_cpu = true;
