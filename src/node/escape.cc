@@ -22,11 +22,12 @@ struct Holder {
   bool server = false;  // of MPS: holds what its clients do
 
   MeterFacts::State meter() const { return facts->meter.state; }
-  Bytes outside() const {
+  // `over`: the job holds more than its grant.
+  Bytes outside(bool over) const {
     if (server || meter() == MeterFacts::State::kUnknown) return {};
     if (meter() == MeterFacts::State::kNone) return used;
     const Bytes beyond = less(used, charged);
-    return beyond > EscapeWatch::kUnasked ? beyond : Bytes();
+    return over && beyond > EscapeWatch::kUnasked ? beyond : Bytes();
   }
 };
 
@@ -59,21 +60,20 @@ struct OnCard {
 struct Outside {
   const Holder* holder = nullptr;
   Bytes bytes;
-  bool certain = false;
 };
 
 std::vector<Outside> outside_of(const OnCard& card) {
   std::vector<Outside> found;
-  const bool beyond = card.beyond() > card.slack();
+  const bool over = card.beyond() > card.slack();
   for (const Holder& holder : card.holders)
-    if (const Bytes bytes = holder.outside(); bytes > card.slack())
-      found.push_back({&holder, bytes, holder.meter() == MeterFacts::State::kNone || beyond});
-  if (!found.empty() || !beyond) return found;
+    if (const Bytes bytes = holder.outside(over); bytes > card.slack())
+      found.push_back({&holder, bytes});
+  if (!found.empty() || !over) return found;
   // All of them have charges that cover it, and together more than was ever granted.
   const auto largest =
       std::max_element(card.holders.begin(), card.holders.end(),
                        [](const Holder& a, const Holder& b) { return a.used < b.used; });
-  found.push_back({&*largest, std::min(card.beyond(), largest->used), true});
+  found.push_back({&*largest, std::min(card.beyond(), largest->used)});
   return found;
 }
 
@@ -142,7 +142,7 @@ std::vector<EscapeWatch::Seen> EscapeWatch::see(const CardSnapshot& snapshot,
         last_.push_back({job,
                          {facts.pid, facts.start_ticks, on_card.uuid, on_card.index, outside.bytes,
                           charged, facts.comm},
-                         outside.certain && count >= kCertain && !on_card.under_mps()});
+                         count >= kCertain && !on_card.under_mps()});
       }
   readings_ = std::move(readings);
   return last_;

@@ -4,10 +4,11 @@
 // processes of a job hold against its grant.
 //
 //   without a meter   all that it holds is outside
-//   with one          what it holds beyond its charge, less what the driver takes unasked; below
-//                     that it is no escape: the meter itself takes it from the job's room
+//   with one          nothing, as long as all of the job hold no more than its grant: what the
+//                     driver takes unasked (code, stacks) is booked on the job's room by its
+//                     sampler. Beyond the grant: what it holds beyond its charge
 //   whatever the grant file says (its user can write it): what a job holds beyond its grant is
-//                     outside, and is the largest process's
+//                     outside; where all have charges that cover it, it is the largest process's
 //
 // Too little to speak of is max(64 MiB, 2 % of the grant). What cannot be told is no escape: a
 // process that is hidden, that ends, whose grant file cannot be read or knows another pid
@@ -45,7 +46,7 @@ class EscapeWatch {
     core::JobId job;
     core::Escape escape;
     // Three fresh readings say so, and none of the job's processes there is under MPS, where the
-    // driver's figures are its server's. A process with a meter: also beyond the job's grant.
+    // driver's figures are its server's.
     bool certain = false;
     bool operator==(const Seen&) const = default;
   };
