@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // mete doctor: the socket, and who answers there. Starts no daemon.
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/time.h"
 #include "cli/daemon_client.h"
 #include "cli/doctor.h"
+#include "config/config.h"
 #include "wire/cards.h"
 
 namespace mete::cli {
@@ -49,9 +51,32 @@ void check_answer(DaemonClient& client, const std::string& path, Checks& checks)
                       "df -h " + view->state_dir});
 }
 
+bool is_program(const std::string& path) { return access(path.c_str(), X_OK) == 0; }
+
+// What --notify needs, with the PATH that deliveries have. Only what the configuration asks for is
+// missed.
+void check_notify(Checks& checks) {
+  const Result<config::Config> config =
+      config::load_config(config::ConfigPlaces::from_environment(true));
+  if (!config) return;  // check_state says so
+  const std::string& mailer = config->sendmail.value;
+  const bool curl =
+      is_program("/usr/local/bin/curl") || is_program("/usr/bin/curl") || is_program("/bin/curl");
+  const bool mail = is_program(mailer);
+  bool missed = false;
+  for (const std::string& text : config->notify_to.value)
+    missed =
+        missed || (!curl && text.starts_with("webhook:")) || (!mail && text.starts_with("mail"));
+  checks.push_back({missed ? Verdict::kWarn : Verdict::kOk, "notify",
+                    std::string("webhooks ") + (curl ? "by curl" : "cannot be: there is no curl") +
+                        ", mail " + (mail ? "by " : "cannot be: there is no ") + mailer,
+                    missed ? "apt install " + std::string(curl ? "a mail server" : "curl") : ""});
+}
+
 }  // namespace
 
 void check_daemon(Checks& checks) {
+  check_notify(checks);
   const Result<DaemonPlace> place = daemon_place();
   if (!place) return;  // check_state says so
   const Result<std::string> path = net::private_socket(place->places);

@@ -48,7 +48,7 @@ struct ProcessFacts {
   // METE_JOB_ID and METE_JOB_TOKEN of its environment, "" without; looked for only on a card.
   std::string job;
   std::string token;
-  bool exiting = false;  // what it holds is about to be given back
+  bool exiting = false;   // what it holds is about to be given back
   MeterFacts meter = {};  // looked for only on a card
   bool operator==(const ProcessFacts&) const = default;
 };
