@@ -69,7 +69,8 @@ void Canvas::fill(At where, std::size_t columns, Style style) {
 
 void Canvas::invert_row(std::size_t row) {
   for (std::size_t column = 0; column < size_.columns; ++column)
-    if (Cell* place = cell({row, column}); place != nullptr) place->style.reverse = true;
+    if (Cell* place = cell({row, column}); place != nullptr)
+      place->style = {Colour::kText, place->style.bold, true};
 }
 
 void Canvas::copy_row(std::size_t row, const Canvas& from, std::size_t from_row) {

@@ -66,7 +66,7 @@ class Canvas {
   void set(At where, std::string_view glyph, Style style);
   // Blanks from there on.
   void fill(At where, std::size_t columns, Style style);
-  // A row with its colours turned round, as what is selected is shown.
+  // A row in one colour, turned round, as what is selected is shown.
   void invert_row(std::size_t row);
   // A row of another canvas of the same width.
   void copy_row(std::size_t row, const Canvas& from, std::size_t from_row);

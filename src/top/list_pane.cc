@@ -241,23 +241,23 @@ struct ListPen {
     return {ours || what == What::kMemory ? Colour::kText : Colour::kFaint};
   }
 
-  void draw(std::size_t line, const Row& row) const {
+  void draw_words(std::size_t line, const Row& row) const {
     for (const Place& place : places) {
-      const At at{line, place.column};
-      if (place.what == What::kBar && row.granted) {
-        draw_grant_bar(canvas, at, place.width, row.used, *row.granted, Colour::kOne, signs);
-        continue;
-      }
-      if (place.what == What::kPast) {
-        draw_past(at, place.width, row);
-        continue;
-      }
       const std::string text = text_of(row, place.what);
       const Style style = style_of(row, place.what);
       if (place.right && base::columns_of(base::printable(text)) <= place.width)
         canvas.put_right({line, place.column + place.width}, text, style);
       else
-        canvas.put(at, text, style, place.width);
+        canvas.put({line, place.column}, text, style, place.width);
+    }
+  }
+
+  void draw_pictures(std::size_t line, const Row& row) const {
+    for (const Place& place : places) {
+      const At at{line, place.column};
+      if (place.what == What::kBar && row.granted)
+        draw_grant_bar(canvas, at, place.width, row.used, *row.granted, Colour::kOne, signs);
+      if (place.what == What::kPast) draw_past(at, place.width, row);
     }
   }
 
@@ -325,10 +325,12 @@ void draw_list(Canvas& canvas, const Scene& scene, const View& view, const Geome
       pen.section(line, row.title);
       continue;
     }
-    pen.draw(line, row);
-    if (first + i != selected || scene.setting.once) continue;
-    canvas.set({line, 0}, signs.mark, {Colour::kAccent, true});
-    canvas.invert_row(line);
+    pen.draw_words(line, row);
+    if (first + i == selected && !scene.setting.once) {
+      canvas.set({line, 0}, signs.mark, {Colour::kText, true});
+      canvas.invert_row(line);
+    }
+    pen.draw_pictures(line, row);  // a bar looks the same wherever it is
   }
 }
 
