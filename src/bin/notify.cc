@@ -43,9 +43,12 @@ struct User {
   std::string name, home, shell;
 };
 
-Result<User> find_user(std::uint32_t uid) {
+// One that nobody has named (in a container, or whose directory does not answer) has no group but
+// that of nobody.
+User find_user(std::uint32_t uid) {
+  constexpr std::uint32_t kNoGroup = 65534;
   const passwd* entry = getpwuid(uid);
-  if (entry == nullptr) return Error::not_found("there is no user " + std::to_string(uid));
+  if (entry == nullptr) return {{uid, kNoGroup, {}}, std::to_string(uid), "/", "/bin/sh"};
   User user{{uid, entry->pw_gid, {}}, entry->pw_name, entry->pw_dir, entry->pw_shell};
   std::vector<gid_t> groups(64);
   int count = static_cast<int>(groups.size());
@@ -152,8 +155,7 @@ int main() {
   if (!text) return fail("there is no plan");
   const Result<wire::NotifyPlan> plan = wire::decode_notify_plan(*text);
   if (!plan) return fail(plan.error().message);
-  const Result<User> user = find_user(plan->uid);
-  if (!user) return fail(user.error().message);
-  if (const Result<void> r = take_rights(*user); !r) return fail(r.error().message);
-  return deliver(*plan, environment_of(*user, *plan));
+  const User user = find_user(plan->uid);
+  if (const Result<void> r = take_rights(user); !r) return fail(r.error().message);
+  return deliver(*plan, environment_of(user, *plan));
 }

@@ -84,7 +84,6 @@ constexpr const char* kMustHappen[] = {
     "parked by hand",
     "parked as idle",
     "idle",
-    "job.active",
     "an escape seen",
     "preempted",
     "refused to park",

@@ -106,6 +106,16 @@ class SystemDaemon(UsersTest):
         status, text = out.split("\n", 1)
         return int(status), json.loads(text)
 
+    def test_people_are_told_with_their_own_rights(self):
+        told = self.home[BOB] / "told"
+        line = f"cmd:id -u > {told}.part; id -g >> {told}.part; mv {told}.part {told}; cat {self.home[ALICE]}/x >> {told}"
+        self.assertEqual(self.run_as(BOB, "--cpu-only", "--notify", line, "--", "true").returncode, 0)
+        wait_until(told.exists, "the command has run")
+        uid, gid = told.read_text().split()
+        self.assertEqual(uid, str(BOB))
+        self.assertNotEqual(gid, "0")
+        self.assertEqual(told.stat().st_uid, BOB)
+
     def test_the_door_is_open_to_all_and_nothing_else(self):
         self.assertEqual(os.stat(self.socket).st_mode & 0o777, 0o666)
         self.assertEqual(os.stat(self.folder / "run").st_mode & 0o777, 0o755)
