@@ -148,6 +148,9 @@ void put_jobs(MetricsText& text, const Figures& figures) {
     text.sample({{"state", state}},
                 count == figures.states.end() ? 0 : static_cast<double>(count->second));
   }
+  text.family("mete_jobs_escaped", kGauge,
+              "Jobs that were seen to hold memory outside of their meter, in this attempt.");
+  text.sample({}, static_cast<double>(figures.escaped));
   text.family("mete_jobs_ended_total", kCounter,
               "Attempts of jobs that ended since the daemon started, by outcome.");
   for (int i = 0; i <= static_cast<int>(core::Outcome::kEscaped); ++i) {

@@ -44,6 +44,7 @@ struct Figures {
   std::size_t most_jobs = 0;
 
   std::map<std::string, std::uint64_t> states;  // of jobs that have not ended
+  std::uint64_t escaped = 0;                    // of them: with memory outside their meter
   std::map<std::string, std::uint64_t> depth;   // of the queue, by reason
   std::optional<double> oldest_wait_s;
   std::uint64_t events = 0;  // ever recorded

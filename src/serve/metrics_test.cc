@@ -109,6 +109,7 @@ TEST(Metrics, WhatCountsIsThereFromTheBeginning) {
   EXPECT_TRUE(has(text, R"(mete_queue_jobs{reason="resources"} 0)"));
   EXPECT_TRUE(has(text, R"(mete_jobs_ended_total{outcome="gpu-oom"} 0)"));
   EXPECT_TRUE(has(text, R"(mete_jobs{state="parked"} 0)"));
+  EXPECT_TRUE(has(text, "mete_jobs_escaped 0"));
 }
 
 TEST(Metrics, WhatMayYetBeUndoneIsNotTold) {

@@ -288,6 +288,7 @@ Figures Service::figures() {
   for (const core::JobId id : state.active()) {
     const core::Job& job = *state.find(id);
     ++figures.states[std::string(to_string(job.state))];
+    if (!job.escapes.empty()) ++figures.escaped;
     figures.jobs.push_back(job_figures(job, cards.at));
   }
   figures.most_jobs = identity_.metric_jobs;
