@@ -480,9 +480,10 @@ bool Query::Node::matches(const NodeFacts& node) const {
   return false;
 }
 
-// Order is decided at the ends of the range; one value of it is, or is not, inside.
+// Order between amounts is decided at the ends of the range, that of text nowhere; one value of it
+// is, or is not, inside.
 Can Query::Node::can_within(const Varying& range) const {
-  if (is_pattern(op)) return {true, true};
+  if (is_pattern(op) || (is_order(op) && !amount(arguments.front()))) return {true, true};
   const bool at_least = compare_one(std::to_string(range.least));
   const bool at_most = compare_one(std::to_string(range.most));
   if (is_order(op)) return {at_least || at_most, !at_least || !at_most};

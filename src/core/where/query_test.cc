@@ -180,6 +180,7 @@ TEST(Query, SaysWhetherItCouldEverBeTrue) {
   EXPECT_FALSE(may("not(attribute:gpu.free !in [17G, 20G])"));
   EXPECT_FALSE(may("not(attribute:gpu.free <= 16G) or attribute:stack != prod"));
   EXPECT_TRUE(may("attribute:gpu.free =~ 1.*")) << "nobody knows";
+  EXPECT_TRUE(may("attribute:gpu.free > 3x")) << "as text 4096 is";
   EXPECT_TRUE(may("runningTasksCount == 17 and not(runningTasksCount < 9)"));
   EXPECT_FALSE(may("runningTasksCount < 0"));
   EXPECT_FALSE(may("attribute:other > 1"));
