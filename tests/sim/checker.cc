@@ -256,7 +256,8 @@ void Checker::check_launcher(JobId id) const {
   const bool gone = runner_gone_.contains(id);
   const bool stopping = active && job->state == JobState::kStopping;
   const bool ours = stopping && (detached || gone || job->outcome == core::Outcome::kLost ||
-                                 job->outcome == core::Outcome::kTimeout);
+                                 job->outcome == core::Outcome::kTimeout ||
+                                 job->outcome == core::Outcome::kEscaped);
   if (ours != hands.stopped().contains(id)) judge_.fail(name + " is to be stopped, or is not");
   if (ours) judge_.saw("stopped");
   if (job == nullptr || job->state == JobState::kEnded) {

@@ -265,7 +265,8 @@ void Books::check_exit(const Entry& entry, const std::optional<core::Exit>& exit
   // A `mete run` that was killed before anybody heard it has told nobody; one that let its program
   // run for too long is not waited for.
   if (!exit && !entry.spec->detached &&
-      (!witness.parent_lives(entry) || entry.outcome == Outcome::kTimeout))
+      (!witness.parent_lives(entry) || entry.outcome == Outcome::kTimeout ||
+       entry.outcome == Outcome::kEscaped))
     return;
   if (!exit) fail(entry.id, "is over, and its exit was lost");
   if (*exit != *life->exit) fail(entry.id, "has another exit than was written");
