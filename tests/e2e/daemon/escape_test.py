@@ -4,10 +4,11 @@
 of this folder checks that when it ends (world.py)."""
 import json
 import os
+import signal
 import subprocess
 import unittest
 
-from world import ACTOR, BOUND_S, BUILD, GIB, MIB, DaemonTest, wait_until
+from world import ACTOR, BOUND_S, BUILD, GIB, DaemonTest, wait_until
 
 SIMGPU = BUILD / "simgpu"
 OUTSIDE = "init,retain 0,take alloc 3G,pause"
@@ -44,7 +45,16 @@ class EscapeTest(DaemonTest):
         process.stdin.write(words + "\n")
         process.stdin.flush()
         said = [self.hear(process) for _ in range(answers + 1)]
-        return int(next(words[2] for words in said if words[1:2] == ["child"]))
+        pid = int(next(words[2] for words in said if words[1:2] == ["child"]))
+        self.addCleanup(self.kill_quietly, pid)
+        return pid
+
+    @staticmethod
+    def kill_quietly(pid):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
 
     def wait_seen(self, count=1):
         wait_until(lambda: len(self.escapes_seen()) >= count, "the escape is seen")
