@@ -49,6 +49,8 @@ enum class ParkReason : uint32_t {
   kSticky = 11,    // a context has failed before
   kThread = 12,    // no thread could be started
   kForeign = 13,   // memory of other processes is open here: of the driver's checkpoint alone
+  kLost = 14,      // the mover is gone that kept its memory
+  kSilent = 15,    // the mover does not answer
 };
 // Reasons that do not stand in the way of the meter.
 inline constexpr uint64_t kOnlyOfTheDriver = 1ull << static_cast<int>(ParkReason::kForeign);
@@ -102,11 +104,12 @@ struct MoverMessage {
   uint32_t reason;  // ParkReason
   uint32_t detail;
   uint32_t uid;
-  uint32_t reserved;
+  uint32_t serial;  // of what is asked, chosen by who asks; the answer has the same
   uint8_t token[16];
 };
 static_assert(sizeof(MoverMessage) == 72);
-static_assert(offsetof(MoverMessage, id) == 8 && offsetof(MoverMessage, token) == 56);
+static_assert(offsetof(MoverMessage, id) == 8 && offsetof(MoverMessage, serial) == 52 &&
+              offsetof(MoverMessage, token) == 56);
 
 // The socket of a card's mover: FOLDER/ and its UUID as "GPU-8-4-4-4-12".
 inline constexpr size_t kMaxMoverFolder = 72;

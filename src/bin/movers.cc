@@ -17,6 +17,7 @@
 #include "abi/park.h"
 #include "base/content_hash.h"
 #include "base/file.h"
+#include "launch/host_room.h"
 #include "launch/keeper_spawn.h"
 
 namespace mete::daemon {
@@ -87,6 +88,7 @@ Movers::Movers(MoverSettings settings, seam::Loop loop, seam::Clock& clock,
                std::function<void(const std::string&)> log)
     : settings_(std::move(settings)), loop_(std::move(loop)), clock_(clock), log_(std::move(log)) {
   if (settings_.folder.empty()) return;
+  host_limit_ = launch::host_limit(static_cast<std::uint32_t>(getpid()));
   secret_ = secret_in(settings_.state_dir);
   find_left_behind();
 }
@@ -122,13 +124,15 @@ park::MoverClient::Token Movers::token_of(const core::Job& job) const {
   return token;
 }
 
+std::string Movers::mover_log() const { return base::join_path(settings_.state_dir, "mover.log"); }
+
 std::string Movers::socket_of(const std::string& uuid) const {
   return base::join_path(settings_.folder, uuid);
 }
 
 wire::ParkDoor Movers::door(const core::Job& job) const {
   constexpr char kDigits[] = "0123456789abcdef";
-  wire::ParkDoor door{settings_.folder, "", arena()};
+  wire::ParkDoor door{settings_.folder, "", arena() + settings_.spill_max};
   for (const std::uint8_t byte : token_of(job)) {
     door.token += kDigits[byte >> 4];
     door.token += kDigits[byte & 15];
@@ -145,9 +149,11 @@ std::map<std::string, pid_t> Movers::pids() const {
   return pids;
 }
 
+// Half of the host's memory for all cards together, and of what control groups leave us.
 Bytes Movers::arena() const {
   if (settings_.arena) return *settings_.arena;
-  return Bytes::from_bytes(host_memory().count() / 2 / std::max<std::size_t>(1, cards_));
+  const Bytes host = std::min(host_memory(), host_limit_);
+  return Bytes::from_bytes(host.count() / 2 / std::max<std::size_t>(1, cards_));
 }
 
 void Movers::want(const core::Job& job) {
@@ -200,7 +206,10 @@ void Movers::later(seam::Milliseconds delay) {
 void Movers::look_after_all() {
   bool settled = true;
   for (auto& [uuid, mover] : movers_) {
-    if (mover.child > 0 && waitpid(mover.child, nullptr, WNOHANG) == mover.child) mover.child = -1;
+    if (mover.child > 0 && waitpid(mover.child, nullptr, WNOHANG) == mover.child) {
+      mover.child = -1;
+      if (!mover.line) log_("the mover of " + uuid + " has ended: " + last_words());
+    }
     if (mover.guests.empty()) continue;
     look_after(uuid, mover);
     settled = settled && mover.line &&
@@ -208,6 +217,13 @@ void Movers::look_after_all() {
                           [](const auto& guest) { return guest.second.told; });
   }
   if (!settled) later(kSoon);
+}
+
+std::string Movers::last_words() const {
+  Result<std::string> said = base::read_all(mover_log());
+  if (!said) return "it said nothing";
+  while (said->ends_with('\n')) said->pop_back();
+  return said->substr(said->rfind('\n') + 1).substr(0, 500);
 }
 
 void Movers::look_after(const std::string& uuid, Mover& mover) {
@@ -269,9 +285,8 @@ void Movers::start(const std::string& uuid, Mover& mover) {
   if (!settings_.spill.empty() && !settings_.spill_max.is_zero())
     argv.insert(argv.end(), {"--spill", settings_.spill, "--spill-bytes",
                              std::to_string(settings_.spill_max.count())});
-  const Result<pid_t> pid =
-      launch::spawn_detached(argv, launch::keeper_environment(base::own_environment()),
-                             base::join_path(settings_.state_dir, "mover.log"));
+  const Result<pid_t> pid = launch::spawn_detached(
+      argv, launch::keeper_environment(base::own_environment()), mover_log());
   if (pid)
     mover.child = *pid;
   else

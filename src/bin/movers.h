@@ -84,6 +84,8 @@ class Movers {
   void later(seam::Milliseconds delay);
   park::MoverClient::Token token_of(const core::Job& job) const;
   std::string socket_of(const std::string& uuid) const;
+  std::string mover_log() const;
+  std::string last_words() const;
 
   MoverSettings settings_;
   seam::Loop loop_;
@@ -91,6 +93,7 @@ class Movers {
   std::function<void(const std::string&)> log_;
   std::string secret_;
   std::size_t cards_ = 1;
+  Bytes host_limit_;  // by the control groups that we are in
   std::map<std::string, Mover> movers_;
   bool scheduled_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -3,6 +3,7 @@
 // again. Both wait until it is done, or say why it is not.
 #include <array>
 #include <chrono>
+#include <utility>
 
 #include "cli/named_jobs.h"
 #include "cli/status_line.h"
@@ -47,7 +48,7 @@ class Watch {
       if (!reply) return std::move(reply).error();
       tag = reply->tag;
       const core::Job& job = reply->view.job;
-      const bool returns = job.park && job.park->wants_back;
+      const bool returns = job.park && job.park->wants_back && !job.park->lost;
       const bool waits = park_ ? job.state == JobState::kParking
                                : job.state == JobState::kUnparking ||
                                      job.state == JobState::kParking ||
@@ -56,7 +57,10 @@ class Watch {
         line_.clear();
         return std::move(reply->view);
       }
-      if (reply->view.wait) line_.draw("waits for " + reply->view.wait->text);
+      if (!reply->view.wait) continue;
+      line_.draw("waits for " + reply->view.wait->text);
+      if (!line_.terminal() && !std::exchange(said_, true))
+        output_.say("job " + to_string(id) + " waits for " + reply->view.wait->text);
     }
   }
 
@@ -67,12 +71,19 @@ class Watch {
     const std::string took = " (" + in_seconds(seam::system_clock().monotonic() - began_) + ")";
     const bool there = job.state == (park_ ? JobState::kParked : JobState::kRunning);
     if (there && !changed) return name + (park_ ? " is parked already" : " is not parked");
+    if (!park_ && job.state == JobState::kParked && job.park->lost)
+      return Error::io(name + " cannot come back")
+          .with_evidence(job.park->why)
+          .with_hint("mete requeue " + to_string(job.id) + " starts it anew, mete cancel ends it");
     if (there && park_) return name + " is parked: " + wire::park_text(job) + took;
     if (there) return name + " is back" + took;
     if (job.state == JobState::kRunning)
       return Error::busy(name + " was not parked, and runs on")
           .with_evidence(job.unparkable ? job.unparkable->why : "somebody asked for it back");
-    return Error::busy(name + " is " + std::string(to_string(job.state)));
+    const bool ends = job.state == JobState::kStopping || job.state == JobState::kEnded;
+    return Error::busy(name + " is " + std::string(to_string(job.state)))
+        .with_evidence(ends ? "it was cancelled or has ended meanwhile"
+                            : "somebody asked for that");
   }
 
  private:
@@ -80,6 +91,7 @@ class Watch {
   const Output& output_;
   bool park_;
   StatusLine line_;
+  bool said_ = false;  // for what it waits
   seam::Nanoseconds began_ = seam::system_clock().monotonic();
 };
 
@@ -101,6 +113,14 @@ int go(const Parsed& parsed, const Output& output, bool park) {
     }
     if (parsed.has("--no-wait")) {
       output.say("job " + to_string(id) + (park ? " is being parked" : " may come back"));
+      if (!output.json()) continue;
+      const Result<std::string> now = client->call("GET", job_target(id, ""));
+      Result<wire::RunReply> reply =
+          now ? wire::decode_run_reply(*now) : Result<wire::RunReply>(now.error());
+      if (reply)
+        all.jobs.push_back(std::move(reply->view));
+      else
+        failures.add(reply.error());
       continue;
     }
     std::vector<core::JobId> jobs = answer->changed;

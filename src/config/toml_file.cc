@@ -320,6 +320,10 @@ class Reader {
                "https://toml.io has the grammar");
     } else {
       for (const auto& [key, node] : parsed.table()) read_section(key, node);
+      if (const toml::node* spill = parsed.table().at_path("park.spill").node();
+          spill != nullptr && !config_.spill.value.empty() && config_.spill_max.value.is_zero())
+        complain(spill->source(), "park.spill is without effect as long as park.spill_max is 0",
+                 "spill_max = \"200G\" says how much may lie there");
     }
     // In the order of the file: a table is kept in the order of its names.
     std::stable_sort(errors_.begin(), errors_.end(),

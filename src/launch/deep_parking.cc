@@ -222,6 +222,16 @@ void DeepParking::run(State state, const char* verb) {
 void DeepParking::park(std::uint64_t now_ns, std::uint64_t patience_ns) {
   if (state_ != State::kRunning) return;
   patience_ns_ = patience_ns;
+  learn();
+  if (probe_.out.valid() && !cannot_)
+    state_ = State::kAsking;
+  else
+    begin(now_ns);
+}
+
+// What the driver can is known, or cannot be learnt.
+void DeepParking::begin(std::uint64_t now_ns) {
+  state_ = State::kRunning;
   if (const std::string why = obstacle(); !why.empty()) {
     told_ = End{false, why, false};
     return;
@@ -240,7 +250,7 @@ void DeepParking::park(std::uint64_t now_ns, std::uint64_t patience_ns) {
   if (was_parked_ && grant_.header.card_count == 1 && !before_.empty())
     before_[0] += meter_.moved().count() / abi::kUnitBytes;
   state_ = State::kMeterOut;
-  if (by_meter_) meter_.park(now_ns, patience_ns);
+  if (by_meter_) meter_.park(now_ns, patience_ns_);
 }
 
 // The meter's part is over, or there is none.
@@ -342,10 +352,12 @@ std::string DeepParking::no_room(std::uint64_t now_ns) const {
     }
     const abi::GrantCard& facts = grant_.header.cards[card];
     const std::uint64_t published = facts.published_ns.load();
-    const bool fresh = published != 0 && now_ns < published + kFreshNs;
+    if (published == 0 || needs(card).is_zero())
+      continue;  // nobody reads it, or it has nothing there
+    // It has one chance: not by what was there some time ago.
+    if (now_ns >= published + kFreshNs) return "the card was not read lately";
     const std::uint64_t wanted = needs(card).count() + kReturnMargin.count();
-    if (fresh && !needs(card).is_zero() && facts.free_bytes.load() + held(card).count() < wanted)
-      return "the card has no room for it";
+    if (facts.free_bytes.load() + held(card).count() < wanted) return "the card has no room for it";
   }
   return "";
 }
@@ -402,6 +414,18 @@ std::optional<DeepParking::End> DeepParking::undone(const Answer& answer) {
 std::optional<DeepParking::End> DeepParking::step(std::uint64_t now_ns) {
   if (const std::optional<Answer> said = collect(probe_))
     if (!said->end.empty()) cannot_ = said->end == "done" ? "" : said->why;
+  if (state_ == State::kAsking) {
+    if (probe_.out.valid() && probe_.since_ns == 0) probe_.since_ns = now_ns;
+    if (probe_.out.valid() && now_ns < probe_.since_ns + kLimitNs) return std::nullopt;
+    if (probe_.out.valid()) {
+      (void)kill(probe_.pid, SIGKILL);
+      probe_ = Program{};
+      told_ = End{false, "the driver does not say whether it can checkpoint processes", false};
+      state_ = State::kRunning;
+    } else {
+      begin(now_ns);
+    }
+  }
   if (told_) return *std::exchange(told_, std::nullopt);
   if (!is_busy()) return std::nullopt;
   if (by_meter_ && meter_.is_busy()) {

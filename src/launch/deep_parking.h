@@ -27,6 +27,7 @@ class DeepParking {
  public:
   enum class State {
     kRunning,
+    kAsking,     // the driver is asked whether it can at all
     kMeterOut,   // on the way to being parked
     kDriverOut,  //
     kParked,
@@ -99,6 +100,7 @@ class DeepParking {
   static std::optional<Answer> collect(Program& program);
   std::optional<Answer> give_up(std::uint64_t now_ns);
   void run(State state, const char* verb);
+  void begin(std::uint64_t now_ns);
   std::optional<End> driver_out(const Answer& answer);
   std::optional<End> driver_in(const Answer& answer);
   std::optional<End> undone(const Answer& answer);

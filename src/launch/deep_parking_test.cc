@@ -52,8 +52,11 @@ class DeepParkingTest : public testing::Test {
       std::ofstream(folder_ + "/" + std::to_string(i + 1))
           << lines[i] << (lines[i].empty() ? "" : "\n");
     std::ofstream(folder_ + "/runs");
+    std::ofstream(folder_ + "/can") << can_ << "\n";
     std::ofstream script(folder_ + "/program");
-    script << "#!/bin/sh\ncd " << folder_ << "\necho \"$@\" >> runs\nn=$(wc -l < runs)\n"
+    script << "#!/bin/sh\ncd " << folder_ << "\n"
+           << "case \"$*\" in *' can') cat can; exit ;; esac\n"
+           << "echo \"$@\" >> runs\nn=$(wc -l < runs)\n"
            << "[ -s \"$n\" ] || kill -9 $$\ncat \"$n\"\n";
     script.close();
     (void)chmod((folder_ + "/program").c_str(), 0700);
@@ -81,6 +84,7 @@ class DeepParkingTest : public testing::Test {
   }
 
   std::string folder_ = make_folder();
+  std::string can_ = kDone;  // what the driver says of itself
   std::uint64_t now_ = 1;
   std::unique_ptr<abi::Grant> grant_ = std::make_unique<abi::Grant>();
   Parking meter_{*grant_};
@@ -109,6 +113,7 @@ TEST_F(DeepParkingTest, TheMeterMovesFirstAndReturnsLast) {
     grant_->slots[0].park = ParkAnswer{order().number, 0, 0, kind}.pack();
   };
   deep_.park(1, 5'000'000'000);
+  while (deep_.state() == State::kAsking) EXPECT_FALSE(deep_.step(1));
   answer(ParkAnswer::kQuiet);
   EXPECT_FALSE(deep_.step(2));
   EXPECT_TRUE(runs().empty());
@@ -178,7 +183,8 @@ TEST_F(DeepParkingTest, NotForEver) {
 TEST_F(DeepParkingTest, ADriverThatHangsIsNotWaitedFor) {
   says({"never"});
   std::ofstream(folder_ + "/program")
-      << "#!/bin/sh\ncd " << folder_ << "\necho \"$@\" >> runs\n"
+      << "#!/bin/sh\ncd " << folder_ << "\n"
+      << "case \"$*\" in *' can') cat can; exit ;; esac\necho \"$@\" >> runs\n"
       << "case \"$*\" in *' out '*) exec sleep 600 2>/dev/null ;; esac\necho '" << kDone << "'\n";
   deep_.park(1, 5'000'000'000);
   while (runs().empty()) {
@@ -281,10 +287,21 @@ TEST_F(DeepParkingTest, NotIntoMoreMemoryThanTheHostHas) {
 }
 
 TEST_F(DeepParkingTest, ADriverThatCannotIsKnownOnceItWasAsked) {
-  says({R"({"end":"unsupported","pid":0,"step":"open","code":0,"error":"this driver has no x"})"});
+  can_ = R"({"end":"unsupported","pid":0,"step":"open","code":0,"error":"this driver has no x"})";
+  says({kDone});
   deep_.learn();
   while (deep_.obstacle().empty()) (void)deep_.step(1);
   EXPECT_NE(deep_.obstacle().find("this driver has no x"), std::string::npos) << deep_.obstacle();
+}
+
+TEST_F(DeepParkingTest, ADriverThatCannotIsAskedBeforeAnythingIsMoved) {
+  can_ = R"({"end":"unsupported","pid":0,"step":"open","code":0,"error":"this driver has no x"})";
+  says({kDone});
+  grant_->slots[0].unparkable = 0;
+  deep_.park(1, 5'000'000'000);
+  EXPECT_NE(end().why.find("this driver has no x"), std::string::npos);
+  EXPECT_EQ(grant_->header.park_order.load(), 0u) << "the meter was not told to move anything";
+  EXPECT_TRUE(runs().empty());
 }
 
 }  // namespace

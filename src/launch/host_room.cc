@@ -44,16 +44,30 @@ std::string group_of(std::uint32_t pid, const std::string& proc) {
   return text->substr(at + 3, text->find('\n', at) - at - 3);
 }
 
-}  // namespace
-
-Bytes host_room(std::uint32_t pid, const HostFiles& files) {
-  std::uint64_t room = available(files.proc).value_or(UINT64_MAX);
+// visit(limit, what is taken of it) for each group above a process that has one.
+template <class Visit>
+void each_limit(std::uint32_t pid, const HostFiles& files, Visit visit) {
   for (std::string group = group_of(pid, files.proc); group.size() > 1;
        group.resize(group.rfind('/'))) {
     const std::optional<std::uint64_t> most = number_in(files.cgroup + group + "/memory.max");
     const std::optional<std::uint64_t> now = number_in(files.cgroup + group + "/memory.current");
-    if (most && now) room = std::min(room, *most > *now ? *most - *now : 0);
+    if (most && now) visit(*most, *now);
   }
+}
+
+}  // namespace
+
+Bytes host_limit(std::uint32_t pid, const HostFiles& files) {
+  std::uint64_t limit = UINT64_MAX;
+  each_limit(pid, files, [&](std::uint64_t most, std::uint64_t) { limit = std::min(limit, most); });
+  return Bytes::from_bytes(limit);
+}
+
+Bytes host_room(std::uint32_t pid, const HostFiles& files) {
+  std::uint64_t room = available(files.proc).value_or(UINT64_MAX);
+  each_limit(pid, files, [&](std::uint64_t most, std::uint64_t now) {
+    room = std::min(room, most > now ? most - now : 0);
+  });
   return Bytes::from_bytes(room);
 }
 

@@ -16,7 +16,9 @@ struct HostFiles {
   std::string cgroup = "/sys/fs/cgroup";
 };
 
-// What cannot be read does not bound it.
+// The least limit of those groups, whatever is taken of it. What cannot be read does not bound it.
+Bytes host_limit(std::uint32_t pid, const HostFiles& files = {});
+// The same for what is left.
 Bytes host_room(std::uint32_t pid, const HostFiles& files = {});
 
 }  // namespace mete::launch

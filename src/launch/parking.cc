@@ -60,6 +60,12 @@ std::string describe(ParkReason reason, std::uint32_t detail, std::uint32_t pid)
     case ParkReason::kThread:
       text = "it was not started to be parkable";
       break;
+    case ParkReason::kLost:
+      text = "the mover is gone that kept its memory: it cannot come back";
+      break;
+    case ParkReason::kSilent:
+      text = "the mover does not answer";
+      break;
     case ParkReason::kForeign:
       text = "it shares memory with other processes, which the driver cannot take away";
       break;
@@ -80,6 +86,7 @@ struct Parking::Look {
   std::string refusal;      // the first that refused
   bool no_room = false;     // its reason
   bool no_mover = false;    // the same
+  bool lost = false;        // the same
 };
 
 Parking::Parking(abi::Grant& grant)
@@ -123,6 +130,7 @@ Parking::Look Parking::look() const {
       look.refusal = describe(reason, answer.detail, pid_of(owner));
       look.no_room = reason == ParkReason::kNoRoom;
       look.no_mover = reason == ParkReason::kNoMover;
+      look.lost = reason == ParkReason::kLost;
     }
   });
   return look;
@@ -178,7 +186,7 @@ std::optional<Parking::End> Parking::step(std::uint64_t now_ns) {
       if (seen.waiting > 0) return std::nullopt;
       if (!seen.refusal.empty()) {
         // Those that are back give theirs away again: the job stays parked as a whole.
-        failed_ = End{false, seen.refusal, seen.no_room, true};
+        failed_ = End{false, seen.refusal, seen.no_room, true, false, seen.lost};
         state_ = State::kMoving;
         order(ParkOrder::kMove);
         return std::nullopt;

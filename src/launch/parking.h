@@ -33,6 +33,7 @@ class Parking {
     bool no_room = false;  // the mover had none for it, or the card for it to come back
     bool back = false;     // it was to come back
     bool no_mover = false;
+    bool lost = false;  // its memory is gone: it can never come back
   };
 
   explicit Parking(abi::Grant& grant);

@@ -3,6 +3,7 @@
 #include "meter/mover_link.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -14,7 +15,14 @@
 namespace mete::meter {
 namespace {
 
-constexpr time_t kPatienceS = 60;  // a mover that says nothing for so long is taken for gone
+constexpr time_t kHelloS = 8;  // a mover that pins memory for us answers within five
+constexpr int kHighFd = 200;   // where programs that count on low numbers are not disturbed
+
+void set_patience(int fd, time_t seconds) {
+  const timeval patience{seconds, 0};
+  (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+}
 
 // FOLDER/GPU-8-4-4-4-12.
 bool socket_path(const abi::GrantHeader& grant, int card, char* out, size_t size) {
@@ -41,16 +49,19 @@ MoverAnswer MoverLink::open(const abi::GrantHeader& grant, int card, uint64_t by
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (!socket_path(grant, card, address.sun_path, sizeof(address.sun_path))) return nobody;
-  const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-  if (fd < 0) return {abi::ParkReason::kNoMover, static_cast<uint32_t>(errno)};
-  const timeval patience{kPatienceS, 0};
-  (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-  (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+  const int low = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  if (low < 0) return {abi::ParkReason::kNoMover, static_cast<uint32_t>(errno)};
+  const int high = fcntl(low, F_DUPFD_CLOEXEC, kHighFd);  // fails where the limit is lower
+  const int fd = high < 0 ? low : high;
+  if (high >= 0) abi::close_quietly(low);
+  set_patience(fd, kHelloS);
   abi::MoverMessage hello{};
   hello.magic = abi::kMoverMagic;
   hello.version = abi::kMoverVersion;
   hello.kind = abi::MoverMessage::kHello;
   hello.bytes = bytes;
+  hello.serial = asked_ = 1;
+  heard_ = 0;
   memcpy(hello.token, grant.park_token, sizeof(hello.token));
   if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
       ::send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof(hello))) {
@@ -58,10 +69,20 @@ MoverAnswer MoverLink::open(const abi::GrantHeader& grant, int card, uint64_t by
     abi::close_quietly(fd);
     return failed;
   }
-  fd_ = fd;
+  one_more_ = fd + 1;
   const MoverAnswer said = receive();
-  if (said.reason != abi::ParkReason::kNone) close();
+  if (said.reason == abi::ParkReason::kNone)
+    set_patience(fd, 0);
+  else
+    close();
   return said;
+}
+
+bool MoverLink::is_alive() const {
+  if (!is_open()) return false;
+  char byte = 0;
+  const ssize_t got = recv(fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
 bool MoverLink::send(abi::MoverMessage::Kind kind, uint64_t id, uint64_t bytes, int descriptor) {
@@ -71,6 +92,7 @@ bool MoverLink::send(abi::MoverMessage::Kind kind, uint64_t id, uint64_t bytes, 
   message.kind = kind;
   message.id = id;
   message.bytes = bytes;
+  message.serial = ++asked_;
   iovec part{&message, sizeof(message)};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr header{};
@@ -85,7 +107,7 @@ bool MoverLink::send(abi::MoverMessage::Kind kind, uint64_t id, uint64_t bytes, 
   memcpy(CMSG_DATA(beside), &descriptor, sizeof(int));
   ssize_t sent = 0;
   do {
-    sent = sendmsg(fd_, &header, MSG_NOSIGNAL);
+    sent = sendmsg(fd(), &header, MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
   return sent == static_cast<ssize_t>(sizeof(message));
 }
@@ -94,10 +116,11 @@ MoverAnswer MoverLink::receive() {
   abi::MoverMessage said{};
   ssize_t got = 0;
   do {
-    got = recv(fd_, &said, sizeof(said), 0);
+    got = recv(fd(), &said, sizeof(said), 0);
   } while (got < 0 && errno == EINTR);
+  if (got < 0 && errno == EAGAIN) return {abi::ParkReason::kSilent, 0};
   if (got != static_cast<ssize_t>(sizeof(said)) || said.magic != abi::kMoverMagic ||
-      said.version != abi::kMoverVersion)
+      said.version != abi::kMoverVersion || said.serial != ++heard_)
     return {abi::ParkReason::kNoMover, 0};
   if (said.kind == abi::MoverMessage::kDone) return {};
   const auto reason = static_cast<abi::ParkReason>(said.reason);
@@ -105,8 +128,8 @@ MoverAnswer MoverLink::receive() {
 }
 
 void MoverLink::close() {
-  if (fd_ > 0) abi::close_quietly(fd_);
-  fd_ = 0;
+  if (is_open()) abi::close_quietly(fd());
+  one_more_ = 0;
 }
 
 }  // namespace mete::meter

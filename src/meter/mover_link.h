@@ -16,17 +16,24 @@ struct MoverAnswer {
 
 class MoverLink {
  public:
-  bool is_open() const { return fd_ > 0; }
+  bool is_open() const { return one_more_ > 0; }
+  // And its mover lives.
+  bool is_alive() const;
   // Connects and says that up to `bytes` will come.
   MoverAnswer open(const abi::GrantHeader& grant, int card, uint64_t bytes);
   // A message with a descriptor beside it. False: the mover is gone.
   bool send(abi::MoverMessage::Kind kind, uint64_t id, uint64_t bytes, int descriptor);
-  // The answer to the oldest message that has none yet.
+  // The answer to the oldest message that has none yet. Waits for it as long as the mover lives: it
+  // may have bytes of ours that nobody else has, and be slow (a disk, a card that others use).
   MoverAnswer receive();
   void close();
 
  private:
-  int fd_ = 0;  // 0: none
+  int fd() const { return one_more_ - 1; }
+
+  int one_more_ = 0;    // than the descriptor; 0: none
+  uint32_t asked_ = 0;  // serials of the last message, and of the last answer
+  uint32_t heard_ = 0;
 };
 
 }  // namespace mete::meter

@@ -240,7 +240,11 @@ Refusal give_away(int card) {
   Window window;
   Refusal refusal = each_movable(card, [&](Movable& memory) -> Refusal {
     if (memory.handle == 0) return {};
-    if (memory.kept) return let_go(memory);
+    if (memory.kept && process.movers[card].is_alive()) return let_go(memory);
+    if (memory.kept) {  // the mover has died since: another one shall have it
+      memory.kept = false;
+      process.movers[card].close();
+    }
     Refusal one;
     if (window.full()) one = finish_out(window.pop());
     if (!one) one = connect_mover(card);
@@ -252,6 +256,12 @@ Refusal give_away(int card) {
     const Refusal one = finish_out(window.pop());
     if (!refusal) refusal = one;
   }
+  return refusal;
+}
+
+// What is away is with that mover alone: without it there is no way back.
+Refusal lost_with(Refusal refusal) {
+  if (refusal.reason == ParkReason::kNoMover) refusal.reason = ParkReason::kLost;
   return refusal;
 }
 
@@ -269,7 +279,7 @@ Refusal make_again(const Movable& memory, CUmemGenericAllocationHandle* fresh) {
   else if (result != CUDA_SUCCESS)
     refusal = refused_by_driver(result);
   if (!refusal) {
-    refusal = export_to(abi::MoverMessage::kIn, memory, *fresh);
+    refusal = lost_with(export_to(abi::MoverMessage::kIn, memory, *fresh));
     if (refusal) (void)real.cuMemRelease(*fresh);
   }
   settle(memory.card, units, refusal ? 0 : units);
@@ -278,7 +288,7 @@ Refusal make_again(const Movable& memory, CUmemGenericAllocationHandle* fresh) {
 
 Refusal finish_in(const Told& told) {
   Movable& memory = *told.memory;
-  Refusal refusal = refused_by(process.movers[memory.card].receive());
+  Refusal refusal = lost_with(refused_by(process.movers[memory.card].receive()));
   if (!refusal)
     if (const CUresult result = map_again(memory, told.fresh); result != CUDA_SUCCESS)
       refusal = refused_by_driver(result);

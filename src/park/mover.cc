@@ -203,6 +203,7 @@ void Mover::end_of_copy(const CopyResult& result) {
   abi::MoverMessage answer =
       make_message(good ? abi::MoverMessage::kDone : abi::MoverMessage::kRefused);
   answer.id = task.piece;
+  answer.serial = task.serial;
   if (!good) {
     answer.reason = static_cast<uint32_t>(result.disk_full ? abi::ParkReason::kNoRoom
                                                            : abi::ParkReason::kDriver);

@@ -68,6 +68,7 @@ class Mover {
   struct Task {
     ConnectionId connection;
     uint64_t piece;
+    uint32_t serial;
     bool out;
   };
   struct Segment {

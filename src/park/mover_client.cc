@@ -23,9 +23,20 @@ Result<MoverClient> MoverClient::connect(const std::string& socket, int timeout_
   return MoverClient(std::move(*connected), timeout_ms);
 }
 
-Result<MoverMessage> MoverClient::ask(const MoverMessage& message) {
+namespace {
+
+uint32_t serial_of(const std::byte* bytes) {
+  uint32_t serial = 0;
+  std::memcpy(&serial, bytes + offsetof(MoverMessage, serial), sizeof serial);
+  return serial;
+}
+
+}  // namespace
+
+Result<MoverMessage> MoverClient::ask(MoverMessage message) {
   std::byte bytes[sizeof(MoverMessage)];
   ssize_t count = 0;
+  message.serial = ++asked_;
   do {
     count = ::send(socket_.get(), &message, sizeof message, MSG_NOSIGNAL);
   } while (count < 0 && errno == EINTR);
@@ -36,7 +47,10 @@ Result<MoverMessage> MoverClient::ask(const MoverMessage& message) {
     if (seen == 0) return Error::busy("the mover does not answer");
     if (seen < 0 && errno == EINTR) continue;
     count = recv(socket_.get(), bytes, sizeof bytes, 0);
-    if (count >= 0 || errno != EINTR) break;
+    // The answer to a question that was given up comes late.
+    const bool late = count == static_cast<ssize_t>(sizeof bytes) &&
+                      serial_of(bytes) != message.serial && serial_of(bytes) != 0;
+    if (!late && (count >= 0 || errno != EINTR)) break;
     count = 1;
   }
   if (count < 0 && errno == EAGAIN) return Error::busy("the mover does not answer");

@@ -47,11 +47,12 @@ class MoverClient {
 
  private:
   MoverClient(Fd socket, int timeout_ms) : socket_(std::move(socket)), timeout_ms_(timeout_ms) {}
-  // denied: refused as a stranger; busy: no answer in time; io: the mover is gone. After busy and
-  // io the connection is of no use any more.
-  Result<abi::MoverMessage> ask(const abi::MoverMessage& message);
+  // denied: refused as a stranger; busy: no answer in time; io: the mover is gone. After io
+  // the connection is of no use any more.
+  Result<abi::MoverMessage> ask(abi::MoverMessage message);
 
   Fd socket_;
+  uint32_t asked_ = 0;  // the serial of the last question
   int timeout_ms_;
 };
 

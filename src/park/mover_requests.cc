@@ -27,6 +27,7 @@ Token token_of(const MoverMessage& message) {
 MoverMessage answer_to(const MoverMessage& message, const Answer& answer) {
   MoverMessage reply = make_message(answer ? MoverMessage::kRefused : MoverMessage::kDone);
   reply.id = message.id;
+  reply.serial = message.serial;
   if (answer) {
     reply.reason = static_cast<uint32_t>(answer->reason);
     reply.detail = answer->detail;
@@ -163,7 +164,7 @@ void Mover::handle_copy(Connection& connection, Packet packet) {
   task.bytes = message.bytes;
   task.parts = parts_of(*place);
   task.off = connection.gone;
-  tasks_[task.number] = {connection.id, message.id, out};
+  tasks_[task.number] = {connection.id, message.id, message.serial, out};
   ++(out ? connection.copies_out : connection.copies_in);
   connection.questions.push_back({task.number, {}});
   if (place->disk.empty()) return copier_->send(std::move(task));

@@ -58,6 +58,7 @@ void put(JsonText& out, const core::JobParked& event) {
     out.put("moved_bytes", event.moved);
   }
   out.put_if("why", std::string_view(event.why));
+  out.flag_if("lost", event.lost);
 }
 void put(JsonText& out, const core::JobUnparked& event) {
   out.put("state", to_string(event.state));
@@ -127,6 +128,7 @@ core::JobParked parked_from(Fields& fields, JobId id) {
   event.held = bytes_list_from(fields, "held_bytes");
   event.moved = fields.bytes_if("moved_bytes").value_or(Bytes());
   event.why = fields.text_if("why").value_or("");
+  event.lost = fields.flag("lost");
   return event;
 }
 

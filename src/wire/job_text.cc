@@ -66,6 +66,16 @@ std::string waits_for(std::string_view text, WallTime now) {
   return with_local_times(text, now);
 }
 
+namespace {
+
+// "0.6 s"
+std::string wake_time(const Job& job) {
+  const std::uint64_t tenths = (core::move_ms(job.park->moved) + 99) / 100;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
+}
+
+}  // namespace
+
 std::string park_text(const Job& job) {
   if (!job.park || job.park->held.empty()) return "";
   std::vector<std::string> parts{to_string(job.park->moved) + " in host memory"};
@@ -76,7 +86,10 @@ std::string park_text(const Job& job) {
       parts.push_back(to_string(job.park->held[i]) + " still on " +
                       (of_each ? "card " + std::to_string(job.grant[i].index) : "its cards"));
   if (job.park->for_job) parts.push_back("for job " + to_string(*job.park->for_job));
-  if (job.park->cause == core::ParkCause::kIdle) parts.emplace_back("idle");
+  if (job.park->lost)
+    parts.emplace_back("and cannot come back: what was kept for it is gone");
+  else if (job.park->cause == core::ParkCause::kIdle)
+    parts.push_back("idle, back within " + wake_time(job) + " of its first call");
   return base::join(parts, ", ");
 }
 

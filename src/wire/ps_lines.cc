@@ -147,6 +147,7 @@ void append_park(std::string& out, const core::Park& park) {
   Bytes held;
   for (const Bytes bytes : park.held) held = held.checked_add(bytes).value_or(held);
   append_number(out += ':', held.count());
+  if (park.lost) out += ":lost";
 }
 
 void append_job(std::string& out, const JobView& view) {
@@ -296,7 +297,7 @@ void read_park(Row& row, Job& job) {
   if (row[kPark].empty()) return;
   const std::vector<std::string_view> parts = base::split(row[kPark], ':');
   const std::optional<core::ParkCause> cause = core::parse_park_cause(parts.front());
-  if (parts.size() != 4 || !cause) return row.fail();
+  if (parts.size() < 4 || !cause) return row.fail();
   core::Park park;
   park.cause = *cause;
   if (const Result<core::JobId> id = core::parse_job_id(parts[1])) park.for_job = *id;
@@ -304,6 +305,7 @@ void read_park(Row& row, Job& job) {
     park.moved = Bytes::from_bytes(row.number<std::uint64_t>(parts[2]));
     park.held = {Bytes::from_bytes(row.number<std::uint64_t>(parts[3]))};
   }
+  park.lost = parts.size() > 4 && parts[4] == "lost";
   job.park = std::move(park);
 }
 

@@ -170,6 +170,7 @@ void put_park(JsonText& out, const core::Park& park) {
     out.put("moved_bytes", park.moved);
   }
   out.put_if("why", std::string_view(park.why));
+  out.flag_if("lost", park.lost);
   out.close();
 }
 
@@ -191,6 +192,7 @@ Result<core::Park> park_from(const Json& json) {
   park.held = bytes_list_from(fields, "held_bytes");
   park.moved = fields.bytes_if("moved_bytes").value_or(Bytes());
   park.why = fields.text_if("why").value_or("");
+  park.lost = fields.flag("lost");
   if (!fields.ok()) return fields.error();
   return park;
 }

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-from rows import GIB, MIB, Nvml, check, end, info, mib, skip
+from rows import GIB, MIB, Nvml, check, end, info, mib, no_escapes, skip
 
 HERE = pathlib.Path(__file__).resolve().parent
 METE = sys.argv[1]
@@ -145,6 +145,7 @@ def main():
                 ranks(env)
             start_cost(env, 5 if "--quick" in sys.argv else 20)
         finally:
+            no_escapes(METE, env, "daemon")
             stopped = subprocess.run([METE, "daemon", "stop"], env=env, capture_output=True, text=True, timeout=LIMIT_S)
         check(stopped.returncode == 0, "daemon: stops", stopped.stderr.strip()[-200:])
     end()

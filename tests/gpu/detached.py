@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-from rows import GIB, MIB, Nvml, check, end, info, mib
+from rows import GIB, MIB, Nvml, check, end, info, mib, no_escapes
 
 METE = sys.argv[1]
 LIMIT_S = 120
@@ -140,6 +140,7 @@ def main():
             outlives_its_daemon(queue)
             cancelled(queue, nvml)
         finally:
+            no_escapes(METE, queue.env, "queue")
             queue.mete("cancel", "--all")
             queue.mete("daemon", "stop")
     end()

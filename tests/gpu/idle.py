@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 
-from rows import GIB, MIB, Nvml, check, end, info, skip
+from rows import GIB, MIB, Nvml, check, end, info, no_escapes, skip
 
 LIMIT_S = 60
 NOT_FOUND, NOT_SUPPORTED, INSUFFICIENT = 6, 3, 7
@@ -180,6 +180,7 @@ def main():
                 look(job, nvml, "--quick" in sys.argv)
             check(job.finish() == 0, "idle: the job ends well")
         finally:
+            no_escapes(mete, env, "idle")
             subprocess.run([mete, "daemon", "stop"], env=env, capture_output=True, timeout=LIMIT_S)
     end()
 

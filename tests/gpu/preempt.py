@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-from rows import GIB, check, end, info, skip
+from rows import GIB, check, end, info, no_escapes, skip
 
 METE = str(pathlib.Path(sys.argv[1]).resolve())
 QUICK = "--quick" in sys.argv
@@ -219,6 +219,7 @@ def main():
             for part in (verbs, preemption, whole, growth, sleep):
                 part(world)
         finally:
+            no_escapes(METE, world.env, "preempt")
             for job in json.loads(world.mete("ps", "-o", "json").stdout or '{"jobs":[]}').get("jobs", []):
                 world.mete("cancel", job["id"])
             world.mete("daemon", "stop")

@@ -2,7 +2,9 @@
 """Result rows of the Python programs here, in the form of gpu.h: `ok|FAIL|info|skip <tab> what <tab> value`, and the
 little they share: the cap they run under, and NVML by ctypes."""
 import ctypes
+import json
 import os
+import subprocess
 import sys
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -28,6 +30,22 @@ def skip(what, why):
 
 def end():
     sys.exit(1 if failures else 0)
+
+
+def events(mete, env, kind):
+    """Those of one type that a daemon has recorded."""
+    said = subprocess.run([mete, "events", "-o", "json", "--from", "1"], env=env, capture_output=True, text=True, timeout=60)
+    found = []
+    for line in said.stdout.splitlines():
+        document = json.loads(line)
+        found += [event for event in document.get("events", [document]) if event.get("type") == kind]
+    return found
+
+
+def no_escapes(mete, env, what):
+    """Before its daemon ends: none of these ordinary programs was called one that holds memory outside its meter."""
+    seen = events(mete, env, "escape.seen")
+    check(not seen, f"{what}: no process was reported to hold memory outside its meter", "; ".join(json.dumps(event.get("data")) for event in seen)[:300])
 
 
 def grant():

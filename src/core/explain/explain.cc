@@ -125,6 +125,12 @@ Explanation explain(const State& state, const Moment& moment, Sight& sight, cons
   why.id = job.id;
   why.state = job.state;
   why.text = about(job);
+  if (job.state == JobState::kParked) {
+    const std::optional<Wait> wait = state.wait_to_return(job, moment);
+    why.text = wait             ? "it is parked, and waits for " + wait->text
+               : job.park->lost ? "it is parked, and cannot come back: " + job.park->why
+                                : "it is parked until somebody asks for it back";
+  }
   if (job.state != JobState::kPending) return why;
   why.waiting_s =
       static_cast<std::uint64_t>(std::max<std::int64_t>(0, moment.now.ms - job.submitted.ms)) /

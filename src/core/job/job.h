@@ -239,8 +239,12 @@ struct Park {
   std::vector<Bytes> held;       // while away, for each card of its grant: what stays there
   Bytes moved;                   // while away: what is kept for it in host memory
   std::string why;               // it could not come back
+  bool lost = false;             // and never can: what was kept for it is gone
   bool operator==(const Park&) const = default;
 };
+
+// How long so much takes to go to host memory, or to come back.
+std::uint64_t move_ms(Bytes bytes);
 
 // What stood in the way of parking it.
 struct ParkRefusal {

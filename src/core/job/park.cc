@@ -80,6 +80,9 @@ Result<std::optional<Happened>> State::park_one(const Job& job, const ParkJob& p
       break;
     case JobState::kParking:
     case JobState::kParked: {
+      if (park.deep && !job.park->deep)
+        return Error::busy(name_of(job) + " is parked already, with its contexts on the card")
+            .with_hint("mete unpark " + by_name(job) + ", and then mete park --deep");
       // It stays until somebody asks for it back, whoever had it parked.
       if (job.park->cause == ParkCause::kAsked && !job.park->wants_back)
         return std::optional<Happened>();
@@ -117,6 +120,10 @@ Result<std::optional<Happened>> State::unpark_one(const Job& job) const {
       return has_ended(job);
     case JobState::kParking:
     case JobState::kParked:
+      if (job.park->lost)
+        return Error::invalid(name_of(job) + " cannot come back")
+            .with_evidence(job.park->why)
+            .with_hint("mete requeue " + by_name(job) + " starts it anew, mete cancel ends it");
       // Somebody who asks again does not wait for the next try.
       if (job.park->wants_back && job.park->why.empty()) return std::optional<Happened>();
       return std::optional<Happened>(JobUnparked{job.id, JobState::kParked});
@@ -145,8 +152,8 @@ State::Decided State::decide_park_report(const ParkReport& report) const {
     return Error::invalid("a report on " + name_of(job) + " is about " +
                           std::to_string(report.held.size()) + " cards")
         .with_evidence("it has " + std::to_string(job.grant.size()));
-  const JobParked away{job.id, JobState::kParked, ParkCause::kAsked, {},        "",
-                       false,  report.held,       report.moved,      report.why};
+  const JobParked away{job.id, JobState::kParked, ParkCause::kAsked, {},         "",
+                       false,  report.held,       report.moved,      report.why, report.standing};
   const JobUnparked back{job.id, JobState::kRunning, report.why, report.standing};
   std::vector<Happened> happened;
   switch (job.state) {
@@ -224,7 +231,8 @@ State::Decided State::decide_grow(const Grow& grow, const Moment& moment) const 
 }
 
 std::optional<Wait> State::wait_to_return(const Job& job, const Moment& moment) const {
-  if (job.state != JobState::kParked || !job.park->wants_back) return std::nullopt;
+  if (job.state != JobState::kParked || !job.park->wants_back || job.park->lost)
+    return std::nullopt;
   Pool pool = with_grants(moment.machine);
   keep_reserved(pool, reservations_, job.spec->user, moment.now, moment.now);
   Wait wait{Reason::kResources, "", {}};
@@ -269,6 +277,7 @@ void State::on(const JobParked& parked, WallTime at) {
     job.park->held = parked.held;
     job.park->moved = parked.moved;
     job.park->why = parked.why;
+    job.park->lost = parked.lost;
     job.unparkable.reset();
   }
   enter(job);

@@ -32,10 +32,10 @@ bool reached(std::uint64_t seconds, std::uint64_t idle_s) {
   return seconds != 0 && idle_s >= seconds;
 }
 
+// As for others: not one that has just begun or come back, nor one that refused lately.
 bool may_be_parked(const Rules& rules, const Job& job, WallTime now) {
-  if (!parkable_from(rules, job)) return false;
-  return !job.unparkable ||
-         now.ms >= job.unparkable->at.ms + static_cast<std::int64_t>(rules.park_retry_s) * 1000;
+  const std::optional<WallTime> from = parkable_from(rules, job);
+  return from && *from <= now;
 }
 
 }  // namespace

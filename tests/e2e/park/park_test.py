@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from support import BUILD, CONTEXT, MIB, PARKED, RUNNING, ParkTest, wait_until
+from support import BUILD, CONTEXT, MESSAGE, MIB, PARKED, RUNNING, ParkTest, wait_until
 
 
 class Parking(ParkTest):
@@ -39,6 +39,15 @@ class Parking(ParkTest):
             self.assertTrue(self.unpark()["ok"])
         self.assert_ends()
 
+    def test_whoever_is_inside_a_call_is_waited_for(self):
+        self.start_mover()
+        self.env["METE_SIM_FAULT"] = "cuMemsetD32_v2:*:block=30"
+        self.run_("work", 4000, 4, 2)
+        for _ in range(3):
+            self.assert_parked(self.park())
+            self.assertTrue(self.unpark()["ok"])
+        self.assert_ends()
+
     def test_two_processes_of_one_job(self):
         self.start_mover()
         self.run_("work", 3000, 2, 8, procs=2)
@@ -50,8 +59,8 @@ class Parking(ParkTest):
 
     def test_many_small_blocks_are_few_chunks(self):
         self.start_mover()
-        self.run_("many", 20000, 512, self.go)
-        self.assertLess(self.park()["moved"], 20000 * 512 + 34 * MIB)
+        self.run_("many", 100000, 512, self.go)
+        self.assertLess(self.park()["moved"], 100000 * 512 + 34 * MIB)
         self.assertTrue(self.unpark()["ok"])
         self.go.touch()
         self.assert_ends()
@@ -206,7 +215,7 @@ class Kills(ParkTest):
             else:
                 end = self.unpark()
                 self.assertEqual((end["ok"], end["state"]), (False, PARKED))
-                self.assertIn("no mover", end["why"])
+                self.assertIn("the mover is gone", end["why"])
                 self.tell("kill 0")
                 self.assert_ends(137)
             self.end_driver()
@@ -308,7 +317,56 @@ class Refusals(ParkTest):
         self.mover.kill()
         end = self.unpark()
         self.assertEqual((end["ok"], end["state"]), (False, PARKED))
-        self.assertIn("no mover", end["why"])
+        self.assertIn("the mover is gone that kept its memory", end["why"])
+
+    def test_an_answer_that_is_not_to_what_was_asked(self):
+        """Memory is not released for an answer that was meant for another piece."""
+        path = str(self.folder / "m" / self.card)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+            door.bind(path)
+            door.listen()
+            self.run_("many", 3, 64 * MIB, self.go)
+            self.tell("park 30000")
+            caller, _ = door.accept()
+            for shift in (0, 1):  # hello, and an answer to what came before
+                asked = MESSAGE.unpack(caller.recv(1000))
+                caller.send(MESSAGE.pack(0x4d455445, 1, 32, asked[3], 0, 0, 0, 0, 0, 0, asked[10] - shift, bytes(16)))
+            caller.close()
+            self.assert_refused(self.event("park"), "no mover answers")
+        self.go.touch()
+        self.assert_ends()
+
+    def test_a_mover_that_does_not_answer(self):
+        """Not waited for in vain, and not tried again and again with the gate closed."""
+        self.start_mover()
+        self.run_("hold", self.go, 64 * MIB)
+        self.mover.send_signal(signal.SIGSTOP)
+        self.assert_refused(self.park(), "the mover does not answer")
+        self.mover.send_signal(signal.SIGCONT)
+        self.go.touch()
+        self.assert_ends()
+
+    def test_a_program_without_a_standard_input(self):
+        """Its lowest free descriptor is 0."""
+        self.start_mover()
+        self.run_("many", 6, 64 * MIB, self.go, before=("sh", "-c", 'exec "$0" "$@" <&-'))
+        self.assert_parked(self.park())
+        self.assertTrue(self.unpark()["ok"])
+        self.go.touch()
+        self.assert_ends()
+
+    def test_a_capture_that_would_begin_while_it_is_parked(self):
+        """It begins when the job is back, and so is in the way of nothing that is still to be done."""
+        self.start_mover()
+        self.env["METE_SIM_FAULT"] = "cuMemMap:4:fail=999"
+        self.run_("capturelater", self.go)
+        self.assert_parked(self.park())
+        self.go.touch()
+        time.sleep(0.3)
+        end = self.unpark()
+        self.assertEqual((end["ok"], end["state"]), (False, PARKED), "the driver refuses once")
+        self.assertTrue(self.unpark()["ok"])
+        self.assert_ends()
 
 
 class NeverParked(ParkTest):

@@ -8,6 +8,7 @@
 //   hold FILE BYTES         holds so much until FILE is there, then looks at each byte
 //   many COUNT BYTES FILE   many equal blocks; the same
 //   capture FILE            a stream is being captured until FILE is there
+//   capturelater FILE       begins to capture a stream when FILE is there
 //   late FILE               its first call into the driver comes when FILE is there
 //   managed FILE            holds managed memory until FILE is there
 //   vmm FILE                virtual memory of its own: mapped twice, released, exported
@@ -99,6 +100,23 @@ int capture(const char* file) {
   return 0;
 }
 
+int capture_later(const char* file) {
+  begin();
+  const Block block = make_block(64 << 20, 5);
+  const Block other = make_block(64 << 20, 6);
+  CUstream stream = nullptr;
+  CUgraph graph = nullptr;
+  CALL(cuStreamCreate, &stream, 0);
+  say_up();
+  wait_for(file);
+  CALL(cuStreamBeginCapture_v2, stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+  CALL(cuMemsetD32Async, block.address, 7, block.bytes / 4, stream);
+  CALL(cuStreamEndCapture, stream, &graph);
+  look_at(block);
+  look_at(other);
+  return 0;
+}
+
 int managed(const char* file) {
   begin();
   CUdeviceptr pointer = 0;
@@ -170,6 +188,7 @@ int main(int argc, char** argv) {
   if (mode == "many" && argc == 5)
     return many(std::strtoull(argv[2], nullptr, 10), std::strtoull(argv[3], nullptr, 10), argv[4]);
   if (mode == "capture" && argc == 3) return capture(argv[2]);
+  if (mode == "capturelater" && argc == 3) return capture_later(argv[2]);
   if (mode == "managed" && argc == 3) return managed(argv[2]);
   if (mode == "vmmwork" && argc == 4) return vmm_work(atoi(argv[2]), atoi(argv[3]));
   if (mode == "ipc" && argc == 3) return ipc(argv[2]);

@@ -95,11 +95,11 @@ class ParkTest(unittest.TestCase):
     def arena_used(self):
         return self.ask(19)[5]
 
-    def run_(self, *program, limit=4096 * MIB, procs=1, up=True, options=()):
+    def run_(self, *program, limit=4096 * MIB, procs=1, up=True, options=(), before=()):
         self.driver = subprocess.Popen(
             [BUILD / "tests/park_driver", "--state", self.folder, "--movers", self.folder / "m", "--token", TOKEN.hex(), "--preload",
              BUILD / "lib/libmete.so", "--simgpu", BUILD / "simgpu", "--card", self.card, str(limit), str(TOTAL), "--procs", str(procs),
-             "--checkpoint", BUILD / "bin/mete-checkpoint", *options, "--", BUILD / "tests/park_program", *map(str, program)],
+             "--checkpoint", BUILD / "bin/mete-checkpoint", *options, "--", *before, BUILD / "tests/park_program", *map(str, program)],
             env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
         self.addCleanup(self.end_driver)
         self.said = Lines(self.driver.stderr)
