@@ -102,6 +102,32 @@ for i in range(int(sys.argv[1])):
 print("result", float(x.sum()).hex())
 """
 
+# Blocks by the hundred thousand: each has its own number in it, before and after.
+MANY = r"""
+import ctypes, os, sys, time
+cuda = ctypes.CDLL("libcuda.so.1")
+device, context = ctypes.c_int(), ctypes.c_void_p()
+def call(name, *args):
+    if (result := getattr(cuda, name)(*args)) != 0: sys.exit(f"{name}: {result}")
+call("cuInit", 0); call("cuDeviceGet", ctypes.byref(device), 0)
+call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device); call("cuCtxSetCurrent", context)
+count, size = int(sys.argv[1]), int(sys.argv[2])
+blocks = []
+for i in range(count):
+    block = ctypes.c_uint64()
+    call("cuMemAlloc_v2", ctypes.byref(block), ctypes.c_size_t(size))
+    call("cuMemsetD32Async", block, ctypes.c_uint(i), ctypes.c_size_t(size // 4), None)
+    blocks.append(block)
+call("cuCtxSynchronize")
+print("up", flush=True)
+while not os.path.exists(sys.argv[3]): time.sleep(0.01)
+word, wrong = ctypes.c_uint(), 0
+for i, block in enumerate(blocks):
+    call("cuMemcpyDtoH_v2", ctypes.byref(word), ctypes.c_uint64(block.value + size - 4), ctypes.c_size_t(4))
+    wrong += word.value != i
+print("same" if wrong == 0 else f"changed: {wrong}", flush=True)
+"""
+
 
 class World:
     def __init__(self, folder):
@@ -284,6 +310,24 @@ def speed(world, gib, chunk, times):
     except RuntimeError as error:
         check(False, f"park: {gib} GiB", str(error)[:300])
         return None
+
+
+def many(world, count, size):
+    """A job of very many blocks does not pay for each of them."""
+    go, script = world.folder / f"go-many{size}", world.folder / "many.py"
+    script.write_text(MANY)
+    job = world.job(count * size * 1.3 + 4 * GIB, [sys.executable, script, count, size, go])
+    name = f"park: {count:,} blocks of {size:,} bytes"
+    try:
+        job.wait_for("up")
+        out = job.park()
+        back = job.unpark() if out["ok"] else out
+        go.touch()
+        code = job.finish()
+        check(out["ok"] and back["ok"] and code == 0 and "same" in job.said(), f"{name}: each has its number still", f"{out['why']}{back['why']} code {code} {job.said()[-80:].strip()}")
+        info(name, f"out {out['ms'] / 1e3:.3f} s, in {back['ms'] / 1e3:.3f} s, {out['moved'] / GIB:.2f} GiB")
+    except RuntimeError as error:
+        check(False, name, str(error)[:300])
 
 
 def checkpoint(world, gib):
@@ -491,8 +535,8 @@ def main():
             scripts[key].write_text(text)
         python = sys.executable
         try:
-            same_result(world, "PyTorch training", [python, here / "train.py", 1500], "loss", 650 << 20)
-            same_result(world, "PyTorch training, two processes", [python, here / "train.py", 1200], "loss", 2 * GIB, procs=2, parks=3)
+            same_result(world, "PyTorch training, the losses of all steps", [python, here / "train.py", 1500], "curve", 650 << 20)
+            same_result(world, "PyTorch training, two processes, the losses of all steps", [python, here / "train.py", 1200], "curve", 2 * GIB, procs=2, parks=3)
             same_result(world, "PyTorch inference", [python, scripts["infer"], 3000], "result", 650 << 20, parks=3)
             same_result(world, "PyTorch, expandable segments", [python, scripts["expandable"], 60000], "result", 1 * GIB, parks=5)
             same_result(world, "CUDA graph", [python, scripts["graph"], 60000], "result", 650 << 20, parks=3)
@@ -501,6 +545,8 @@ def main():
             speeds = {}
             for gib, chunk in ((1, 0.5), (10, 1), (20, 1), (20, 0.03125)) + (() if QUICK else ((60, 2),)):
                 speeds[gib, chunk] = speed(world, gib, chunk, 3)
+            many(world, 100_000, 512)
+            many(world, 10_000, 2 << 20)
             twenty = speeds.get((20, 1))
             if twenty:
                 o, i, moved = twenty

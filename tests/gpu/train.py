@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A training loop that always computes the same.
-    train.py [STEPS]   prints `loss X` and `step_ms Y` (median)
+    train.py [STEPS]   prints `loss X`, `curve HASH` (of the losses of all steps) and `step_ms Y` (median)
     train.py turns     for turns.py: trains a little for each line of its input, prints how long a step took; at the end `loss X`
 """
+import hashlib
 import os
 import sys
 import time
@@ -12,6 +13,7 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 import torch
 
 TURN = 50  # steps
+curve = hashlib.sha256()
 torch.use_deterministic_algorithms(True, warn_only=True)
 torch.backends.cudnn.benchmark = False
 torch.manual_seed(1)
@@ -34,6 +36,7 @@ def train(steps):
         optimiser.step()
         torch.cuda.synchronize()
         times.append(time.perf_counter() - begin)
+        curve.update(loss.item().hex().encode())
     return loss.item(), sorted(times)[len(times) // 2]
 
 
@@ -45,4 +48,5 @@ if sys.argv[1:] == ["turns"]:
 else:
     loss, step = train(int(sys.argv[1]) if len(sys.argv) > 1 else 100)
     print("loss", loss.hex())
+    print("curve", curve.hexdigest()[:16])
     print("step_ms", step * 1e3)
