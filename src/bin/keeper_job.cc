@@ -283,7 +283,6 @@ class Keeper {
       job.command.front() = *std::move(script);
     }
     job.procs = spec.request.procs;
-    job.shed = spec.shed;
     if (spec.time_s) job.time_limit = std::chrono::seconds(*spec.time_s);
     job.cpus = spec.request.cpus;
     job.ram = spec.request.ram;

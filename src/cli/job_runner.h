@@ -34,7 +34,6 @@ struct PlanCard {
 struct JobPlan {
   std::string job;  // the daemon's number; "": none, a cap alone
   std::uint32_t attempt = 1;
-  bool shed = false;
   std::vector<PlanCard> cards;  // as the program shall see them; empty: no GPU
   std::string driver;           // its version
   launch::Parts parts;          // empty without a GPU

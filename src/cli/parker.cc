@@ -72,7 +72,6 @@ Parker::Settings Parker::Settings::of(const JobPlan& plan, const std::string& so
   settings.cards = plan.cards.size();
   settings.park = plan.park;
   settings.checkpoint = plan.parts.checkpoint;
-  settings.shed = plan.shed;
   settings.procs = std::max(1u, plan.procs);
   if (plan.simulated) settings.cuda = driver_library(plan.parts, true, "libcuda.so.1");
   for (const PlanCard& card : plan.cards)
@@ -227,15 +226,12 @@ void Parker::step() {
   if (settings_.park && !is_away() && !is_busy()) look_for_obstacles();
 }
 
-// What it may hold of a card so that a mover can keep all that leaves it.
-Bytes Parker::can_be_kept() const {
-  return settings_.park->arena +
-         Bytes::from_gib(settings_.procs);  // contexts, libraries: they stay
-}
-
+// More than a mover can keep of it, with contexts and libraries, which stay where they are.
 std::string Parker::too_large() const {
+  const Bytes most = settings_.park->arena + Bytes::from_gib(settings_.procs);
   for (std::uint32_t card = 0; card < settings_.cards; ++card)
-    if (!settings_.park->arena.is_zero() && held(card) > can_be_kept())
+    if (!settings_.park->arena.is_zero() && held(card) > most)
+
       return "it holds more of a card than is kept of one: " + to_string(settings_.park->arena) +
              " at most (park.arena)";
   return "";
@@ -277,15 +273,6 @@ void Parker::look_at_growth(seam::Nanoseconds time) {
   while (const std::optional<launch::Growth::Ask> ask = growth_->asked()) {
     if (ask->card >= asked_.size()) continue;
     asked_[ask->card] = round_up(ask->wanted);
-    // What could not be taken back by parking it is not lent.
-    const Bytes most = settings_.park && !settings_.shed && !settings_.park->arena.is_zero()
-                           ? can_be_kept()
-                           : settings_.growth[ask->card].second;
-    if (asked_[ask->card] > std::max(most, settings_.growth[ask->card].first)) {
-      growth_->answer(ask->card);
-      asked_[ask->card] = Bytes();
-      continue;
-    }
     ask_until_ = time + kAskFor;
     next_ask_ = time;
   }

@@ -41,7 +41,6 @@ class Parker {
     std::string checkpoint;                       // the program for that; "": there is none
     std::string cuda;                             // the driver's library; "": the system's
     std::vector<std::pair<Bytes, Bytes>> growth;  // of each card: least and most; empty: none
-    bool shed = false;  // what it has grown by is not taken back by parking
     std::uint32_t procs = 1;
     // tell_daemon() for this job.
     std::function<Result<wire::RunReply>(const std::string& what, const std::string& body)> tell;
@@ -69,7 +68,6 @@ class Parker {
   wire::ParkReport how_it_stands() const;
   void look_for_obstacles();
   std::string too_large() const;
-  Bytes can_be_kept() const;
   void look_at_growth(seam::Nanoseconds now);
   void set_growth(const core::Job& job);
   void give_back();

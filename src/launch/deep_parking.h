@@ -27,13 +27,13 @@ class DeepParking {
  public:
   enum class State {
     kRunning,
-    kAsking,     // the driver is asked whether it can at all
     kMeterOut,   // on the way to being parked
     kDriverOut,  //
     kParked,
     kDriverIn,  // on the way back
     kMeterIn,
     kUndoing,  // one could not be parked: the others come back
+    kAsking,   // before all of this: the driver is asked whether it can at all
   };
   using End = Parking::End;
 

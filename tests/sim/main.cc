@@ -96,13 +96,12 @@ constexpr const char* kMustHappen[] = {
     "death while a job is parking",
     "death while a job is parked",
     "death while a job is unparking",
-    "first to come back",
 };
 // The same, in a long run.
 constexpr const char* kMustHappenOnce[] = {
     "parked for its growth",        "asked to shrink",
     "growth given back when asked", "overtaken while it is parked",
-    "advice to have others parked",
+    "advice to have others parked", "first to come back",
 };
 // clang-format on
 

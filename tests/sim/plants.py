@@ -113,8 +113,8 @@ IN_SOURCES = {
         ("  for (Job& job : parts.jobs) {\n    const JobId id = job.id;\n",
          "  for (Job& job : parts.jobs) {\n    if (P && job.park) job.park->wants_back = false;\n    const JobId id = job.id;\n")]},
     "back-without-room": {"core/order/pass.cc": [
-        ("    if (cpus <= left_.cpus() && may_return(left_.pool(), job.id, job.grant)) {\n",
-         "    if (P || (cpus <= left_.cpus() && may_return(left_.pool(), job.id, job.grant))) {\n")]},
+        ("    if (cpus <= left_.cpus() && has_room(left_.pool(), job, input_.now)) {\n",
+         "    if (P || (cpus <= left_.cpus() && has_room(left_.pool(), job, input_.now))) {\n")]},
     "never-comes-back": {"core/order/pass.cc": [
         ("        (running.gave_way ? back_last_ : back_).push_back(running.job);\n",
          "        if (!P) (running.gave_way ? back_last_ : back_).push_back(running.job);\n")]},

@@ -91,6 +91,8 @@ Result<std::optional<Happened>> State::park_one(const Job& job, const ParkJob& p
       again.deep = job.park->deep;
       again.held = job.park->held;
       again.moved = job.park->moved;
+      again.why = job.park->why;
+      again.lost = job.park->lost;
       return std::optional<Happened>(again);
     }
     default:
@@ -148,7 +150,7 @@ State::Decided State::decide_park_report(const ParkReport& report) const {
   const Result<const Job*> found = of_user(report.id, report.by_uid);
   if (!found) return found.error();
   const Job& job = **found;
-  if (report.parked && report.held.size() != job.grant.size())
+  if (report.parked && (report.held.size() != job.grant.size() || job.grant.empty()))
     return Error::invalid("a report on " + name_of(job) + " is about " +
                           std::to_string(report.held.size()) + " cards")
         .with_evidence("it has " + std::to_string(job.grant.size()));

@@ -64,6 +64,13 @@ class ParkTest : public StateWorld {
       if (each.for_job == id) ids.push_back(each.id);
     return ids;
   }
+  void park_the_idle() {
+    Rules rules;
+    rules.idle_park_s = 60;
+    state_ = State(rules);
+  }
+  // It has done nothing for an hour.
+  void idle(JobId id) { ASSERT_TRUE(take(Idle{id, {now_.ms - 3'600'000}}).ok()); }
   // Half of the first card for carol, for a minute.
   WallTime reserve_in_a_minute() {
     Reserve reserve;
@@ -182,9 +189,11 @@ TEST_F(ParkTest, AClockThatIsSetBackPostponesNoTry) {
 }
 
 TEST_F(ParkTest, OnlyWhoWasParkedForDoingNothingWakesByItself) {
+  park_the_idle();
   const JobId id = run(preemptible("60G"));
   later(3600);
-  ASSERT_TRUE(take(Idle{id}).ok());
+  idle(id);
+  ASSERT_EQ(state_of(id), JobState::kParking);
   away(id);
   const ParkReport wakes{id, 0, true, {kContext}, Bytes(), "", false, true};
   ASSERT_TRUE(park(id).ok()) << "by hand, meanwhile";
@@ -194,7 +203,8 @@ TEST_F(ParkTest, OnlyWhoWasParkedForDoingNothingWakesByItself) {
   (void)turn();
   back(id);
   later(3600);
-  ASSERT_TRUE(take(Idle{id}).ok());
+  idle(id);
+  ASSERT_EQ(state_of(id), JobState::kParking);
   away(id);
   ASSERT_TRUE(take(wakes).ok());
   EXPECT_EQ(turn().back, Ids{id});
@@ -370,6 +380,49 @@ TEST_F(ParkTest, WhoIsAwayAgainstAllExpectationIsBelieved) {
   away(id);
   EXPECT_TRUE(job(id).park->wants_back) << "nobody asked for it";
   EXPECT_EQ(turn().back, Ids{id});
+}
+
+TEST_F(ParkTest, OneWithoutCardsIsNotParkedWhateverItsRunnerSays) {
+  const JobId id = run(spec_of("0", "alice"));
+  EXPECT_EQ(take(ParkReport{id, 0, true, {}, Bytes::from_gib(4)}).error().code,
+            ErrorCode::kInvalid);
+  EXPECT_EQ(state_of(id), JobState::kRunning);
+}
+
+TEST_F(ParkTest, WhatWasLostStaysLost) {
+  const JobId id = run(preemptible("60G"));
+  ASSERT_TRUE(park(id).ok());
+  away(id);
+  ASSERT_TRUE(unpark(id).ok());
+  (void)turn();
+  ASSERT_TRUE(take(ParkReport{id, 0, true, {kContext}, {}, "the mover is gone", true}).ok());
+  later(86'400);
+  EXPECT_TRUE(turn().back.empty()) << "it is not tried again";
+  EXPECT_EQ(unpark(id).error().evidence, "the mover is gone");
+  ASSERT_TRUE(park(id).ok());
+  EXPECT_TRUE(job(id).park->lost);
+  EXPECT_EQ(unpark(id).error().code, ErrorCode::kInvalid);
+  EXPECT_FALSE(state_.wait_to_return(job(id), moment()).has_value());
+}
+
+TEST_F(ParkTest, NoDeeperThanItWasParked) {
+  const JobId id = run(preemptible("60G"));
+  ASSERT_TRUE(park(id).ok());
+  away(id);
+  EXPECT_EQ(take(ParkJob{id, caller("alice"), true}).error().code, ErrorCode::kBusy);
+}
+
+TEST_F(ParkTest, WhoDoesNothingIsParkedNoSoonerThanForOthers) {
+  park_the_idle();
+  const JobId id = run(preemptible("60G"));
+  idle(id);
+  EXPECT_EQ(state_of(id), JobState::kRunning) << "it has just begun";
+  later(3600);
+  idle(id);
+  EXPECT_EQ(state_of(id), JobState::kParking);
+  refuses(id, "a stream is being captured");
+  idle(id);
+  EXPECT_EQ(state_of(id), JobState::kRunning) << "it has just refused";
 }
 
 TEST_F(ParkTest, WhoAsksForMoreCpusThanThereAreComesBackAllTheSame) {
