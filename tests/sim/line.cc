@@ -230,8 +230,13 @@ std::optional<std::int64_t> Line::missing(std::int64_t share,
         books_.drained().contains(card.card.uuid))
       continue;
     std::int64_t used = on.others;
-    for (const Share& held : on.shares)
+    std::int64_t parked = 0;
+    for (const Share& held : on.shares) {
       if (!without.contains(held.job)) used += held.bytes;
+      if (held.parked) parked += held.bytes;
+    }
+    // Where it cannot start before somebody has come back and gone nothing is held for it.
+    if (parked + share > on.capacity) continue;
     std::int64_t here = std::max<std::int64_t>(0, used + share - on.capacity);
     if (card.one_process && used != 0) here = used;  // all must go
     least = std::min(least.value_or(here), here);

@@ -76,7 +76,6 @@ constexpr const char* kMustHappen[] = {
     "death inside of a turn",
     "reboot",
     "first in line",
-    "overtaken",
     "advice",
     "a keeper's exit",
     "a run's exit",
@@ -102,6 +101,7 @@ constexpr const char* kMustHappenOnce[] = {
     "parked for its growth",        "asked to shrink",
     "growth given back when asked", "overtaken while it is parked",
     "advice to have others parked", "first to come back",
+    "overtaken",
 };
 // clang-format on
 
