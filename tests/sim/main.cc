@@ -98,9 +98,12 @@ constexpr const char* kMustHappen[] = {
 };
 // The same, in a long run.
 constexpr const char* kMustHappenOnce[] = {
-    "parked for its growth",        "asked to shrink",
-    "growth given back when asked", "overtaken while it is parked",
-    "advice to have others parked", "first to come back",
+    "parked for its growth",
+    "asked to shrink",
+    "growth given back when asked",
+    "overtaken while it is parked",
+    "advice to have others parked",
+    "first to come back",
     "overtaken",
 };
 // clang-format on
