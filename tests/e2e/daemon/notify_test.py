@@ -145,7 +145,7 @@ class Notify(DaemonTest):
         out = self.folder / "told"
         self.submit("--notify", f"cmd:echo yes > {out}", "--", "true")
         wait_until(lambda: self.line("told"), "the other one is told")
-        self.assertEqual(self.counts()["waiting"], 1)
+        wait_until(lambda: self.counts()["waiting"] == 1, "only the silent one is waited for")
 
     def test_a_command_that_fails_is_tried_again(self):
         out = self.folder / "tries"

@@ -150,13 +150,17 @@ std::string nvml_by_uuid(const Words& w) {
 
 // spin MICROSECONDS: a kernel that takes that long, on a stream of its own; not waited for.
 std::string spin(const Words& w) {
-  CUmodule module = nullptr;
-  CUfunction function = nullptr;
+  // Loaded once: a module takes memory of the card.
+  static CUmodule module = nullptr;
+  static CUfunction function = nullptr;
   CUstream stream = nullptr;
   unsigned long long microseconds = number(w[1]);
   void* arguments[] = {&microseconds};
-  CUresult r = CU(cuModuleLoadData)(&module, "simgpu-module 1\nkernel spin\n");
-  if (r == CUDA_SUCCESS) r = CU(cuModuleGetFunction)(&function, module, "spin");
+  CUresult r = CUDA_SUCCESS;
+  if (module == nullptr) {
+    r = CU(cuModuleLoadData)(&module, "simgpu-module 1\nkernel spin\n");
+    if (r == CUDA_SUCCESS) r = CU(cuModuleGetFunction)(&function, module, "spin");
+  }
   if (r == CUDA_SUCCESS) r = CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING);
   if (r == CUDA_SUCCESS)
     r = CU(cuLaunchKernel)(function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
