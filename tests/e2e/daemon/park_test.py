@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -210,6 +211,12 @@ class Arena(ParkTest):
         self.assert_refused(self.mete("park", job), 75, "was not parked, and runs on", "there is no room for it", "64 MiB", "park.arena")
         self.ends_well(job)
 
+    def test_one_that_is_far_too_large_is_known_beforehand(self):
+        job = self.worker("--gpu", "10G", "--preemptible", blocks=12, size=128 * MIB)
+        wait_until(lambda: "than is kept of one: 64 MiB" in self.good("show", job).stdout, "it is known")
+        self.assert_refused(self.mete("park", job), 64, "cannot be parked", "park.arena")
+        self.ends_well(job)
+
 
 class Spill(ParkTest):
     def setUp(self):
@@ -223,6 +230,14 @@ class Spill(ParkTest):
         job = self.worker("--gpu", "10G", "--preemptible")
         self.good("park", job)
         self.good("unpark", job)
+        self.ends_well(job)
+
+
+    def test_without_its_folder_the_log_says_why_there_is_no_mover(self):
+        shutil.rmtree(self.folder / "spill")
+        job = self.worker("--gpu", "10G", "--preemptible")
+        log = self.folder / "sim/meted.log"
+        wait_until(lambda: "has ended" in log.read_text() and "spill" in log.read_text().split("has ended", 1)[1], "it is said")
         self.ends_well(job)
 
 
@@ -362,10 +377,12 @@ class Deaths(ParkTest):
         self.good("park", job)
         for pid in self.processes("mete-mover"):
             os.kill(pid, signal.SIGKILL)
-        waiting = self.start("unpark", job, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        wait_until(lambda: self.job(job).get("park", {}).get("why") or self.job(job)["state"] == "ended", "it says why")
-        waiting.terminate()
-        waiting.wait(BOUND_S)
+        # Said at once, by everybody, and not tried again and again.
+        self.assert_refused(self.mete("unpark", job), 125, "cannot come back", "the mover is gone that kept its memory", "mete requeue")
+        self.assertTrue(self.job(job)["park"]["lost"])
+        self.assertIn("cannot come back", self.good("ps").stdout)
+        self.assertIn("cannot come back", self.good("explain", job).stdout)
+        self.assert_refused(self.mete("unpark", job), 64, "cannot come back", "mete cancel")
         self.good("cancel", job)
         self.mete("wait", job)
         self.assertEqual(self.granted(), 0)
