@@ -26,14 +26,10 @@ class EscapeTest(DaemonTest):
             self.env["METE_CONFIG"] = str(path)
 
     def start_actor(self, *words):
+        """Without a context: who has one, and by which driver, is what these tests are about."""
         process = self.start_run("-q", *(words or ("--gpu", "4G")), "--", ACTOR, stdin=subprocess.PIPE)
         self.addCleanup(process.kill)
         return process
-
-    def tell(self, process, words):
-        process.stdin.write(words + "\n")
-        process.stdin.flush()
-        return self.hear(process)
 
     def hear(self, process):
         said = process.stdout.readline().split()

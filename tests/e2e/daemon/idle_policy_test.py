@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that do nothing are warned of, told of and ended, each after its time; a dry run says what would have been done."""
 import json
-import subprocess
 import unittest
 
-from world import ACTOR, BOUND_S, DaemonTest, wait_until
+from world import BOUND_S, DaemonTest, wait_until
 
 
 class IdlePolicy(DaemonTest):
@@ -13,18 +12,6 @@ class IdlePolicy(DaemonTest):
         path = self.folder / "config.toml"
         path.write_text(text)
         self.env["METE_CONFIG"] = str(path)
-
-    def start_actor(self, *more):
-        process = self.start_run("-q", "--gpu", "4G", *more, "--", ACTOR, stdin=subprocess.PIPE)
-        self.addCleanup(process.kill)
-        for words in ("init", "retain 0"):
-            self.tell(process, words)
-        return process
-
-    def tell(self, process, words):
-        process.stdin.write(words + "\n")
-        process.stdin.flush()
-        self.assertEqual(process.stdout.readline().split()[0], "0", words)
 
     def events(self, *types):
         after, found = 1, []

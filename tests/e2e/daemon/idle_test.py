@@ -3,27 +3,13 @@
 """Jobs that do nothing on their cards are shown as idle, and only those of which that is known."""
 import datetime
 import json
-import subprocess
 import time
 import unittest
 
-from world import ACTOR, BOUND_S, DaemonTest, wait_until
+from world import DaemonTest, wait_until
 
 
 class Idle(DaemonTest):
-    def start_actor(self, *more):
-        """A job that does what it is told; with a context from the start."""
-        process = self.start_run("-q", "--gpu", "4G", *more, "--", ACTOR, stdin=subprocess.PIPE)
-        self.addCleanup(process.kill)
-        for words in ("init", "retain 0"):
-            self.tell(process, words)
-        return process
-
-    def tell(self, process, words):
-        process.stdin.write(words + "\n")
-        process.stdin.flush()
-        self.assertEqual(process.stdout.readline().split()[0], "0", words)
-
     def idle_since(self, ident="1"):
         """As people see it."""
         jobs = json.loads(self.mete("ps", "-o", "json").stdout)["jobs"]
@@ -37,11 +23,6 @@ class Idle(DaemonTest):
         for _ in range(count):
             last = taken()
             wait_until(lambda: taken() > last + 0.1, "another look")
-
-    def end(self, process):
-        process.stdin.close()
-        process.stdin = None
-        self.assertEqual(process.wait(BOUND_S), 0)
 
     def test_busy_then_idle_then_busy_again(self):
         process = self.start_actor()
@@ -64,14 +45,14 @@ class Idle(DaemonTest):
             self.assertIsNone(self.idle_since())
         wait_until(self.idle_since, "the job is idle once more")
         self.assertGreater(self.idle_since(), since)
-        self.end(process)
+        self.end_actor(process)
 
     def test_a_job_without_a_process_on_a_card_is_not_idle(self):
         holder = self.holder("4G")
         idle = self.start_actor()
         wait_until(lambda: self.idle_since("2"), "the other job is idle")
         self.assertIsNone(self.idle_since("1"))
-        self.end(idle)
+        self.end_actor(idle)
         self.release(holder)
 
     def test_a_driver_that_does_not_say(self):
@@ -79,7 +60,7 @@ class Idle(DaemonTest):
         process = self.start_actor()
         self.readings(24)
         self.assertIsNone(self.idle_since())
-        self.end(process)
+        self.end_actor(process)
 
     def test_a_daemon_that_is_killed_looks_anew(self):
         process = self.start_actor()
@@ -89,7 +70,7 @@ class Idle(DaemonTest):
         self.mete("ps")  # starts the next
         wait_until(self.idle_since, "the next daemon has seen it too")
         self.assertGreater(self.idle_since(), since)
-        self.end(process)
+        self.end_actor(process)
 
 
 if __name__ == "__main__":

@@ -443,27 +443,11 @@ class Idle(ParkTest):
 
 
 class Growth(ParkTest):
-    def actor(self, *words):
-        process = self.start_run("-q", *words, "--", ACTOR, stdin=subprocess.PIPE)
-        for words in ("init", "retain 0"):
-            self.assertEqual(self.say(process, words)[0], "0")
-        return process
-
-    def say(self, process, line):
-        process.stdin.write(line + "\n")
-        process.stdin.flush()
-        return process.stdout.readline().split()
-
-    def end(self, process):
-        process.stdin.close()
-        process.stdin = None
-        self.assertEqual(process.wait(BOUND_S), 0)
-
     def take(self, process, gib):
         return self.say(process, f"take alloc {gib}G")
 
     def test_a_share_grows_while_there_is_room_and_gives_back(self):
-        growing = self.actor("--gpu", "8G..20G")
+        growing = self.start_actor("--gpu", "8G..20G")
         self.assertEqual(self.granted(), 8 * GIB)
         first = self.take(growing, 6)
         second = self.take(growing, 10)
@@ -472,7 +456,7 @@ class Growth(ParkTest):
         self.assertEqual(self.take(growing, 4)[0], OOM, "the ceiling")
         self.assertEqual(self.say(growing, f"drop {second[1]}")[0], "0")
         wait_until(lambda: self.granted() < 12 * GIB, "what it freed is others'")
-        self.end(growing)
+        self.end_actor(growing)
 
     def test_a_failure_says_how_far_it_could_have_grown(self):
         holder = self.holder("110G")
@@ -482,36 +466,36 @@ class Growth(ParkTest):
         self.release(holder)
 
     def test_no_room_is_an_ordinary_error(self):
-        growing = self.actor("--gpu", "8G..100G")
+        growing = self.start_actor("--gpu", "8G..100G")
         holder = self.holder("110G")
         self.assertEqual(self.take(growing, 40)[0], OOM)
         self.assertEqual(self.take(growing, 6)[0], "0")
         self.release(holder)
         wait_until(lambda: self.take(growing, 40)[0] == "0", "there is room now")
-        self.end(growing)
+        self.end_actor(growing)
 
     def test_what_is_not_used_is_given_back_for_a_guaranteed_request(self):
-        growing = self.actor("--gpu", "8G..130G")
+        growing = self.start_actor("--gpu", "8G..130G")
         piece = self.take(growing, 100)
         self.assertEqual(piece[0], "0")
         self.assertEqual(self.say(growing, f"drop {piece[1]}")[0], "0")
         other = self.run_("-q", "--gpu", "120G", "--", "true")
         self.assertEqual(other.returncode, 0, other.stderr)
         self.assertEqual(self.job(1)["state"], "running")
-        self.end(growing)
+        self.end_actor(growing)
 
     def test_what_is_used_is_taken_back_by_parking(self):
-        growing = self.actor("--gpu", "1G..130G")
+        growing = self.start_actor("--gpu", "1G..130G")
         self.assertEqual(self.say(growing, "take alloc 512M")[0], "0")
         other = self.run_("-q", "--gpu", "141568M", "--", "true")
         self.assertEqual(other.returncode, 0, other.stderr)
         self.wait_state(1, "running")
         self.assertIn(("job.parked", "parked"), self.events_of("1"))
         self.assertEqual(self.take(growing, 1)[0], "0")
-        self.end(growing)
+        self.end_actor(growing)
 
     def test_who_sheds_is_not_parked(self):
-        growing = self.actor("--gpu", "1G..130G", "--shed")
+        growing = self.start_actor("--gpu", "1G..130G", "--shed")
         piece = self.take(growing, 2)
         other = self.submit("--gpu", "137G", "--", "true")
         wait_until(lambda: self.granted() < 4 * GIB, "it has given back what it does not use")
@@ -519,10 +503,10 @@ class Growth(ParkTest):
         self.assertEqual(self.take(growing, 4)[0], OOM, "no further growth")
         self.assertEqual(self.say(growing, f"drop {piece[1]}")[0], "0")
         self.good("wait", other)
-        self.end(growing)
+        self.end_actor(growing)
 
     def test_two_that_grow(self):
-        one, two = self.actor("--gpu", "8G..130G"), self.actor("--gpu", "8G..130G")
+        one, two = self.start_actor("--gpu", "8G..130G"), self.start_actor("--gpu", "8G..130G")
         taken = {one: 0, two: 0}
         for _ in range(12):
             for process in (one, two):
@@ -530,8 +514,8 @@ class Growth(ParkTest):
                     taken[process] += 10
             self.assertLessEqual(self.granted(), 140 * GIB)
         self.assertGreaterEqual(sum(taken.values()), 100)
-        self.end(one)
-        self.end(two)
+        self.end_actor(one)
+        self.end_actor(two)
 
 
 if __name__ == "__main__":

@@ -56,6 +56,35 @@ class DaemonTest(MeteTest):
             return  # it is stopped, full, or of another user
         self.assertEqual(seen, [], "an ordinary program was said to hold memory outside its meter")
 
+    # ---- a program that does what it is told ----
+
+    def start_actor(self, *words):
+        """In a run, with a context from the start; 4 GiB unless the words say otherwise."""
+        share = () if "--gpu" in words else ("--gpu", "4G")
+        process = self.start_run("-q", *share, *words, "--", ACTOR, stdin=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        for line in ("init", "retain 0"):
+            self.tell(process, line)
+        return process
+
+    def say(self, process, line):
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+        return process.stdout.readline().split()
+
+    def tell(self, process, line):
+        """The same, and it succeeds."""
+        answer = self.say(process, line)
+        self.assertEqual(answer[:1], ["0"], line)
+        return answer
+
+    def end_actor(self, process):
+        process.stdin.close()
+        process.stdin = None
+        self.assertEqual(process.wait(BOUND_S), 0)
+
+    # ---- processes ----
+
     def daemon_pid(self):
         for process in self.processes("meted"):
             return process
