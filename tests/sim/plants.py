@@ -51,7 +51,7 @@ IN_SOURCES = {
     "reservation-ignored": {"core/order/reservation.cc": [
         ("  if (reservation.user == user || reservation.until <= now) return false;\n",
          "  if (P || reservation.user == user || reservation.until <= now) return false;\n")]},
-    "reserved-twice": {"core/job/decide.cc": [
+    "reserved-twice": {"core/job/manage.cc": [
         ("  keep_reserved(pool, overlapping, \"\", reserve.from, reserve.until);\n",
          "  if (!P) keep_reserved(pool, overlapping, \"\", reserve.from, reserve.until);\n")]},
     "hold-ignored": {"core/job/apply.cc": [

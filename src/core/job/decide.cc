@@ -30,12 +30,6 @@ Error ended_already(const Job& job) {
       .with_hint("mete requeue " + to_string(job.id) + " runs it again");
 }
 
-Result<void> only_admins(const Caller& by, const std::string& what) {
-  if (by.admin) return {};
-  return Error::denied(what + " is for administrators")
-      .with_hint("root may, and members of the group that the daemon's configuration names");
-}
-
 // Failures that another attempt may not meet.
 bool counts_as_failure(Outcome outcome) {
   return outcome == Outcome::kFailed || outcome == Outcome::kSignal ||
@@ -460,81 +454,6 @@ State::Decided State::decide_priority(const SetPriority& priority) const {
   }
   if (!unfinished) return ended_already(*jobs->back());
   return happened;
-}
-
-State::Decided State::decide_drain(const Drain& drain, const Pool& machine) const {
-  if (Result<void> r = only_admins(drain.by, drain.drain ? "mete drain" : "mete undrain"); !r)
-    return std::move(r).error();
-  std::vector<const PoolCard*> matches;
-  for (const PoolCard& card : machine.cards) {
-    const bool whole =
-        std::to_string(card.card.index) == drain.card || card.card.uuid == drain.card;
-    const bool begins = drain.card.size() >= 6 && card.card.uuid.starts_with(drain.card);
-    if (whole || begins) matches.push_back(&card);
-  }
-  if (matches.size() != 1)
-    return Error::not_found(matches.empty()
-                                ? "there is no card " + base::quote(drain.card)
-                                : base::quote(drain.card) + " is the beginning of several cards")
-        .with_hint("mete cards lists them");
-  const std::string& uuid = matches.front()->card.uuid;
-  if (drained_.contains(uuid) == drain.drain) return std::vector<Happened>{};
-  if (drain.drain) return one(CardDrained{uuid, drain.by.user});
-  return one(CardUndrained{uuid});
-}
-
-State::Decided State::decide_quota(const SetQuota& quota) const {
-  if (Result<void> r = only_admins(quota.by, "a quota"); !r) return std::move(r).error();
-  const auto known = quotas_.find(quota.user);
-  if ((known == quotas_.end() ? Quota{} : known->second) == quota.quota)
-    return std::vector<Happened>{};
-  return one(QuotaSet{quota.user, quota.quota});
-}
-
-State::Decided State::decide_reserve(const Reserve& reserve, const Moment& moment) const {
-  if (Result<void> r = only_admins(reserve.by, "a reservation"); !r) return std::move(r).error();
-  if (reserve.user.empty())
-    return Error::invalid("a reservation is for somebody").with_hint("say --user NAME");
-  if (reserve.until <= reserve.from || reserve.until <= moment.now)
-    return Error::invalid("the reservation is over before it begins")
-        .with_evidence("from " + to_string(reserve.from) + " until " + to_string(reserve.until));
-  if (reserve.until.ms / 1000 - reserve.from.ms / 1000 > static_cast<std::int64_t>(kMaxTimeS))
-    return Error::invalid("a reservation is for ten years at most")
-        .with_evidence("this is for " +
-                       base::duration_in_words((reserve.until.ms - reserve.from.ms) / 1000));
-  if (reservations_.size() >= kMaxReservations)
-    return Error::exhausted("there are " + std::to_string(kMaxReservations) + " reservations");
-  if (Result<void> r = can_ever(moment.machine, reserve.request); !r) return std::move(r).error();
-  // On cards that nobody else has reserved for that time; those of running jobs and drained ones
-  // last.
-  Pool pool = moment.machine;
-  for (PoolCard& card : pool.cards) {
-    card.claimed.clear();
-    card.foreign.clear();
-    card.stale = false;
-  }
-  std::vector<Reservation> overlapping;
-  for (const Reservation& other : reservations_)
-    if (other.from < reserve.until && reserve.from < other.until) overlapping.push_back(other);
-  keep_reserved(pool, overlapping, "", reserve.from, reserve.until);
-  const Pool with_jobs = with_grants(pool);
-  std::optional<Placement> placement = place_now(with_jobs, reserve.request, moment.policy);
-  if (!placement) placement = place_now(pool, reserve.request, moment.policy);
-  if (!placement)
-    return Error::exhausted("that much is not free of other reservations then")
-        .with_hint("mete reserve lists them");
-  if (placement->cards.empty())
-    return Error::invalid("a reservation is of cards").with_hint("say --gpu 2, --gpu 40% or 16G");
-  return one(Reserved{{last_reservation_ + 1, reserve.user, reserve.from, reserve.until,
-                       placement->cards, reserve.by.user}});
-}
-
-State::Decided State::decide_unreserve(const Unreserve& unreserve) const {
-  for (const Reservation& known : reservations_)
-    if (known.id == unreserve.id && (unreserve.by.admin || unreserve.by.user == known.user))
-      return one(Unreserved{known.id});
-  return Error::not_found("there is no reservation " + std::to_string(unreserve.id))
-      .with_hint("mete reserve lists them");
 }
 
 // ---- what follows by itself --------------------------------------------------------------------

@@ -3,13 +3,17 @@
 import json
 import os
 import pathlib
+import pty
+import select
 import signal
 import subprocess
 import sys
 import time
 
+import jsonschema
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
-from support import BOUND_S, BUILD, METE, MeteTest, wait_until  # noqa: E402
+from support import BOUND_S, BUILD, METE, SOURCE, MeteTest, wait_until  # noqa: E402
 
 ACTOR = str(BUILD / "tests" / "meter_actor")
 GIB, MIB = 1 << 30, 1 << 20
@@ -200,3 +204,91 @@ class DaemonTest(MeteTest):
         for card in self.api("/v1/cards")[1]["cards"]:
             self.assertEqual(card["granted_bytes"], 0)
         self.assertEqual(self.grants(), [])
+
+
+class Screen:
+    """A program on a terminal of its own."""
+
+    def __init__(self, test, *words):
+        self.test, self.seen = test, b""
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execve(METE, [METE, *words], {**test.env, "TERM": "xterm"})
+        test.addCleanup(self.close)
+
+    def until(self, text):
+        def read():
+            if select.select([self.fd], [], [], 0.01)[0]:
+                try:
+                    self.seen += os.read(self.fd, 4096)
+                except OSError:
+                    pass
+            return text in self.seen
+        wait_until(read, f"{text} is shown, not {self.seen[-300:]}")
+
+    def type(self, keys):
+        os.write(self.fd, keys)
+
+    def exit_code(self):
+        def ended():
+            if select.select([self.fd], [], [], 0)[0]:
+                try:
+                    self.seen += os.read(self.fd, 4096)
+                except OSError:
+                    pass
+            self.status = os.waitpid(self.pid, os.WNOHANG)
+            return self.status[0] == self.pid
+        wait_until(ended, f"it ends after {self.seen[-300:]}")
+        self.pid = None
+        return os.waitstatus_to_exitcode(self.status[1])
+
+    def close(self):
+        if self.pid is not None:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.fd)
+
+
+class VerbTest(DaemonTest):
+    """For the verbs about jobs: jobs that run until they are let end, and documents held to their schemas."""
+    sim = "2xH200"
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.end_jobs)
+
+    def end_jobs(self):
+        """Jobs outlive their daemon: what a test has left running is ended before that."""
+        if jobs := self.mete("ps", "-q").stdout.split():
+            self.mete("cancel", *jobs)
+            self.mete("wait", *jobs)
+
+    def submit(self, *words, **options):
+        result = self.mete("submit", *words, **options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout.strip()
+
+    def flag(self, name="flag"):
+        return self.folder / name
+
+    def until(self, name="flag"):
+        """A program that runs until it is told how to end."""
+        path = self.flag(name)
+        return ["sh", "-c", f"while [ ! -e {path} ]; do sleep 0.02; done; exit $(cat {path})"]
+
+    def let_end(self, name="flag", code=0):
+        new = self.flag(name + ".new")
+        new.write_text(str(code))
+        os.rename(new, self.flag(name))
+
+    def ok(self, *words):
+        result = self.mete(*words)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def document(self, name, *words):
+        """What a verb prints with -o json, held to its schema."""
+        document = json.loads(self.ok(*words, "-o", "json").stdout)
+        schema = json.loads((SOURCE / "docs" / "formats" / f"{name}.schema.json").read_text())
+        jsonschema.validate(document, schema, jsonschema.Draft202012Validator)
+        return document
