@@ -226,14 +226,18 @@ std::vector<JobId> enough_together(const Question& question) {
     if (jobs.size() > 1 && question.without_jobs(jobs)) break;
   }
   if (!question.without_jobs(jobs)) return {};
-  // Without any that can be left out; those that were added last are needed most.
+  // Without any that can be left out, until none can: with fewer of them ended others come into the
+  // line or leave it, and one that was needed before may not be now. Those that were added last are
+  // needed most.
   for (std::size_t i = 0; i < jobs.size();) {
     std::vector<JobId> fewer = jobs;
     fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
-    if (question.without_jobs(fewer))
-      jobs = std::move(fewer);
-    else
+    if (!question.without_jobs(fewer)) {
       ++i;
+      continue;
+    }
+    jobs = std::move(fewer);
+    i = 0;
   }
   return jobs;
 }
@@ -264,7 +268,11 @@ void try_ends(const State& state, const Question& question, Found& found) {
 
 // One above each level, and each level: between two levels one priority is as good as another.
 void try_priorities(Question& question, const Job& job, Found& found) {
-  if (job.priority >= kMaxPriority || !question.with_priority(kMaxPriority)) return;
+  if (job.priority >= kMaxPriority) return;
+  // Who does not start as the first of all starts nowhere else in the line. With a quota it may: on
+  // what others leave, a percentage of a smaller card, it keeps within it.
+  const bool within = question.now().quota_of(question.kind().user) == Quota{};
+  if (within && !question.with_priority(kMaxPriority)) return;
   std::set<std::int32_t> levels{job.priority + 1};
   for (const auto& [queue, jobs] : question.now().pending->queues()) {
     if (queue.priority <= job.priority) continue;

@@ -141,24 +141,38 @@ std::uint64_t State::usage_of(const std::string& user, WallTime now) const {
 }
 
 std::vector<const Job*> State::freed_by_cancel(std::span<const JobId> ids) const {
-  // The jobs themselves, and arrays of which nothing else is left.
+  // The jobs themselves, those that end because they waited for one of them to end well, those that
+  // waited for these, and arrays of which nothing else is left.
   std::set<JobId> over(ids.begin(), ids.end());
+  std::vector<JobId> ending(over.begin(), over.end());
   std::map<std::uint64_t, std::uint64_t> elements;
-  for (const JobId id : ids)
-    if (id.element && ++elements[id.number] == arrays_.at(id.number).open)
-      over.insert(JobId{id.number});
-  std::vector<const Job*> freed;
-  for (const JobId target : over) {
-    const auto found = dependents_.find(target);
-    if (found == dependents_.end()) continue;
-    for (const JobId id : found->second) {
-      const Job& job = jobs_.at(id);
-      const auto met = [&over](const After& after) {
-        return over.contains(after.id) && after.when != When::kOk;
-      };
-      if (job.held || !std::all_of(job.unmet.begin(), job.unmet.end(), met)) continue;
-      if (std::find(freed.begin(), freed.end(), &job) == freed.end()) freed.push_back(&job);
+  std::set<JobId> waited;
+  for (std::size_t i = 0; i < ending.size(); ++i) {
+    const JobId id = ending[i];
+    const JobId whole{id.number};
+    if (id.element && ++elements[id.number] == arrays_.at(id.number).open &&
+        over.insert(whole).second)
+      ending.push_back(whole);
+    // Not all elements can end well any more once one has not.
+    for (const JobId target : {id, whole}) {
+      const auto found = dependents_.find(target);
+      if (found == dependents_.end()) continue;
+      for (const JobId dependent : found->second) {
+        waited.insert(dependent);
+        const std::vector<After>& unmet = jobs_.at(dependent).unmet;
+        const bool in_vain = std::any_of(unmet.begin(), unmet.end(), [&](const After& after) {
+          return after.id == target && after.when == When::kOk;
+        });
+        if (in_vain && over.insert(dependent).second) ending.push_back(dependent);
+      }
     }
+  }
+  std::vector<const Job*> freed;
+  for (const JobId id : waited) {
+    const Job& job = jobs_.at(id);
+    const auto met = [&over](const After& after) { return over.contains(after.id); };
+    if (!over.contains(id) && !job.held && std::all_of(job.unmet.begin(), job.unmet.end(), met))
+      freed.push_back(&job);
   }
   return freed;
 }

@@ -140,7 +140,7 @@ class State {
   Held held_by(const std::string& user) const;
   // What a user had of the cards lately, with what runs now.
   std::uint64_t usage_of(const std::string& user, WallTime now) const;
-  // Who would come into the line if all of these were cancelled.
+  // Who would come into the line if all of these were cancelled, also because others end with them.
   std::vector<const Job*> freed_by_cancel(std::span<const JobId> ids) const;
   Bytes disk_of(const std::string& user) const;
   std::size_t unfinished_of(const std::string& user) const;
