@@ -79,26 +79,26 @@ void wait_outside() {
 
 }  // namespace
 
-constinit thread_local Inside* my_inside = &nobody;
+constinit thread_local AtGate at_gate = {&nobody, nullptr, nullptr};
 
 Inside* enter_first_or_nested() {
-  const uint32_t word = my_inside->word.load(std::memory_order_relaxed);
+  const uint32_t word = at_gate.inside->word.load(std::memory_order_relaxed);
   if (word > Inside::kOutside) {
-    my_inside->word.store(word + 1, std::memory_order_relaxed);
-    return my_inside;
+    at_gate.inside->word.store(word + 1, std::memory_order_relaxed);
+    return at_gate.inside;
   }
   const int saved = errno;
-  my_inside = new_word();
-  if (my_inside == nullptr) {
+  at_gate.inside = new_word();
+  if (at_gate.inside == nullptr) {
     // Too many threads, or no memory. Nobody looks at this word: the process is never parked.
     process.uncounted.store(true);
-    my_inside = &uncounted;
-    my_inside->word.store(Inside::kOutside);
+    at_gate.inside = &uncounted;
+    at_gate.inside->word.store(Inside::kOutside);
   }
-  my_inside->word.store(Inside::kOutside + 1, std::memory_order_relaxed);
+  at_gate.inside->word.store(Inside::kOutside + 1, std::memory_order_relaxed);
   errno = saved;
-  enter_again(my_inside);
-  return my_inside;
+  enter_again(at_gate.inside);
+  return at_gate.inside;
 }
 
 void enter_again(Inside* inside) {
@@ -115,11 +115,11 @@ void enter_again(Inside* inside) {
 
 bool LeaveGate::may_leave() {
   return !process.parkable.load(std::memory_order_relaxed) ||
-         my_inside->word.load(std::memory_order_relaxed) == Inside::kOutside + 1;
+         at_gate.inside->word.load(std::memory_order_relaxed) == Inside::kOutside + 1;
 }
 
 LeaveGate::LeaveGate()
-    : inside_(process.parkable.load(std::memory_order_relaxed) ? my_inside : nullptr) {
+    : inside_(process.parkable.load(std::memory_order_relaxed) ? at_gate.inside : nullptr) {
   if (inside_ != nullptr) inside_->word.store(Inside::kOutside, std::memory_order_release);
 }
 

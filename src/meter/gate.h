@@ -22,7 +22,14 @@ struct alignas(128) Inside {                      // two lines: processors fetch
   std::atomic<int32_t> tid;
 };
 
-extern constinit thread_local Inside* my_inside;
+// What a thread keeps of its own. The last two are of a call whose arguments lie on the stack
+// (real.cc), while the thread stands inside once.
+struct AtGate {
+  Inside* inside;
+  void* caller;
+  void* kept;
+};
+extern constinit thread_local AtGate at_gate asm("mete_at_gate");
 
 // The passages that are not simply through an open gate: a thread's first, or a nested one; and one
 // that stands inside and finds the gate not open.
@@ -48,7 +55,7 @@ inline void leave_quickly(Inside* inside) {
 // Any other way in: a thread's first, a nested one, one that finds the gate not open.
 class Passage {
  public:
-  Passage() : inside_(my_inside) {
+  Passage() : inside_(at_gate.inside) {
     if (inside_->word.load(std::memory_order_relaxed) != Inside::kOutside) {
       inside_ = enter_first_or_nested();
       return;

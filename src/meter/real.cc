@@ -119,13 +119,56 @@ template <auto Function, class... Arguments>
 }
 template <auto Function, class... Arguments>
 [[gnu::always_inline]] inline CUresult call_gated(Arguments... arguments) {
-  Inside* const inside = my_inside;
+  Inside* const inside = at_gate.inside;
   if (!enter_quickly(inside)) [[unlikely]]
     return call_slowly<Function, Arguments...>(arguments...);
   const CUresult result = Function(arguments...);
   leave_quickly(inside);
   return result;
 }
+
+#if defined(__x86_64__)
+// The same where arguments lie on the stack: the caller's return address is kept elsewhere during
+// the call, so that the driver finds them where they are (a compiler would copy them all). Calls
+// and returns stay paired, as processors predict them; the unwinder is told where things lie.
+// Whoever interrupts us and passes the gate finds that we stand inside, and comes in by
+// call_slowly.
+static_assert(offsetof(AtGate, inside) == 0 && offsetof(AtGate, caller) == 8 &&
+              offsetof(AtGate, kept) == 16 && offsetof(Inside, word) == 0);
+template <auto Member, auto Slowly>
+[[gnu::naked]] CUresult call_in_place() {
+  asm("movq %%fs:0, %%r11\n\t"
+      "addq mete_at_gate@gottpoff(%%rip), %%r11\n\t"
+      "movq (%%r11), %%r10\n\t"
+      "cmpl %[outside], (%%r10)\n\t"
+      "jne 2f\n\t"
+      "movl %[inside], (%%r10)\n\t"
+      "cmpq $0, %P[gate](%%rip)\n\t"
+      "jne 1f\n\t"
+      "movq %%rbx, 16(%%r11)\n\t"
+      "movq %%r11, %%rbx\n\t"
+      ".cfi_escape 0x10, 3, 2, 0x73, 16\n\t"  // rbx: at rbx + 16
+      "popq 8(%%rbx)\n\t"
+      ".cfi_def_cfa_offset 0\n\t"
+      ".cfi_escape 0x10, 16, 2, 0x73, 8\n\t"  // the return address: at rbx + 8
+      "call *%P[real](%%rip)\n\t"
+      "movq (%%rbx), %%r10\n\t"
+      "pushq 8(%%rbx)\n\t"
+      ".cfi_def_cfa_offset 8\n\t"
+      ".cfi_offset %%rip, -8\n\t"
+      "movq 16(%%rbx), %%rbx\n\t"
+      ".cfi_restore %%rbx\n\t"
+      "movl %[outside], (%%r10)\n\t"
+      "ret\n"
+      "1:\tmovl %[outside], (%%r10)\n"
+      "2:\tjmp %P[slowly]"
+      :
+      : [outside] "i"(static_cast<int32_t>(Inside::kOutside)),
+        [inside] "i"(static_cast<int32_t>(Inside::kOutside + 1)), [gate] "i"(&process.gate),
+        [real] "i"(&(real.*Member)), [slowly] "i"(Slowly));
+}
+constexpr bool on_the_stack(size_t arguments) { return arguments > 6; }
+#endif
 
 template <auto Function>
 struct Gated;
@@ -137,9 +180,16 @@ struct Gated<Function> {
 };
 template <class... Arguments, CUresult (*Real::*Member)(Arguments...)>
 struct Gated<Member> {
+  static constexpr auto kCall = [](Arguments... passed) { return (real.*Member)(passed...); };
   static CUresult call(Arguments... arguments) {
-    constexpr auto kCall = [](Arguments... passed) { return (real.*Member)(passed...); };
     return call_gated<kCall, Arguments...>(arguments...);
+  }
+  static void* entrance() {
+#if defined(__x86_64__)
+    if constexpr (on_the_stack(sizeof...(Arguments)))
+      return as_pointer(&call_in_place<Member, &call_slowly<kCall, Arguments...>>);
+#endif
+    return as_pointer(&call);
   }
 };
 
@@ -168,7 +218,7 @@ const HookRow* cuda_rows(size_t* count) {
 #undef NVML_HOOK
 #undef NVML_CALL
 #define GATE(name) \
-  {#name, nullptr, reinterpret_cast<void**>(&real.name), as_pointer(&Gated<&Real::name>::call)},
+  {#name, nullptr, reinterpret_cast<void**>(&real.name), Gated<&Real::name>::entrance()},
 #define PARK_HOOK(name) \
   {#name, nullptr, reinterpret_cast<void**>(&real.name), as_pointer(&hook_##name)},
 #define PARK_GATED(name) \

@@ -138,7 +138,7 @@ struct alignas(4096) Process {
   uint64_t peers[abi::kMaxCards];  // devices that may access a card's memory, as bits
 };
 
-extern Process process;
+extern Process process [[gnu::visibility("hidden")]];  // here, not in a table of addresses
 
 // Makes the state above vanish in forked children. Before the first lock in it is taken.
 void empty_in_children();

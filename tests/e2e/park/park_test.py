@@ -39,6 +39,15 @@ class Parking(ParkTest):
             self.assertTrue(self.unpark()["ok"])
         self.assert_ends()
 
+    def test_launches_go_through_the_gate_as_they_are(self):
+        """Their arguments lie on the stack; and who looks through the stack meanwhile finds who called."""
+        self.start_mover()
+        self.run_("launch", 2500, 4)
+        for _ in range(3):
+            self.assert_parked(self.park())
+            self.assertTrue(self.unpark()["ok"])
+        self.assert_ends()
+
     def test_whoever_is_inside_a_call_is_waited_for(self):
         self.start_mover()
         self.env["METE_SIM_FAULT"] = "cuMemsetD32_v2:*:block=30"

@@ -5,21 +5,23 @@
 // park_program MODE...:
 //   uuid                    tells the first card's
 //   work MS THREADS BLOCKS  blocks of many sizes, written and read all the time
-//   hold FILE BYTES         holds so much until FILE is there, then looks at each byte
-//   many COUNT BYTES FILE   many equal blocks; the same
-//   capture FILE            a stream is being captured until FILE is there
-//   capturelater FILE       begins to capture a stream when FILE is there
-//   late FILE               its first call into the driver comes when FILE is there
-//   managed FILE            holds managed memory until FILE is there
-//   vmm FILE                virtual memory of its own: mapped twice, released, exported
-//   vmmwork MS THREADS      makes and gives back virtual memory all the time
-//   ipc FOLDER              two of it share blocks, see program_ipc.cc
+//   launch MS THREADS       kernels whose arguments lie on the stack, while somebody looks through
+//   it hold FILE BYTES         holds so much until FILE is there, then looks at each byte many
+//   COUNT BYTES FILE   many equal blocks; the same capture FILE            a stream is being
+//   captured until FILE is there capturelater FILE       begins to capture a stream when FILE is
+//   there late FILE               its first call into the driver comes when FILE is there managed
+//   FILE            holds managed memory until FILE is there vmm FILE                virtual memory
+//   of its own: mapped twice, released, exported vmmwork MS THREADS      makes and gives back
+//   virtual memory all the time ipc FOLDER              two of it share blocks, see program_ipc.cc
 //   callback FILE           work on the card waits for a host function, and that for a call into
 //                           the driver by another thread
 #include "tests/e2e/park/program.h"
 
+#include <unwind.h>
+
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <string>
 #include <thread>
 
@@ -56,6 +58,86 @@ int work(int ms, int threads, int blocks) {
     });
   for (std::thread& one : all) one.join();
   std::fprintf(stderr, "steps %ld\n", steps.load());
+  return 0;
+}
+
+// Whoever looks through the stack at any moment (a profiler, a debugger, an exception) finds who
+// called the driver.
+std::atomic<long> looks{0};
+std::atomic<long> lost{0};
+std::atomic<long> within{0};  // of the looks, those that were inside a call
+
+[[gnu::noinline]] long launch_often(CUfunction function, CUdeviceptr word,
+                                    std::chrono::steady_clock::time_point end) {
+  CU(cuLaunchKernel);
+  static thread_local volatile long launched = 0;
+  while (std::chrono::steady_clock::now() < end) {
+    CUdeviceptr address = word;
+    std::uint32_t value = static_cast<std::uint32_t>(launched + 1);
+    std::uint64_t count = 1;
+    void* arguments[] = {&address, &count, &value};
+    if (cuLaunchKernel_(function, 1, 1, 1, 32, 1, 1, 0, nullptr, arguments, nullptr) !=
+        CUDA_SUCCESS)
+      die("cuLaunchKernel", 0);
+    launched = launched + 1;
+  }
+  return launched;
+}
+
+void look_through(int) {
+  struct Seen {
+    bool caller = false;
+    int frames = 0;
+  } seen;
+  _Unwind_Backtrace(
+      [](_Unwind_Context* frame, void* argument) {
+        auto* const found = static_cast<Seen*>(argument);
+        void* const function =
+            _Unwind_FindEnclosingFunction(reinterpret_cast<void*>(_Unwind_GetIP(frame)));
+        found->caller |= function == reinterpret_cast<void*>(&launch_often);
+        if (!found->caller) found->frames += 1;
+        return _URC_NO_REASON;
+      },
+      &seen);
+  looks.fetch_add(1);
+  if (!seen.caller) lost.fetch_add(1);
+  if (seen.caller && seen.frames > 3)
+    within.fetch_add(1);  // more than this function and the signal's
+}
+
+int launch(int ms, int threads) {
+  const CUcontext context = begin();
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  CALL(cuModuleLoadData, &module, "simgpu-module 1\nkernel fill\n");
+  CALL(cuModuleGetFunction, &function, module, "fill");
+  std::atomic<long> launched{0};
+  std::signal(SIGUSR1, look_through);
+  std::vector<std::thread> all;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+  for (int t = 0; t < threads; ++t)
+    all.emplace_back([&] {
+      CALL(cuCtxSetCurrent, context);
+      Block block = make_block(4, 0);
+      const long mine = launch_often(function, block.address, end);
+      sigset_t quiet;
+      sigfillset(&quiet);
+      pthread_sigmask(SIG_BLOCK, &quiet, nullptr);
+      CALL(cuCtxSynchronize);
+      block.last = static_cast<std::uint32_t>(mine);
+      look_at(block);
+      launched.fetch_add(mine);
+    });
+  usleep(100'000);
+  say_up();
+  while (std::chrono::steady_clock::now() < end - std::chrono::milliseconds(100)) {
+    for (std::thread& one : all) pthread_kill(one.native_handle(), SIGUSR1);
+    usleep(1000);
+  }
+  for (std::thread& one : all) one.join();
+  std::fprintf(stderr, "launched %ld looks %ld within %ld lost %ld\n", launched.load(),
+               looks.load(), within.load(), lost.load());
+  expect(launched > 0 && within > 0 && lost == 0, "whoever looks through the stack");
   return 0;
 }
 
@@ -184,6 +266,7 @@ int main(int argc, char** argv) {
   if (mode == "late" && argc == 3) return late(argv[2]);
   if (mode == "uuid") return tell_uuid();
   if (mode == "work" && argc == 5) return work(atoi(argv[2]), atoi(argv[3]), atoi(argv[4]));
+  if (mode == "launch" && argc == 4) return launch(atoi(argv[2]), atoi(argv[3]));
   if (mode == "hold" && argc == 4) return many(1, std::strtoull(argv[3], nullptr, 10), argv[2]);
   if (mode == "many" && argc == 5)
     return many(std::strtoull(argv[2], nullptr, 10), std::strtoull(argv[3], nullptr, 10), argv[4]);
