@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process that dies at its Nth step from now on (die_at.c), for every N there is."""
+import os
+import pathlib
+import subprocess
+
+PROGRAM = pathlib.Path(os.environ["METE_BUILD_DIR"]) / "tests" / "die_at"
+CANNOT = 77  # the machine lets nobody follow processes
+
+
+class DieAt:
+    def __init__(self, test, pid, step):
+        self.process = subprocess.Popen([PROGRAM, str(pid), str(step)], stdout=subprocess.PIPE, text=True)
+        test.addCleanup(self.close)
+        if self.process.stdout.readline() != "ready\n" and self.process.wait() == CANNOT:
+            test.skipTest("processes cannot be followed here")
+
+    def close(self):
+        """What became of it: "died 7 sendmsg", "alive 12", "ended"."""
+        if not self.process.stdout.closed:
+            self.process.terminate()
+            self.said = self.process.stdout.readline().strip()
+            self.process.stdout.close()
+            self.process.wait()
+        return self.said
+
+
+def every_step(test, once, most=1000):
+    """once(step) makes a process die at that step and checks what is left; it returns close()'s words."""
+    seen = []
+    for step in range(1, most):
+        try:
+            seen.append(once(step))
+        except AssertionError as failed:
+            raise AssertionError(f"killed at step {step}: {failed}") from failed
+        if not seen[-1].startswith("died"):
+            break
+    test.assertRegex(seen[-1], "alive|ended", f"{most} steps were not enough")
+    print(f"{len(seen) - 1} steps: {' '.join(one.split()[-1] for one in seen[:-1])}", flush=True)
+    test.assertGreater(len(seen), 3, "it takes more than a few steps")
