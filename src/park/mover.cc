@@ -139,10 +139,18 @@ void Mover::turn() {
     spiller_->forget(freed);
 }
 
+bool Mover::has_room_for(uint32_t uid) const {
+  if (uid == geteuid() || uid == 0) return true;
+  const auto of_user = std::count_if(connections_.begin(), connections_.end(),
+                                     [uid](const auto& entry) { return entry.second.uid == uid; });
+  return connections_.size() < kMaxOfOthers && static_cast<std::size_t>(of_user) < kMaxOfUser;
+}
+
 void Mover::welcome() {
   while (connections_.size() < kMaxConnections) {
     std::optional<Visitor> visitor = door_.answer();
     if (!visitor) return;
+    if (!has_room_for(visitor->uid)) continue;
     Connection connection;
     connection.id = next_connection_++;
     connection.socket = std::move(visitor->socket);
@@ -213,14 +221,15 @@ void Mover::end_of_copy(const CopyResult& result) {
 }
 
 void Mover::send_off_strangers(uint64_t now) {
-  std::vector<ConnectionId> strangers;  // the oldest first
-  for (const auto& [id, connection] : connections_)
-    if (!connection.daemon && !connection.process) strangers.push_back(id);
-  const std::size_t surplus =
-      strangers.size() > kMaxStrangers ? strangers.size() - kMaxStrangers : 0;
-  for (std::size_t i = 0; i < strangers.size(); ++i)
-    if (i < surplus || connections_.at(strangers[i]).since_ns + kStrangerNs <= now)
-      close(strangers[i]);
+  std::vector<ConnectionId> leaving;
+  std::map<uint32_t, std::size_t> of_user;
+  for (auto at = connections_.rbegin(); at != connections_.rend(); ++at) {  // the youngest first
+    const Connection& connection = at->second;
+    if (connection.daemon || connection.process) continue;
+    if (++of_user[connection.uid] > kMaxStrangers || connection.since_ns + kStrangerNs <= now)
+      leaving.push_back(connection.id);
+  }
+  for (const ConnectionId id : leaving) close(id);
 }
 
 void Mover::hear_signals() {

@@ -48,7 +48,11 @@ struct MoverOptions {
 class Mover {
  public:
   static constexpr std::size_t kMaxConnections = 4096;
-  static constexpr std::size_t kMaxStrangers = 256;  // that have not said who they are
+  // Of one user, so that nobody can keep others out. Root's and our own user's are not bounded so:
+  // the daemon always finds room.
+  static constexpr std::size_t kMaxOfUser = 2048;
+  static constexpr std::size_t kMaxOfOthers = kMaxConnections - 64;
+  static constexpr std::size_t kMaxStrangers = 256;  // of one user that have not said who they are
   static constexpr uint64_t kStrangerNs = 10'000'000'000;
   static constexpr uint64_t kMaxWaitNs = 5'000'000'000;  // of a hello for room
   static constexpr uint64_t kPinAgainNs = 30'000'000'000;
@@ -84,6 +88,7 @@ class Mover {
   int patience_ms(uint64_t now) const;
   bool reading_allowed(const Connection& connection) const;
   void welcome();
+  bool has_room_for(uint32_t uid) const;
   void serve(Connection& connection, short events);
   void collect();
   void close(ConnectionId id);

@@ -33,6 +33,41 @@ def speak_as(uid, path, messages):
     return list(zip(words[::2], words[1::2]))
 
 
+def crowd_of(uid, path, messages):
+    """That many connections of another user, each with a message or b""; how many are still there, and what ends them all."""
+    reader, writer = os.pipe()
+    end, ended = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(ended)
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+            crowd, answers = [], 0
+            for data in messages:
+                crowd.append(Raw(path))
+                if data:
+                    try:
+                        answers += crowd[-1].ask(data) is not None
+                    except BrokenPipeError:
+                        pass
+            os.write(writer, str(answers).encode())
+            os.close(writer)
+            os.read(end, 1)
+        finally:
+            os._exit(0)
+    os.close(writer)
+    os.close(end)
+    with os.fdopen(reader) as file:
+        answers = int(file.read())
+
+    def leave():
+        os.close(ended)
+        os.waitpid(child, 0)
+    return answers, leave
+
+
 class HostileTest(MoverTest):
     def setUp(self):
         super().setUp()
@@ -152,6 +187,31 @@ class HostileTest(MoverTest):
         self.assertIsNone(crowd[0].hear())
         for raw in crowd:
             raw.close()
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to be another user")
+    def test_a_crowd_of_one_user_keeps_nobody_else_out(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        os.chmod(self.folder, 0o755)
+        os.chmod(self.socket, 0o666)
+        first = self.raw()  # says nothing yet
+        _, leave = crowd_of(OTHER_USER, self.socket, [b""] * 600)
+        try:
+            wait_until(lambda: len(os.listdir(f"/proc/{self.running.pid}/fd")) < 400, "strangers are sent off")
+            self.assertEqual(first.ask(message(HELLO, size=0, token=ALICE)).kind, DONE)
+        finally:
+            leave()
+        tokens = ["71" * 16, "72" * 16, "73" * 16]
+        for token in tokens:
+            self.controller.ask(f"allow {token} {OTHER_USER} {GIB}")
+        answers, leave = crowd_of(OTHER_USER, self.socket, [message(HELLO, token=tokens[i % 3]) for i in range(2148)])
+        try:
+            self.assertEqual(answers, 2048)
+            self.assertEqual(self.raw().ask(message(HELLO, size=0, token=ALICE)).kind, DONE)
+        finally:
+            leave()
+        first.close()
 
     def test_half_a_conversation_leaves_nothing_behind(self):
         for kind in (OUT, IN):
