@@ -43,7 +43,7 @@ std::string first_line(const ExplainDocument& document) {
     parts.push_back("starts about " + wire::forecast_text(*document.forecast, document.at));
   else if (document.state == core::JobState::kPending)
     parts.emplace_back("nobody can tell when it starts");
-  return "job " + to_string(document.id) + ": " + base::join(parts, " · ");
+  return base::join(parts, " · ");
 }
 
 // "alice's job 12 with 55.9 GiB (ends about 14:05 by its time limit)"
@@ -94,13 +94,8 @@ std::string change_text(const ExplainDocument::Change& change) {
   return "with " + change.argument + (change.text.empty() ? "" : " (" + change.text + ")");
 }
 
-}  // namespace
-
-std::string explain_text(const ExplainDocument& document) {
-  if (document.state != core::JobState::kPending)
-    return "job " + to_string(document.id) + " is " + std::string(to_string(document.state)) +
-           (document.text.empty() ? ""
-                                  : ": " + printable(with_local_times(document.text, document.at)));
+// Of one that waits, all but its name.
+std::string waits_text(const ExplainDocument& document) {
   std::string text = first_line(document);
   if (!document.text.empty())
     text += "\n  " + printable(wire::waits_for(without_cards(document), document.at));
@@ -110,8 +105,40 @@ std::string explain_text(const ExplainDocument& document) {
     const ExplainDocument::Change& change = document.changes[i];
     text += i == 0 ? "\n  would start now  " : "\n               or  ";
     text += printable(change_text(change));
+    // Of a job that is there already it can be said afterwards.
+    if (change.kind == "priority" && document.id.number != 0)
+      text += ": mete priority " + to_string(document.id) +
+              change.argument.substr(change.argument.rfind(' '));
   }
   return text;
+}
+
+}  // namespace
+
+std::string explain_text(const ExplainDocument& document) {
+  if (document.state != core::JobState::kPending)
+    return "job " + to_string(document.id) + " is " + std::string(to_string(document.state)) +
+           (document.text.empty() ? ""
+                                  : ": " + printable(with_local_times(document.text, document.at)));
+  return "job " + to_string(document.id) + ": " + waits_text(document);
+}
+
+// "would start now on card 0 with 56.4 GiB"
+std::string dry_run_text(const wire::DryRunDocument& document) {
+  if (!document.starts) {
+    std::vector<std::string> names;
+    for (const core::JobId id : document.parked) names.push_back(to_string(id));
+    return "would wait: " + waits_text(document.why) +
+           (names.empty()
+                ? ""
+                : "\n  would be parked for it: " +
+                      std::string(names.size() == 1 ? "job " : "jobs ") + base::join(names, ", "));
+  }
+  std::vector<std::string> cards;
+  for (const core::GrantedCard& card : document.grant)
+    cards.push_back("card " + std::to_string(card.index) + " with " + to_string(card.bytes) +
+                    (card.whole ? ", whole" : ""));
+  return "would start now " + (cards.empty() ? "without a card" : "on " + base::join(cards, ", "));
 }
 
 }  // namespace mete::cli

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "cli/daemon_client.h"
+#include "cli/explain_text.h"
 #include "cli/job_runner.h"
 #include "cli/parker.h"
 #include "cli/run_plan.h"
@@ -24,6 +25,7 @@
 #include "config/config.h"
 #include "node/proc.h"
 #include "seam/clock.h"
+#include "wire/explain.h"
 #include "wire/job.h"
 
 namespace mete::cli {
@@ -416,9 +418,21 @@ class Run {
   bool told_start_ = false;
 };
 
+// What would happen; whoever could not start now and would not wait is told so by the exit code.
+int dry_run(const wire::RunRequest& request, const Output& output) {
+  Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kIfNeeded);
+  if (!client) return output.fail(client.error());
+  const Result<std::string> body = client->call("POST", "/v1/try", wire::encode(request));
+  const Result<wire::DryRunDocument> document = body ? wire::decode_dry_run(*body) : body.error();
+  if (!document) return output.fail(document.error());
+  output.data(output.json() ? *body : dry_run_text(*document));
+  return kExitOk;
+}
+
 int run_verb(const Parsed& parsed, const Output& output) {
   Result<RunPlan> plan = make_run_plan(parsed);
   if (!plan) return output.fail(plan.error());
+  if (parsed.has("--dry-run")) return dry_run(plan->request, output);
   plan->request.runner_start_ticks = start_ticks(getpid());
   return Run(*std::move(plan), output).go();
 }
@@ -434,6 +448,7 @@ const Verb kRunVerb{
     "mete run --gpu 4x40% --procs 4 -- python train.py    # RANK and friends as torchrun sets "
     "them\n"
     "mete run --gpu 1 --gpu-type H200 -- python whole_card.py\n"
+    "mete run --gpu 2x60G --dry-run                        # would it start now?\n"
     "METE_SIM=4xH200 mete run --gpu 8G -- ./program       # simulated cards",
     "Waits in line until the share is free, reserves it, pins the cards, caps the memory of the\n"
     "program and all processes it forks, and runs it in this terminal. The share is free again "

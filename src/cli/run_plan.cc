@@ -39,6 +39,9 @@ constexpr std::array kOptions{
     kTimeOption,
     kPriorityOption,
     kNoWaitOption,
+    OptionSpec{"--dry-run", "",
+               "say what would happen now, and run nothing: on which cards it would start, or\n"
+               "why it would wait and until when"},
     OptionSpec{"--exec", "",
                "become the program instead of staying its parent: no hints, no --time, and\n"
                "mete does not learn its exit code"},
@@ -48,7 +51,6 @@ constexpr std::array kOptions{
     kChdirOption,
     kQuietOption,
     kOutputOption,
-    later("--dry-run", "", "ask mete cap --dry-run what a share comes to"),
     later("--compute", "SHARE", "it comes with MPS support"),
     of_submit("--after", "ID"),
     of_submit("--array", "RANGE"),
@@ -106,6 +108,7 @@ Result<RunPlan> make_run_plan(const Parsed& parsed) {
   plan.job.ram = spec.request.ram;
   if (spec.time_s) plan.job.time_limit = std::chrono::seconds(*spec.time_s);
   spec.command = shown(plan.job.command);
+  if (spec.command.empty()) spec.command = {"-"};  // a dry run, of nothing in particular
   Result<std::string> name = job_name(parsed, spec.command.front());
   if (!name) return std::move(name).error();
   spec.name = *std::move(name);

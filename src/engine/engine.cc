@@ -47,6 +47,11 @@ core::JobId id_of(const core::Input& input) {
       input);
 }
 
+Error disk_is_full() {
+  return Error::exhausted("the disk with mete's state is full")
+      .with_hint("make room there; running jobs go on");
+}
+
 }  // namespace
 
 Engine::Engine(seam::Clock& clock, seam::Store& store, seam::Launcher& launcher, Options options)
@@ -194,8 +199,7 @@ void Engine::take(const Asked& asked, std::vector<Answer>& answers) {
     }
   }
   if (full_ && std::holds_alternative<core::Submit>(asked.input)) {
-    answers.push_back({asked.ticket, Error::exhausted("the disk with mete's state is full")
-                                         .with_hint("make room there; running jobs go on")});
+    answers.push_back({asked.ticket, disk_is_full()});
     return;
   }
   Result<std::vector<core::Happened>> happened = state_.decide(asked.input, moment());
@@ -470,6 +474,11 @@ const core::Wait* Engine::wait_of(core::JobId id) {
   const core::Job* job = state_.find(id);
   if (job == nullptr || job->state != core::JobState::kPending) return nullptr;
   return &state_.wait_of(*job, moment(), sight());
+}
+
+Result<core::Trial> Engine::try_out(const core::Submit& submit) const {
+  if (full_) return disk_is_full();
+  return core::try_out(state_, moment(), submit);
 }
 
 Result<void> Engine::save() {

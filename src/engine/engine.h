@@ -86,6 +86,8 @@ class Engine {
   core::Explanation explain(const core::Job& job) {
     return core::explain(state_, moment(), sight(), job);
   }
+  // What would become of such a job; nothing changes.
+  Result<core::Trial> try_out(const core::Submit& submit) const;
   std::optional<core::Forecast> forecast(core::JobId id) {
     return core::forecast(state_, moment(), sight(), id);
   }

@@ -96,14 +96,8 @@ void Service::post_job(const net::Request& request, net::Responder responder) {
 
 void Service::post_run(wire::RunRequest wanted, const net::Request& request,
                        net::Responder responder) {
-  core::Submit submit;
-  submit.spec = std::move(wanted.spec);
-  submit.spec.uid = request.peer.uid;
-  submit.spec.user = name_of_user(request.peer.uid);
+  core::Submit submit = submit_of(std::move(wanted.spec), wanted.wait, request.peer);
   submit.runner = core::ProcessRef{request.peer.pid, wanted.runner_start_ticks};
-  submit.wait = wanted.wait;
-  submit.admin = is_admin(request.peer);
-  fill_in(submit.spec);
   ask(std::move(submit), [this, responder](engine::Answer done) {
     net::Responder answer = responder;
     if (!done.result)
@@ -115,13 +109,7 @@ void Service::post_run(wire::RunRequest wanted, const net::Request& request,
 
 void Service::post_submit(wire::SubmitRequest wanted, const net::Request& request,
                           net::Responder responder) {
-  core::Submit submit;
-  submit.spec = std::move(wanted.spec);
-  submit.spec.uid = request.peer.uid;
-  submit.spec.user = name_of_user(request.peer.uid);
-  submit.wait = wanted.wait;
-  submit.admin = is_admin(request.peer);
-  fill_in(submit.spec);
+  core::Submit submit = submit_of(std::move(wanted.spec), wanted.wait, request.peer);
   core::Detached& detached = *submit.spec.detached;
   if (Result<void> r = take_identity(request.peer, detached); !r)
     return responder.reply(refuse(r.error()));
@@ -146,11 +134,36 @@ void Service::post_submit(wire::SubmitRequest wanted, const net::Request& reques
       std::move(blobs));
 }
 
-// What the request leaves to the configuration.
-void Service::fill_in(core::JobSpec& spec) const {
+// With who asks, and what the request leaves to the configuration.
+core::Submit Service::submit_of(core::JobSpec spec, bool wait, const net::Peer& peer) const {
+  core::Submit submit;
+  spec.uid = peer.uid;
+  spec.user = name_of_user(peer.uid);
   if (!spec.preemptible) spec.preemptible = identity_.preemptible;
   if (spec.notify.to.empty() && !spec.notify.none) spec.notify.to = identity_.notify.to;
   if (spec.notify.on.empty()) spec.notify.on = identity_.notify.on;
+  submit.spec = std::move(spec);
+  submit.wait = wait;
+  submit.admin = is_admin(peer);
+  return submit;
+}
+
+// What would become of such a job: nothing is recorded and nobody is told of it.
+void Service::try_job(const net::Request& request, net::Responder responder) {
+  Result<wire::JobRequest> wanted = wire::decode_job_request(request.body);
+  if (!wanted) return responder.reply(refuse_words(wanted.error()));
+  if (!engine_.settled()) return responder.reply(refuse(not_on_disk()));
+  const core::Submit submit = std::visit(
+      [&](auto& of) { return submit_of(std::move(of.spec), of.wait, request.peer); }, *wanted);
+  const Result<core::Trial> trial = engine_.try_out(submit);
+  if (!trial) return responder.reply(refuse(explained(trial.error())));
+  wire::DryRunDocument document;
+  document.at = clock_.wall();
+  document.starts = trial->grant.has_value();
+  document.grant = trial->grant.value_or(std::vector<core::GrantedCard>());
+  document.parked = trial->parked;
+  document.why = serve::view_of(trial->why, document.at, machine_.cards, machine_.idle_since);
+  responder.reply(respond(200, wire::encode(document)));
 }
 
 // ---- a job and its runner ----------------------------------------------------------------------

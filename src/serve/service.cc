@@ -162,7 +162,7 @@ void Service::handle(net::Request request, net::Responder responder) {
   const bool post = request.method == "POST";
   const bool needs_cards = path == "/v1/cards" || path == "/v1/snapshot" ||
                            path.starts_with("/v1/cards/") || (path == "/v1/jobs" && post) ||
-                           (path == "/v1/reservations" && post) ||
+                           path == "/v1/try" || (path == "/v1/reservations" && post) ||
                            (path.starts_with("/v1/jobs/") && request.method == "GET");
   if (!seen_ && needs_cards)
     early_.emplace_back(std::move(request), std::move(responder));
@@ -175,6 +175,8 @@ void Service::route(const net::Request& request, net::Responder responder) {
   const bool v1 = parts.size() >= 3 && parts[1] == "v1";
   if (v1 && parts[2] == "jobs")
     route_jobs(request, parts, std::move(responder));
+  else if (request.path == "/v1/try" && request.method == "POST")
+    try_job(request, std::move(responder));
   else if (route_sight(request, responder))
     return;
   else if (!v1 ||

@@ -172,7 +172,7 @@ class Service {
   void post_run(wire::RunRequest wanted, const net::Request& request, net::Responder responder);
   void post_submit(wire::SubmitRequest wanted, const net::Request& request,
                    net::Responder responder);
-  void fill_in(core::JobSpec& spec) const;
+  core::Submit submit_of(core::JobSpec spec, bool wait, const net::Peer& peer) const;
   void get_job(core::JobId id, const net::Request& request, net::Responder responder);
   void report_on_job(core::JobId id, std::string_view what, const net::Request& request,
                      net::Responder responder);
@@ -181,6 +181,7 @@ class Service {
                   net::Responder& responder);
   void list_jobs(const net::Request& request, net::Responder responder);
   void show_job(core::JobId id, const net::Request& request, net::Responder responder);
+  void try_job(const net::Request& request, net::Responder responder);
   void explain_job(core::JobId id, const net::Request& request, net::Responder responder);
   void wait_for_job(core::JobId id, const net::Request& request, net::Responder responder);
   void add_waiter(core::JobId id, std::optional<std::string> tag, bool any,

@@ -191,6 +191,22 @@ ExplainDocument explain_running() {
   return document;
 }
 
+DryRunDocument dry_run() {
+  DryRunDocument document;
+  document.at = kNow;
+  document.starts = true;
+  document.grant = {{0, kCard, Bytes::from_gib(56)}};
+  return document;
+}
+
+DryRunDocument dry_run_that_waits() {
+  DryRunDocument document;
+  document.at = kNow;
+  document.parked = {JobId{9}, JobId{10, 1}};
+  document.why = explain();
+  return document;
+}
+
 QuotaDocument quota() {
   QuotaDocument document{kNow, full_quota(), {}};
   document.users = {{"alice", {}, full_quota(), {1, Bytes::from_gib(8), 1}, 3, Bytes::from_mib(4)},
@@ -327,6 +343,8 @@ const std::map<std::string, std::string>& documents() {
       {"show-ended.json", encode(full_show())},
       {"explain-pending.json", encode(explain())},
       {"explain-running.json", encode(explain_running())},
+      {"dry-run-starts.json", encode(dry_run())},
+      {"dry-run-waits.json", encode(dry_run_that_waits())},
       {"jobs-changed.json", encode(ChangedDocument{kNow, {JobId{12}, JobId{13, 0}}})},
       {"wait-two.json", encode(WaitDocument{kNow, {ended(), run()}})},
       {"quota-two.json", encode(quota())},

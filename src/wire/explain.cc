@@ -92,16 +92,8 @@ Change change_from(const Json& json, Fields& outer) {
   return change;
 }
 
-}  // namespace
-
-std::string encode(const ExplainDocument& document) {
-  JsonText out;
-  out.open();
-  out.put("schema", "mete.explain/1");
-  out.put("at", document.at);
-  put_id(out, "id", document.id);
-  out.put("state", to_string(document.state));
-  out.put_if("waiting_s", document.waiting_s);
+// What both documents have.
+void put_why(JsonText& out, const ExplainDocument& document) {
   if (document.reason) out.put("reason", to_string(*document.reason));
   out.put_if("place", document.place);
   out.put_if("in_line", document.in_line);
@@ -116,6 +108,31 @@ std::string encode(const ExplainDocument& document) {
   for (const Change& change : document.changes) put_change(out, change);
   out.close_list();
   out.put("text", document.text);
+}
+
+void take_why(Fields& fields, ExplainDocument& document) {
+  document.reason = reason_of(fields.text_if("reason").value_or(""));
+  document.place = fields.number_if("place");
+  document.in_line = fields.number_if("in_line");
+  if (fields.has("start_forecast"))
+    document.forecast = forecast_from(fields, "start_forecast", Owner::kUnsaid);
+  for (const Json& card : fields.list("cards")) document.cards.push_back(card_from(card, fields));
+  for (const Json& change : fields.list("changes"))
+    document.changes.push_back(change_from(change, fields));
+  document.text = fields.text("text");
+}
+
+}  // namespace
+
+std::string encode(const ExplainDocument& document) {
+  JsonText out;
+  out.open();
+  out.put("schema", "mete.explain/1");
+  out.put("at", document.at);
+  put_id(out, "id", document.id);
+  out.put("state", to_string(document.state));
+  out.put_if("waiting_s", document.waiting_s);
+  put_why(out, document);
   out.close();
   return out.take();
 }
@@ -129,15 +146,38 @@ Result<ExplainDocument> decode_explain(std::string_view text) {
   document.id = id_from(fields, "id");
   document.state = state_from(fields, "state");
   document.waiting_s = fields.number_if("waiting_s");
-  document.reason = reason_of(fields.text_if("reason").value_or(""));
-  document.place = fields.number_if("place");
-  document.in_line = fields.number_if("in_line");
-  if (fields.has("start_forecast"))
-    document.forecast = forecast_from(fields, "start_forecast", Owner::kUnsaid);
-  for (const Json& card : fields.list("cards")) document.cards.push_back(card_from(card, fields));
-  for (const Json& change : fields.list("changes"))
-    document.changes.push_back(change_from(change, fields));
-  document.text = fields.text("text");
+  take_why(fields, document);
+  if (!fields.ok()) return fields.error();
+  return document;
+}
+
+std::string encode(const DryRunDocument& document) {
+  JsonText out;
+  out.open();
+  out.put("schema", "mete.dry-run/1");
+  out.put("at", document.at);
+  out.put("starts", document.starts);
+  put_cards(out, "grant", document.grant);
+  out.key("parked").open_list();
+  for (const core::JobId id : document.parked) out.value(to_string(id));
+  out.close_list();
+  put_why(out, document.why);
+  out.close();
+  return out.take();
+}
+
+Result<DryRunDocument> decode_dry_run(std::string_view text) {
+  const Result<Json> json = parse_json(text);
+  if (!json) return json.error();
+  Fields fields(*json, "the answer");
+  DryRunDocument document;
+  document.at = fields.time("at");
+  document.starts = fields.flag("starts");
+  document.grant = cards_from(fields, "grant");
+  for (const std::string& id : fields.texts("parked"))
+    document.parked.push_back(fields.take(core::parse_job_id(id)));
+  take_why(fields, document.why);
+  document.why.at = document.at;
   if (!fields.ok()) return fields.error();
   return document;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why a job waits, card by card, and what would start it now: {"schema":"mete.explain/1",...}, see
-// docs/formats/explain.schema.json. Of a job that does not wait: its state and one sentence.
+// docs/formats/explain.schema.json. Of a job that does not wait: its state and one sentence. And
+// what would become of a job that nobody has submitted: {"schema":"mete.dry-run/1",...}.
 #pragma once
 
 #include <cstdint>
@@ -70,5 +71,15 @@ struct ExplainDocument {
 };
 std::string encode(const ExplainDocument& document);
 Result<ExplainDocument> decode_explain(std::string_view json);
+
+struct DryRunDocument {
+  WallTime at;
+  bool starts = false;  // now
+  std::vector<core::GrantedCard> grant;
+  std::vector<core::JobId> parked;  // for it
+  ExplainDocument why;              // of one that would wait
+};
+std::string encode(const DryRunDocument& document);
+Result<DryRunDocument> decode_dry_run(std::string_view json);
 
 }  // namespace mete::wire

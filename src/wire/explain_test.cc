@@ -54,6 +54,26 @@ TEST(Explain, ReadsBack) {
   EXPECT_EQ(again->text, document.text);
 }
 
+TEST(Explain, ADryRunReadsBack) {
+  DryRunDocument document;
+  document.at = {1'800'000'009'000};
+  document.grant = {{3, "GPU-3", Bytes::from_gib(8), true}};
+  document.parked = {{7}, {8, 1}};
+  document.why = full_document();
+  const Result<DryRunDocument> again = decode_dry_run(encode(document));
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_EQ(again->at, document.at);
+  EXPECT_FALSE(again->starts);
+  EXPECT_EQ(again->grant, document.grant);
+  EXPECT_EQ(again->parked, document.parked);
+  EXPECT_EQ(again->why.reason, document.why.reason);
+  EXPECT_EQ(again->why.cards, document.why.cards);
+  EXPECT_EQ(again->why.changes, document.why.changes);
+  document.starts = true;
+  EXPECT_TRUE(decode_dry_run(encode(document))->starts);
+  EXPECT_FALSE(decode_dry_run("{}").ok());
+}
+
 TEST(Explain, WhatIsNotKnownIsAbsent) {
   ExplainDocument document;
   document.id = {1};

@@ -32,7 +32,7 @@ def look(root: pathlib.Path) -> tuple[int, list[str]]:
     documents = sorted((root / "tests" / "data" / "documents").glob("*.json"))
     for path in documents:
         name = path.relative_to(root)
-        schema = load(formats / f"{path.name.split('-')[0]}.schema.json")
+        schema = load(formats / f"{path.name.rsplit('-', 1)[0]}.schema.json")
         document = load(path)
         for error in jsonschema.Draft202012Validator(schema).iter_errors(document):
             findings.append(f"{name}: {error.json_path}: {error.message}")

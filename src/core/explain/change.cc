@@ -293,8 +293,7 @@ void try_priorities(Question& question, const Job& job, Found& found) {
     if (!parked) continue;
     const std::string number = std::to_string(level);
     Change change{Change::Kind::kPriority, "", "--priority " + number};
-    change.text = "instead of " + std::to_string(job.priority) + ": mete priority " +
-                  to_string(job.id) + " " + number;
+    change.text = "instead of " + std::to_string(job.priority);
     if (!parked->empty()) {
       std::vector<std::string> names;
       for (const JobId id : *parked) names.push_back(to_string(id));

@@ -150,4 +150,19 @@ Explanation explain(const State& state, const Moment& moment, Sight& sight, cons
   return why;
 }
 
+Result<Trial> try_out(State state, const Moment& moment, const Submit& submit) {
+  Result<std::vector<Happened>> happened = state.decide(submit, moment);
+  if (!happened) return std::move(happened).error();
+  for (Happened& what : *happened) state.apply({state.last_seq() + 1, moment.now, std::move(what)});
+  const Job& job = state.jobs().rbegin()->second;
+  Sight sight = state.look(moment);
+  Trial trial;
+  for (const JobGranted& start : sight.result.start)
+    if (start.id == job.id) trial.grant = start.cards;
+  if (const auto room = sight.result.waits_for.find(job.id); room != sight.result.waits_for.end())
+    trial.parked = room->second;
+  if (!trial.grant) trial.why = explain(state, moment, sight, job);
+  return trial;
+}
+
 }  // namespace mete::core

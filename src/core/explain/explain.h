@@ -66,4 +66,13 @@ struct Explanation {
 // `sight` is of this state and moment: state.look(moment), or engine.sight().
 Explanation explain(const State& state, const Moment& moment, Sight& sight, const Job& job);
 
+// What would become of a job that somebody thinks of.
+struct Trial {
+  std::optional<std::vector<GrantedCard>> grant;  // it would start now, on these; nullopt: wait
+  std::vector<JobId> parked;  // those that would be parked, or give back what they have grown by
+  Explanation why;            // of one that would wait
+};
+// An error is what whoever submits it would be told. It works on a copy of all jobs.
+Result<Trial> try_out(State state, const Moment& moment, const Submit& submit);
+
 }  // namespace mete::core

@@ -105,5 +105,45 @@ TEST_F(ExplainTest, NothingIsForetoldWhereNothingIsKnown) {
   EXPECT_EQ(why_waits(submit("10G", "bob")).forecast, std::nullopt);
 }
 
+TEST_F(ExplainTest, AJobIsTriedOutAndNothingIsDifferent) {
+  machine_ = pool_of({80, 80});
+  run(timed("60G", 600));
+  const State before = state_;
+  Submit submit;
+  submit.spec = spec_of("70G", "bob");
+  Result<Trial> trial = try_out(state_, moment(), submit);
+  ASSERT_TRUE(trial.ok());
+  ASSERT_TRUE(trial->grant);
+  EXPECT_EQ(trial->grant->front().index, 1u);
+  submit.spec = spec_of("2x50G", "bob");
+  trial = try_out(state_, moment(), submit);
+  ASSERT_TRUE(trial.ok());
+  EXPECT_FALSE(trial->grant);
+  EXPECT_EQ(trial->why.wait->reason, Reason::kResources);
+  EXPECT_EQ(trial->why.forecast->at, (WallTime{now_.ms + 600'000}));
+  EXPECT_TRUE(trial->parked.empty());
+  submit.wait = false;
+  EXPECT_EQ(try_out(state_, moment(), submit).error().code, ErrorCode::kExhausted);
+  submit.spec = spec_of("90G", "bob");
+  EXPECT_EQ(try_out(state_, moment(), submit).error().code, ErrorCode::kInfeasible);
+  EXPECT_EQ(state_, before);
+}
+
+TEST_F(ExplainTest, TriedOutItSaysWhoWouldBeParked) {
+  JobSpec spec = spec_of("60G");
+  spec.preemptible = true;
+  const JobId gives_way = run(spec);
+  later(600);
+  Submit submit;
+  submit.admin = true;
+  submit.spec = spec_of("60G", "root");
+  submit.spec.priority = 1;
+  const Result<Trial> trial = try_out(state_, moment(), submit);
+  ASSERT_TRUE(trial.ok());
+  EXPECT_FALSE(trial->grant);
+  EXPECT_EQ(trial->parked, Ids{gives_way});
+  EXPECT_EQ(state_of(gives_way), JobState::kRunning);
+}
+
 }  // namespace
 }  // namespace mete::core

@@ -159,6 +159,8 @@ class Answers(DaemonTest):
     def run_job(self):
         ticks = int(pathlib.Path("/proc/self/stat").read_text(errors="replace").rsplit(")", 1)[1].split()[19])
         body = {"job": {"name": "run", "command": ["true"], "request": {"gpu": "8G"}}, "runner_start_ticks": ticks}
+        self.assertEqual(self.call("POST", "/v1/try", body)[1]["grant"][0]["bytes"], 8 * GIB)
+        self.call("POST", "/v1/try", {"job": {**body["job"], "request": {"gpu": "99"}}, "runner_start_ticks": ticks}, wants=[422])
         run = self.call("POST", "/v1/jobs", body)[1]
         job = {"id": run["job"]["id"]}
         wait_until(lambda: self.call("GET", "/v1/jobs/{id}", **job)[1]["job"]["state"] == "starting", "it is granted")
@@ -176,6 +178,7 @@ class Answers(DaemonTest):
     def submitted_job(self):
         body = {"job": {"name": "sub", "command": ["true"], "cwd": "/", "request": {"gpu": "8G"}, "labels": {"a": "b"},
                         "detached": {"umask": 18}}, "environment": ["PATH=/usr/bin:/bin"]}
+        self.assertTrue(self.call("POST", "/v1/try", body)[1]["starts"])
         body["job"]["held"] = True
         job = {"id": self.call("POST", "/v1/jobs", body)[1]["id"]}
         self.look()  # with a job that waits

@@ -72,6 +72,27 @@ class OneCard(DaemonTest):
         self.assertEqual(self.run_("-q", "--no-wait", "--gpu", "30%", "--", "true").returncode, 0)
         self.release(holder)
 
+    def test_a_dry_run_says_what_would_happen_and_makes_no_job(self):
+        said = self.run_("--gpu", "60%", "--dry-run")
+        share = CAPACITY["H200"] * 600 // 1000 // (2 * MIB) * 2 * MIB
+        self.assertEqual((said.returncode, said.stderr), (0, ""))
+        self.assertEqual(said.stdout, f"would start now on card 0 with {share * 100 // GIB / 100:.2f} GiB\n")
+        holder = self.holder("60%")
+        said = self.run_("--gpu", "60%", "--dry-run", "--", "python", "train.py")
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertRegex(said.stdout, r"^would wait: resources · 1st of 1 in line · ")
+        self.assertIn("would start now  with --gpu ", said.stdout)
+        self.assertNotIn("mete priority", said.stdout, "there is no job to say that of")
+        document = self.document("dry-run", "run", "--gpu", "60%", "--dry-run")
+        self.assertEqual((document["starts"], document["grant"], document["place"]), (False, [], 1))
+        self.assertEqual(document["cards"][0]["holders"][0]["id"], "1")
+        self.assertEqual(self.run_("--gpu", "0", "--dry-run").stdout, "would start now without a card\n")
+        self.assertEqual(self.run_("--gpu", "60%", "--no-wait", "--dry-run").returncode, 75)
+        self.assertEqual(self.run_("--gpu", "9", "--dry-run").returncode, 69)
+        self.assertEqual(self.run_("--dry-run").returncode, 64)
+        self.assertEqual([job["id"] for job in self.jobs()], ["1"])
+        self.release(holder)
+
     def test_can_never_fit(self):
         self.assert_refused(self.run_("--gpu", "200G", "--", "true"), 69, "can never fit", "--gpu 143154M would fit")
         self.assert_refused(self.run_("--gpu", "2", "--", "true"), 69)

@@ -205,6 +205,18 @@ class DaemonTest(MeteTest):
             self.assertEqual(card["granted_bytes"], 0)
         self.assertEqual(self.grants(), [])
 
+    def ok(self, *words):
+        result = self.mete(*words)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def document(self, name, *words):
+        """What a verb prints with -o json, held to its schema."""
+        document = json.loads(self.ok(*words, "-o", "json").stdout)
+        schema = json.loads((SOURCE / "docs" / "formats" / f"{name}.schema.json").read_text())
+        jsonschema.validate(document, schema, jsonschema.Draft202012Validator)
+        return document
+
 
 class Screen:
     """A program on a terminal of its own."""
@@ -280,15 +292,3 @@ class VerbTest(DaemonTest):
         new = self.flag(name + ".new")
         new.write_text(str(code))
         os.rename(new, self.flag(name))
-
-    def ok(self, *words):
-        result = self.mete(*words)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        return result
-
-    def document(self, name, *words):
-        """What a verb prints with -o json, held to its schema."""
-        document = json.loads(self.ok(*words, "-o", "json").stdout)
-        schema = json.loads((SOURCE / "docs" / "formats" / f"{name}.schema.json").read_text())
-        jsonschema.validate(document, schema, jsonschema.Draft202012Validator)
-        return document
