@@ -15,6 +15,7 @@
 #include <charconv>
 
 #include "abi/park.h"
+#include "base/assert.h"
 #include "base/content_hash.h"
 #include "base/file.h"
 #include "launch/host_room.h"
@@ -24,7 +25,8 @@ namespace mete::daemon {
 
 namespace {
 
-constexpr int kAskMs = 250;  // what a mover may keep us waiting
+// Whoever has not answered by then is let go of; its loop never waits for anything.
+constexpr std::chrono::seconds kSilent{10};
 constexpr seam::Milliseconds kSoon{100};
 constexpr seam::Milliseconds kNow{1};
 constexpr std::chrono::seconds kBetweenStarts{2};
@@ -42,18 +44,9 @@ Result<void> make_own_folder(const std::string& path, mode_t mode) {
   return {};
 }
 
-// 32 random bytes, in a file of ours: the same for every daemon of this state, so that a mover that
-// outlives one knows the jobs of the next.
-std::string secret_in(const std::string& state_dir) {
-  const std::string path = base::join_path(state_dir, "park-secret");
-  constexpr std::size_t kBytes = 32;
-  if (const Result<std::string> known = base::read_all(path, 4096);
-      known && known->size() == kBytes)
-    return *known;
-  std::string secret(kBytes, '\0');
-  if (getrandom(secret.data(), secret.size(), 0) != static_cast<ssize_t>(kBytes)) return "";
-  (void)base::write_atomic(path, secret, 0600);
-  return secret;
+std::chrono::seconds pause_after(int starts) {
+  return std::min<std::chrono::seconds>(kBetweenStarts * (1 << std::min(starts, 5)),
+                                        kMostBetweenStarts);
 }
 
 Bytes host_memory() {
@@ -89,8 +82,32 @@ Movers::Movers(MoverSettings settings, seam::Loop loop, seam::Clock& clock,
     : settings_(std::move(settings)), loop_(std::move(loop)), clock_(clock), log_(std::move(log)) {
   if (settings_.folder.empty()) return;
   host_limit_ = launch::host_limit(static_cast<std::uint32_t>(getpid()));
-  secret_ = secret_in(settings_.state_dir);
+  (void)keep_secret();  // said in the log, and tried again
   find_left_behind();
+}
+
+// 32 random bytes, in a file of ours: the same for every daemon of this state, so that a mover that
+// outlives one knows the jobs of the next. Until they are on disk there are no movers: a job parked
+// under a secret that only we know would be no job of the next daemon's.
+bool Movers::keep_secret() {
+  if (secret_kept_) return true;
+  const std::string path = base::join_path(settings_.state_dir, "park-secret");
+  constexpr std::size_t kBytes = 32;
+  if (secret_.empty()) {
+    if (const Result<std::string> known = base::read_all(path, 4096);
+        known && known->size() == kBytes) {
+      secret_ = *known;
+      secret_kept_ = true;
+      return true;
+    }
+    secret_.resize(kBytes);
+    METE_ASSERT(getrandom(secret_.data(), kBytes, 0) == static_cast<ssize_t>(kBytes));
+  }
+  const Result<void> written = base::write_atomic(path, secret_, 0600);
+  secret_kept_ = written.ok();
+  if (!secret_kept_ && !std::exchange(secret_trouble_, true))
+    log_("jobs cannot be parked for now: " + written.error().message);
+  return secret_kept_;
 }
 
 // Those of a daemon before us: what they take of the cards is ours.
@@ -169,24 +186,21 @@ void Movers::want(const core::Job& job) {
 }
 
 void Movers::forget(core::JobId job) {
-  for (auto at = movers_.begin(); at != movers_.end();) {
-    Mover& mover = at->second;
+  for (auto& [uuid, mover] : movers_) {
     const auto guest = mover.guests.find(job);
-    if (guest != mover.guests.end()) {
-      if (mover.line) (void)mover.line->forbid(guest->second.token);
-      mover.guests.erase(guest);
-    }
-    if (!mover.guests.empty()) {
-      ++at;
-      continue;
-    }
-    // It ends by itself after a while; until then what it takes of the card is known.
-    hang_up(mover);
-    ++at;
+    if (guest == mover.guests.end()) continue;
+    if (mover.line && guest->second.told)
+      (void)asked(mover, mover.line->forbid(guest->second.token));
+    mover.guests.erase(guest);
+    // Without guests it ends by itself after a while; until then what it takes of the card is
+    // known.
+    later(kNow);
   }
 }
 
 void Movers::hang_up(Mover& mover) {
+  mover.open.clear();
+  mover.answers = false;
   if (!mover.line) return;
   loop_.unwatch_fd(mover.line->descriptor());
   mover.line.reset();
@@ -205,18 +219,27 @@ void Movers::later(seam::Milliseconds delay) {
 
 void Movers::look_after_all() {
   bool settled = true;
+  const bool kept = keep_secret();
   for (auto& [uuid, mover] : movers_) {
     if (mover.child > 0 && waitpid(mover.child, nullptr, WNOHANG) == mover.child) {
       mover.child = -1;
       if (!mover.line) log_("the mover of " + uuid + " has ended: " + last_words());
     }
-    if (mover.guests.empty()) continue;
-    look_after(uuid, mover);
-    settled = settled && mover.line &&
+    if (is_silent(mover)) give_up(uuid, mover, Error::busy("it does not answer"));
+    if (!mover.guests.empty() && kept) look_after(uuid, mover);
+    if (mover.guests.empty() && mover.open.empty()) hang_up(mover);
+    settled = settled && mover.open.empty() &&
+              (mover.guests.empty() || (mover.line && mover.answers)) &&
               std::all_of(mover.guests.begin(), mover.guests.end(),
                           [](const auto& guest) { return guest.second.told; });
   }
-  if (!settled) later(kSoon);
+  if (!settled) later(kept ? kSoon : seam::Milliseconds(kBetweenStarts));
+}
+
+bool Movers::is_silent(const Mover& mover) const {
+  // Numbers go up with time: the first is the oldest, until they begin anew.
+  return !mover.open.empty() &&
+         clock_.monotonic() >= mover.open.begin()->second + seam::Nanoseconds(kSilent);
 }
 
 std::string Movers::last_words() const {
@@ -227,58 +250,70 @@ std::string Movers::last_words() const {
 }
 
 void Movers::look_after(const std::string& uuid, Mover& mover) {
-  if (!mover.line) connect(uuid, mover);
-  if (!mover.line) {
-    if (mover.child < 0 && clock_.monotonic() >= mover.next_start) start(uuid, mover);
-    return;
-  }
+  if (!mover.line && clock_.monotonic() >= mover.next_line) connect(uuid, mover);
+  if (mover.line && mover.answers) return tell(uuid, mover);
+  if (!mover.line && mover.child < 0 && clock_.monotonic() >= mover.next_start) start(uuid, mover);
+}
+
+// True: it is asked, and will be heard. One that takes no more at the moment is asked again later;
+// one that is gone is noticed by its line.
+bool Movers::asked(Mover& mover, const Result<park::MoverClient::Question>& question) {
+  if (question) mover.open[*question] = clock_.monotonic();
+  return question.ok();
+}
+
+void Movers::tell(const std::string& uuid, Mover& mover) {
   Bytes goal;
   for (auto& [id, guest] : mover.guests) {
     goal += guest.bytes;
-    if (guest.told) continue;
-    const Result<void> allowed = mover.line->allow(guest.token, guest.uid, guest.bytes);
-    guest.told = allowed.ok();
-    if (!guest.told) return give_up(uuid, mover, allowed.error());
+    if (!guest.told)
+      guest.told = asked(mover, mover.line->allow(guest.token, guest.uid, guest.bytes));
   }
   goal = std::min(goal, arena());
-  if (goal == mover.goal) return;
-  if (const Result<void> set = mover.line->set_arena(goal); !set)
-    return give_up(uuid, mover, set.error());
+  if (goal == mover.goal || !asked(mover, mover.line->set_arena(goal))) return;
   mover.goal = goal;
   log_("the mover of " + uuid + " (process " + std::to_string(mover.pid) + ") is to keep up to " +
        to_string(goal));
 }
 
-// It is found again, or another one is started.
+// It is found again, or another one is started; at once where it is gone, else after a while.
 void Movers::give_up(const std::string& uuid, Mover& mover, const Error& why) {
   log_("the mover of " + uuid + " is let go of: " + why.message);
   hang_up(mover);
+  if (why.code != ErrorCode::kIo)
+    mover.next_line = clock_.monotonic() + pause_after(++mover.starts);
 }
 
 void Movers::connect(const std::string& uuid, Mover& mover) {
-  Result<park::MoverClient> client = park::MoverClient::connect(socket_of(uuid), kAskMs);
+  Result<park::MoverClient> client = park::MoverClient::connect(socket_of(uuid));
   if (!client) return;
-  if (!client->status()) return;
+  if (!asked(mover, client->ask_status())) return;
   ucred peer{};
   socklen_t size = sizeof peer;
   if (getsockopt(client->descriptor(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0)
     mover.pid = peer.pid;
   mover.line.emplace(*std::move(client));
-  mover.starts = 0;
-  loop_.watch_fd(mover.line->descriptor(), [this, uuid] {
-    // It says nothing by itself: it is gone.
-    const auto found = movers_.find(uuid);
-    if (found == movers_.end()) return;
-    give_up(uuid, found->second, Error::io("it is gone"));
-    later(kNow);
-  });
+  loop_.watch_fd(mover.line->descriptor(), [this, uuid] { hear(uuid); });
+}
+
+void Movers::hear(const std::string& uuid) {
+  Mover& mover = movers_.at(uuid);
+  while (mover.line) {
+    const Result<std::optional<park::MoverClient::Answer>> heard = mover.line->hear();
+    if (heard && !*heard) break;
+    if (!heard || !(*heard)->done) {
+      give_up(uuid, mover, heard ? (*heard)->done.error() : Error::io("it is gone"));
+      return later(kNow);
+    }
+    mover.open.erase((*heard)->question);
+    mover.answers = true;
+    mover.starts = 0;
+  }
+  if (mover.line && mover.answers) tell(uuid, mover);
 }
 
 void Movers::start(const std::string& uuid, Mover& mover) {
-  const auto pause = std::min<std::chrono::seconds>(
-      kBetweenStarts * (1 << std::min(mover.starts, 5)), kMostBetweenStarts);
-  mover.next_start = clock_.monotonic() + pause;
-  ++mover.starts;
+  mover.next_start = clock_.monotonic() + pause_after(mover.starts++);
   std::vector<std::string> argv = {settings_.program, "--card", uuid,          "--socket",
                                    socket_of(uuid),   "--cuda", settings_.cuda};
   if (settings_.system) argv.insert(argv.end(), {"--mode", "0666"});

@@ -2,7 +2,8 @@
 // The movers of this daemon, one for each card that has a job which can be parked: started when the
 // first one comes, told which jobs may come to them and how large their arena is to be, let go when
 // none is left. They outlive us, and are found again; one that died is started anew. Nothing waits
-// for them: a job needs its mover when it is parked, not when it starts.
+// for them: a job needs its mover when it is parked, not when it starts, and a mover that does not
+// answer keeps nobody else from being answered.
 #pragma once
 
 #include <sys/types.h>
@@ -67,17 +68,26 @@ class Movers {
   struct Mover {
     std::map<core::JobId, Guest> guests;
     std::optional<park::MoverClient> line;
-    pid_t pid = -1;    // of the one at the other end
-    pid_t child = -1;  // to be reaped
-    Bytes goal;        // of its arena, as it was told
+    // What it was asked on this line and has not answered yet, and when.
+    std::map<park::MoverClient::Question, seam::Nanoseconds> open;
+    bool answers = false;           // it has, on this line
+    seam::Nanoseconds next_line{};  // not before; after one that was of no use
+    pid_t pid = -1;                 // of the one at the other end
+    pid_t child = -1;               // to be reaped
+    Bytes goal;                     // of its arena, as it was told
     seam::Nanoseconds next_start{};
-    int starts = 0;
+    int starts = 0;  // and lines of no use, since it has answered last
   };
 
   void look_after_all();
   void look_after(const std::string& uuid, Mover& mover);
   void start(const std::string& uuid, Mover& mover);
   void connect(const std::string& uuid, Mover& mover);
+  void tell(const std::string& uuid, Mover& mover);
+  bool asked(Mover& mover, const Result<park::MoverClient::Question>& question);
+  void hear(const std::string& uuid);
+  bool is_silent(const Mover& mover) const;
+  bool keep_secret();
   void hang_up(Mover& mover);
   void give_up(const std::string& uuid, Mover& mover, const Error& why);
   void find_left_behind();
@@ -91,7 +101,9 @@ class Movers {
   seam::Loop loop_;
   seam::Clock& clock_;
   std::function<void(const std::string&)> log_;
-  std::string secret_;
+  std::string secret_;           // behind the tokens of jobs
+  bool secret_kept_ = false;     // it is on disk: the next daemon will know it
+  bool secret_trouble_ = false;  // it was said in the log that it is not
   std::size_t cards_ = 1;
   Bytes host_limit_;  // by the control groups that we are in
   std::map<std::string, Mover> movers_;

@@ -54,12 +54,18 @@ void Books::set_goal(uint64_t bytes) {
 
 uint64_t Books::room() const { return memory_.size() + disk_.size() - promised_; }
 
-Figures Books::figures() const { return {memory_.size() + disk_.size(), promised_, goal_}; }
+Figures Books::figures() const { return {memory_.size() + disk_.size(), promised_, goal_, 0}; }
 
 std::optional<Figures> Books::figures(const Token& token) const {
   const auto found = accounts_.find(token);
   if (found == accounts_.end()) return std::nullopt;
-  return Figures{found->second.allowed, found->second.used, found->second.promised};
+  uint64_t on_disk = 0;
+  for (const auto& [id, connection] : connections_) {
+    if (connection.token != token) continue;
+    for (const auto& [number, piece] : connection.pieces)
+      for (const Extent& extent : piece.place.disk) on_disk += extent.bytes;
+  }
+  return Figures{found->second.allowed, found->second.used, found->second.promised, on_disk};
 }
 
 void Books::set_promise(Connection& connection, uint64_t bytes) {

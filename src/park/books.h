@@ -44,6 +44,7 @@ struct Figures {
   uint64_t size = 0;
   uint64_t used = 0;
   uint64_t goal = 0;
+  uint64_t on_disk = 0;  // of one token
 };
 
 class Books {
@@ -61,7 +62,7 @@ class Books {
   void forbid(const Token& token);
   void set_goal(uint64_t bytes);
   Figures figures() const;
-  // Of one token: allowed, taken, promised.
+  // Of one token: allowed, taken, promised, and how much of what is taken lies on disk.
   std::optional<Figures> figures(const Token& token) const;
 
   // ---- of a process, by its connection

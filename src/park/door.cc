@@ -93,7 +93,8 @@ void Door::close() { (void)unlink(path_.c_str()); }
 Result<Fd> connect_to_mover(const std::string& path, int timeout_ms) {
   const Result<sockaddr_un> address = address_of(path);
   if (!address) return address.error();
-  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const int wait = timeout_ms == 0 ? SOCK_NONBLOCK : 0;
+  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | wait, 0));
   if (!socket) return Error::from_errno("make a socket", errno);
   const timeval limit{timeout_ms / 1000, timeout_ms % 1000 * 1000L};
   if (setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0 ||

@@ -42,8 +42,9 @@ class Door {
   Fd socket_;
 };
 
-// A connection to the mover at `path`, blocking, with this limit for each call. not_found, busy
-// (nobody listens), denied: as for any file; denied also when neither we nor root listen there.
+// A connection to the mover at `path`, blocking, with this limit for each call; 0: one that never
+// waits. not_found, busy (nobody listens), denied: as for any file; denied also when neither we nor
+// root listen there.
 Result<Fd> connect_to_mover(const std::string& path, int timeout_ms);
 
 }  // namespace mete::park

@@ -122,6 +122,7 @@ void Mover::status(Connection& connection, const MoverMessage& message) {
     answer.bytes = figures->size;
     answer.used = figures->used;
     answer.wanted = figures->goal;
+    answer.id = figures->on_disk;
   }
   if (of_all && pin_error_ != CUDA_SUCCESS) {
     answer.reason = static_cast<uint32_t>(ParkReason::kDriver);

@@ -212,24 +212,42 @@ std::string done_or(const Result<void>& result) {
   return result ? "done" : "error " + std::string(mete::base::to_string(result.error().code));
 }
 
+// Waits for the answer, within the limit.
+Result<MoverClient::Answer> answer_to(const Result<MoverClient::Question>& question) {
+  if (!question) return question.error();
+  for (;;) {
+    Result<std::optional<MoverClient::Answer>> heard = daemon_side->hear();
+    if (!heard) return std::move(heard).error();
+    if (*heard && !(*heard)->done) return (*heard)->done.error();
+    if (*heard && (*heard)->question == *question) return **std::move(heard);
+    pollfd ready{daemon_side->descriptor(), POLLIN, 0};
+    if (!*heard && poll(&ready, 1, kLimitMs) == 0) return mete::Error::busy("no answer");
+  }
+}
+
+std::string done_or(const Result<MoverClient::Question>& question) {
+  const Result<MoverClient::Answer> answer = answer_to(question);
+  return answer ? "done" : done_or(Result<void>(answer.error()));
+}
+
 std::string daemon_words(const std::string& verb, std::istream& words) {
   std::string token;
   uint64_t bytes = 0;
   if (verb == "arena" && words >> bytes)
     return done_or(daemon_side->set_arena(Bytes::from_bytes(bytes)));
   if (verb == "status") {
-    const Result<MoverClient::Status> status = daemon_side->status();
-    if (!status) return done_or(status.error());
+    const Result<MoverClient::Answer> status = answer_to(daemon_side->ask_status());
+    if (!status) return done_or(Result<void>(status.error()));
     return std::to_string(status->size.count()) + " " + std::to_string(status->used.count()) + " " +
            std::to_string(status->goal.count()) + " " + std::to_string(status->pin_error);
   }
   words >> token;
   if (verb == "forbid") return done_or(daemon_side->forbid(token_of(token)));
   if (verb == "token") {
-    const Result<MoverClient::TokenStatus> status = daemon_side->status_of(token_of(token));
-    if (!status) return done_or(status.error());
-    return std::to_string(status->allowed.count()) + " " + std::to_string(status->used.count()) +
-           " " + std::to_string(status->promised.count());
+    const Result<MoverClient::Answer> status = answer_to(daemon_side->ask_status(token_of(token)));
+    if (!status) return "error not_found";
+    return std::to_string(status->size.count()) + " " + std::to_string(status->used.count()) + " " +
+           std::to_string(status->goal.count()) + " " + std::to_string(status->on_disk.count());
   }
   uint32_t uid = 0;
   words >> uid >> bytes;
@@ -276,14 +294,14 @@ std::string obey(const std::string& line) {
   if (verb == "connect") {
     words >> path;
     Result<Fd> connected = mete::park::connect_to_mover(path, kLimitMs);
-    if (!connected) return done_or(connected.error());
+    if (!connected) return done_or(Result<void>(connected.error()));
     mover = std::move(*connected);
     return "done";
   }
   if (verb == "daemon") {
     words >> path;
-    Result<MoverClient> connected = MoverClient::connect(path, kLimitMs);
-    if (!connected) return done_or(connected.error());
+    Result<MoverClient> connected = MoverClient::connect(path);
+    if (!connected) return done_or(Result<void>(connected.error()));
     daemon_side.emplace(std::move(*connected));
     return "done";
   }

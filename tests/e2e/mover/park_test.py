@@ -18,7 +18,7 @@ class ParkTest(MoverTest):
         self.assertEqual(job.ask("out 1 2 3 4"), "done 4")
         self.assertEqual(self.status(daemon)[1], sum(sizes.values()))
         self.assertEqual(int(job.ask("free")), free + sum(sizes.values()))  # the card has all of it again
-        self.assertEqual(daemon.ask(f"token {ALICE}"), f"{4 * GIB} {sum(sizes.values())} {sum(sizes.values())}")
+        self.assertEqual(daemon.ask(f"token {ALICE}"), f"{4 * GIB} {sum(sizes.values())} {sum(sizes.values())} 0")
         self.assertEqual(job.ask("in 4 3 2 1"), "done 4")
         for ident in sizes:
             self.assertEqual(job.ask(f"check {ident} {ident}"), "same")

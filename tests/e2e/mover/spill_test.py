@@ -29,6 +29,7 @@ class SpillTest(MoverTest):
         job = self.process(total, pieces=sizes)
         self.assertEqual(job.ask("out 1 2 3 4"), "done 4")
         self.assertGreaterEqual(self.on_disk(mover), total - 32 * MIB)
+        self.assertEqual(daemon.ask(f"token {ALICE}"), f"{4 * GIB} {total} {total} {total - 32 * MIB}")
         other = self.process(40 * MIB, BOB, {1: 8 * MIB})
         self.assertEqual(other.ask("out 1"), "done 1")
         self.assertEqual(job.ask("in 4 1 3 2"), "done 4")
