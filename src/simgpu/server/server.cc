@@ -46,6 +46,8 @@ Server::Server(int listener, std::string folder) : listener_(listener), folder_(
   watch(listener_, kListener, EPOLLIN);
   teardown_ms_ = number_from("METE_SIM_TEARDOWN_MS", 0);
   idle_limit_ms_ = number_from("METE_SIM_IDLE_MS", 3000);
+  shared_ = number_from("METE_SIM_SHARED", 0) == 1;
+  if (shared_) (void)chmod((folder_ + "/gpu.sock").c_str(), 0666);
   const char* most = getenv("METE_SIM_HOST_MAX");
   uint64_t bytes = 0;
   if (most != nullptr && parse_size(most, &bytes)) store_.host.most = bytes;
@@ -137,7 +139,7 @@ void Server::accept_all() {
     ucred peer{};
     socklen_t size = sizeof peer;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
-        (peer.uid != geteuid() && peer.uid != 0)) {
+        (!shared_ && peer.uid != geteuid() && peer.uid != 0)) {
       close(fd);
       continue;
     }

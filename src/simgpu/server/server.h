@@ -92,6 +92,7 @@ class Server {
   ClientId next_client_ = 1;
   uint64_t teardown_ms_ = 0;
   uint64_t idle_limit_ms_ = 3000;
+  bool shared_ = false;  // by users other than ours
   uint64_t idle_since_ms_ = 0;
   bool stop_ = false;
 };
