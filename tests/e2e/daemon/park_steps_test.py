@@ -4,17 +4,16 @@
 import json
 import pathlib
 import socket
-import struct
 import sys
 
 from world import GIB, MIB, wait_until
 from support import main
 import park_test
+from park_movers_test import MESSAGE
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "park"))
 from die_at import DieAt, every_step  # noqa: E402
 
-MESSAGE = struct.Struct("<IHHQQQQIIII16s")
 STATUS, DONE = 19, 32
 
 

@@ -7,8 +7,6 @@ import pathlib
 import random
 import shutil
 import signal
-import socket
-import struct
 import subprocess
 import time
 
@@ -19,7 +17,6 @@ from support import SOURCE, main
 
 PROGRAM = str(BUILD / "tests" / "park_program")
 OOM = "2"
-MESSAGE = struct.Struct("<IHHQQQQIIII16s")
 
 
 class ParkTest(DaemonTest):
@@ -426,51 +423,6 @@ class Deaths(ParkTest):
         self.ends_well(job)
         self.assertEqual(self.granted(), 0)
         self.assertLess(self.card()["foreign_bytes"], GIB)
-
-
-class Doors(ParkTest):
-    def test_a_mover_that_is_slow_keeps_nobody_else_waiting(self):
-        """It is asked something and says nothing: others are answered meanwhile, and it is heard when it speaks at last."""
-        self.good("cards")
-        path = next(self.folder.glob("**/movers")) / self.card()["uuid"]
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
-            door.bind(str(path))
-            door.listen()
-            door.settimeout(BOUND_S)
-            job = self.submit("--gpu", "10G", "--preemptible", "--", "sh", "-c", f"until [ -e {self.go} ]; do sleep 0.02; done")
-            mover, _ = door.accept()
-        with mover:
-            mover.settimeout(BOUND_S)
-
-            def answers(kind):
-                asked = MESSAGE.unpack(mover.recv(MESSAGE.size))
-                self.assertEqual(asked[2], kind)
-                self.wait_state(job, "running")  # answered by a daemon that still waits for us
-                mover.send(MESSAGE.pack(0x4d455445, 1, 32, 0, 0, 0, 0, 0, 0, 0, asked[10], b"\0" * 16))
-            for kind in (19, 16, 18):  # status, allow, arena: on one line
-                answers(kind)
-            path.unlink()
-            self.ends_well(job)
-
-    def test_without_its_secret_on_disk_nobody_is_parked(self):
-        """The next daemon would not know its jobs at their movers. Once it can be written all goes on, also with the next daemon."""
-        self.good("cards")
-        secret, = self.folder.glob("**/park-secret")
-        log, = self.folder.glob("**/meted.log")
-        self.kill_daemon()
-        secret.unlink()
-        (secret / "in-the-way").mkdir(parents=True)
-        job = self.worker("--gpu", "10G", "--preemptible")
-        wait_until(lambda: "jobs cannot be parked for now" in log.read_text() and "park-secret" in log.read_text(), "it is said")
-        self.assertEqual(self.processes("mete-mover"), [])
-        shutil.rmtree(secret)
-        self.good("park", job)
-        self.assertEqual((secret.stat().st_size, secret.stat().st_mode & 0o777), (32, 0o600))
-        self.kill_daemon()
-        self.good("unpark", job)
-        self.good("park", job)
-        self.good("unpark", job)
-        self.ends_well(job)
 
 
 class Idle(ParkTest):

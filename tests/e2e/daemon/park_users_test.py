@@ -5,7 +5,8 @@ import os
 import pathlib
 
 import queue_users_test
-from park_test import MESSAGE, PROGRAM
+from park_movers_test import MESSAGE
+from park_test import PROGRAM
 from users_test import ALICE, BOB
 from world import BOUND_S, MIB, wait_until
 from support import main

@@ -163,6 +163,30 @@ int many(size_t count, size_t bytes, const char* file) {
   return 0;
 }
 
+// On every card that it sees, other bytes on each.
+int cards(size_t bytes, const char* file) {
+  begin();
+  int count = 0;
+  CALL(cuDeviceGetCount, &count);
+  std::vector<CUcontext> contexts(static_cast<size_t>(count));
+  std::vector<Block> blocks;
+  for (int i = 0; i < count; ++i) {
+    CUcontext& context = contexts[static_cast<size_t>(i)];
+    CALL(cuDevicePrimaryCtxRetain, &context, i);
+    CALL(cuCtxSetCurrent, context);
+    blocks.push_back(make_block(bytes, static_cast<std::uint32_t>(i + 1)));
+    blocks.push_back(make_block(bytes / 2, static_cast<std::uint32_t>(i + 101)));
+  }
+  std::fprintf(stderr, "%d cards\n", count);
+  say_up();
+  wait_for(file);
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    CALL(cuCtxSetCurrent, contexts[i / 2]);
+    look_at(blocks[i]);
+  }
+  return 0;
+}
+
 int capture(const char* file) {
   begin();
   const Block block = make_block(1 << 20, 5);
@@ -270,6 +294,7 @@ int main(int argc, char** argv) {
   if (mode == "hold" && argc == 4) return many(1, std::strtoull(argv[3], nullptr, 10), argv[2]);
   if (mode == "many" && argc == 5)
     return many(std::strtoull(argv[2], nullptr, 10), std::strtoull(argv[3], nullptr, 10), argv[4]);
+  if (mode == "cards" && argc == 4) return cards(std::strtoull(argv[2], nullptr, 10), argv[3]);
   if (mode == "capture" && argc == 3) return capture(argv[2]);
   if (mode == "capturelater" && argc == 3) return capture_later(argv[2]);
   if (mode == "managed" && argc == 3) return managed(argv[2]);
