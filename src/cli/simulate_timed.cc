@@ -34,6 +34,7 @@ std::vector<std::string> types_of(const core::Pool& pool) {
 struct Work {
   std::vector<simulate::TimedJob> jobs;
   std::vector<core::cluster::Ask> asks;
+  std::vector<std::uint32_t> copies;  // of each, that start together; none: one of each
 };
 
 Result<Work> work_of(const std::vector<simulate::TraceJob>& list, const Place& place) {
@@ -46,15 +47,21 @@ Result<Work> work_of(const std::vector<simulate::TraceJob>& list, const Place& p
     job.run_ms = each.times->run_ms;
     job.limit_s = each.times->limit_s;
     job.priority = each.times->priority;
+    const std::uint32_t copies = each.times->copies;
+    if (copies > 1 && place.machine)
+      return Error::unsupported("job " + base::quote(each.name) + " is " + std::to_string(copies) +
+                                " that start together (inst_num), and --pool is one machine")
+          .with_hint("describe nodes: --instances or --nodes");
     if (place.machine) {
       Result<core::Request> request = simulate::request_of(each.ask, types_of(*place.machine));
       if (!request) return std::move(request).error().within("job " + each.name);
       job.request = std::move(*request);
     } else {
-      job.request = simulate::line_request(each.ask);
+      job.request = simulate::line_request(each.ask, copies);
     }
     work.jobs.push_back(std::move(job));
     work.asks.push_back(each.ask);
+    work.copies.push_back(copies);
   }
   return work;
 }
@@ -92,7 +99,7 @@ Result<simulate::Timed> run(const Work& work, const Place& place, const How& how
       core::cluster::make_policy(how.policy, how.seed);
   if (!policy) return policy.error();
   const Result<std::unique_ptr<simulate::ClusterSite>> site =
-      simulate::ClusterSite::make(place.nodes, work.asks, **policy, how.mix);
+      simulate::ClusterSite::make(place.nodes, work.asks, **policy, how.mix, work.copies);
   if (!site) return site.error();
   return simulate::run_timed(work.jobs, **site, {}, hooks);
 }

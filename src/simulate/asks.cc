@@ -90,8 +90,9 @@ unsigned cpus_up(const Ask& ask) { return static_cast<unsigned>((ask.cpu_milli +
 
 }  // namespace
 
-core::Request line_request(const Ask& ask) {
+core::Request line_request(const Ask& ask, std::uint32_t copies) {
   core::Request request;
+  request.procs = copies;
   request.gpu = gpu_of(ask);
   if (!ask.types.empty()) request.gpu_type = base::join(ask.types, "|");
   request.cpus = cpus_up(ask);

@@ -22,8 +22,8 @@ Result<core::Request> request_of(const core::cluster::Ask& ask,
                                  const std::vector<std::string>& types);
 
 // Stands for the ask in the queue's line, where requests of a cluster are compared and charged for,
-// and never placed: different asks are different requests.
-core::Request line_request(const core::cluster::Ask& ask);
+// and never placed: different asks are different requests, and so are gangs of them.
+core::Request line_request(const core::cluster::Ask& ask, std::uint32_t copies = 1);
 
 // "--gpu 2x30G --gpu-type T4 --cpus 8 --ram 4G": the words that ask for it.
 std::string words_of(const core::cluster::Ask& ask);

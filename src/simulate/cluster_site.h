@@ -6,6 +6,9 @@
 // could start soonest as those who run end, each by its limit or as learned; where nobody knows
 // that, on the node on which the least is missing. Whoever comes later may go there only if it will
 // have ended by then, or if there is room for both; where nobody knows when, not at all.
+//
+// A job may be a gang: several copies of what it asks for, on one node or many, which start
+// together or not at all. Its hold is on as many nodes as it needs.
 #pragma once
 
 #include <map>
@@ -23,10 +26,12 @@ namespace mete::simulate {
 
 class ClusterSite : public Site {
  public:
-  // `asks`: one for each job of the list. invalid: nodes or requests out of range.
+  // `asks`: one for each job of the list; `copies`: how many of it start together, none: one of
+  // each. invalid: nodes or requests out of range.
   static Result<std::unique_ptr<ClusterSite>> make(std::vector<core::cluster::NodeSpec> nodes,
                                                    const std::vector<core::cluster::Ask>& asks,
-                                                   core::cluster::Policy& policy, MixFrom mix);
+                                                   core::cluster::Policy& policy, MixFrom mix,
+                                                   std::vector<std::uint32_t> copies = {});
 
   Result<std::vector<core::Happened>> submit(const core::State& state, const core::Submit& submit,
                                              std::size_t index, WallTime now) override;
@@ -38,38 +43,61 @@ class ClusterSite : public Site {
   const core::cluster::Cluster& cluster() const { return cluster_; }
 
  private:
+  // What a job asks for.
+  struct Gang {
+    core::cluster::KindId kind{};
+    std::uint32_t copies = 1;
+  };
   struct Placed {
     core::cluster::KindId kind{};
-    core::cluster::Spot spot;
+    std::vector<core::cluster::Spot> spots;
   };
-  // What is held for the first that waits.
-  struct Hold {
+  // What of a node is left at some time.
+  struct Left {
     core::cluster::NodeId node{};
-    core::cluster::KindId kind{};
-    std::optional<WallTime> until;
-    std::int32_t cpu = 0;  // what of the node is left then
+    std::int32_t cpu = 0;
     std::int32_t ram = 0;
     std::array<std::uint16_t, core::cluster::kMaxCards> free{};
+  };
+  // What is held for the first that waits: on each of some nodes room for so many copies.
+  struct Hold {
+    core::cluster::KindId kind{};
+    std::optional<WallTime> until;
+    struct Part {
+      Left left;  // at that time
+      std::uint32_t copies = 0;
+    };
+    std::map<core::cluster::NodeId, Part> parts;
   };
 
   ClusterSite(core::cluster::Cluster cluster, core::cluster::Policy& policy, MixFrom mix)
       : cluster_(std::move(cluster)), policy_(policy), mix_(mix) {}
 
+  Gang gang_of(core::JobId id) const;
+  std::optional<std::vector<core::cluster::Spot>> choose_all(const Gang& gang,
+                                                             std::optional<Hold>& hold,
+                                                             std::optional<WallTime> ends);
   std::optional<core::cluster::Spot> choose(core::cluster::KindId kind,
                                             const std::optional<Hold>& hold,
                                             std::optional<WallTime> ends);
-  Hold hold_for(core::cluster::KindId kind, const core::PassInput& input) const;
-  bool fits(const Hold& hold) const;
-  void take_from(Hold& hold, core::cluster::KindId kind, const core::cluster::Spot& spot) const;
+  bool delays_nobody(core::cluster::KindId kind, const core::cluster::Spot& spot, const Hold& hold,
+                     std::optional<WallTime> ends) const;
+  Hold hold_for(const Gang& gang, const core::PassInput& input) const;
+  static void keep_only(Hold& hold, std::uint32_t copies);
+  Hold hold_where_least_is_missing(const Gang& gang) const;
+  std::uint32_t copies_on(const Left& left, core::cluster::KindId kind, std::uint32_t most) const;
+  bool could_ever(const Gang& gang) const;
+  Left left_on(core::cluster::NodeId node) const;
+  void take_from(Left& left, core::cluster::KindId kind, const core::cluster::Spot& spot) const;
   core::JobGranted start(core::JobId id, core::cluster::KindId kind,
-                         const core::cluster::Spot& spot);
+                         std::vector<core::cluster::Spot> spots);
   void change(core::cluster::NodeId node, const std::function<void()>& what);
   void learn(core::cluster::KindId kind);
 
   core::cluster::Cluster cluster_;
   core::cluster::Policy& policy_;
   MixFrom mix_;
-  std::vector<core::cluster::KindId> kinds_;         // of each job of the list
+  std::vector<Gang> gangs_;                          // each job of the list
   std::map<std::uint64_t, std::size_t> unfinished_;  // job number → place in the list
   std::map<std::uint64_t, Placed> placed_;           // job number → where
   std::uint64_t last_ = 0;

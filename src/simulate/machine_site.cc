@@ -57,7 +57,8 @@ std::vector<core::JobGranted> MachineSite::grants(const core::State& state, Wall
 }
 
 void MachineSite::locate(const core::JobGranted& granted, Life& life) const {
-  for (const core::GrantedCard& card : granted.cards) life.cards.push_back(card.index);
+  Life::Part& part = life.parts.emplace_back();
+  for (const core::GrantedCard& card : granted.cards) part.cards.push_back(card.index);
 }
 
 // What is idle and of no use to such a request: cards with less than it needs, or all of them where

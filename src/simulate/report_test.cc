@@ -45,8 +45,8 @@ TEST(Report, APageOfJobsWithTimesHasTheirChartsAndNeedsNothingElse) {
   timed.samples = {{WallTime{0}, 50, 10, 0, 1},
                    {WallTime{60'000}, 100, 0, 7, 2},
                    {WallTime{120'000}, 0, 0, 0, 0}};
-  timed.lives = {{WallTime{0}, WallTime{60'000}, "", 0, {0}},
-                 {WallTime{100'000}, WallTime{120'000}, "", 0, {0}}};
+  timed.lives = {{WallTime{0}, WallTime{60'000}, "", {{0, {0}}}},
+                 {WallTime{100'000}, WallTime{120'000}, "", {{0, {0}}}}};
   Page page;
   page.title = "2x<H200>";
   page.waits = {{"as it was", {}}};

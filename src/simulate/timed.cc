@@ -204,15 +204,14 @@ std::string decisions_csv(const Timed& timed, const std::vector<std::uint32_t>& 
   std::string text;
   for (std::size_t i = 0; i < timed.lives.size(); ++i) {
     const Life& life = timed.lives[i];
-    text += std::to_string(i) + ",";
-    if (!life.started) {
-      text += "-1,,,\n";
-      continue;
+    const std::string index = std::to_string(i) + ",";
+    if (!life.started) text += index + "-1,,,\n";
+    for (const Life::Part& part : life.parts) {
+      text += index + std::to_string(rows.empty() ? part.node : rows[part.node]) + ",";
+      for (std::size_t c = 0; c < part.cards.size(); ++c)
+        text += (c == 0 ? "" : "-") + std::to_string(part.cards[c]);
+      text += "," + moment(*life.started) + "," + moment(life.ended) + "\n";
     }
-    text += std::to_string(rows.empty() ? life.node : rows[life.node]) + ",";
-    for (std::size_t c = 0; c < life.cards.size(); ++c)
-      text += (c == 0 ? "" : "-") + std::to_string(life.cards[c]);
-    text += "," + moment(*life.started) + "," + moment(life.ended) + "\n";
   }
   return text;
 }

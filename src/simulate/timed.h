@@ -35,8 +35,11 @@ struct Life {
   std::optional<WallTime> started = {};  // absent: never
   WallTime ended = {};
   std::string refused = {};  // why it was refused at once; "": it was not
-  std::uint32_t node = 0;
-  std::vector<std::uint32_t> cards = {};
+  struct Part {
+    std::uint32_t node = 0;
+    std::vector<std::uint32_t> cards = {};
+  };
+  std::vector<Part> parts = {};  // one; of a gang one for each that started together
 };
 
 // How things stood from a moment to the next sample's.
@@ -101,8 +104,8 @@ struct OverTime {
 };
 OverTime over_time(const std::vector<Sample>& samples);
 
-// One line for each job: "index,node row,cards joined by -,start,end" in seconds; "index,-1,,," for
-// those who never ran.
+// One line for each job: "index,node row,cards joined by -,start,end" in seconds; of a gang one for
+// each of its parts; "index,-1,,," for those who never ran.
 std::string decisions_csv(const Timed& timed, const std::vector<std::uint32_t>& rows = {});
 
 }  // namespace mete::simulate

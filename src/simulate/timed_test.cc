@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "core/cluster/chance.h"
 #include "simulate/asks.h"
 #include "simulate/cluster_site.h"
@@ -151,6 +153,112 @@ INSTANTIATE_TEST_SUITE_P(Sites, TimedTest, testing::Values(Kind::kMachine, Kind:
                            return each.param == Kind::kMachine ? "Machine" : "Cluster";
                          });
 
+// Several copies that start together, on nodes of two cards.
+class GangTest : public testing::Test {
+ protected:
+  void add(std::uint32_t copies, TimedJob each) {
+    each.request.procs = copies;  // so that the line tells them apart
+    jobs_.push_back(std::move(each));
+    copies_.push_back(copies);
+  }
+  Timed run(std::uint32_t nodes) {
+    std::vector<core::cluster::Ask> asks;
+    for (TimedJob each : jobs_) {
+      each.request.procs = 1;
+      asks.push_back(*ask_of(each.request));
+    }
+    std::vector<core::cluster::NodeSpec> list;
+    for (std::uint32_t n = 0; n < nodes; ++n)
+      list.push_back({"n" + std::to_string(n), 64'000, 1'000'000, 2, "T4", 16 * 1024, {}, {}});
+    const auto policy = core::cluster::make_best_fit();
+    const auto site = *ClusterSite::make(list, asks, *policy, MixFrom::kJobs, copies_);
+    Timed timed = *run_timed(jobs_, *site);
+    EXPECT_EQ(site->cluster().idle(), site->cluster().capacity());
+    EXPECT_EQ(site->cluster().recount(), "");
+    return timed;
+  }
+  std::vector<std::int64_t> starts(std::uint32_t nodes) {
+    std::vector<std::int64_t> list;
+    for (const Life& life : run(nodes).lives)
+      list.push_back(life.started ? life.started->ms / 1000 : -1);
+    return list;
+  }
+  std::vector<TimedJob> jobs_;
+  std::vector<std::uint32_t> copies_;
+};
+
+TEST_F(GangTest, AllOfItStartsTogetherOnAsManyNodesAsItTakes) {
+  add(3, job("2", 0, 100));
+  const Timed timed = run(3);
+  ASSERT_EQ(timed.lives[0].parts.size(), 3u);
+  std::set<std::uint32_t> nodes;
+  for (const Life::Part& part : timed.lives[0].parts) {
+    nodes.insert(part.node);
+    EXPECT_EQ(part.cards, (std::vector<std::uint32_t>{0, 1}));
+  }
+  EXPECT_EQ(nodes.size(), 3u);
+}
+
+TEST_F(GangTest, NoneOfItStartsWhereAllOfItDoesNotFit) {
+  add(1, job("1", 0, 100));
+  add(2, job("2", 0, 10));
+  EXPECT_EQ(starts(2), (Starts{0, 100}));
+}
+
+TEST_F(GangTest, WhatIsHeldForItIsOnSeveralNodes) {
+  // Both nodes have a card free; the gang needs all four until 1000; the short one may fill a gap,
+  // the long one would delay it on either.
+  add(1, limited(job("2x60%", 0, 1000), 1000));
+  add(1, limited(job("1", 0, 500), 500));
+  add(2, limited(job("2", 1, 50), 50));
+  add(1, limited(job("1", 2, 100), 100));
+  add(1, limited(job("1", 3, 2000), 2000));
+  EXPECT_EQ(starts(2), (Starts{0, 0, 1000, 2, 1050}));
+}
+
+TEST_F(GangTest, AThirdNodeIsForOthersMeanwhile) {
+  add(1, limited(job("2", 0, 1000), 1000));
+  add(1, limited(job("2", 0, 1000), 1000));
+  add(1, limited(job("1", 0, 3000), 3000));
+  add(2, limited(job("2", 1, 50), 50));
+  add(1, limited(job("1", 2, 5000), 5000));
+  EXPECT_EQ(starts(3), (Starts{0, 0, 0, 1000, 2}));
+}
+
+TEST_F(GangTest, SharesOfOneGangMayBeOnOneCard) {
+  add(4, job("50%", 0, 10));
+  EXPECT_EQ(starts(1), (Starts{0}));
+}
+
+TEST_F(GangTest, WhatAllNodesTogetherCannotHoldIsRefused) {
+  add(5, job("1", 0, 10));
+  add(4, job("1", 0, 10));
+  const Timed timed = run(2);
+  EXPECT_NE(timed.lives[0].refused.find("5 copies"), std::string::npos);
+  EXPECT_TRUE(timed.lives[1].started);
+}
+
+TEST_F(GangTest, RandomGangsAllRunAndNeverInPart) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    core::cluster::Chance chance(seed);
+    jobs_.clear();
+    copies_.clear();
+    for (int i = 0; i < 120; ++i) {
+      const char* gpus[] = {"1", "2", "25%", "50%", "0", "2x30%"};
+      TimedJob each = job(gpus[chance.below(6)], static_cast<std::int64_t>(chance.below(3000)),
+                          static_cast<std::int64_t>(chance.below(400)));
+      if (chance.below(2) == 0) each.limit_s = 1 + chance.below(600);
+      add(static_cast<std::uint32_t>(1 + chance.below(4)), std::move(each));
+    }
+    const Timed timed = run(4);
+    for (std::size_t i = 0; i < jobs_.size(); ++i) {
+      EXPECT_TRUE(timed.lives[i].started);
+      EXPECT_EQ(timed.lives[i].parts.size(), copies_[i]);
+    }
+    for (const Sample& sample : timed.samples) EXPECT_LE(sample.alloc_pct, 100.0001);
+  }
+}
+
 TEST(Timed, ProgressCanStopIt) {
   std::vector<TimedJob> jobs(1000, job("1", 0, 1));
   core::Pool pool;
@@ -164,8 +272,11 @@ TEST(Timed, ProgressCanStopIt) {
 
 TEST(Timed, DecisionsSayWhereAndWhen) {
   Timed timed;
-  timed.lives = {{WallTime{1500}, WallTime{61'500}, "", 3, {0, 2}}, {}};
-  EXPECT_EQ(decisions_csv(timed), "0,3,0-2,1.500,61.500\n1,-1,,,\n");
+  timed.lives = {{WallTime{1500}, WallTime{61'500}, "", {{3, {0, 2}}}},
+                 {},
+                 {WallTime{0}, WallTime{1000}, "", {{0, {1}}, {2, {}}}}};
+  EXPECT_EQ(decisions_csv(timed),
+            "0,3,0-2,1.500,61.500\n1,-1,,,\n2,0,1,0.000,1.000\n2,2,,0.000,1.000\n");
 }
 
 }  // namespace

@@ -85,9 +85,11 @@ constexpr std::uint64_t kMaxSeconds = 10ull * 366 * 86'400;
 constexpr std::int64_t kLeastPriority = -1000;
 constexpr std::int64_t kMostPriority = 1000;
 
-// The columns that say when, of a list of jobs.
+// The columns that say when and how many, of a list of jobs.
 class TimeColumns {
  public:
+  static constexpr const char* kCopies = "inst_num";
+
   static Result<TimeColumns> find(const Csv& csv) {
     TimeColumns columns;
     const Result<std::size_t> created = csv.column("creation_time");
@@ -103,7 +105,19 @@ class TimeColumns {
     columns.limit_ = csv.optional_column("time_limit");
     columns.priority_ = csv.optional_column("priority");
     columns.user_ = csv.optional_column("user");
+    columns.copies_ = csv.optional_column(kCopies);
     return columns;
+  }
+
+  // How many start together; an empty field is one.
+  static Result<std::uint32_t> copies_of(const Csv& csv, std::string_view text) {
+    const std::string_view digits = base::trim(text);
+    if (digits.empty()) return 1u;
+    const Result<std::uint64_t> value = base::parse_uint(digits);
+    if (!value || *value == 0 || *value > kMaxCopies)
+      return csv.error(std::string(kCopies) + " must be from 1 to " + std::to_string(kMaxCopies) +
+                       ", not " + base::quote(text));
+    return static_cast<std::uint32_t>(*value);
   }
 
   Result<JobTimes> read(const Csv& csv) const {
@@ -126,6 +140,11 @@ class TimeColumns {
       times.priority = *priority;
     }
     if (user_ && !csv.field(*user_).empty()) times.user = csv.field(*user_);
+    if (copies_) {
+      const Result<std::uint32_t> copies = copies_of(csv, csv.field(*copies_));
+      if (!copies) return copies.error();
+      times.copies = *copies;
+    }
     return times;
   }
 
@@ -168,7 +187,7 @@ class TimeColumns {
 
   std::size_t created_ = 0;
   std::size_t deleted_ = 0;
-  std::optional<std::size_t> scheduled_, duration_, limit_, priority_, user_;
+  std::optional<std::size_t> scheduled_, duration_, limit_, priority_, user_, copies_;
 };
 
 }  // namespace
@@ -239,6 +258,8 @@ Result<std::vector<TraceJob>> parse_jobs(std::string_view text, const std::strin
     if (!found) return found.error();
     when = *found;
   }
+  const std::optional<std::size_t> copies =
+      when ? std::nullopt : csv->optional_column(TimeColumns::kCopies);
   std::vector<TraceJob> jobs;
   while (true) {
     const Result<bool> more = csv->next();
@@ -261,6 +282,15 @@ Result<std::vector<TraceJob>> parse_jobs(std::string_view text, const std::strin
         if (!allowed) return allowed.error();
         ask.types = std::move(*allowed);
       }
+    }
+    if (copies) {
+      const Result<std::uint32_t> many = TimeColumns::copies_of(*csv, csv->field(*copies));
+      if (!many) return many.error();
+      if (*many > 1)
+        return csv
+            ->error("job " + base::quote(job.name) + " is " + std::to_string(*many) +
+                    " that start together")
+            .with_hint("with --timed they do; arrivals without times are placed one by one");
     }
     if (when) {
       Result<JobTimes> known_times = when->read(*csv);

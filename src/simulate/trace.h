@@ -6,7 +6,8 @@
 //   nodes     sn,cpu_milli,memory_mib,gpu,model[,gpu_memory_mib]
 //   jobs      name,cpu_milli,memory_mib,num_gpu,gpu_milli[,gpu_spec]   gpu_spec: models joined by |
 //             with times, in seconds: creation_time, and deletion_time or duration
-//             [,scheduled_time,user,priority,time_limit]
+//             [,scheduled_time,user,priority,time_limit,inst_num]
+//             inst_num: so many of it that start together, on one node or several, or not at all
 //   arrivals  one row of the jobs, counted from 0, on each line
 #pragma once
 
@@ -23,6 +24,7 @@ namespace mete::simulate {
 
 inline constexpr std::size_t kMaxTraceFile = std::size_t{256} << 20;
 inline constexpr std::size_t kMaxNodes = 1'000'000;
+inline constexpr std::uint32_t kMaxCopies = 10'000;
 
 // When a job came, how long it ran, and what the queue is told of it.
 struct JobTimes {
@@ -31,6 +33,7 @@ struct JobTimes {
   std::optional<std::uint64_t> limit_s = {};  // its time limit, if it has one
   std::int32_t priority = 0;
   std::string user = "trace";
+  std::uint32_t copies = 1;  // that start together
 };
 
 struct TraceJob {

@@ -82,6 +82,22 @@ class Timed(simulate_test.SimulateTest):
         self.refused(self.mete(*words, "attribute:rack == r9"), 69, "none of the nodes")
         self.refused(self.mete("--pool", "T4", "--jobs", jobs, "--where", "attribute:rack == r1"), 64, "--where is for")
 
+    def test_gangs_start_together_on_several_nodes_or_not_at_all(self):
+        head = HEAD.rstrip("\n") + ",inst_num\n"
+        jobs = self.file("g.csv", head + "a,1000,1,1,1000,0,100,ann,,100,\ngang,1000,1,4,1000,1,50,bob,,50,2\nlate,1000,1,1,1000,2,500,cas,,500,1\n")
+        words = ("--jobs", jobs, "--timed", "--decisions", self.dir / "d.csv")
+        document = self.document("--instances", "2xg4dn.12xlarge", *words)
+        self.assertEqual((document["rejected"], document["waits"]["jobs"], document["waits"]["max_s"]), (0, 3, 148))
+        lines = [line.split(",") for line in (self.dir / "d.csv").read_text().splitlines()]
+        self.assertEqual([line[0] for line in lines], ["0", "1", "1", "2"])
+        self.assertEqual({(line[1], line[2], line[3]) for line in lines[1:3]}, {("0", "0-1-2-3", "100.000"), ("1", "0-1-2-3", "100.000")})
+        self.assertEqual(self.document("--instances", "1xg4dn.12xlarge", *words)["rejected"], 1)
+        self.refused(self.mete("--pool", "8xT4", *words), 65, "'gang' is 2 that start together", "--instances or --nodes")
+        self.refused(self.mete("--instances", "2xg4dn.12xlarge", "--jobs", jobs), 65, "g.csv:3: job 'gang'", "--timed")
+        for wrong in ("0", "-1", "99999", "two"):
+            bad = self.file("bad.csv", head + f"a,1000,1,1,1000,0,100,ann,,100,{wrong}\n")
+            self.refused(self.mete("--instances", "g4dn.12xlarge", "--jobs", bad, "--timed"), 65, f"bad.csv:2: inst_num must be from 1 to 10000, not '{wrong}'")
+
     def test_own_instance_types(self):
         types = self.file("t.csv", "name,gpus,gpu_type,gpu_memory_gib_total,vcpus,memory_gib\nours,2,T4,32,8,30.5\n")
         jobs = self.jobs("a,1000,1,1,1000,0,100,ann,,")
