@@ -55,7 +55,7 @@ class Sampling {
 Result<launch::HelperProcess> start_sampler(abi::Grant& grant, const std::string& path,
                                             const std::string& nvml, const std::string& readings) {
   const pid_t launcher = getpid();
-  return launch::HelperProcess::start("mete-sampler", [&](launch::HelperProcess::Pipes pipes) {
+  return launch::HelperProcess::start(kSamplerName, [&](launch::HelperProcess::Pipes pipes) {
     Sampling sampling(grant, path,
                       node::SampleSource(readings, node::open_nvml(nvml), seam::system_clock()),
                       launcher);

@@ -12,6 +12,8 @@
 
 namespace mete::cli {
 
+inline constexpr const char* kSamplerName = "mete-sampler";
+
 // `grant` must stay mapped (shared) while the helper lives; `path` is its file. `nvml` is the
 // library to open. `readings` is the daemon's readings file: while that is fresh the driver is not
 // asked here; "" without a daemon.

@@ -13,6 +13,7 @@
 #include "cli/table.h"
 #include "cli/top_signals.h"
 #include "cli/top_source.h"
+#include "cli/top_tree.h"
 #include "cli/verbs.h"
 #include "cli/wait_signals.h"
 #include "cli/watch.h"
@@ -25,7 +26,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::array kOptions{
+constexpr std::array kTopOptions{
     OptionSpec{"--once", "", "print it once, all of it"},
     OptionSpec{"--every", "SECONDS", "how often it is made anew (default: 1)"},
     OptionSpec{"--readonly", "", "keys change nothing but the screen"},
@@ -98,22 +99,23 @@ int print_once(TopSource& source, const Wishes& wishes, const Output& output) {
 
 // ---- in sentences ----
 
-// Until a signal, or until nobody listens. Returns the signal.
-int announce(TopSource& source, Wishes& wishes, const Output& output) {
+// Until a signal, or until nobody listens. Returns the signal; an error ends it too.
+Result<int> announce(TopSource& source, Wishes& wishes, const Output& output) {
   WaitSignals signals;
   top::Announcer announcer;
   for (;;) {
+    source.tend();
     wishes.setting.trouble = source.trouble();
     for (const std::string& line : announcer.next({*source.snapshot(), wishes.setting}))
       output.data(line);
     if (output.failed()) return 0;
-    pollfd watched[] = {{signals.descriptor(), POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
-    if (poll(watched, 2, static_cast<int>(wishes.every_ms)) > 0) {
-      if (const int signal = signals.take(); signal != 0) return signal;
-      if ((watched[1].revents & (POLLERR | POLLHUP)) != 0) return 0;
-    }
-    source.ask();
-    (void)source.hear(kDeedWait);
+    pollfd watched[] = {
+        {signals.descriptor(), POLLIN, 0}, {STDOUT_FILENO, 0, 0}, {source.descriptor(), POLLIN, 0}};
+    if (poll(watched, 3, static_cast<int>(source.until_due().count())) <= 0) continue;
+    if (const int signal = signals.take(); signal != 0) return signal;
+    if ((watched[1].revents & (POLLERR | POLLHUP)) != 0) return 0;
+    if (watched[2].revents != 0) (void)source.hear();
+    if (source.refusal()) return *source.refusal();
   }
 }
 
@@ -145,7 +147,6 @@ class Session {
   top::View view_;
   top::KeyReader keys_;
   std::optional<top::Canvas> drawn_;
-  seam::Nanoseconds next_ask_{0};
 };
 
 // False: the terminal has closed.
@@ -194,7 +195,9 @@ bool Session::take_keys(const std::vector<top::Key>& keys) {
   for (const top::Key& key : keys) {
     const bool asked = view_.asked.has_value();
     const top::Scene scene{*source_.snapshot(), wishes_.setting};
+    const bool tree = view_.wanted.tree;
     const top::Outcome outcome = top::act(view_, key, scene, terminal_.size());
+    if (view_.wanted.tree && !tree) add_families(source_.last());
     if (outcome.quit) return false;
     if (outcome.redraw) drawn_.reset();
     if (outcome.deed) perform(*outcome.deed);
@@ -227,9 +230,7 @@ std::optional<int> Session::take_signals() {
 }
 
 int Session::next_wait() const {
-  const seam::Nanoseconds now = seam::system_clock().monotonic();
-  const auto left = std::chrono::duration_cast<net::Milliseconds>(next_ask_ - now).count();
-  const int wait = static_cast<int>(std::clamp<std::int64_t>(left + 1, 0, wishes_.every_ms));
+  const int wait = static_cast<int>(source_.until_due().count());
   return keys_.waits() ? std::min(wait, kEscapeMs) : wait;
 }
 
@@ -237,11 +238,7 @@ Result<int> Session::run() {
   if (Result<void> entered = terminal_.enter(); !entered) return std::move(entered).error();
   for (bool changed = true;;) {
     if (changed && !draw()) return 0;
-    const seam::Nanoseconds now = seam::system_clock().monotonic();
-    if (now >= next_ask_) {
-      source_.ask();
-      next_ask_ = now + net::Milliseconds(wishes_.every_ms);
-    }
+    source_.tend();
     pollfd watched[] = {{terminal_.descriptor(), POLLIN, 0},
                         {signals_.descriptor(), POLLIN, 0},
                         {source_.descriptor(), POLLIN, 0}};
@@ -262,7 +259,10 @@ Result<int> Session::run() {
     } else if (watched[0].revents != 0) {
       return 0;
     }
-    if (watched[2].revents != 0) changed = source_.hear() || changed;
+    if (watched[2].revents != 0 && source_.hear()) {
+      if (view_.wanted.tree) add_families(source_.last());
+      changed = true;
+    }
     if (source_.refusal()) return *source_.refusal();
   }
 }
@@ -290,14 +290,15 @@ int run_top(const Parsed& parsed, const Output& output) {
     return kExitOk;
   }
   if (!client) return output.fail(client.error());
-  TopSource source(*std::move(client));
+  TopSource source(*std::move(client), net::Milliseconds(wishes->every_ms));
   if (output.json()) return print_once(source, *wishes, output);
-  source.ask();
-  if (!source.hear(kFirstWait))
-    return output.fail(source.refusal().value_or(Error::busy("the daemon does not answer")));
+  if (const Result<void> begun = source.begin(kFirstWait); !begun)
+    return output.fail(begun.error());
   if (wishes->once) return print_once(source, *wishes, output);
   if (!wishes->plain) return look(source, *wishes, output);
-  if (const int signal = announce(source, *wishes, output); signal != 0) (void)raise(signal);
+  const Result<int> ended = announce(source, *wishes, output);
+  if (!ended) return output.fail(ended.error());
+  if (*ended != 0) (void)raise(*ended);
   return kExitOk;
 }
 
@@ -318,7 +319,7 @@ const Verb kTopVerb{
     "/ for a filter, c to cancel, T K I for signals to your own processes. Into a pipe it is "
     "printed\n"
     "once; on a terminal that cannot place its cursor it is told in sentences.",
-    kOptions,
+    kTopOptions,
     Rest::kNothing,
     run_top,
 };

@@ -61,7 +61,7 @@ std::optional<unsigned> Service::utilisation_of(core::JobId id) const {
   if (found == machine_.processes.end()) return std::nullopt;
   std::map<std::uint32_t, std::optional<unsigned>> cards;
   for (const wire::Snapshot::Process& process : found->second) {
-    const auto [card, first] = cards.emplace(process.card, 0u);
+    const auto [card, first] = cards.emplace(process.card.value_or(0), 0u);
     if (card->second && process.utilisation_pct)
       *card->second = std::min(100u, *card->second + *process.utilisation_pct);
     else
@@ -122,6 +122,7 @@ wire::Snapshot::Job Service::snapshot_job(const core::Job& job) {
   if (const auto found = machine_.processes.find(job.id); found != machine_.processes.end())
     shown.processes = found->second;
   shown.utilisation_pct = utilisation_of(job.id);
+  shown.runner = job.runner;
   return shown;
 }
 

@@ -90,9 +90,9 @@ void ask_signal(View& view, const Row* row, int number, std::string_view name) {
     deed.targets = {{row->process->pid, row->process->start_ticks}};
     whom = "process " + std::to_string(row->process->pid) + " of " + job_words(*row);
   } else if (row != nullptr && row->job != nullptr) {
-    // One that is on two cards is there twice.
+    // One that is on two cards is there twice, one that is on none gets no signal but by itself.
     for (const wire::Snapshot::Process& process : row->job->processes)
-      if (deed.targets.empty() || deed.targets.back().pid != process.pid)
+      if (process.card && (deed.targets.empty() || deed.targets.back().pid != process.pid))
         deed.targets.push_back({process.pid, process.start_ticks});
     const std::size_t count = deed.targets.size();
     whom =

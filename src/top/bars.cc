@@ -10,8 +10,8 @@ namespace mete::top {
 
 namespace {
 
-constexpr Signs kUnicode{true, "█", "░", "▚", "·", "─", "▸", "├─", "└─", "▲", "▼", "·", "°"};
-constexpr Signs kAscii{false, "#", "-", "x", ".", "-", ">", "|-", "`-", "^", "v", "-", " "};
+constexpr Signs kUnicode{true, "█", "░", "▚", "·", "─", "▸", "├─", "└─", "│", "▲", "▼", "·", "°"};
+constexpr Signs kAscii{false, "#", "-", "x", ".", "-", ">", "|-", "`-", "|", "^", "v", "-", " "};
 
 // Of `cells` what `part` of `whole` takes, to the nearest; something is never nothing.
 std::size_t share(std::size_t cells, Bytes part, Bytes whole) {

@@ -25,6 +25,7 @@ struct Signs {
   std::string_view mark;    // of the row that is selected
   std::string_view branch;  // of a tree
   std::string_view last_branch;
+  std::string_view stem;  // beside what is below a branch
   std::string_view up;
   std::string_view down;
   std::string_view dot;  // between words

@@ -99,8 +99,18 @@ bool is_remarkable(const Row& row) {
          row.job->view.job.state != JobState::kParked;
 }
 
-std::string indented_name(const Row& row) {
-  return (row.process != nullptr ? "   " : "") + name_of(row);
+// "│ └─ python"
+std::string branched_name(const Row& row, const Signs& signs) {
+  std::string text;
+  for (const char level : row.branch) {
+    const bool begins = level == '+' || level == '`';
+    text += level == '+'   ? signs.branch
+            : level == '`' ? signs.last_branch
+            : level == '|' ? signs.stem
+                           : " ";
+    text += begins ? " " : "  ";
+  }
+  return text + name_of(row);
 }
 
 // Of the widest row, within bounds.
@@ -116,6 +126,9 @@ std::size_t widest(const std::vector<Row>& rows, std::size_t least, std::size_t 
 // From left to right; the text at the end takes what is left.
 std::vector<Place> places_of(const std::vector<Row>& rows, std::size_t columns) {
   const bool wide = columns >= 120;
+  const bool tree =
+      std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.branch.empty(); });
+  const auto name = [](const Row& row) { return branched_name(row, top::signs(true)); };
   struct Wish {
     Place place;
     int rank;  // the highest goes first where there is no room
@@ -123,7 +136,7 @@ std::vector<Place> places_of(const std::vector<Row>& rows, std::size_t columns) 
   std::vector<Wish> wishes{
       {{What::kId, 0, widest(rows, 3, 9, id_of), true}, 0},
       {{What::kUser, 0, widest(rows, 4, wide ? 12 : 8, user_of)}, 6},
-      {{What::kName, 0, widest(rows, 5, wide ? 24 : 14, indented_name)}, 1},
+      {{What::kName, 0, widest(rows, 5, (wide ? 24u : 14u) + (tree ? 8u : 0u), name)}, 1},
       {{What::kState, 0, widest(rows, 6, 9, state_of)}, 3},
       {{What::kCard, 0,
         widest(rows, 4, 8, [](const Row& row) { return base::number_ranges(row.cards); })},
@@ -203,9 +216,7 @@ struct ListPen {
       case What::kUser:
         return row.process == nullptr ? user_of(row) : "";
       case What::kName:
-        if (row.process != nullptr)
-          return std::string(row.last ? signs.last_branch : signs.branch) + " " + name_of(row);
-        return name_of(row);
+        return branched_name(row, signs);
       case What::kState:
         return state_of(row);
       case What::kCard:
@@ -237,7 +248,8 @@ struct ListPen {
     if (what == What::kText && is_remarkable(row)) return {Colour::kHot};
     if (what == What::kText && (row.waits || !ours))
       return {row.waits ? Colour::kWarn : Colour::kFaint};
-    if (what == What::kName) return {ours ? Colour::kText : Colour::kFaint, ours};
+    const bool on_card = row.process != nullptr && row.process->card;
+    if (what == What::kName) return {ours || on_card ? Colour::kText : Colour::kFaint, ours};
     return {ours || what == What::kMemory ? Colour::kText : Colour::kFaint};
   }
 

@@ -115,13 +115,15 @@ void draw_past(Sheet& sheet, std::string_view label, const wire::Series* series,
 }
 
 void draw_processes(Sheet& sheet, const Snapshot::Job& job) {
-  if (job.processes.empty()) return;
+  const auto on_card = [](const Snapshot::Process& process) { return process.card.has_value(); };
+  if (std::none_of(job.processes.begin(), job.processes.end(), on_card)) return;
   sheet.skip();
   sheet.title("processes on its cards");
   for (const Snapshot::Process& process : job.processes) {
     if (sheet.row() + 1 >= kMostLines) return;
+    if (!process.card) continue;
     std::string words = process.name.empty() ? "?" : process.name;
-    words += ", card " + std::to_string(process.card);
+    words += ", card " + std::to_string(*process.card);
     words += ", " + (process.used ? base::brief(*process.used) : "?");
     if (process.utilisation_pct) words += ", " + std::to_string(*process.utilisation_pct) + "%";
     sheet.line(std::to_string(process.pid), words);
@@ -200,7 +202,7 @@ Canvas help_page(const Scene& scene, std::size_t columns) {
       Help{"Tab", "to the next part of the list: jobs, outside, waiting"},
       Help{"[ ]", "move the cards, where there are more than fit"},
       Help{"Enter", "all about what is selected; Esc goes back"},
-      Help{"t", "the processes of jobs below them, as a tree"},
+      Help{"t", "all processes of jobs below them, as a tree"},
       Help{"s S r", "another order, the one before, the other way round"},
       Help{"/", "only what has these words; Esc shows all again"},
       Help{"Ctrl-L", "draw everything anew"},

@@ -44,17 +44,17 @@ Row row_of(const Snapshot::Job& job) {
   return row;
 }
 
-Row row_of(const Snapshot::Job& job, const Snapshot::Process& process, bool last) {
+Row row_of(const Snapshot::Job& job, const Snapshot::Process& process, std::string branch) {
   Row row;
   row.kind = Kind::kProcess;
   row.key = "job " + to_string(job.view.job.id) + " process " + std::to_string(process.pid) +
-            " card " + std::to_string(process.card);
+            (process.card ? " card " + std::to_string(*process.card) : "");
   row.job = &job;
   row.process = &process;
-  row.last = last;
+  row.branch = std::move(branch);
   row.used = process.used;
   row.utilisation_pct = process.utilisation_pct;
-  row.cards = {process.card};
+  if (process.card) row.cards = {*process.card};
   return row;
 }
 
@@ -215,14 +215,51 @@ void append(std::vector<Row>& rows, std::string title, std::vector<Row> more) {
               std::make_move_iterator(more.end()));
 }
 
+// Each below its parent, where that is of the job too. One on two cards is there twice, with its
+// children below the second.
+void add_family(std::vector<Row>& rows, const Snapshot::Job& job) {
+  std::map<std::int32_t, std::size_t> last_of;
+  for (std::size_t i = 0; i < job.processes.size(); ++i) last_of[job.processes[i].pid] = i;
+  std::map<std::int32_t, std::vector<std::size_t>> below;  // 0: the job
+  for (std::size_t i = 0; i < job.processes.size(); ++i) {
+    const Snapshot::Process& process = job.processes[i];
+    below[last_of.contains(process.parent) ? process.parent : 0].push_back(i);
+  }
+  struct Next {
+    std::size_t process;
+    std::string branch;
+  };
+  std::vector<Next> waiting;
+  const auto push = [&](std::int32_t parent, const std::string& stem) {
+    const auto found = below.find(parent);
+    if (found == below.end()) return;
+    for (std::size_t i = found->second.size(); i-- > 0;)
+      waiting.push_back({found->second[i], stem + (i + 1 == found->second.size() ? '`' : '+')});
+  };
+  push(0, "");
+  std::vector<bool> shown(job.processes.size());
+  // A list that was read while it changed may have circles: whoever is in one is below the job.
+  for (std::size_t rest = 0; rest < shown.size() || !waiting.empty();) {
+    if (waiting.empty()) waiting.push_back({rest++, "`"});
+    const Next next = std::move(waiting.back());
+    waiting.pop_back();
+    if (shown[next.process]) continue;
+    shown[next.process] = true;
+    const Snapshot::Process& process = job.processes[next.process];
+    rows.push_back(row_of(job, process, next.branch));
+    if (last_of[process.pid] != next.process) continue;
+    std::string stem = next.branch;
+    stem.back() = stem.back() == '+' ? '|' : ' ';
+    push(process.pid, stem);
+  }
+}
+
 void add_processes(std::vector<Row>& rows) {
   std::vector<Row> all;
   for (Row& row : rows) {
     const Snapshot::Job* job = row.job;
     all.push_back(std::move(row));
-    if (job == nullptr) continue;
-    for (const Snapshot::Process& process : job->processes)
-      all.push_back(row_of(*job, process, &process == &job->processes.back()));
+    if (job != nullptr) add_family(all, *job);
   }
   rows = std::move(all);
 }

@@ -30,7 +30,9 @@ struct Row {
   std::string title;                         // of a section
   const wire::Snapshot::Job* job = nullptr;  // also of a process
   const wire::Snapshot::Process* process = nullptr;
-  bool last = false;                     // of the processes of its job
+  // Of a process, a sign for each level of the tree down to it: '|' others follow on that level,
+  // ' ' none; the last is '+', or '`' where no other of the same parent follows.
+  std::string branch = {};
   const wire::CardView* card = nullptr;  // of kForeign; of kOther the first
   const wire::CardView::Foreign* foreign = nullptr;
   const wire::CardView::JobShare* share = nullptr;  // of kOther, on its first card

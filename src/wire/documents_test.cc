@@ -280,7 +280,8 @@ Snapshot snapshot() {
               {running(),
                {{512, 98765, 500, 0, "python", Bytes::from_gib(3), 97}, {513, 0, 0, 0, "", {}, {}}},
                {Bytes::from_gib(4)},
-               97},
+               97,
+               core::ProcessRef{500, 98760}},
               {parked(), {}, {std::nullopt}, {}}};
   all.queue = {{{all.jobs[0].view.job.id, 2}}, 7, {{"resources", 9}}};
   const Past past{{{5, after(30), {{}, 0, 97}}, {60, after(0), {12}}},

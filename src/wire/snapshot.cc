@@ -25,7 +25,7 @@ void put_process(JsonText& out, const Snapshot::Process& process) {
   out.put("pid", process.pid);
   if (process.start_ticks != 0) out.put("start_ticks", process.start_ticks);
   if (process.parent != 0) out.put("parent", process.parent);
-  out.put("card", process.card);
+  out.put_if("card", process.card);
   out.put_if("name", std::string_view(process.name));
   out.put_if("used_bytes", process.used);
   out.put_if("utilisation_pct", process.utilisation_pct);
@@ -36,6 +36,7 @@ void put_snapshot_job(JsonText& out, const Snapshot::Job& job) {
   out.open();
   put_job(out, job.view, Words::kSome);
   out.put_if("utilisation_pct", job.utilisation_pct);
+  put_process_if(out, "runner", job.runner);
   out.key("peak_bytes").open_list();
   for (const std::optional<Bytes>& peak : job.peaks) put_or_null(out, peak);
   out.close_list();
@@ -108,7 +109,7 @@ Result<Snapshot::Process> process_of(const Json& json) {
   process.pid = fields.number<std::int32_t>("pid");
   process.start_ticks = fields.number_if("start_ticks").value_or(0);
   process.parent = fields.number_if<std::int32_t>("parent").value_or(0);
-  process.card = fields.number<std::uint32_t>("card");
+  process.card = fields.number_if<std::uint32_t>("card");
   process.name = fields.text_if("name").value_or("");
   process.used = fields.bytes_if("used_bytes");
   process.utilisation_pct = fields.number_if<unsigned>("utilisation_pct");
@@ -123,6 +124,7 @@ Result<Snapshot::Job> snapshot_job_from(const Json& json) {
   job.view = job_from(fields, spec);
   job.view.job.spec = std::move(spec);
   job.utilisation_pct = fields.number_if<unsigned>("utilisation_pct");
+  job.runner = process_if(fields, "runner");
   for (const Json& peak : fields.list("peak_bytes")) {
     job.peaks.emplace_back();
     if (peak.is_number_unsigned())

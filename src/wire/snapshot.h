@@ -55,13 +55,14 @@ struct Snapshot {
   // everybody's (number, user, bytes), `foreign_list` is what runs there outside of mete.
   std::vector<CardView> cards;
 
-  // One process of a job on one card. One that is on two cards is there twice.
+  // One process of a job on one card. One that is on two cards is there twice. The daemon tells of
+  // those on cards; whoever draws a tree adds the others, which are on none.
   struct Process {
     std::int32_t pid = 0;
-    std::uint64_t start_ticks = 0;  // with the pid it is one process; 0: not known
-    std::int32_t parent = 0;        // 0: not known
-    std::uint32_t card = 0;         // index
-    std::string name;               // "python"; "": not known
+    std::uint64_t start_ticks = 0;      // with the pid it is one process; 0: not known
+    std::int32_t parent = 0;            // 0: not known
+    std::optional<std::uint32_t> card;  // index; absent: on none
+    std::string name;                   // "python"; "": not known
     std::optional<Bytes> used;
     std::optional<unsigned> utilisation_pct;
     bool operator==(const Process&) const = default;
@@ -69,9 +70,11 @@ struct Snapshot {
   struct Job {
     JobView view;  // idle_since, park, wait, forecast and what it uses of each card are in here
     std::vector<Process> processes;  // by pid, then card
-    // For each granted card: the most that was ever read of this attempt, by this daemon.
+    // For each granted card: the most that this attempt ever held, as its meter says, or, without
+    // one, as this daemon has read.
     std::vector<std::optional<Bytes>> peaks;
     std::optional<unsigned> utilisation_pct;  // of all its processes, on the busiest of its cards
+    std::optional<core::ProcessRef> runner = {};  // whose descendants its processes are
   };
   // That have not ended and that the reader may see, by number. Of those that wait in line only the
   // first kSnapshotPending are here.

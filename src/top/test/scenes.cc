@@ -69,10 +69,12 @@ void make_running(Snapshot& snapshot, Snapshot::Job& job, std::size_t i) {
   job.view.used = {used};
   job.peaks = {used + Bytes::from_gib(1)};
   job.utilisation_pct = static_cast<unsigned>(i * 37 % 101);
-  job.processes = {
-      {static_cast<std::int32_t>(4'000 + i * 10), 99, 0, card.index, "python", used,
-       job.utilisation_pct},
-      {static_cast<std::int32_t>(4'001 + i * 10), 99, 0, card.index, "python", {}, {}}};
+  const auto pid = static_cast<std::int32_t>(4'000 + i * 10);
+  job.processes = {{pid, 99, 0, {}, "sh", {}, {}},
+                   {pid + 1, 99, pid, {}, "torchrun", {}, {}},
+                   {pid + 2, 99, pid + 1, card.index, "python", used, job.utilisation_pct},
+                   {pid + 3, 99, pid + 2, {}, "pt_data_worker", {}, {}},
+                   {pid + 4, 99, pid + 1, card.index, "python", {}, {}}};
   if (i % 5 == 1) job.view.idle_since = WallTime{kNow.ms - 3 * 3'600'000};
   if (i % 7 == 4) {
     known.state = core::JobState::kParked;

@@ -8,13 +8,15 @@ import pty
 import re
 import select
 import signal
+import socket
 import struct
 import subprocess
 import termios
+import threading
 import time
 import unittest
 
-from world import BOUND_S, BUILD, DaemonTest, METE, wait_until
+from world import BOUND_S, BUILD, METE, VerbTest, wait_until
 
 PROGRAM = str(BUILD / "bin" / "mete-demo-program")
 GONE = re.compile(rb"\x1b\[\?1049l")
@@ -69,9 +71,7 @@ class Screen:
         return "\n".join("".join(row).rstrip() for row in self.cells)
 
 
-class TopTest(DaemonTest):
-    sim = "2xH200"
-
+class TopTest(VerbTest):
     def setUp(self):
         super().setUp()
         self.env["TZ"] = "UTC"
@@ -135,11 +135,6 @@ class TopTest(DaemonTest):
                 self.assertEqual(os.waitstatus_to_exitcode(status), code)
                 return
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), code)
-
-    def submit(self, *words):
-        result = self.mete("submit", *words)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        return result.stdout.strip()
 
     def busy(self):
         """One job runs, one waits."""
@@ -262,7 +257,8 @@ class TopTest(DaemonTest):
         self.shows(master, screen, "holds")
         os.write(master, b"t")
         self.shows(master, screen, str(program))
-        os.write(master, b"\x1b[BT")
+        rows = [line for line in screen.text().splitlines() if "─ " in line[3:] and "CARDS" not in line]
+        os.write(master, b"\x1b[B" * (1 + next(i for i, line in enumerate(rows) if str(program) in line)) + b"T")
         self.shows(master, screen, f"send TERM to process {program} of job {ident}")
         os.write(master, b"x")
         self.until(master, screen, lambda: "y yes" not in screen.text(), "the question is gone")
@@ -272,6 +268,23 @@ class TopTest(DaemonTest):
         os.write(master, b"y")
         self.shows(master, screen, "sent to one process")
         wait_until(lambda: not self.alive(program), "it has got it")
+        os.write(master, b"q")
+        self.quits(pid, master, screen)
+
+    def test_the_tree_has_all_processes_of_a_job(self):
+        ident = self.submit("--name", "deep", "--gpu", "8G", "--", "sh", "-c", f"(sleep 611; :) & sh -c 'sleep 612 | {PROGRAM} x 2; :'; wait")
+        wait_until(lambda: any(job["processes"] for job in self.api("/v1/snapshot")[1]["jobs"]), "its process is seen")
+        pid, master, screen = self.look("--no-unicode")
+        self.shows(master, screen, "deep")
+        os.write(master, b"t")
+        self.shows(master, screen, "mete-demo")
+        lines = [line for line in screen.text().splitlines() if "|-" in line or "`-" in line]
+        shown = [(line.index("-") // 3, line.split("- ")[1].split()[0]) for line in lines]
+        top = shown[0][0]
+        tree = [(level - top, name) for level, name in shown]
+        self.assertEqual(tree[0], (0, "sh"))
+        self.assertEqual(sorted(tree[1:]), [(1, "sh"), (1, "sh"), (2, "mete-demo-pr~"), (2, "sleep"), (2, "sleep")])
+        self.assertEqual([line.split()[-1] for line in lines if "sleep" in line], ["sleep", "sleep"], "no card, no bytes")
         os.write(master, b"q")
         self.quits(pid, master, screen)
 
@@ -346,6 +359,75 @@ class TopTest(DaemonTest):
         self.shows(master, screen, "train", "later")
         os.write(master, b"q")
         self.quits(pid, master, screen)
+
+    def stand_in(self, answer):
+        """In the daemon's place, with its last snapshot: `answer` gets each connection's Accept header, and says what comes back, in pieces."""
+        running, _ = self.busy()
+        snapshot = self.api("/v1/snapshot")[1]
+        self.kill_daemon()
+        os.unlink(self.env["METE_SOCKET"])
+        server = socket.socket(socket.AF_UNIX)
+        server.bind(self.env["METE_SOCKET"])
+        server.listen(8)
+        self.addCleanup(server.close)
+        asked = []
+
+        def serve():
+            while True:
+                try:
+                    client = server.accept()[0]
+                except OSError:
+                    return
+                with client:
+                    while head := client.recv(65536):
+                        asked.append(b"text/event-stream" in head)
+                        for piece in answer(asked, snapshot):
+                            client.sendall(piece)
+                        if asked[-1]:
+                            break
+        threading.Thread(target=serve, daemon=True).start()
+        self.addCleanup(server.shutdown, socket.SHUT_RDWR)
+        return asked
+
+    @staticmethod
+    def whole(snapshot, number):
+        body = json.dumps({**snapshot, "driver": f"n{number}"}).encode()
+        return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+
+    @staticmethod
+    def chunk(data):
+        return b"%x\r\n%s\r\n" % (len(data), data)
+
+    STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    def test_a_stream_that_is_cut_is_asked_for_again(self):
+        def answer(asked, snapshot):
+            if not asked[-1]:
+                return [self.whole(snapshot, 0)]
+            event = b"event: snapshot\ndata: %s\n\n" % json.dumps({**snapshot, "driver": f"n{len(asked)}"}).encode()
+            return [self.STREAM, self.chunk(event[:100]), self.chunk(event[100:])]
+        asked = self.stand_in(answer)
+        pid, master, screen = self.look()
+        self.shows(master, screen, "driver n5")
+        self.assertEqual(asked[:5], [False, True, True, True, True])
+        self.assertNotIn(b"has gone", self.seen)
+        os.write(master, b"q")
+        self.quits(pid, master, screen)
+
+    def test_who_has_no_stream_is_asked_again_and_again(self):
+        asked = self.stand_in(lambda asked, snapshot: [self.whole(snapshot, len(asked))])
+        pid, master, screen = self.look()
+        self.shows(master, screen, "driver n5")
+        self.assertNotIn(b"has gone", self.seen)
+        os.write(master, b"q")
+        self.quits(pid, master, screen)
+
+    def test_a_stream_of_nonsense_ends_it_with_an_error(self):
+        self.stand_in(lambda asked, snapshot: [self.STREAM + self.chunk(b"data: {nonsense\n\n")] if asked[-1] else [self.whole(snapshot, 0)])
+        pid, master, screen = self.look()
+        self.until(master, screen, lambda: GONE.search(self.seen), "the screen of before is back")
+        self.quits(pid, master, screen, 125)
+        self.assertIn(b"this is not JSON", self.seen[GONE.search(self.seen).end():])
 
     # ---- names that bite ----
 
