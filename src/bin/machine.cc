@@ -129,6 +129,14 @@ const node::ProcessFacts* facts_of(pid_t pid, const node::CardSnapshot& snapshot
   return found != all.end() && found->pid == pid ? &*found : nullptr;
 }
 
+// No meter can have seen more than there is of the card: its file is the user's to write.
+void add_peaks(const node::ProcessFacts& facts, const seam::CardReading& card,
+               std::map<std::string, Bytes>& peaks) {
+  for (const node::MeterFacts::Charge& charge : facts.meter.charges)
+    if (charge.uuid == card.uuid && card.total)
+      peaks[card.uuid] = std::max(peaks[card.uuid], std::min(charge.peak, *card.total));
+}
+
 // The processes of jobs on this card.
 void add_processes(const seam::CardReading& card, const node::CardSnapshot& snapshot,
                    MachineSeen& seen) {
@@ -147,6 +155,7 @@ void add_processes(const seam::CardReading& card, const node::CardSnapshot& snap
       one.start_ticks = facts->start_ticks;
       one.parent = facts->parent;
       one.name = facts->comm;
+      add_peaks(*facts, card, seen.machine.peaks[owner->second]);
     }
     seen.machine.processes[owner->second].push_back(std::move(one));
   }

@@ -24,7 +24,8 @@ struct MeterFacts {
   };
   struct Charge {
     std::string uuid;
-    Bytes bytes;  // that the driver should count to it, with what it has open of others
+    Bytes bytes;      // that the driver should count to it, with what it has open of others
+    Bytes peak = {};  // the most that its job, with all its processes, ever held of the card
     bool operator==(const Charge&) const = default;
   };
   State state = State::kUnknown;

@@ -196,6 +196,7 @@ void write(Writer& w, const ProcessFacts& process) {
   w.list(process.meter.charges, [&](const MeterFacts::Charge& charge) {
     w.text(charge.uuid);
     w.number(charge.bytes.count());
+    w.number(charge.peak.count());
   });
 }
 
@@ -215,6 +216,7 @@ void read(Reader& r, ProcessFacts& process) {
   r.list(process.meter.charges, [&](MeterFacts::Charge& charge) {
     charge.uuid = r.text();
     charge.bytes = Bytes::from_bytes(r.number<std::uint64_t>());
+    charge.peak = Bytes::from_bytes(r.number<std::uint64_t>());
   });
 }
 

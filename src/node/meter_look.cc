@@ -40,10 +40,13 @@ bool read_at(int fd, void* into, std::size_t bytes, std::size_t offset) {
 // A copy, since a file that its owner cuts off would end whoever has it mapped.
 bool read_grant(int fd, abi::Grant& grant) {
   void* const header = &grant.header;
+  void* const accounts = grant.accounts;
   void* const exports = grant.exports;
   void* const slots = grant.slots;
   return read_at(fd, header, sizeof grant.header, 0) &&
          abi::check_grant(&grant, sizeof(abi::Grant)) == abi::GrantCheck::kOk &&
+         read_at(fd, accounts, grant.header.part_count * sizeof grant.accounts[0],
+                 offsetof(abi::Grant, accounts)) &&
          read_at(fd, exports, sizeof grant.exports, offsetof(abi::Grant, exports)) &&
          read_at(fd, slots, abi::slot_count(grant) * sizeof(abi::Slot),
                  offsetof(abi::Grant, slots));
@@ -63,6 +66,14 @@ std::uint64_t opened_units(abi::Grant& grant, std::uint32_t slot, std::uint32_t 
   return units;
 }
 
+// Of all parts together. The job's own user can write the file: nothing in it may be absurd.
+Bytes peak_of(const abi::Grant& grant, std::uint32_t card) {
+  std::uint64_t units = 0;
+  for (std::uint32_t p = 0; p < grant.header.part_count; ++p)
+    units += std::min(grant.accounts[p][card].peak_units.load(), abi::kMaxUnits);
+  return Bytes::from_bytes(std::min(units, abi::kMaxUnits) * abi::kUnitBytes);
+}
+
 std::vector<MeterFacts::Charge> charges_of(abi::Grant& grant, std::uint32_t slot) {
   std::vector<MeterFacts::Charge> charges;
   for (std::uint32_t c = 0; c < grant.header.card_count; ++c) {
@@ -73,7 +84,8 @@ std::vector<MeterFacts::Charge> charges_of(abi::Grant& grant, std::uint32_t slot
     seam::UuidBytes uuid{};
     std::copy(std::begin(grant.header.cards[c].uuid), std::end(grant.header.cards[c].uuid),
               uuid.begin());
-    charges.push_back({seam::to_string(uuid), Bytes::from_bytes(units * abi::kUnitBytes)});
+    charges.push_back(
+        {seam::to_string(uuid), Bytes::from_bytes(units * abi::kUnitBytes), peak_of(grant, c)});
   }
   return charges;
 }

@@ -76,6 +76,16 @@ TEST_F(MeterLookTest, FindsTheSlotOfAProcess) {
   EXPECT_EQ(look().charges[0].bytes, Bytes::from_mib(60));
 }
 
+TEST_F(MeterLookTest, ThePeakIsThatOfTheJobAndOutlivesWhatWasHeld) {
+  const std::uint32_t slot = claim();
+  EXPECT_EQ(look().charges[0].peak, Bytes::from_mib(100));
+  abi::give_back({*grant_, slot}, {0, 0}, abi::units_for(70 * kMiB));
+  EXPECT_EQ(look().charges[0].bytes, Bytes::from_mib(30));
+  EXPECT_EQ(look().charges[0].peak, Bytes::from_mib(100));
+  grant_->accounts[0][0].peak_units.store(UINT64_MAX);
+  EXPECT_EQ(look().charges[0].peak, Bytes::from_bytes(abi::kMaxUnits * abi::kUnitBytes));
+}
+
 TEST_F(MeterLookTest, CountsWhatItHasOpenOfOthers) {
   const std::uint32_t slot = claim();
   const int entry = abi::add_export(*grant_, slot + 1, 77, 0, abi::units_for(30 * kMiB), 5);

@@ -86,11 +86,9 @@ void History::see(seam::Nanoseconds at, WallTime wall,
     OfJob& job = jobs_[id];
     if (std::exchange(job.attempt, figures.attempt) != figures.attempt) job.peaks.clear();
     std::optional<Bytes> used;
-    for (const auto& [uuid, bytes] : figures.used) {
-      used = used.value_or(Bytes()) + bytes;
-      Bytes& peak = job.peaks[uuid];
-      peak = std::max(peak, bytes);
-    }
+    for (const auto& [uuid, bytes] : figures.used) used = used.value_or(Bytes()) + bytes;
+    for (const auto* told : {&figures.used, &figures.peaks})
+      for (const auto& [uuid, bytes] : *told) job.peaks[uuid] = std::max(job.peaks[uuid], bytes);
     add(job.tracks, figures.utilisation_pct, used);
   }
 }

@@ -29,7 +29,8 @@ class History {
   struct JobFigures {
     std::uint32_t attempt = 1;
     std::optional<unsigned> utilisation_pct;
-    std::map<std::string, Bytes> used;  // by card UUID; empty: not known
+    std::map<std::string, Bytes> used;   // by card UUID; empty: not known
+    std::map<std::string, Bytes> peaks;  // that its meter tells of; what was never read may be more
   };
 
   // `at` is when the reading began, `wall` the same moment for people. The same reading once more
@@ -40,7 +41,8 @@ class History {
   // Grows whenever there is something new to show.
   std::uint64_t version() const { return version_; }
   wire::History shown(const std::function<bool(core::JobId)>& may_see) const;
-  // The most that was read of this attempt on this card.
+  // The most that this attempt has held of this card: as its meter says, which sees every byte, or
+  // as was read, where that is more or all there is.
   std::optional<Bytes> peak(core::JobId job, std::uint32_t attempt, const std::string& uuid) const;
 
  private:

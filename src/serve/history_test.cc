@@ -86,6 +86,18 @@ TEST_F(HistoryTest, PeaksAreOfOneAttempt) {
   EXPECT_EQ(history.peak(kJob, 1, "GPU-0"), std::nullopt);
 }
 
+TEST_F(HistoryTest, AMeterHasSeenWhatNobodyRead) {
+  History::JobFigures job;
+  job.used["GPU-0"] = Bytes::from_mib(50);
+  job.peaks["GPU-0"] = Bytes::from_mib(70);
+  history.see(seam::Milliseconds(100'000), WallTime{kWall}, {}, {{kJob, job}});
+  EXPECT_EQ(history.peak(kJob, 1, "GPU-0"), Bytes::from_mib(70));
+  // Outside of its meter it holds more than that.
+  job.used["GPU-0"] = Bytes::from_mib(90);
+  history.see(seam::Milliseconds(101'000), WallTime{kWall}, {}, {{kJob, job}});
+  EXPECT_EQ(history.peak(kJob, 1, "GPU-0"), Bytes::from_mib(90));
+}
+
 TEST_F(HistoryTest, ShowsOnlyWhatMayBeSeen) {
   see(100, 10, 50);
   EXPECT_TRUE(history.shown([](core::JobId) { return false; }).jobs.empty());

@@ -132,7 +132,7 @@ void put_jobs(MetricsText& text, const Figures& figures) {
   of_jobs("mete_job_memory_cap_bytes", kGauge, "What the job may use on its cards: its grant.",
           [](const Job& job) { return job.cap; });
   of_jobs("mete_job_memory_peak_bytes", kGauge,
-          "The most that was read of this attempt of the job since the daemon started.",
+          "The most that this attempt of the job has held, by its meter or as it was read.",
           [](const Job& job) { return job.peak; });
   of_jobs("mete_job_wait_seconds", kGauge, "How long the job waited before it got its cards.",
           [](const Job& job) { return job.wait_s; });

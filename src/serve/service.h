@@ -38,6 +38,8 @@ struct Machine {
   std::vector<wire::CardView> cards;  // what was read; grants are added here
   // What each job holds, by card UUID.
   std::map<core::JobId, std::map<std::string, Bytes>> used;
+  // The most that each has ever held by what its meter says, by card UUID.
+  std::map<core::JobId, std::map<std::string, Bytes>> peaks;
   // The processes that do, by pid and card.
   std::map<core::JobId, std::vector<wire::Snapshot::Process>> processes;
   // Those that are known to do nothing on their cards.

@@ -85,6 +85,8 @@ void Service::remember() {
     job.utilisation_pct = utilisation_of(id);
     if (const auto used = machine_.used.find(id); used != machine_.used.end())
       job.used = used->second;
+    if (const auto peaks = machine_.peaks.find(id); peaks != machine_.peaks.end())
+      job.peaks = peaks->second;
   }
   const auto age =
       std::chrono::duration_cast<seam::Milliseconds>(clock_.monotonic() - *machine_.read_at);

@@ -97,6 +97,11 @@ class Snapshot(SightTest):
         process.stdout.readline()
         wait_until(lambda: job()["grant"][0].get("used_bytes", GIB) < GIB, "it has given it back")
         self.assertGreaterEqual(job()["peak_bytes"][0], GIB)
+        # What comes and goes between two readings is seen by its meter alone: thirty times, so that no reading is there by chance.
+        for _ in range(30):
+            for line in ("take alloc 3G", "drop-all"):
+                self.tell(process, line)
+        wait_until(lambda: job()["peak_bytes"][0] >= 3 * GIB, "its meter has seen it")
         self.end(process)
         # A process that has gone between two readings is gone, and so is its job.
         wait_until(lambda: self.snapshot()["jobs"] == [], "nothing of it is left")
