@@ -188,16 +188,42 @@ TEST_F(SlurmTest, DependenciesAreOurs) {
   EXPECT_EQ(bad("-d afterok"), "s.sh:2: #SBATCH --dependency 'afterok' names no job");
 }
 
+TEST_F(SlurmTest, MailIsANotification) {
+  const auto notify = [&](const std::string& options) {
+    const core::NotifySpec spec = job(options).spec.notify;
+    Texts words;
+    for (const core::NotifyTarget& target : spec.to) words.push_back(to_string(target));
+    for (const core::NotifyOn on : spec.on) words.emplace_back(to_string(on));
+    return words;
+  };
+  EXPECT_EQ(notify("--mail-type=END"), (Texts{"mail", "end"}));
+  EXPECT_EQ(notify("--mail-type=begin,FAIL --mail-user=a@example.org,bob"),
+            (Texts{"mail:a@example.org", "mail:bob", "start", "fail", "oom"}));
+  EXPECT_EQ(notify("--mail-user=a@example.org --mail-type ALL"),
+            (Texts{"mail:a@example.org", "start", "end", "fail", "oom"}));
+  EXPECT_EQ(notify("--mail-type=ALL --mail-type=NONE"), Texts{});
+  EXPECT_EQ(bad("--mail-type=END --mail-user='a b'").substr(0, 8), "s.sh:2: ");
+  const auto warning = [&](const std::string& options) {
+    const Result<SubmitPlan> result = plan({script(options + " --gpus=1")});
+    EXPECT_TRUE(result && result->warnings.size() == 1);
+    return result ? result->warnings.at(0).substr(folder_.size() + 1) : "";
+  };
+  EXPECT_EQ(warning("--mail-type=END,TIME_LIMIT_80"),
+            "s.sh:2: #SBATCH --mail-type 'TIME_LIMIT_80' has no meaning here and was left out");
+  EXPECT_EQ(warning("--mail-user=a@example.org"),
+            "s.sh:2: #SBATCH --mail-user without --mail-type sends no mail");
+}
+
 TEST_F(SlurmTest, WhatHasNoMeaningIsNamed) {
-  const Result<SubmitPlan> result = plan(
-      {script("-p gpu -A lab --gpus 1\n#SBATCH --mail-type=ALL --qos high --gres=gpu:1,tmp:5")});
+  const Result<SubmitPlan> result =
+      plan({script("-p gpu -A lab --gpus 1\n#SBATCH --wckey=x --qos high --gres=gpu:1,tmp:5")});
   ASSERT_TRUE(result) << result.error().message;
   Texts names;
   for (const std::string& warning : result->warnings)
     names.push_back(warning.substr(folder_.size() + 1));
   EXPECT_EQ(names, (Texts{"s.sh:2: #SBATCH --partition has no meaning here and was left out",
                           "s.sh:2: #SBATCH --account has no meaning here and was left out",
-                          "s.sh:3: #SBATCH --mail-type has no meaning here and was left out",
+                          "s.sh:3: #SBATCH --wckey has no meaning here and was left out",
                           "s.sh:3: #SBATCH --qos has no meaning here and was left out",
                           "s.sh:3: #SBATCH --gres 'tmp:5' has no meaning here and was left out"}));
 }

@@ -293,6 +293,63 @@ class Resources {
   std::string_view memory_per_;
 };
 
+// ---- mail, of which one option says when and the other to whom ----
+
+const SlurmGiven* last_given(const std::vector<SlurmGiven>& given, std::string_view name) {
+  const SlurmGiven* last = nullptr;
+  for (const SlurmGiven& each : given)
+    if (each.option->name == name) last = &each;
+  return last;
+}
+
+// Of what somebody is told: "start,end". What we never tell of is named and left out.
+std::string mail_moments(const SlurmGiven& type, std::vector<std::string>& warnings) {
+  struct Meaning {
+    std::string_view theirs;
+    std::string_view ours;
+  };
+  constexpr Meaning kMeanings[] = {{"none", ""},
+                                   {"begin", "start"},
+                                   {"end", "end"},
+                                   {"fail", "fail,oom"},
+                                   {"all", "start,end,fail,oom"}};
+  std::vector<std::string> moments;
+  for (const std::string_view part : base::split(type.value, ',')) {
+    const std::string lower = base::to_lower(base::trim(part));
+    const auto* const known =
+        std::find_if(std::begin(kMeanings), std::end(kMeanings),
+                     [&](const Meaning& meaning) { return meaning.theirs == lower; });
+    if (known == std::end(kMeanings)) {
+      warnings.push_back(type.where + ": #SBATCH --mail-type " + base::quote(part) +
+                         " has no meaning here and was left out");
+      continue;
+    }
+    for (const std::string_view moment : base::split(known->ours, ','))
+      if (!moment.empty() && std::find(moments.begin(), moments.end(), moment) == moments.end())
+        moments.emplace_back(moment);
+  }
+  return base::join(moments, ",");
+}
+
+Words mail_words(const std::vector<SlurmGiven>& given, std::vector<std::string>& warnings) {
+  const SlurmGiven* const type = last_given(given, "mail-type");
+  const SlurmGiven* const user = last_given(given, "mail-user");
+  if (type == nullptr) {
+    if (user != nullptr)
+      warnings.push_back(user->where + ": #SBATCH --mail-user without --mail-type sends no mail");
+    return {};
+  }
+  const std::string moments = mail_moments(*type, warnings);
+  if (moments.empty()) return {};
+  Words words{{"--notify-on", moments, type->where}};
+  if (user == nullptr)
+    words.push_back({"--notify", "mail", type->where});
+  else
+    for (const std::string_view address : base::split(user->value, ','))
+      words.push_back({"--notify", "mail:" + std::string(base::trim(address)), user->where});
+  return words;
+}
+
 }  // namespace
 
 Error slurm_refused(const std::string& what, std::string_view instead) {
@@ -322,6 +379,8 @@ Result<std::vector<Word>> slurm_words(const std::vector<SlurmGiven>& given,
     if (!more) return std::move(more).error().within(each.where);
     words->insert(words->end(), more->begin(), more->end());
   }
+  const Words mail = mail_words(given, warnings);
+  words->insert(words->end(), mail.begin(), mail.end());
   return words;
 }
 
