@@ -370,10 +370,18 @@ class Run {
     if (!reply) return false;
     if (parker_) parker_->hear(*reply);
     const bool stopping = reply->view.job.state == JobState::kStopping;
+    if (!stopping && !plan_.quiet) warn(reply->view);
     // Ended by a policy, and not by somebody.
     if (stopping && !reply->view.remark.empty() && !std::exchange(said_why_, true))
       output_.say("job " + to_string(*id_) + " is " + reply->view.remark);
     return stopping;
+  }
+
+  // Of memory outside its meter and of idling: each is said once, however often it is seen.
+  void warn(const wire::JobView& view) {
+    const bool escaped = !view.job.escapes.empty() && !std::exchange(said_escape_, true);
+    const bool idle = view.idle_since && !std::exchange(said_idle_, true);
+    if (escaped || idle) output_.say("warning: job " + to_string(*id_) + ": " + view.remark);
   }
 
   void report_end(const core::Exit& exit) {
@@ -404,6 +412,8 @@ class Run {
   std::optional<DaemonClient> client_;
   bool known_ = false;     // it has answered once
   bool said_why_ = false;  // it is ended
+  bool said_escape_ = false;
+  bool said_idle_ = false;
   std::string socket_;     // of the daemon that knows us
   bool may_start_ = true;  // it is ours
   std::optional<core::JobId> id_;

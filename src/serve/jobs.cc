@@ -39,6 +39,11 @@ std::vector<wire::ShowDocument::Process> once_each(
   return list;
 }
 
+// It does nothing on its cards for so long that its runner is told.
+bool is_warned_of(const core::Job& job) {
+  return job.idle && job.idle->step != core::IdleStep::kSeen;
+}
+
 std::string blob_of(const std::vector<std::string>& lines) {
   std::string blob;
   for (const std::string& line : lines) blob.append(line).push_back('\0');
@@ -53,6 +58,8 @@ std::string Service::tag_of(const core::Job& job) {
   std::string tag = std::to_string(static_cast<int>(job.state)) + "-" + std::to_string(job.attempt);
   if (job.growth != core::Growth::kFree) tag += "-" + std::string(to_string(job.growth));
   if (job.park && job.park->wants_back) tag += "-back";
+  if (!job.escapes.empty()) tag += "-escaped";
+  if (is_warned_of(job)) tag += "-idle";
   const core::Wait* wait = engine_.wait_of(job.id);
   if (wait == nullptr) return tag;
   std::uint64_t hash = 0xcbf29ce484222325ull;
@@ -431,6 +438,7 @@ wire::RunReply Service::reply_for(const core::Job& job) {
   reply.view = view_of(job);
   reply.view.used.clear();  // changes all the time, and a runner does not ask for it
   reply.view.idle_since.reset();
+  if (is_warned_of(job)) reply.view.idle_since = job.idle->since;
   for (const core::GrantedCard& granted : job.grant)
     for (const wire::CardView& card : machine_.cards)
       if (card.uuid == granted.uuid)

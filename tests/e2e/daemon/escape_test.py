@@ -103,6 +103,21 @@ class Warn(EscapeTest):
         self.assertEqual(len(self.escapes_seen()), 1, "told once")
         self.assertIn(f"escape: process {pid}", self.mete("ps").stdout)
 
+    def test_the_run_itself_says_so_once(self):
+        for quiet in ([], ["-q"]):
+            process = self.start_run(*quiet, "--gpu", "20G", "--", "env", "-u", "LD_PRELOAD", ACTOR, stdin=subprocess.PIPE)
+            self.addCleanup(process.kill)
+            for words in ("init", "retain 0", "take alloc 2G"):
+                self.tell(process, words)
+            first = 2 if quiet else 0
+            self.wait_seen(first + 1)
+            self.tell(process, "take alloc 6G")
+            self.wait_seen(first + 2)
+            self.readings(2)
+            self.end(process)
+            lines = [line for line in process.stderr.read().splitlines() if line.startswith("mete: warning: job") and "outside its meter" in line]
+            self.assertEqual(len(lines), 0 if quiet else 1, lines)
+
     def test_it_is_told_again_when_it_has_grown_much(self):
         process = self.start_run("-q", "--gpu", "20G", "--", "env", "-u", "LD_PRELOAD", ACTOR, stdin=subprocess.PIPE)
         self.addCleanup(process.kill)
@@ -156,6 +171,62 @@ class Warn(EscapeTest):
         self.readings(4)
         self.assertEqual(self.escapes_seen(), [])
         self.end(process)
+
+
+class Forged(EscapeTest):
+    """The grant file is the job's to write. Whatever is in it: what the driver counts beyond the grant is told of."""
+    ACCOUNT = 4096  # docs/formats/grant.md: the limit, then the total, of the first card
+    RAISE = f"books[{ACCOUNT}:{ACCOUNT + 8}] = (64 << 30).to_bytes(8, 'little')"
+
+    def forge(self, process, deed):
+        """A process of the job writes into the file that the others have mapped."""
+        done = self.folder / f"forged-{len(list(self.folder.glob('forged-*')))}"
+        script = self.folder / "forge.py"
+        script.write_text("import mmap, os\nfile = os.open(os.environ['METE_GRANT'], os.O_RDWR)\n"
+                          f"books = mmap.mmap(file, os.fstat(file).st_size)\n{deed}\nopen({str(done)!r}, 'w').close()\n")
+        process.stdin.write(f"shell exec python3 {script}\n")
+        process.stdin.flush()
+        self.hear(process)
+        wait_until(done.exists, "it has written")
+
+    def start_full(self):
+        process = self.start_actor("--gpu", "4G")
+        for words in ("init", "retain 0", "take alloc 3G"):
+            self.tell(process, words)
+        self.readings(4)
+        self.assertEqual(self.escapes_seen(), [], "it is within its grant")
+        self.assertNotEqual(self.say(process, "take alloc 3G")[:1], ["0"], "and gets no more")
+        return process
+
+    def assert_told(self, pid=None):
+        data = self.wait_seen()[0]["data"]
+        self.assertGreaterEqual(data["bytes"], GIB)
+        self.assertLessEqual(data["charged_bytes"], 4 * GIB, "nothing is believed beyond the grant")
+        self.assertIn("outside its meter", self.mete("ps").stdout)
+
+    def test_a_limit_that_the_job_has_raised(self):
+        process = self.start_full()
+        self.forge(process, self.RAISE)
+        self.tell(process, "take alloc 3G")
+        self.assert_told()
+        self.assertLessEqual(self.api("/v1/snapshot")[1]["jobs"][0]["peak_bytes"][0], self.card()["total_bytes"])
+        self.end(process)
+
+    def test_a_charge_that_the_job_has_made_smaller(self):
+        process = self.start_full()
+        self.forge(process, f"books[{self.ACCOUNT + 8}:{self.ACCOUNT + 16}] = bytes(8)")
+        self.tell(process, "take alloc 3G")
+        self.assert_told()
+
+    def test_a_file_full_of_nonsense(self):
+        process = self.start_full()
+        self.forge(process, self.RAISE)
+        self.tell(process, "take alloc 3G")
+        self.forge(process, "books[:] = os.urandom(len(books))")
+        self.assert_told()
+        self.assertEqual(self.mete("top", "--once").returncode, 0)
+        process.kill()
+        self.wait_state(1, "ended")
 
 
 class Container(EscapeTest):

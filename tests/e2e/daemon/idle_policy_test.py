@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that do nothing are warned of, told of and ended, each after its time; a dry run says what would have been done."""
 import json
+import subprocess
 import unittest
 
-from world import BOUND_S, DaemonTest, wait_until
+from world import ACTOR, BOUND_S, DaemonTest, wait_until
 
 
 class IdlePolicy(DaemonTest):
@@ -24,7 +25,10 @@ class IdlePolicy(DaemonTest):
 
     def test_warned_and_then_ended(self):
         self.configure("[idle]\nwarn_s = 1\nstop_s = 15\n[queue]\ngrace_s = 1\n")
-        process = self.start_actor()
+        process = self.start_run("--gpu", "4G", "--", ACTOR, stdin=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        for line in ("init", "retain 0"):
+            self.tell(process, line)
         wait_until(lambda: [event for event in self.events("job.idle") if event["data"]["step"] == "warned"], "it is warned of")
         self.assertIn("is ended at", self.job(1)["remark"])
         self.assertIn("idle since", self.mete("ps").stdout)
@@ -34,7 +38,9 @@ class IdlePolicy(DaemonTest):
         wait_until(lambda: self.events("job.active"), "it works again")
         self.assertNotIn("remark", self.job(1))
         self.assertEqual(process.wait(BOUND_S), 128 + 15)
-        self.assertIn("did nothing on its cards", process.stderr.read())
+        said = process.stderr.read()
+        self.assertIn("did nothing on its cards", said)
+        self.assertEqual(said.count("mete: warning: job 1: idle since"), 1, "though it was so twice")
         job = self.job(1)
         self.assertEqual((job["state"], job["outcome"]), ("ended", "cancelled"))
         self.assertIn("idle.stop_s is 15", job["remark"])
