@@ -40,9 +40,9 @@ TEST(SimulateText, PeopleReadWords) {
 
 TEST(SimulateText, TheBarIsFullAtTheEnd) {
   EXPECT_EQ(progress_bar(5000, 10000),
-            "simulating [###############...............]  50 %  5000 of 10000");
-  EXPECT_EQ(progress_bar(3, 3), "simulating [##############################] 100 %  3 of 3");
-  EXPECT_EQ(progress_bar(0, 0), "simulating [##############################] 100 %  0 of 0");
+            "simulating  50 % [###############...............] 5000 of 10000");
+  EXPECT_EQ(progress_bar(3, 3), "simulating 100 % [##############################] 3 of 3");
+  EXPECT_EQ(progress_bar(0, 0), "simulating 100 % [##############################] 0 of 0");
 }
 
 }  // namespace

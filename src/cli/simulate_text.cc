@@ -237,8 +237,10 @@ std::string progress_bar(std::size_t done, std::size_t all) {
   const std::size_t full = all == 0 ? kWidth : done * kWidth / all;
   std::string number = std::to_string(all == 0 ? 100 : done * 100 / all);
   number.insert(0, number.size() < 3 ? 3 - number.size() : 0, ' ');
-  return "simulating [" + std::string(full, '#') + std::string(kWidth - full, '.') + "] " + number +
-         " %  " + std::to_string(done) + " of " + std::to_string(all);
+  // What matters most comes first: a narrow terminal cuts the rest.
+  return "simulating " + number + " % [" + std::string(full, '#') +
+         std::string(kWidth - full, '.') + "] " + std::to_string(done) + " of " +
+         std::to_string(all);
 }
 
 }  // namespace mete::cli

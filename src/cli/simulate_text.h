@@ -47,7 +47,7 @@ std::string simulate_page(const SimulateReport& report, const std::string& at,
                           const std::vector<simulate::TimedJob>& jobs, const simulate::Timed& timed,
                           const std::vector<std::string>& classes);
 
-// "simulating [######......]  50 %  5000 of 10000".
+// "simulating  50 % [######......] 5000 of 10000".
 std::string progress_bar(std::size_t done, std::size_t all);
 
 }  // namespace mete::cli

@@ -30,7 +30,7 @@ h2{font-size:16px;font-weight:620;margin:0 0 2px}p{margin:0 0 10px;color:var(--s
 .figure,section{background:var(--card);border:1px solid var(--line);border-radius:10px}.figure{padding:14px 16px}
 .figure b{display:block;font-size:23px;font-weight:640;letter-spacing:-.01em;font-variant-numeric:tabular-nums}
 .figure span{display:block;color:var(--soft);font-size:13px}section{padding:18px 20px 14px;margin-bottom:16px}
-svg{display:block;width:100%;height:auto;font:12px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;font-variant-numeric:tabular-nums}
+svg{display:block;width:100%;min-width:640px;height:auto;font:12px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;font-variant-numeric:tabular-nums}
 svg text{fill:var(--soft)}.grid{stroke:var(--line);stroke-width:1}.point{fill:var(--text);fill-opacity:0}.point:hover{fill-opacity:.1}
 .part:hover{opacity:.8}.key{display:flex;flex-wrap:wrap;gap:4px 16px;font-size:13px;color:var(--soft);margin:2px 0 10px}
 .key i{display:inline-block;width:11px;height:11px;border-radius:3px;margin-right:6px;vertical-align:-1px}
@@ -83,7 +83,8 @@ std::string section(const std::string& title, const std::string& about,
               "</span>";
     text += "</div>\n";
   }
-  return text + body + "</section>\n";
+  // On a narrow screen what does not fit is scrolled, and stays readable.
+  return text + "<div class=\"scroll\">" + body + "</div></section>\n";
 }
 
 const std::vector<Key>& alloc_keys() {
@@ -165,10 +166,10 @@ std::vector<AreaChart::Tick> time_ticks(WallTime first, WallTime last) {
   return ticks;
 }
 
-// 4, 8, 20, 40, ...: whole numbers at each quarter.
+// 4, 8, 12, ..., 32, 40, 80, ...: whole numbers at each quarter, and little left above.
 double round_top(double value) {
   for (double top = 4;; top *= 10)
-    for (const double factor : {1.0, 2.0, 5.0})
+    for (const double factor : {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0})
       if (value <= top * factor) return top * factor;
 }
 
@@ -251,7 +252,7 @@ std::string waits_chart(const std::vector<TimedJob>& jobs, const Timed& timed,
 
 std::string waits_table(const std::vector<std::pair<std::string, Waits>>& rows) {
   std::string body =
-      "<div class=\"scroll\"><table><tr><th></th><th>jobs</th><th>waited</th><th>mean</th>"
+      "<table><tr><th></th><th>jobs</th><th>waited</th><th>mean</th>"
       "<th>half</th><th>90 %</th><th>99 %</th><th>longest</th></tr>\n";
   for (const auto& [name, waits] : rows) {
     body += "<tr><td>" + html_text(name) + "</td><td>" +
@@ -262,7 +263,7 @@ std::string waits_table(const std::vector<std::pair<std::string, Waits>>& rows) 
     body += "</tr>\n";
   }
   return section("Waits in numbers", "Half of the jobs waited for at most so long, and so on.", {},
-                 body + "</table></div>\n");
+                 body + "</table>\n");
 }
 
 // ---- jobs that stay --------------------------------------------------------------------------

@@ -40,11 +40,12 @@ class Run {
       sample();
       if (hooks.progress && done_ >= told + kProgressStep) {
         told = done_;
-        if (!hooks.progress(done_, 2 * jobs_.size())) return Error::busy("stopped");
+        // A job is half done when it has come, and done when it has ended.
+        if (!hooks.progress(done_ / 2, jobs_.size())) return Error::busy("stopped");
       }
     }
     if (hooks.cpu_ns) timed_.cpu_ns = hooks.cpu_ns() - cpu_began;
-    if (hooks.progress) (void)hooks.progress(2 * jobs_.size(), 2 * jobs_.size());
+    if (hooks.progress) (void)hooks.progress(jobs_.size(), jobs_.size());
     return std::move(timed_);
   }
 

@@ -80,8 +80,10 @@ Result<std::vector<std::string>> parse_types(const Csv& csv, std::string_view te
   return std::move(error).with_hint("did you mean " + std::string(near) + "?");
 }
 
-// Ten years: more is a mistake, and sums stay far from their end.
+// Sums stay far from their end. Ten years for a job: more is a mistake; moments may be counted from
+// 1970, in seconds.
 constexpr std::uint64_t kMaxSeconds = 10ull * 366 * 86'400;
+constexpr std::uint64_t kMaxMoment = 10'000'000'000;
 constexpr std::int64_t kLeastPriority = -1000;
 constexpr std::int64_t kMostPriority = 1000;
 
@@ -129,7 +131,7 @@ class TimeColumns {
     if (!run) return run.error();
     times.run_ms = *run;
     if (limit_ && !base::trim(csv.field(*limit_)).empty()) {
-      const Result<std::int64_t> limit = moment(csv, *limit_, "time_limit");
+      const Result<std::int64_t> limit = moment(csv, *limit_, "time_limit", kMaxSeconds);
       if (!limit) return limit.error();
       if (*limit < 1000) return csv.error("time_limit is less than a second");
       times.limit_s = static_cast<std::uint64_t>(*limit / 1000);
@@ -150,16 +152,17 @@ class TimeColumns {
 
  private:
   // In ms.
-  static Result<std::int64_t> moment(const Csv& csv, std::size_t column, const std::string& name) {
+  static Result<std::int64_t> moment(const Csv& csv, std::size_t column, const std::string& name,
+                                     std::uint64_t most = kMaxMoment) {
     const Result<base::Milli> value = base::parse_milli(base::trim(csv.field(column)));
-    if (!value || value->whole > kMaxSeconds)
-      return csv.error(name + " must be a number of seconds from 0, not " +
-                       base::quote(csv.field(column)));
+    if (!value || value->whole > most)
+      return csv.error(name + " must be a number of seconds from 0 to " + std::to_string(most) +
+                       ", not " + base::quote(csv.field(column)));
     return static_cast<std::int64_t>(value->whole * 1000 + value->thousandths);
   }
 
   Result<std::int64_t> run_of(const Csv& csv, std::int64_t created) const {
-    if (duration_) return moment(csv, *duration_, "duration");
+    if (duration_) return moment(csv, *duration_, "duration", kMaxSeconds);
     const Result<std::int64_t> deleted = moment(csv, deleted_, "deletion_time");
     if (!deleted) return deleted;
     std::int64_t began = created;
@@ -170,6 +173,8 @@ class TimeColumns {
     }
     if (*deleted < began || began < created)
       return csv.error("a job cannot end before it begins, nor begin before it is created");
+    if (*deleted - began > static_cast<std::int64_t>(kMaxSeconds) * 1000)
+      return csv.error("a job cannot run for more than ten years");
     return *deleted - began;
   }
 

@@ -94,7 +94,12 @@ TEST(Trace, TimesAreReadWhereTheyAreNeeded) {
   EXPECT_FALSE(parse_jobs(head + "a,1,1,0,0,x,y,,,,\n", "jobs.csv", nodes).value().front().times);
   const auto wrong = [&](const std::string& row) { return read(head + row).error().message; };
   EXPECT_EQ(wrong("a,1,1,0,0,x,70,,,,\n"),
-            "jobs.csv:2: creation_time must be a number of seconds from 0, not 'x'");
+            "jobs.csv:2: creation_time must be a number of seconds from 0 to 10000000000, not 'x'");
+  EXPECT_EQ(wrong("a,1,1,0,0,10,1700000000,,,,\n"),
+            "jobs.csv:2: a job cannot run for more than ten years");
+  const auto since_1970 = read(head + "a,1,1,0,0,1700000000,1700000060,,,,\n");
+  ASSERT_TRUE(since_1970) << since_1970.error().message;
+  EXPECT_EQ(since_1970->front().times->run_ms, 60'000);
   EXPECT_EQ(wrong("a,1,1,0,0,10,5,,,,\n"),
             "jobs.csv:2: a job cannot end before it begins, nor begin before it is created");
   EXPECT_EQ(wrong("a,1,1,0,0,10,50,,,1001,\n"),

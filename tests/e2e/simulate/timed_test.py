@@ -123,7 +123,7 @@ class Timed(simulate_test.SimulateTest):
                               env=self.environment() | {"TERM": "xterm"}, stdout=subprocess.PIPE, stderr=terminal) as process:
             os.close(terminal)
             seen = b""
-            while b"simulating [" not in seen:
+            while b"simulating " not in seen:
                 seen += os.read(control, 4096)
             process.send_signal(signal.SIGINT)
             try:
