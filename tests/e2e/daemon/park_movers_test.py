@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The daemon and its movers: one for each card, asked without waiting, with a secret that outlives both."""
+import fcntl
 import os
 import pathlib
 import shutil
 import signal
 import socket
 import struct
+import threading
 
 import park_test
 from park_test import PROGRAM
@@ -14,6 +16,7 @@ from world import BOUND_S, GIB, MIB, wait_until
 from support import main
 
 MESSAGE = struct.Struct("<IHHQQQQIIII16s")
+NO_MOVER = 8
 
 
 class Cards(park_test.ParkTest):
@@ -115,6 +118,37 @@ class Doors(park_test.ParkTest):
                 answers(kind)
             path.unlink()
             self.ends_well(job)
+
+    def test_a_mover_of_another_version_is_left_alone(self):
+        """It may keep what somebody else parked: it stays, its jobs run unharmed, and both sides say what is the matter."""
+        self.good("cards")
+        path = next(self.folder.glob("**/movers")) / self.card()["uuid"]
+        log, = self.folder.glob("**/meted.log")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door, open(f"{path}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # who holds it is the mover
+            door.bind(str(path))
+            door.listen()
+            threading.Thread(target=self.answer_in_another_version, args=(door,), daemon=True).start()
+            job = self.worker("--gpu", "10G", "--preemptible")
+            wait_until(lambda: "the mover speaks another version" in log.read_text(), "it is said")
+            self.assert_refused(self.mete("park", job), 75, "was not parked, and runs on", "no mover answers")
+            self.assertTrue(path.is_socket())
+            path.unlink()  # it has ended, as it does when it keeps nothing
+            door.shutdown(socket.SHUT_RDWR)
+        wait_until(lambda: self.mete("park", job).returncode == 0, "there is one of ours")
+        self.good("unpark", job)
+        self.ends_well(job)
+
+    @staticmethod
+    def answer_in_another_version(door):
+        while True:
+            try:
+                line, _ = door.accept()
+            except OSError:
+                return
+            with line:
+                line.recv(MESSAGE.size)
+                line.send(MESSAGE.pack(0x4d455445, 2, 33, 0, 0, 0, 0, NO_MOVER, 0, 0, 0, b"\0" * 16))
 
     def test_without_its_secret_on_disk_nobody_is_parked(self):
         """The next daemon would not know its jobs at their movers. Once it can be written all goes on, also with the next daemon."""

@@ -173,6 +173,29 @@ class Verbs(ParkTest):
         self.assertEqual(self.job(job)["outcome"], "cancelled")
         self.assertEqual(self.granted(), 0)
 
+    def test_one_that_is_being_cancelled_is_not_parked(self):
+        """It does not end when it is asked to, and has its time for that: one answer, and it ends as it would have."""
+        job = self.submit("--gpu", "10G", "--preemptible", "--", "sh", "-c", f"trap '' TERM; exec {PROGRAM} many 3 {2 * MIB} {self.go}")
+        wait_until(lambda: b"up" in self.log_of(job), "it has its memory")
+        self.good("cancel", job)
+        self.wait_state(job, "stopping")
+        for verb in ("park", "unpark"):
+            self.assert_refused(self.mete(verb, job), 75, "now", "it is stopping")
+        self.go.touch()
+        self.mete("wait", job)
+        self.assertEqual(self.job(job)["outcome"], "cancelled")
+        self.assertEqual(self.granted(), 0)
+
+    def test_one_asleep_in_a_read_is_parked_and_wakes_there(self):
+        actor = self.start_actor("--preemptible")
+        number = self.tell(actor, "take alloc 64M")[1]
+        self.wait_state(1, "running")
+        self.good("park", "1")  # it waits for its next line meanwhile
+        self.assertEqual(self.job(1)["park"]["moved_bytes"], 64 * MIB)
+        self.good("unpark", "1")
+        self.tell(actor, f"drop {number}")
+        self.end_actor(actor)
+
     def test_a_parked_job_runs_again_when_it_is_requeued(self):
         job = self.worker("--gpu", "10G", "--preemptible")
         self.good("park", job)
@@ -432,6 +455,8 @@ class Idle(ParkTest):
         job = self.worker("--gpu", "10G", "--preemptible")
         self.wait_state(job, "parked")
         self.assertEqual(self.job(job)["park"]["cause"], "idle")
+        for words in (("ps",), ("show", job)):
+            self.assertRegex(self.good(*words).stdout, r"idle, back within \d+\.\d s of its first call")
         self.ends_well(job)
 
     def test_who_did_not_ask_for_it_is_left_alone(self):
