@@ -243,7 +243,9 @@ void draw_cards(Canvas& canvas, const Scene& scene, const View& view, const Geom
   if (geometry.heading) draw_heading(canvas, geometry.cards_top - 1, signs);
   if (geometry.cards_lines == 0) return;
   if (cards.empty()) {
-    canvas.put({geometry.cards_top, 4}, "this machine has no cards", {Colour::kFaint});
+    const bool read = scene.snapshot.trouble.empty();
+    canvas.put({geometry.cards_top, 4},
+               read ? "this machine has no cards" : "no card could be read", {Colour::kFaint});
     return;
   }
   CardPen pen{canvas, scene.snapshot, signs, 6, 0};

@@ -39,7 +39,13 @@ std::string summary(const Scene& scene) {
   return base::join(parts, " " + std::string(signs.dot) + " ");
 }
 
-void draw_header(Canvas& canvas, const Scene& scene) {
+// With the daemon, which comes first, or with the driver; "": all is well.
+const std::string& trouble_of(const Scene& scene) {
+  return scene.setting.trouble.empty() ? scene.snapshot.trouble : scene.setting.trouble;
+}
+
+// On a screen that has no line for it, trouble stands in the place of the figures.
+void draw_header(Canvas& canvas, const Scene& scene, const Geometry& geometry) {
   const WallTime at = scene.snapshot.at;
   std::string right = base::moment_to_the_second(at, at) + " ";
   if (!scene.snapshot.driver.empty() && canvas.size().columns >= 100)
@@ -49,18 +55,17 @@ void draw_header(Canvas& canvas, const Scene& scene) {
     column += 2 + canvas.put({0, column + 2}, scene.setting.host, {Colour::kText, true}, 24);
   if (scene.setting.readonly && canvas.size().columns >= 80)
     column += 2 + canvas.put({0, column + 2}, "read only", {Colour::kWarn});
-  const std::string words = summary(scene);
+  const bool trouble = !geometry.banner && !trouble_of(scene).empty();
+  const std::string words = trouble ? "! " + trouble_of(scene) : summary(scene);
   const std::size_t width = base::columns_of(right);
   const bool clock = column + 2 + base::columns_of(words) + 2 + width <= canvas.size().columns;
-  canvas.put({0, column + 2}, words, {Colour::kText});
+  canvas.put({0, column + 2}, words, {trouble ? Colour::kHot : Colour::kText, trouble});
   if (clock) canvas.put_right({0, canvas.size().columns}, right, {Colour::kFaint});
 }
 
 void draw_banner(Canvas& canvas, const Scene& scene) {
-  const std::string& words =
-      scene.setting.trouble.empty() ? scene.snapshot.trouble : scene.setting.trouble;
   canvas.fill({1, 0}, canvas.size().columns, {Colour::kHot, true, true});
-  canvas.put({1, 1}, "! " + words, {Colour::kHot, true, true});
+  canvas.put({1, 1}, "! " + trouble_of(scene), {Colour::kHot, true, true});
 }
 
 struct Key {
@@ -139,7 +144,7 @@ Canvas frame(const Scene& scene, const View& view, Size size) {
   if (size.rows == 0 || size.columns == 0) return canvas;
   const std::vector<Row> rows = rows_of(scene.snapshot, view.wanted);
   const Geometry geometry = geometry_of(scene, size, rows.size());
-  if (geometry.header) draw_header(canvas, scene);
+  if (geometry.header) draw_header(canvas, scene, geometry);
   if (geometry.banner) draw_banner(canvas, scene);
   const std::optional<std::size_t> selected = selected_row(rows, view);
   if (view.page == Page::kHelp) {

@@ -121,6 +121,16 @@ TEST_F(Frames, OldReadingsAndLostCardsAreSaid) {
   expect_frame("120x40-trouble.txt", draw(snapshot, {120, 40}).text());
   setting_.trouble = "the daemon has gone; this is what was 12 s ago";
   EXPECT_NE(draw(snapshot, {80, 24}).text().find("! the daemon has gone"), std::string::npos);
+  EXPECT_NE(draw(snapshot, {20, 5}).text().find("! the da"), std::string::npos);
+}
+
+TEST_F(Frames, WithoutACardItIsSaidWhetherOneCouldBeThere) {
+  wire::Snapshot snapshot = make_snapshot({0, 0});
+  EXPECT_NE(draw(snapshot, {80, 24}).text().find("this machine has no cards"), std::string::npos);
+  snapshot.trouble = "nvmlInit: driver not loaded (9)";
+  const std::string text = draw(snapshot, {80, 24}).text();
+  EXPECT_NE(text.find("no card could be read"), std::string::npos);
+  EXPECT_EQ(text.find("has no cards"), std::string::npos);
 }
 
 TEST_F(Frames, OfAnySizeAreDrawn) {
