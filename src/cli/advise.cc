@@ -3,6 +3,7 @@
 // request or a job that was measured. With a request it neither needs nor starts a daemon.
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "base/text.h"
 #include "cli/advise_text.h"
@@ -128,6 +129,24 @@ Input<std::vector<NodeSpec>> candidates(const Parsed& parsed) {
   return nodes;
 }
 
+// A type that nobody has heard of is a slip, and not a request that nothing holds.
+Result<void> check_type(const Ask& ask, const std::vector<NodeSpec>& nodes,
+                        const std::vector<simulate::CardType>& cards) {
+  std::set<std::string> known;
+  for (const NodeSpec& node : nodes) known.insert(base::to_lower(node.card_type));
+  for (const simulate::CardType& card : cards) known.insert(base::to_lower(card.name));
+  for (const std::string& type : ask.types) {
+    if (known.contains(base::to_lower(type))) continue;
+    std::vector<std::string_view> names;
+    for (const simulate::CardType& card : cards) names.push_back(card.name);
+    const std::string_view near = base::nearest(type, names);
+    return Error::invalid("--gpu-type: there is no card type " + base::quote(type))
+        .with_hint(near.empty() ? "--types FILE adds types of your own"
+                                : "did you mean " + std::string(near) + "?");
+  }
+  return {};
+}
+
 int run_advise(const Parsed& parsed, const Output& output) {
   AdviseReport report;
   report.own_cards = parsed.has("--pool");
@@ -141,6 +160,11 @@ int run_advise(const Parsed& parsed, const Output& output) {
   const Input<std::vector<NodeSpec>> nodes = candidates(parsed);
   if (const auto* failure = std::get_if<Failure>(&nodes))
     return output.fail(failure->error, failure->exit_code);
+  const Result<TypeTables> types = read_type_tables(nullptr);
+  if (!types) return output.fail(types.error(), kExitBadFile);
+  if (const Result<void> r = check_type(*ask, std::get<std::vector<NodeSpec>>(nodes), types->cards);
+      !r)
+    return output.fail(r.error());
   Result<std::vector<AdviseReport::Option>> options =
       options_for(std::get<std::vector<NodeSpec>>(nodes), *ask);
   if (!options) return output.fail(options.error());

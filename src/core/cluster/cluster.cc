@@ -114,9 +114,19 @@ void Cluster::make_groups(const std::vector<NodeSpec>& specs) {
   }
 }
 
-Result<KindId> Cluster::kind_of(Ask ask) {
-  std::sort(ask.types.begin(), ask.types.end());
+// As nodes spell it: t4 is T4, as it is for the queue.
+std::string Cluster::spelled(std::string type) const {
+  const Group* other = nullptr;
+  for (const Group& group : groups_) {
+    if (group.card_type == type) return type;
+    if (base::to_lower(group.card_type) == base::to_lower(type)) other = &group;
+  }
+  return other == nullptr ? type : other->card_type;
+}
 
+Result<KindId> Cluster::kind_of(Ask ask) {
+  for (std::string& type : ask.types) type = spelled(std::move(type));
+  std::sort(ask.types.begin(), ask.types.end());
   if (ask.cards == 0) {
     ask.share = 0;
     ask.share_mib = 0;

@@ -51,7 +51,8 @@ class Cluster {
   // preferred among equals); none: as they come.
   static Result<Cluster> make(std::vector<NodeSpec> nodes, std::vector<std::uint32_t> rank = {});
 
-  // The same request is always the same kind. Types are sorted; invalid: out of range.
+  // The same request is always the same kind. Types are sorted, and spelled as nodes have them;
+  // invalid: out of range.
   Result<KindId> kind_of(Ask ask);
   const Kind& kind(KindId id) const { return kinds_[index_of(id)]; }
   std::size_t kinds() const { return kinds_.size(); }
@@ -111,6 +112,7 @@ class Cluster {
   };
 
   static Shape shape_of(const Node& node);
+  std::string spelled(std::string type) const;
   void add_idle(GroupId group, std::int64_t share);
   void move(NodeId id);
   ClassId enter(const Shape& shape);

@@ -72,6 +72,7 @@ TEST_F(ClusterTest, TheSameRequestIsTheSameKindWhateverTheOrderOfItsTypes) {
   const KindId one = kind({.cards = 1, .share = 500, .types = {"T4", "A10"}});
   EXPECT_EQ(kind({.cards = 1, .share = 500, .types = {"A10", "T4"}}), one);
   EXPECT_NE(kind({.cards = 1, .share = 501, .types = {"A10", "T4"}}), one);
+  EXPECT_EQ(kind({.cards = 1, .share = 500, .types = {"t4", "A10"}}), one) << "nodes spell it T4";
   // Without cards, types and shares mean nothing.
   EXPECT_EQ(kind({.cpu_milli = 5, .share = 7, .types = {"T4"}}), kind({.cpu_milli = 5}));
 }

@@ -19,6 +19,8 @@ jobs:
   - {gpu: 4, cpus: 40, node: cloud-0}
 """
 
+TOO_LONG = "attribute:a == " + "x" * 1986
+
 
 class Verb(simulate_test.SimulateTest):
     def mete(self, *words):
@@ -106,7 +108,11 @@ class Place(Verb):
         refused(64, "'x'", "--pool", self.pool, "--gpu", "x")
         refused(64, "^", "--pool", self.pool, "--gpu", "1", "--where", "attribute:rack = ")
         refused(64, "'best-fti'", "--pool", self.pool, "--gpu", "1", "--policy", "best-fti")
+        refused(64, "2001 characters; at most 2000", "--pool", self.pool, "--gpu", "1", "--where", TOO_LONG)
         refused(65, "no-such", "--pool", self.dir / "no-such", "--gpu", "1")
+        refused(65, "there are two nodes 'a'", "--pool", self.file("p", "nodes: [{name: a, cards: T4}, {name: a, cards: T4}]"), "--gpu", "1")
+        refused(65, ":1:26: there is no card type 'T9'", "--pool", self.file("p", "nodes: [{name: a, cards: 2xT9}]"), "--gpu", "1")
+        refused(65, ":1:36: not a number of CPUs: '-3'", "--pool", self.file("p", "nodes: [{name: a, cards: T4, cpus: -3}]"), "--gpu", "1")
         refused(65, ":1:19: there is no key 'crads'", "--pool", self.file("p", "nodes: [{name: a, crads: 2xT4}]"), "--gpu", "1")
         refused(65, ":2:8: there is no room", "--pool", self.file("p", "cards: T4\njobs: [{gpu: 1, count: 2}]"), "--gpu", "1")
         refused(65, "there is no key 'gpus'", "--pool", self.pool, "--job", self.file("j", "gpus: 1\n"))
@@ -120,7 +126,8 @@ class Advise(Verb):
         self.assertEqual((first["name"], first["cards"], first["card_type"]), ("g6e.12xlarge", 4, "L40S"))
         self.assertEqual(len({i["card_type"] for i in document["instances"]}), len(document["instances"]))
         self.assertGreater(len(self.document("advise", "--gpu", "2x30G", "--cpus", "8", "--all")["instances"]), len(document["instances"]))
-        self.assertEqual(self.document("advise", "--gpu", "1", "--gpu-type", "T4")["instances"][0]["name"], "g4dn.xlarge")
+        for spelled in ("T4", "t4"):
+            self.assertEqual(self.document("advise", "--gpu", "1", "--gpu-type", spelled)["instances"][0]["name"], "g4dn.xlarge")
 
     def test_the_share_of_ones_own_cards(self):
         cards = self.document("advise", "--gpu", "12G", "--pool", "2xH200+1xT4")["cards"]
@@ -129,7 +136,10 @@ class Advise(Verb):
     def test_what_nothing_holds_is_69(self):
         self.refused(self.mete("advise", "--gpu", "900G"), 69, "no instance type holds --gpu 900G")
         self.refused(self.mete("advise", "--gpu", "20G", "--pool", "T4"), 69, "none of these cards")
+        self.refused(self.mete("advise", "--gpu", "1", "--gpu-type", "H200", "--pool", "T4"), 69, "none of these cards")
         self.refused(self.mete("advise"), 64, "mete advise --gpu 2x30G")
+        self.refused(self.mete("advise", "--gpu", "1", "--gpu-type", "H20"), 64, "there is no card type 'H20'", "did you mean H200?")
+        self.refused(self.mete("advise", "--gpu", "1", "--pool", "2xX9"), 64, "there is no card type 'X9'")
         self.assertFalse((self.dir / "state").exists())
 
     @unittest.skipUnless((BUILD / "bin" / "meted").exists(), "there is no daemon")

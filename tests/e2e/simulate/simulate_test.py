@@ -87,6 +87,7 @@ class Small(SimulateTest):
         self.refused(self.sample("--mix", "future"), 64, "'future'")
         self.refused(self.sample("--seed", "x"), 64, "'x'")
         self.refused(self.sample("--max-moves", "many"), 64, "'many'")
+        self.refused(self.sample("--where", "attribute:a == " + "x" * 1986), 64, "2001 characters; at most 2000")
 
     def test_wrong_files_are_65_with_their_line_and_leave_nothing(self):
         head = "sn,cpu_milli,memory_mib,gpu,model\n"
