@@ -3,7 +3,7 @@
 #include "base/columns.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 
 namespace mete::base {
 
@@ -16,14 +16,15 @@ struct Range {
 
 #define TWO(first, last)
 #define NONE(first, last) Range{first, last},
-constexpr std::array kNone{
+// Not std::array: to find out its length clang 14 would nest deeper than it may.
+constexpr Range kNone[] = {
 #include "character_widths.def"
 };
 #undef TWO
 #undef NONE
 #define NONE(first, last)
 #define TWO(first, last) Range{first, last},
-constexpr std::array kTwo{
+constexpr Range kTwo[] = {
 #include "character_widths.def"
 };
 #undef TWO
@@ -32,9 +33,9 @@ constexpr std::array kTwo{
 template <class Table>
 bool contains(const Table& table, std::uint32_t character) {
   const auto after =
-      std::upper_bound(table.begin(), table.end(), character,
+      std::upper_bound(std::begin(table), std::end(table), character,
                        [](std::uint32_t value, const Range& range) { return value < range.first; });
-  return after != table.begin() && character <= (after - 1)->last;
+  return after != std::begin(table) && character <= (after - 1)->last;
 }
 
 constexpr std::uint32_t kPlainEnd = 0x300;  // below it every character takes one column
