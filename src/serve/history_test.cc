@@ -17,7 +17,7 @@ struct HistoryTest : testing::Test {
     const auto ms = static_cast<std::int64_t>(second * 1000);
     std::optional<Bytes> used;
     if (mib) used = Bytes::from_mib(*mib);
-    History::JobFigures job{attempt, utilisation, {}};
+    History::JobFigures job{attempt, utilisation, {}, {}};
     if (used) job.used["GPU-0"] = *used;
     history.see(seam::Milliseconds(ms), WallTime{kWall + ms}, {{"GPU-0", {utilisation, used}}},
                 {{kJob, job}});
