@@ -2,14 +2,17 @@
 // A daemon that answers anything. The first byte says whether HEAD was asked and into pieces of
 // which size the rest is cut. The parser must not crash, must hold no more than its limit besides
 // the body, must never hand out more body than came in, and must read the same however the bytes
-// are cut; the messages for starters go through their parser too.
+// are cut. So must whoever follows a stream of events; the messages for starters go through their
+// parser too.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/assert.h"
+#include "net/event_stream.h"
 #include "net/ready_pipe.h"
 #include "net/response_parser.h"
 
@@ -49,6 +52,21 @@ Seen read(std::string_view bytes, bool head, std::size_t piece) {
   return seen;
 }
 
+std::vector<std::string> events(std::string_view bytes, std::size_t piece) {
+  net::EventStream stream;
+  std::vector<std::string> all;
+  std::size_t length = 0;
+  for (std::size_t at = 0; at < bytes.size(); at += piece) {
+    METE_ASSERT(stream.feed(bytes.substr(at, piece)).ok());
+    while (std::optional<std::string> event = stream.next()) {
+      length += event->size();
+      all.push_back(*std::move(event));
+    }
+  }
+  METE_ASSERT(length <= bytes.size());
+  return all;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -58,6 +76,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Seen whole = read(bytes, head, std::max<std::size_t>(bytes.size(), 1));
   METE_ASSERT(whole.body.size() <= bytes.size());
   METE_ASSERT(read(bytes, head, 1 + data[0] / 2) == whole);
+  METE_ASSERT(events(bytes, 1 + data[0] / 2) == events(bytes, bytes.size() + 1));
   (void)net::parse_ready(bytes);
   return 0;
 }
