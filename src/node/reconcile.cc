@@ -52,13 +52,15 @@ Reconciler::Reconciler(abi::Grant& grant, std::string path)
       self_(abi::read_self()),
       owner_(abi::owner_of(grant, self_)),
       slot_(abi::claim_slot(grant, self_, 0, path_.c_str(), abi::SlotRole::kHelper)),
-      seen_(abi::kSlots, std::vector<Seen>(grant.header.card_count)) {}
+      cards_(std::min(grant.header.card_count, abi::kMaxCards)),
+      parts_(std::clamp(grant.header.part_count, 1u, abi::kMaxParts)),
+      seen_(abi::kSlots, std::vector<Seen>(cards_)) {}
 
 void Reconciler::before_sample() {
   if (slot_ >= 0) abi::reap_all({grant_, static_cast<std::uint32_t>(slot_)}, viewer());
   for (std::uint32_t s = 0; s < abi::slot_count(grant_); ++s) {
     const std::uint64_t owner = grant_.slots[s].owner.load();
-    for (std::uint32_t c = 0; c < grant_.header.card_count; ++c) {
+    for (std::uint32_t c = 0; c < cards_; ++c) {
       Seen& seen = seen_[s][c];
       if (seen.owner != owner) seen = {};
       seen.owner = owner;
@@ -69,7 +71,7 @@ void Reconciler::before_sample() {
 
 void Reconciler::during_sample() {
   for (std::uint32_t s = 0; s < abi::slot_count(grant_); ++s)
-    for (std::uint32_t c = 0; c < grant_.header.card_count; ++c)
+    for (std::uint32_t c = 0; c < cards_; ++c)
       if (Seen& seen = seen_[s][c]; seen.owner != 0 && seen.owner == grant_.slots[s].owner.load())
         seen.charge = std::max(seen.charge, abi::charged_units(grant_, s, c));
 }
@@ -132,7 +134,7 @@ std::vector<Escape> Reconciler::apply(const Sample& sample, const std::set<pid_t
   std::vector<Escape> escapes;
   const Inside inside = look_inside(job);
   reap_inside();
-  for (std::uint32_t c = 0; c < grant_.header.card_count; ++c) {
+  for (std::uint32_t c = 0; c < cards_; ++c) {
     abi::GrantCard& granted = grant_.header.cards[c];
     const std::optional<std::size_t> at = find_card(sample, granted);
     if (!at) continue;
@@ -156,7 +158,7 @@ std::vector<Escape> Reconciler::apply(const Sample& sample, const std::set<pid_t
       slot.cards[c].excess_units.store(excess_of(s, c, held));
       slot.nvml_ns.store(static_cast<std::uint64_t>(sample.at.count()));
     }
-    std::vector<std::uint64_t> outside(grant_.header.part_count);
+    std::vector<std::uint64_t> outside(parts_);
     for (const ProcessSample& process : sample.processes) {
       if (!process.present[*at] || !job.contains(process.pid) || metered.contains(process.pid))
         continue;
@@ -167,11 +169,11 @@ std::vector<Escape> Reconciler::apply(const Sample& sample, const std::set<pid_t
       abi::raise_to(grant_.header.escape_bytes, used.count());
       book_escape(process.pid, abi::units_for(used.count()), outside);
     }
-    for (std::uint32_t p = 0; p < grant_.header.part_count; ++p) {
+    for (std::uint32_t p = 0; p < parts_; ++p) {
       grant_.accounts[p][c].escaped_units.store(outside[p]);
       abi::recompute_excess(grant_, {p, c});
     }
-    for (std::uint32_t p = 0; p < grant_.header.part_count; ++p) {
+    for (std::uint32_t p = 0; p < parts_; ++p) {
       abi::Account& account = grant_.accounts[p][c];
       abi::raise_to(account.peak_units,
                     abi::total_units(grant_, {p, c}) + account.excess_units.load());

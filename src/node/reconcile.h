@@ -66,6 +66,9 @@ class Reconciler {
   abi::Self self_;
   std::uint64_t owner_ = 0;
   int slot_ = -1;
+  // As the header said at first, within bounds: the job's own user can write the file meanwhile.
+  std::uint32_t cards_;
+  std::uint32_t parts_;
   std::vector<std::vector<Seen>> seen_;  // [slot][card]
   std::set<std::uint64_t>
       missed_;               // owner words in other namespaces whose lease was free last time

@@ -76,6 +76,19 @@ TEST_F(ReconcileTest, WhatTheDriverTookUnaskedIsChargedAfterTwoReadings) {
   EXPECT_EQ(excess(), 0u);
 }
 
+TEST_F(ReconcileTest, CountsThatTheJobHasForgedAreBounded) {
+  grant().header.card_count = UINT32_MAX;
+  grant().header.part_count = UINT32_MAX;
+  Reconciler late(grant());  // begun anew after it was forged
+  look(late, getppid(), 300 * kMiB);
+  grant().header.card_count = grant().header.part_count = 1;
+  Reconciler r(grant());
+  grant().header.card_count = grant().header.part_count = 1000;
+  look(r, getppid(), 300 * kMiB);
+  look(r, getppid(), 300 * kMiB);
+  EXPECT_EQ(excess(), 200 * kMiB + abi::kHeadroomBytes);
+}
+
 TEST_F(ReconcileTest, ABlockFreedDuringTheReadingIsNoExcess) {
   Reconciler r(grant());
   for (int i = 0; i < 3; ++i) {
