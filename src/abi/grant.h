@@ -167,7 +167,8 @@ struct GrantHeader {
   char movers[72];         // the folder of their sockets; "": none
   Word grower;             // OwnerWord of the runner that answers asks; 0: nobody does
   Word park_knocks;        // counts calls that came to a closed gate
-  uint8_t unused[1656];
+  Word park_disk_bytes;    // of what movers keep for the job: how much they have put on disk
+  uint8_t unused[1648];
   GrantCard cards[kMaxCards];
 };
 static_assert(sizeof(GrantHeader) == 4096);

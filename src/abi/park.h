@@ -91,7 +91,9 @@ struct MoverMessage {
     kArena = 18,   // bytes: how large the arena shall be
     kStatus = 19,
     // Answers.
-    kDone = 32,  // id; of kStatus: bytes is the arena's size, used what is taken, wanted its goal
+    // id; of kOut: used is how much of it went to disk; of kStatus: bytes is the arena's size, used
+    // what is taken, wanted its goal
+    kDone = 32,
     kRefused = 33,  // id; reason, detail; bytes: what there is room for
   };
   uint32_t magic;

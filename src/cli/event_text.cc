@@ -76,7 +76,7 @@ struct Detail {
   }
   std::string operator()(const core::JobParked& event) const {
     if (event.state == core::JobState::kParked)
-      return to_string(event.moved) + " in host memory" +
+      return wire::kept_text(event.moved, event.on_disk) +
              (event.why.empty() ? "" : "; could not come back: " + event.why);
     if (event.for_job) return "to make room for job " + to_string(*event.for_job);
     if (event.cause == core::ParkCause::kIdle) return "idle";

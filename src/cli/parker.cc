@@ -158,6 +158,7 @@ wire::ParkReport Parker::how_it_stands() const {
   for (std::uint32_t card = 0; card < settings_.cards; ++card)
     report.held.push_back(round_up(held(card)));
   report.moved = parking_.moved();
+  report.on_disk = parking_.on_disk();
   // What the driver has taken is counted by nobody else; what it was before includes the rest.
   if (deep_.state() == DeepParking::State::kParked) {
     report.moved = Bytes();

@@ -303,6 +303,12 @@ TEST_F(QueueText, AParkedJobSaysWhereItsMemoryIs) {
   view.job.park->moved = Bytes::from_gib(7);
   EXPECT_EQ(wire::reason_text(view, at(0)),
             "7 GiB in host memory, 580 MiB still on card 3, for job 14");
+  view.job.park->on_disk = Bytes::from_gib(2);
+  EXPECT_EQ(wire::park_text(view.job),
+            "5 GiB in host memory, 2 GiB on disk, 580 MiB still on card 3, for job 14");
+  view.job.park->on_disk = view.job.park->moved;
+  EXPECT_EQ(wire::park_text(view.job), "7 GiB on disk, 580 MiB still on card 3, for job 14");
+  view.job.park->on_disk = Bytes();
   view.wait = core::Wait{core::Reason::kResources, "room to come back", {}};
   EXPECT_EQ(
       wire::reason_text(view, at(0)),

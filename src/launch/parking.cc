@@ -140,6 +140,7 @@ void Parking::park(std::uint64_t now_ns, std::uint64_t patience_ns) {
   if (state_ != State::kRunning) return;
   give_up_at_ = now_ns + patience_ns;
   knocks_ = grant_.header.park_knocks.load();
+  grant_.header.park_disk_bytes.store(0);  // nothing is away
   state_ = State::kQuiescing;
   order(ParkOrder::kQuiesce);
 }
@@ -231,6 +232,11 @@ Bytes Parking::moved() const {
   each_living(
       [&](const abi::Slot& slot, std::uint64_t /*owner*/) { sum += slot.moved_bytes.load(); });
   return Bytes::from_bytes(std::min(sum, abi::kMaxUnits * abi::kUnitBytes));
+}
+
+// Of one that died while it was away the figure is still in the sum.
+Bytes Parking::on_disk() const {
+  return std::min(Bytes::from_bytes(grant_.header.park_disk_bytes.load()), moved());
 }
 
 Bytes Parking::held(std::uint32_t card) const {

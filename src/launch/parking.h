@@ -54,6 +54,8 @@ class Parking {
   bool is_wanted() const;
   // What movers keep for it, and what it still holds on its card.
   Bytes moved() const;
+  // And how much of that they have put on disk.
+  Bytes on_disk() const;
   Bytes held(std::uint32_t card) const;
 
  private:

@@ -51,6 +51,17 @@ class ParkingTest : public testing::Test {
   Parking parking_{*grant_};
 };
 
+TEST_F(ParkingTest, OnDiskIsNeverMoreThanWhatTheLivingHaveThere) {
+  grant_->header.park_disk_bytes = 5 << 20;  // of a process that died during the last park
+  park();
+  EXPECT_EQ(parking_.on_disk(), Bytes());
+  grant_->slots[0].moved_bytes = 4 << 20;
+  grant_->header.park_disk_bytes = 2 << 20;
+  EXPECT_EQ(parking_.on_disk(), Bytes::from_mib(2));
+  grant_->header.park_disk_bytes = 8 << 20;
+  EXPECT_EQ(parking_.on_disk(), Bytes::from_mib(4));
+}
+
 TEST_F(ParkingTest, HelpersOfTheRunnerAreNotWaitedFor) {
   grant_->slots[1].role = static_cast<std::uint64_t>(abi::SlotRole::kHelper);
   parking_.park(0, 100);

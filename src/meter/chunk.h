@@ -22,8 +22,9 @@ struct Movable {
   uint64_t id;  // never used twice
   CUdevice device;
   int card;
-  bool kept;   // a mover has its bytes
-  bool owned;  // an Owned, not a Chunk
+  bool kept;         // a mover has its bytes
+  bool owned;        // an Owned, not a Chunk
+  uint64_t on_disk;  // of the bytes that a mover has
 };
 
 struct Chunk : Movable {

@@ -122,7 +122,7 @@ MoverAnswer MoverLink::receive() {
   if (got != static_cast<ssize_t>(sizeof(said)) || said.magic != abi::kMoverMagic ||
       said.version != abi::kMoverVersion || said.serial != ++heard_)
     return {abi::ParkReason::kNoMover, 0};
-  if (said.kind == abi::MoverMessage::kDone) return {};
+  if (said.kind == abi::MoverMessage::kDone) return {abi::ParkReason::kNone, 0, said.used};
   const auto reason = static_cast<abi::ParkReason>(said.reason);
   return {reason == abi::ParkReason::kNone ? abi::ParkReason::kNoMover : reason, said.detail};
 }

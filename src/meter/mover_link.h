@@ -12,6 +12,7 @@ namespace mete::meter {
 struct MoverAnswer {
   abi::ParkReason reason = abi::ParkReason::kNone;  // kNone: done
   uint32_t detail = 0;
+  uint64_t on_disk = 0;  // of a piece that went out
 };
 
 class MoverLink {

@@ -213,6 +213,7 @@ Refusal let_go(Movable& memory) {
   memory.handle = 0;
   release(memory.card, abi::units_for(memory.bytes));
   slot().moved_bytes.fetch_add(memory.bytes);
+  process.grant->header.park_disk_bytes.fetch_add(memory.on_disk);
   return {};
 }
 
@@ -228,9 +229,10 @@ Refusal export_to(abi::MoverMessage::Kind kind, const Movable& memory,
 }
 
 Refusal finish_out(const Told& told) {
-  if (const Refusal refusal = refused_by(process.movers[told.memory->card].receive()))
-    return refusal;
+  const MoverAnswer said = process.movers[told.memory->card].receive();
+  if (const Refusal refusal = refused_by(said)) return refusal;
   told.memory->kept = true;
+  told.memory->on_disk = said.on_disk;
   return let_go(*told.memory);
 }
 
@@ -299,6 +301,7 @@ Refusal finish_in(const Told& told) {
   }
   memory.handle = told.fresh;
   slot().moved_bytes.fetch_sub(memory.bytes);
+  process.grant->header.park_disk_bytes.fetch_sub(memory.on_disk);
   return {};
 }
 

@@ -212,6 +212,7 @@ void Mover::end_of_copy(const CopyResult& result) {
       make_message(good ? abi::MoverMessage::kDone : abi::MoverMessage::kRefused);
   answer.id = task.piece;
   answer.serial = task.serial;
+  if (good && task.out) answer.used = task.on_disk;
   if (!good) {
     answer.reason = static_cast<uint32_t>(result.disk_full ? abi::ParkReason::kNoRoom
                                                            : abi::ParkReason::kDriver);

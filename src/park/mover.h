@@ -74,6 +74,7 @@ class Mover {
     uint64_t piece;
     uint32_t serial;
     bool out;
+    uint64_t on_disk;  // of its bytes
   };
   struct Segment {
     char* memory;

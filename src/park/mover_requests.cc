@@ -165,7 +165,9 @@ void Mover::handle_copy(Connection& connection, Packet packet) {
   task.bytes = message.bytes;
   task.parts = parts_of(*place);
   task.off = connection.gone;
-  tasks_[task.number] = {connection.id, message.id, message.serial, out};
+  uint64_t on_disk = 0;
+  for (const Extent& extent : place->disk) on_disk += extent.bytes;
+  tasks_[task.number] = {connection.id, message.id, message.serial, out, on_disk};
   ++(out ? connection.copies_out : connection.copies_in);
   connection.questions.push_back({task.number, {}});
   if (place->disk.empty()) return copier_->send(std::move(task));

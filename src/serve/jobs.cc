@@ -264,9 +264,10 @@ void Service::report_on_job(core::JobId id, std::string_view what, const net::Re
       doubted_[id] = report->held;
       engine_.see(believed());
     }
-    return ask(core::ParkReport{id, uid, report->parked, std::move(report->held), report->moved,
-                                std::move(report->why), report->standing, report->wakes},
-               answered);
+    return ask(
+        core::ParkReport{id, uid, report->parked, std::move(report->held), report->moved,
+                         std::move(report->why), report->standing, report->wakes, report->on_disk},
+        answered);
   }
   if (what == "grow") {
     Result<std::vector<Bytes>> wanted = wire::decode_wanted(request.body);

@@ -95,9 +95,9 @@ JobView parked() {
   view.job.grant[0].least = Bytes::from_gib(4);
   view.job.grant[0].most = Bytes::from_gib(20);
   view.job.growth = core::Growth::kTight;
-  view.job.park =
-      core::Park{core::ParkCause::kPreempted, JobId{14, 2},       "root",   true, true, after(12),
-                 {Bytes::from_mib(580)},      Bytes::from_gib(7), "no room"};
+  view.job.park = core::Park{
+      core::ParkCause::kPreempted, JobId{14, 2},       "root",  true,     true, after(12),
+      {Bytes::from_mib(580)},      Bytes::from_gib(7), Bytes(), "no room"};
   return view;
 }
 JobView unparkable() {

@@ -56,6 +56,7 @@ void put(JsonText& out, const core::JobParked& event) {
   if (event.state == core::JobState::kParked) {
     put_bytes_list(out, "held_bytes", event.held);
     out.put("moved_bytes", event.moved);
+    if (!event.on_disk.is_zero()) out.put("disk_bytes", event.on_disk);
   }
   out.put_if("why", std::string_view(event.why));
   out.flag_if("lost", event.lost);
@@ -127,6 +128,7 @@ core::JobParked parked_from(Fields& fields, JobId id) {
   event.deep = fields.flag("deep");
   event.held = bytes_list_from(fields, "held_bytes");
   event.moved = fields.bytes_if("moved_bytes").value_or(Bytes());
+  event.on_disk = fields.bytes_if("disk_bytes").value_or(Bytes());
   event.why = fields.text_if("why").value_or("");
   event.lost = fields.flag("lost");
   return event;

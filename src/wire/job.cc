@@ -131,6 +131,7 @@ std::string encode(const ParkReport& report) {
   if (report.parked) {
     put_bytes_list(out, "held_bytes", report.held);
     out.put("moved_bytes", report.moved);
+    if (!report.on_disk.is_zero()) out.put("disk_bytes", report.on_disk);
   }
   out.put_if("why", std::string_view(report.why));
   out.flag_if("standing", report.standing);
@@ -148,6 +149,7 @@ Result<ParkReport> decode_park_report(std::string_view text) {
   report.parked = fields.flag("parked");
   report.held = bytes_list_from(fields, "held_bytes");
   report.moved = fields.bytes_if("moved_bytes").value_or(Bytes());
+  report.on_disk = fields.bytes_if("disk_bytes").value_or(Bytes());
   report.why = fields.text_if("why").value_or("");
   report.standing = fields.flag("standing");
   report.wakes = fields.flag("wakes");

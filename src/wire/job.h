@@ -55,6 +55,7 @@ struct ParkReport {
   std::string why = {};
   bool standing = false;
   bool wakes = false;
+  Bytes on_disk = {};  // of what was moved
   bool operator==(const ParkReport&) const = default;
 };
 std::string encode(const ParkReport& report);

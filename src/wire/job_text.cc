@@ -76,9 +76,16 @@ std::string wake_time(const Job& job) {
 
 }  // namespace
 
+std::string kept_text(Bytes moved, Bytes on_disk) {
+  const Bytes memory = moved.checked_sub(on_disk).value_or(Bytes());
+  if (on_disk.is_zero()) return to_string(memory) + " in host memory";
+  if (memory.is_zero()) return to_string(on_disk) + " on disk";
+  return to_string(memory) + " in host memory, " + to_string(on_disk) + " on disk";
+}
+
 std::string park_text(const Job& job) {
   if (!job.park || job.park->held.empty()) return "";
-  std::vector<std::string> parts{to_string(job.park->moved) + " in host memory"};
+  std::vector<std::string> parts{kept_text(job.park->moved, job.park->on_disk)};
   // Lists have one figure for all cards.
   const bool of_each = job.park->held.size() == job.grant.size();
   for (std::size_t i = 0; i < job.park->held.size(); ++i)

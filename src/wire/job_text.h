@@ -27,6 +27,8 @@ std::string used_text(const wire::JobView& view);
 // 14";
 // "": it is not away.
 std::string park_text(const core::Job& job);
+// "5 GiB in host memory, 2 GiB on disk"
+std::string kept_text(Bytes moved, Bytes on_disk);
 // "resources: 8 GiB on one card; …" of a pending job; of a parked one where its memory is, and what
 // it waits for; else "".
 std::string reason_text(const wire::JobView& view, WallTime now);

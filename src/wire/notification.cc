@@ -3,6 +3,7 @@
 #include "wire/notification.h"
 
 #include "base/text.h"
+#include "wire/job_text.h"
 #include "wire/values.h"
 
 namespace mete::wire {
@@ -61,7 +62,7 @@ std::optional<std::string> take(Notification& told, const core::Happened& what,
   if (const auto* parked = std::get_if<core::JobParked>(&what);
       parked != nullptr && parked->state == core::JobState::kParked) {
     told.on = NotifyOn::kPark;
-    return "is parked: " + to_string(parked->moved) + " are in host memory";
+    return "is parked: " + kept_text(parked->moved, parked->on_disk);
   }
   if (const auto* idle = std::get_if<core::JobIdle>(&what);
       idle != nullptr && idle->span.step != core::IdleStep::kSeen) {

@@ -42,7 +42,7 @@ enum Column : std::size_t {
   kUid,
   kRequest,
   kCommand,
-  kPark,  // "preempted:14:7516192768:608174080": cause, for whom, kept in host memory, on the cards
+  kPark,  // "preempted:14:7516192768:608174080": cause, for whom, kept for it, on the cards
   kRemark,
   kColumns
 };
@@ -148,6 +148,7 @@ void append_park(std::string& out, const core::Park& park) {
   for (const Bytes bytes : park.held) held = held.checked_add(bytes).value_or(held);
   append_number(out += ':', held.count());
   if (park.lost) out += ":lost";
+  if (!park.on_disk.is_zero()) append_number(out += ":disk=", park.on_disk.count());
 }
 
 void append_job(std::string& out, const JobView& view) {
@@ -305,7 +306,12 @@ void read_park(Row& row, Job& job) {
     park.moved = Bytes::from_bytes(row.number<std::uint64_t>(parts[2]));
     park.held = {Bytes::from_bytes(row.number<std::uint64_t>(parts[3]))};
   }
-  park.lost = parts.size() > 4 && parts[4] == "lost";
+  constexpr std::string_view kDisk = "disk=";
+  for (std::size_t i = 4; i < parts.size(); ++i) {
+    if (parts[i] == "lost") park.lost = true;
+    if (parts[i].starts_with(kDisk))
+      park.on_disk = Bytes::from_bytes(row.number<std::uint64_t>(parts[i].substr(kDisk.size())));
+  }
   job.park = std::move(park);
 }
 

@@ -47,6 +47,7 @@ TEST(PsLines, ReadBackWhatATableShows) {
   EXPECT_EQ(job.park->cause, view.job.park->cause);
   EXPECT_EQ(job.park->for_job, view.job.park->for_job);
   EXPECT_EQ(job.park->moved, view.job.park->moved);
+  EXPECT_EQ(job.park->on_disk, view.job.park->on_disk);
   EXPECT_EQ(job.park->held, std::vector{Bytes::from_mib(518)}) << "of all cards together";
   EXPECT_EQ(encode_ps_lines(*again, kAt), text);
 }

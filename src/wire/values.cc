@@ -168,6 +168,7 @@ void put_park(JsonText& out, const core::Park& park) {
   if (!park.held.empty()) {
     put_bytes_list(out, "held_bytes", park.held);
     out.put("moved_bytes", park.moved);
+    if (!park.on_disk.is_zero()) out.put("disk_bytes", park.on_disk);
   }
   out.put_if("why", std::string_view(park.why));
   out.flag_if("lost", park.lost);
@@ -191,6 +192,7 @@ Result<core::Park> park_from(const Json& json) {
   park.since = fields.time("since");
   park.held = bytes_list_from(fields, "held_bytes");
   park.moved = fields.bytes_if("moved_bytes").value_or(Bytes());
+  park.on_disk = fields.bytes_if("disk_bytes").value_or(Bytes());
   park.why = fields.text_if("why").value_or("");
   park.lost = fields.flag("lost");
   if (!fields.ok()) return fields.error();

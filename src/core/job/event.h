@@ -95,6 +95,7 @@ struct JobParked {
   Bytes moved = {};                     // of parked
   std::string why = {};                 // of parked: why it could not come back
   bool lost = false;                    // of parked: and never can
+  Bytes on_disk = {};                   // of parked: how much of what was moved
   bool operator==(const JobParked&) const = default;
 };
 // A job takes its memory back: `state` is parked (it may, when there is room), unparking (there is)

@@ -132,6 +132,7 @@ struct ParkReport {
   std::string why = {};          // what was asked for could not be done
   bool standing = false;         // runs: and cannot be, as long as it is as it is
   bool wakes = false;            // parked: its program wants to go on
+  Bytes on_disk = {};            // parked: of what was moved
 };
 // Of a job with a growing share: what it would like to have of each card in all, or no longer
 // needs.

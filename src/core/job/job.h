@@ -237,7 +237,8 @@ struct Park {
   bool wants_back = false;       // returns as soon as there is room
   WallTime since;                // of its present state
   std::vector<Bytes> held;       // while away, for each card of its grant: what stays there
-  Bytes moved;                   // while away: what is kept for it in host memory
+  Bytes moved;                   // while away: what is kept for it in host memory and on disk
+  Bytes on_disk;                 // of that
   std::string why;               // it could not come back
   bool lost = false;             // and never can: what was kept for it is gone
   bool operator==(const Park&) const = default;

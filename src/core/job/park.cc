@@ -91,6 +91,7 @@ Result<std::optional<Happened>> State::park_one(const Job& job, const ParkJob& p
       again.deep = job.park->deep;
       again.held = job.park->held;
       again.moved = job.park->moved;
+      again.on_disk = job.park->on_disk;
       again.why = job.park->why;
       again.lost = job.park->lost;
       return std::optional<Happened>(again);
@@ -154,8 +155,17 @@ State::Decided State::decide_park_report(const ParkReport& report) const {
     return Error::invalid("a report on " + name_of(job) + " is about " +
                           std::to_string(report.held.size()) + " cards")
         .with_evidence("it has " + std::to_string(job.grant.size()));
-  const JobParked away{job.id, JobState::kParked, ParkCause::kAsked, {},         "",
-                       false,  report.held,       report.moved,      report.why, report.standing};
+  const JobParked away{job.id,
+                       JobState::kParked,
+                       ParkCause::kAsked,
+                       {},
+                       "",
+                       false,
+                       report.held,
+                       report.moved,
+                       report.why,
+                       report.standing,
+                       std::min(report.on_disk, report.moved)};
   const JobUnparked back{job.id, JobState::kRunning, report.why, report.standing};
   std::vector<Happened> happened;
   switch (job.state) {
@@ -278,6 +288,7 @@ void State::on(const JobParked& parked, WallTime at) {
   if (parked.state == JobState::kParked) {
     job.park->held = parked.held;
     job.park->moved = parked.moved;
+    job.park->on_disk = parked.on_disk;
     job.park->why = parked.why;
     job.park->lost = parked.lost;
     job.unparkable.reset();
@@ -299,6 +310,7 @@ void State::on(const JobUnparked& unparked, WallTime at) {
     job.parked_ms = parked_ms(job, at);
     job.stayed = std::exchange(job.park->held, {});
     job.park->moved = Bytes();
+    job.park->on_disk = Bytes();
     leave(job);
     job.state = JobState::kUnparking;
     job.park->since = at;

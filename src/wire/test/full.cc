@@ -107,9 +107,16 @@ core::Job full_job() {
   job.requeue = true;
   job.grant[0].least = Bytes::from_gib(2);
   job.grant[0].most = Bytes::from_gib(20);
-  job.park = core::Park{
-      core::ParkCause::kPreempted,     JobId{14, 2}, kOddText, true, true, {1'800'000'001'500},
-      {Bytes::from_mib(518), Bytes()}, kMost,        kOddText};
+  job.park = core::Park{core::ParkCause::kPreempted,
+                        JobId{14, 2},
+                        kOddText,
+                        true,
+                        true,
+                        {1'800'000'001'500},
+                        {Bytes::from_mib(518), Bytes()},
+                        kMost,
+                        Bytes::from_gib(3),
+                        kOddText};
   job.parked_ms = 4'294'967'295'000;
   job.resumed = WallTime{1'800'000'001'400};
   job.stayed = {Bytes::from_mib(600), kMost};

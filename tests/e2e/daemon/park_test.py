@@ -249,12 +249,18 @@ class Spill(ParkTest):
         folder.mkdir(mode=0o700)
         pathlib.Path(self.env["METE_CONFIG"]).write_text(self.config + f'spill = "{folder}"\nspill_max = "1G"\n')
 
-    def test_the_rest_goes_to_the_disk(self):
+    def test_the_rest_goes_to_the_disk_and_is_said_to_be_there(self):
         job = self.worker("--gpu", "10G", "--preemptible")
-        self.good("park", job)
+        where = "64 MiB in host memory, 96 MiB on disk"
+        self.assertIn(f"job {job} is parked: {where}", self.good("park", job).stderr)
+        for words in (("ps",), ("show", job), ("events",), ("top", "--once")):
+            self.assertIn(where, self.good(*words).stdout, words)
+        self.assertEqual([self.job(job)["park"][name] for name in ("moved_bytes", "disk_bytes")], [160 * MIB, 96 * MIB])
+        self.kill_daemon()
+        self.assertIn(where, self.good("ps").stdout)
         self.good("unpark", job)
+        self.assertNotIn("park", self.job(job))
         self.ends_well(job)
-
 
     def test_without_its_folder_the_log_says_why_there_is_no_mover(self):
         shutil.rmtree(self.folder / "spill")
