@@ -56,6 +56,10 @@ class Bytes {
     return Bytes(count_ - count_ % granule.count_);
   }
 
+  // For readings, which may be anything: what is too much or too little is the most or nothing.
+  constexpr Bytes plus(Bytes other) const { return checked_add(other).value_or(Bytes(UINT64_MAX)); }
+  constexpr Bytes minus(Bytes other) const { return checked_sub(other).value_or(Bytes()); }
+
   constexpr Bytes operator+(Bytes other) const { return must(checked_add(other)); }
   constexpr Bytes operator-(Bytes other) const { return must(checked_sub(other)); }
   constexpr Bytes operator*(std::uint64_t factor) const { return must(checked_mul(factor)); }

@@ -76,10 +76,13 @@ Result<void> write_atomic(const std::string& path, std::string_view data, mode_t
     (void)unlink(temporary.c_str());
     return done;
   }
-  const std::string folder = parent_path(path);
-  Result<Fd> directory = open_fd(folder, O_RDONLY | O_DIRECTORY);
-  if (!directory) return std::move(directory).error();
-  if (fsync(directory->get()) != 0) return Error::from_errno("sync " + folder, errno);
+  return sync_folder(parent_path(path));
+}
+
+Result<void> sync_folder(const std::string& path) {
+  const Result<Fd> folder = open_fd(path, O_RDONLY | O_DIRECTORY);
+  if (!folder) return folder.error();
+  if (fsync(folder->get()) != 0) return Error::from_errno("sync " + path, errno);
   return {};
 }
 

@@ -26,6 +26,9 @@ Result<std::string> read_regular(const std::string& path, std::size_t max_bytes 
 // Writes beside the path, syncs, renames, syncs the directory.
 Result<void> write_atomic(const std::string& path, std::string_view data, mode_t mode = 0600);
 
+// What was made, renamed or removed in a folder stays so.
+Result<void> sync_folder(const std::string& path);
+
 // Makes the directory and its missing parents, each with this mode; an existing one is left as it
 // is.
 Result<void> make_directories(const std::string& path, mode_t mode = 0700);

@@ -26,7 +26,7 @@ using core::cluster::Ask;
 using core::cluster::Cluster;
 using core::cluster::NodeSpec;
 
-constexpr std::array kOptions{
+constexpr std::array kAdviseOptions{
     kGpuOption,
     kGpuTypeOption,
     kCpuOnlyOption,
@@ -196,7 +196,7 @@ const Verb kAdviseVerb{
     "peak says what it needs. Smaller is less GPU memory, then fewer cards, CPUs and memory. Needs "
     "no\n"
     "GPU, and no daemon but for a job.",
-    kOptions,
+    kAdviseOptions,
     Rest::kWords,
     run_advise,
 };

@@ -31,7 +31,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::array kOptions{
+constexpr std::array kAttachOptions{
     OptionSpec{"--read-only", "", "look only: nothing that is typed reaches the program", "-r"},
 };
 constexpr int kHeldMs = 1'000;  // how long a single Ctrl-\ waits for a second one
@@ -261,7 +261,7 @@ const Verb kAttachVerb{
     "the program's, a second later. Several may be attached at once. When the program ends its "
     "exit\n"
     "code is returned, as by mete wait.",
-    kOptions,
+    kAttachOptions,
     Rest::kWords,
     run_attach,
 };

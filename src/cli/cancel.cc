@@ -12,7 +12,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::array kOptions{kOutputOption};
+constexpr std::array kCancelOptions{kOutputOption};
 
 // Cancelling twice is no mistake: a script that does so got what it wanted.
 std::string cancelled_before(DaemonClient& client, core::JobId id) {
@@ -41,7 +41,7 @@ const Verb kCancelVerb{
     "cancelled before is no error; one that has ended otherwise is (exit code 64). Also called "
     "kill\n"
     "and stop.",
-    kOptions,
+    kCancelOptions,
     Rest::kWords,
     run_cancel,
     {},

@@ -25,7 +25,7 @@ constexpr OptionSpec elsewhere(std::string_view name, std::string_view value) {
   return {.name = name, .value = value, .not_built = kDaemon};
 }
 
-constexpr std::array kOptions{
+constexpr std::array kCapPlanOptions{
     kGpuOption,
     kDevicesOption,
     kGpuTypeOption,
@@ -100,7 +100,7 @@ Result<void> resolve_shares(CapPlan& plan) {
 
 }  // namespace
 
-std::span<const OptionSpec> cap_options() { return kOptions; }
+std::span<const OptionSpec> cap_options() { return kCapPlanOptions; }
 
 Result<CapPlan> make_cap_plan(const Parsed& parsed) {
   CapPlan plan;

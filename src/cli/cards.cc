@@ -17,7 +17,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::array kOptions{
+constexpr std::array kCardsOptions{
     OptionSpec{"--one-line", "", "a line for each card, to paste into a chat", "-1"},
     OptionSpec{"--columns", "NAMES", "only these columns, with commas: card,used,jobs,power,links"},
     OptionSpec{"--topology", "", "which cards have NVLinks between them, and their NUMA nodes"},
@@ -101,7 +101,7 @@ const Verb kCardsVerb{
     "user:pid of processes outside mete. --columns also knows type, uuid, capacity, foreign, "
     "power,\n"
     "numa and links. Starts a daemon if none runs.",
-    kOptions,
+    kCardsOptions,
     Rest::kNothing,
     run_cards,
 };

@@ -21,7 +21,7 @@ using config::Config;
 using config::ConfigPlaces;
 using config::Shown;
 
-constexpr std::array kOptions{
+constexpr std::array kConfigOptions{
     OptionSpec{"--origin", "", "show: where each value comes from"},
     kOutputOption,
 };
@@ -150,7 +150,7 @@ const Verb kConfigVerb{
     "is\n"
     "wrong, with line and column, and then ends with exit code 65. A daemon that runs keeps the\n"
     "values it started with: mete daemon stop.",
-    kOptions,
+    kConfigOptions,
     Rest::kWords,
     run_config,
     {"show", "check"},

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kExitNo = 1;
 constexpr int kPatienceMs = 30'000;
-constexpr std::array kOptions{kOutputOption};
+constexpr std::array kDaemonOptions{kOutputOption};
 
 std::string not_running(std::optional<std::int32_t> ended) {
   JsonObject json;
@@ -142,7 +142,7 @@ const Verb kDaemonVerb{
     "A private daemon starts with the first command that needs it and ends by itself when idle.\n"
     "status: exit code 0 when one runs, 1 when none does. stop waits until it is gone; it is no\n"
     "error if none runs.",
-    kOptions,
+    kDaemonOptions,
     Rest::kWords,
     run_daemon,
     {"status", "stop"},

@@ -27,7 +27,7 @@ namespace {
 constexpr int kExitNotHeld = 1;
 constexpr const char* kSimulated = "4xH200";
 
-constexpr std::array kOptions{
+constexpr std::array kDemoOptions{
     OptionSpec{"--sim", "", "on four simulated cards, whatever the machine has"},
     OptionSpec{"--real", "", "on a card of this machine; fail if there is none"},
     OptionSpec{"--yes", "", "on a card of this machine if there is one, without asking", "-y"},
@@ -145,7 +145,7 @@ const Verb kDemoVerb{
     "leaves\n"
     "nothing behind. Exit code 0 when all that is shown held, 1 when not; 75 if no real card is "
     "free.",
-    kOptions,
+    kDemoOptions,
     Rest::kNothing,
     run_demo,
 };

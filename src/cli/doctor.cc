@@ -19,9 +19,9 @@ namespace mete::cli {
 
 namespace {
 
-constexpr int kExitNo = 1;
+constexpr int kExitFound = 1;
 constexpr int kLimitMs = 20'000;  // a driver that has just been loaded takes seconds
-constexpr std::array kOptions{kOutputOption};
+constexpr std::array kDoctorOptions{kOutputOption};
 
 struct Group {
   std::string_view name;
@@ -125,7 +125,7 @@ int run_doctor(const Parsed&, const Output& output) {
     for (Check& check : collect(kGroups[i], helpers[i]))
       found.push_back({kGroups[i].name, std::move(check)});
   output.data(output.json() ? document(found) : table(found));
-  return count(found, Verdict::kFail) == 0 ? kExitOk : kExitNo;
+  return count(found, Verdict::kFail) == 0 ? kExitOk : kExitFound;
 }
 
 }  // namespace
@@ -185,7 +185,7 @@ const Verb kDoctorVerb{
     "Looks at the driver, the cards, our own libraries, the state folder, the daemon, cgroups and\n"
     "limits. Each line is ok, info, warn or FAIL, with what was seen and what helps. Changes\n"
     "nothing, starts no daemon. Exit code 0 when nothing fails, else 1.",
-    kOptions,
+    kDoctorOptions,
     Rest::kNothing,
     run_doctor,
 };

@@ -14,7 +14,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::array kOptions{kOutputOption};
+constexpr std::array kDrainOptions{kOutputOption};
 
 // The card of a word that the daemon has just understood: by number, or by the beginning of a UUID.
 const wire::CardView* find(const wire::CardsDocument& document, const std::string& word) {
@@ -78,7 +78,7 @@ const Verb kDrainVerb{
     "Before maintenance, say. Jobs that run there run on; those that wait for the card wait until "
     "it\n"
     "is undrained. Holds over restarts of the daemon. For administrators.",
-    kOptions,
+    kDrainOptions,
     Rest::kWords,
     run_drain,
 };
@@ -89,7 +89,7 @@ const Verb kUndrainVerb{
     "mete undrain CARD... [-o json]",
     "mete undrain 0",
     "For administrators.",
-    kOptions,
+    kDrainOptions,
     Rest::kWords,
     run_undrain,
 };

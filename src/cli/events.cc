@@ -19,7 +19,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::array kOptions{
+constexpr std::array kEventsOptions{
     OptionSpec{"--watch", "", "go on: print what happens, until Ctrl-C", "-w"},
     OptionSpec{"--from", "SEQ",
                "from the event of this number on (default: all that are kept; with -w the last\n"
@@ -94,7 +94,7 @@ const Verb kEventsVerb{
     "One line for each event: its number, when, what kind, which job. With -o json each line is a\n"
     "document. Numbers have no gaps, so a program that remembers the last one can go on after it;\n"
     "those of other users' jobs are left out. The last 100,000 are kept.",
-    kOptions,
+    kEventsOptions,
     Rest::kNothing,
     run_events,
 };

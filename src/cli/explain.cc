@@ -13,7 +13,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::array kOptions{kOutputOption};
+constexpr std::array kExplainOptions{kOutputOption};
 
 int run_explain(const Parsed& parsed, const Output& output) {
   Result<DaemonClient> client = open_for_words("explain", parsed.rest);
@@ -44,7 +44,7 @@ const Verb kExplainVerb{
     "on each card and who holds it, and the smallest changes that would start it now: each was "
     "tried\n"
     "with the same rules that place jobs.",
-    kOptions,
+    kExplainOptions,
     Rest::kWords,
     run_explain,
 };

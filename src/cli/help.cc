@@ -59,7 +59,7 @@ std::string wrapped(const std::string& words) {
   return text;
 }
 
-constexpr std::array kOptions{OptionSpec{"--all", "", "all verbs, with what each does", "-a"}};
+constexpr std::array kHelpOptions{OptionSpec{"--all", "", "all verbs, with what each does", "-a"}};
 
 int run_help(const Parsed& parsed, const Output& output) {
   if (parsed.rest.empty()) {
@@ -123,7 +123,7 @@ const Verb kHelpVerb{
     "mete help cap\n"
     "mete help --all             # every verb, with what it does",
     "",
-    kOptions,
+    kHelpOptions,
     Rest::kWords,
     run_help,
 };

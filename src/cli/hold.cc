@@ -9,7 +9,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::array kOptions{kOutputOption};
+constexpr std::array kHoldOptions{kOutputOption};
 
 int run_hold(const Parsed& parsed, const Output& output) {
   return change_jobs({"hold", "POST", "/hold", "", "held"}, parsed.rest, output);
@@ -26,7 +26,7 @@ const Verb kHoldVerb{
     "Held jobs keep their number, and their place once they are released. A job that runs cannot "
     "be\n"
     "held; mete requeue puts it back in line.",
-    kOptions,
+    kHoldOptions,
     Rest::kWords,
     run_hold,
 };

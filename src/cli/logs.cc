@@ -24,7 +24,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::array kOptions{
+constexpr std::array kLogsOptions{
     OptionSpec{"--follow", "", "go on until the job has ended", "-f"},
     OptionSpec{"--tail", "N", "the last N lines only", "-n"},
     OptionSpec{"--since", "TIME", "only what was written since: 10m (ago), 14:05, 2026-11-15"},
@@ -288,7 +288,7 @@ const Verb kLogsVerb{
     "it, not the job. --since is exact to about a second. With -o json where the logs are, not "
     "what\n"
     "is in them.",
-    kOptions,
+    kLogsOptions,
     Rest::kWords,
     run_logs,
 };

@@ -26,6 +26,10 @@ struct OptionSpec {
   // Understood, and refused because it is this verb's ("mete submit"); not shown in --help.
   std::string_view other_verb = {};
   bool value_optional = false;  // "--watch", or "--watch=5"; never the next word
+  static constexpr OptionSpec later(std::string_view name, std::string_view value,
+                                    std::string_view comes_with) {
+    return {.name = name, .value = value, .not_built = comes_with};
+  }
   bool offered() const { return not_built.empty() && other_verb.empty(); }
 };
 

@@ -33,7 +33,7 @@ using core::cluster::Spot;
 
 constexpr std::int64_t kMostCopies = 1000;
 
-constexpr std::array kOptions{
+constexpr std::array kPlaceOptions{
     OptionSpec{"--pool", "FILE", "the pool: YAML with nodes and what runs there"},
     OptionSpec{"--job", "FILE", "the job: a file as mete submit -f reads it"},
     kGpuOption,
@@ -346,7 +346,7 @@ const Verb kPlaceVerb{
     "then\n"
     "with what each node lacks and the smallest changes that would fit. Needs no daemon and no "
     "GPU.",
-    kOptions,
+    kPlaceOptions,
     Rest::kNothing,
     run_place,
 };

@@ -11,7 +11,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::array kOptions{kOutputOption};
+constexpr std::array kPriorityOptions{kOutputOption};
 
 // "-5", "+5", "5".
 Result<std::int32_t> parse_priority(std::string_view text) {
@@ -51,7 +51,7 @@ const Verb kPriorityVerb{
     "From -1000 to 1000; jobs of a higher priority go first, those of one priority in turn of "
     "their\n"
     "users. Above 0 is an administrator's to give.",
-    kOptions,
+    kPriorityOptions,
     Rest::kWords,
     run_priority,
 };

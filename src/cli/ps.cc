@@ -26,7 +26,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::array kOptions{
+constexpr std::array kPsOptions{
     OptionSpec{"--all", "", "also jobs that have ended", "-a"},
     OptionSpec{"--user", "NAME", "only jobs of this user"},
     OptionSpec{"--state", "STATE", "only jobs in this state; several with commas: pending,running"},
@@ -225,7 +225,7 @@ const Verb kPsVerb{
     "a\n"
     "pending job STARTS is when it is believed to start and the last column what it waits for.\n"
     "A daemon that is gone and has left jobs behind is started again. Also called ls.",
-    kOptions,
+    kPsOptions,
     Rest::kWords,
     run_ps,
     {},

@@ -17,7 +17,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::array kOptions{
+constexpr std::array kQuotaOptions{
     OptionSpec{"--user", "NAME", "whose limits"},
     OptionSpec{"--default", "", "those of everybody who has none of their own"},
     OptionSpec{"--cards", "N", "on how many cards at a time, a card counting for each job on it"},
@@ -149,7 +149,7 @@ const Verb kQuotaVerb{
     "mete submit. set changes the limits that it names and leaves the others. A user's limit that "
     "is\n"
     "not set is the default's. Setting is for administrators; everybody sees their own.",
-    kOptions,
+    kQuotaOptions,
     Rest::kWords,
     run_quota,
     {"set", "rm"},

@@ -9,7 +9,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::array kOptions{kOutputOption};
+constexpr std::array kReleaseOptions{kOutputOption};
 
 int run_release(const Parsed& parsed, const Output& output) {
   return change_jobs({"release", "POST", "/release", "", "released"}, parsed.rest, output);
@@ -23,7 +23,7 @@ const Verb kReleaseVerb{
     "mete release ID... [-o json]",
     "mete release 12",
     "Of jobs that were held by mete hold or submitted with --hold.",
-    kOptions,
+    kReleaseOptions,
     Rest::kWords,
     run_release,
 };

@@ -10,7 +10,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::array kOptions{kOutputOption};
+constexpr std::array kRequeueOptions{kOutputOption};
 
 int run_requeue(const Parsed& parsed, const Output& output) {
   return change_jobs({"requeue", "POST", "/requeue", "", "in line again"}, parsed.rest, output);
@@ -29,7 +29,7 @@ const Verb kRequeueVerb{
     "after a grace) and waits again. Its number stays, the attempt counts up. Only for jobs of "
     "mete\n"
     "submit.",
-    kOptions,
+    kRequeueOptions,
     Rest::kWords,
     run_requeue,
 };

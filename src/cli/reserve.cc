@@ -21,7 +21,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::array kOptions{
+constexpr std::array kReserveOptions{
     kGpuOption,
     kDevicesOption,
     kGpuTypeOption,
@@ -162,7 +162,7 @@ const Verb kReserveVerb{
     "begins (by their --time, or as mete has learned); what runs there already is not ended. "
     "Times\n"
     "are local; where clocks are set back, add a zone. For administrators; everybody may list.",
-    kOptions,
+    kReserveOptions,
     Rest::kWords,
     run_reserve,
     {"rm"},

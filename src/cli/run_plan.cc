@@ -16,17 +16,12 @@ namespace mete::cli {
 
 namespace {
 
-constexpr OptionSpec later(std::string_view name, std::string_view value,
-                           std::string_view comes_with) {
-  return {.name = name, .value = value, .not_built = comes_with};
-}
-
 // For jobs that nobody sits beside.
 constexpr OptionSpec of_submit(std::string_view name, std::string_view value) {
   return {.name = name, .value = value, .other_verb = "mete submit"};
 }
 
-constexpr std::array kOptions{
+constexpr std::array kRunPlanOptions{
     kGpuOption,
     kDevicesOption,
     kGpuTypeOption,
@@ -51,7 +46,7 @@ constexpr std::array kOptions{
     kChdirOption,
     kQuietOption,
     kOutputOption,
-    later("--compute", "SHARE", "it comes with MPS support"),
+    OptionSpec::later("--compute", "SHARE", "it comes with MPS support"),
     of_submit("--after", "ID"),
     of_submit("--array", "RANGE"),
     of_submit("--retries", "N"),
@@ -70,7 +65,7 @@ constexpr std::array kOptions{
     of_submit("--tty", ""),
     of_submit("--log", "FILE"),
     of_submit("--err", "FILE"),
-    later("--pool", "NAME", "it comes with Slurm support"),
+    OptionSpec::later("--pool", "NAME", "it comes with Slurm support"),
 };
 
 // What lists show of a command: of thousands of file names the first are enough, and a request has
@@ -92,7 +87,7 @@ std::vector<std::string> shown(const std::vector<std::string>& command) {
 
 }  // namespace
 
-std::span<const OptionSpec> run_options() { return kOptions; }
+std::span<const OptionSpec> run_options() { return kRunPlanOptions; }
 
 Result<RunPlan> make_run_plan(const Parsed& parsed) {
   RunPlan plan;

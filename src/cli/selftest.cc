@@ -38,7 +38,7 @@ constexpr Bytes kSmallestCap = Bytes::from_mib(2048);
 // Left to others on the card.
 constexpr Bytes kLeftFree = Bytes::from_mib(512);
 
-constexpr std::array kOptions{
+constexpr std::array kSelftestOptions{
     OptionSpec{"--gpu", "SHARE",
                "the cap to try it with, on one card, as for mete cap (default: 4000M, or what is\n"
                "free)"},
@@ -356,7 +356,7 @@ const Verb kSelftestVerb{
     "it is charged with what the driver says. Takes less than a minute and at most the cap.\n"
     "Exit code 0 when every promise held, 1 when one did not; 64 usage, 69 can never fit here,\n"
     "75 no room on the card now, 125 mete failed.",
-    kOptions,
+    kSelftestOptions,
     Rest::kNothing,
     run_selftest,
 };

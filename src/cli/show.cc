@@ -13,7 +13,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::array kOptions{kOutputOption};
+constexpr std::array kShowOptions{kOutputOption};
 
 int run_show(const Parsed& parsed, const Output& output) {
   Result<DaemonClient> client = open_for_words("show", parsed.rest);
@@ -46,7 +46,7 @@ const Verb kShowVerb{
     "used at most and the share to ask for next time. Of its environment only the names are "
     "shown.\n"
     "With -o json one document a line for each job. Also called describe.",
-    kOptions,
+    kShowOptions,
     Rest::kWords,
     run_show,
     {},

@@ -19,7 +19,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::array kOptions{
+constexpr std::array kSimulateOptions{
     OptionSpec{"--nodes", "FILE", "the nodes: CSV with sn, cpu_milli, memory_mib, gpu, model"},
     OptionSpec{"--instances", "LIST",
                "instances of a cloud instead of nodes: 4xg4dn.12xlarge,2xp3.8xlarge"},
@@ -175,7 +175,7 @@ const Verb kSimulateVerb{
     "and --history jobs wait instead, by the rules of the queue, and the answer is how long. "
     "Needs no\n"
     "GPU, and no daemon but for the history of one.",
-    kOptions,
+    kSimulateOptions,
     Rest::kWords,
     run_simulate,
 };

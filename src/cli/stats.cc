@@ -23,7 +23,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::array kOptions{
+constexpr std::array kStatsOptions{
     OptionSpec{"--idle", "", "what a policy for idle jobs would have done; nothing is done"},
     OptionSpec{"--since", "TIME", "with --idle: from then on (default: 7d)"},
     OptionSpec{"--warn", "TIME", "with --idle: warn after 1h, and so on (default: as configured)"},
@@ -129,7 +129,7 @@ const Verb kStatsVerb{
     "what the policy (idle.warn_s, idle.notify_s, park.idle_s, idle.stop_s, or as said here) would "
     "have\n"
     "done about it and freed.",
-    kOptions,
+    kStatsOptions,
     Rest::kWords,
     run_stats,
     {"eta"},

@@ -89,8 +89,8 @@ Result<void> check_log(std::string_view option, const std::string& path) {
                           " would be the terminal or file of this command, which the job outlives")
         .with_hint("leave it out: mete logs finds the output in the state folder");
   for (std::size_t at = path.find('%'); at != std::string::npos; at = path.find('%', at + 2)) {
-    constexpr std::string_view kKnown = "jAaxu%";
-    if (at + 1 < path.size() && kKnown.find(path[at + 1]) != std::string_view::npos) continue;
+    constexpr std::string_view kLetters = "jAaxu%";
+    if (at + 1 < path.size() && kLetters.find(path[at + 1]) != std::string_view::npos) continue;
     return Error::invalid(said + ": there is no " + base::quote(path.substr(at, 2)))
         .with_hint("%j is the job, %A the array, %a the element, %x the name, %u the user, %% a %");
   }

@@ -11,12 +11,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr OptionSpec later(std::string_view name, std::string_view value,
-                           std::string_view comes_with) {
-  return {.name = name, .value = value, .not_built = comes_with};
-}
-
-constexpr std::array kOptions{
+constexpr std::array kSubmitOptions{
     kGpuOption,
     kDevicesOption,
     kGpuTypeOption,
@@ -58,14 +53,14 @@ constexpr std::array kOptions{
     OptionSpec{"--dry-run", "", "print what would be submitted, as a job file"},
     OptionSpec{"--quiet", "", "no warnings", "-q"},
     kOutputOption,
-    later("--compute", "SHARE", "it comes with MPS support"),
+    OptionSpec::later("--compute", "SHARE", "it comes with MPS support"),
     kNotifyOption,
     kNotifyOnOption,
     kPreemptibleOption,
     kNotPreemptibleOption,
     kNoPreemptOption,
     kShedOption,
-    later("--pool", "NAME", "it comes with Slurm support"),
+    OptionSpec::later("--pool", "NAME", "it comes with Slurm support"),
     OptionSpec{.name = "--exec", .other_verb = "mete run"},
 };
 
@@ -98,7 +93,7 @@ bool is_replaced(const Word& below, const std::vector<Word>& over) {
 
 }  // namespace
 
-std::span<const OptionSpec> submit_options() { return kOptions; }
+std::span<const OptionSpec> submit_options() { return kSubmitOptions; }
 
 bool is_of_command_line(std::string_view option) {
   return option == "--file" || option == "--dry-run" || option == "--quiet" ||

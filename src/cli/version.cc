@@ -10,7 +10,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::array<OptionSpec, 1> kOptions{kOutputOption};
+constexpr std::array<OptionSpec, 1> kVersionOptions{kOutputOption};
 
 int run_version(const Parsed&, const Output& output) {
   const std::string grant_abi =
@@ -36,7 +36,7 @@ const Verb kVersionVerb{
     "mete version [-o json]",
     "mete version -o json",
     "",
-    kOptions,
+    kVersionOptions,
     Rest::kNothing,
     run_version,
 };

@@ -19,7 +19,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::array kOptions{
+constexpr std::array kWaitOptions{
     OptionSpec{"--any", "", "until one of them has ended"},
     kOutputOption,
 };
@@ -214,7 +214,7 @@ const Verb kWaitVerb{
     "that\n"
     "of the first, in the order given, that did not end well. Ctrl-C ends the waiting, not the "
     "job.",
-    kOptions,
+    kWaitOptions,
     Rest::kWords,
     run_wait,
 };

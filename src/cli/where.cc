@@ -19,7 +19,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::array kOptions{
+constexpr std::array kWhereOptions{
     OptionSpec{"--nodes", "FILE",
                "the nodes, as JSON: {\"NAME\": {\"attributes\": {\"stack\": \"prod\"}, …}, …}\n"
                "(default: this machine)"},
@@ -103,7 +103,7 @@ const Verb kWhereVerb{
     "mete where 'attribute:stack == prod' --nodes nodes.json -o json",
     "Prints the names of the nodes that match, one on each line. With --nodes neither needs nor\n"
     "starts a daemon.",
-    kOptions,
+    kWhereOptions,
     Rest::kWords,
     run,
 };

@@ -138,13 +138,6 @@ std::optional<RunningProgram> parse_program(const Content& content) {
   return RunningProgram{*program, seam::Nanoseconds(static_cast<std::int64_t>(*since))};
 }
 
-Result<void> sync_folder(const std::string& folder) {
-  const Result<Fd> directory = base::open_fd(folder, O_RDONLY | O_DIRECTORY);
-  if (!directory) return directory.error();
-  if (fsync(directory->get()) != 0) return Error::from_errno("sync " + folder, errno);
-  return {};
-}
-
 Result<void> write_whole(int file, std::string_view bytes, std::size_t at,
                          const std::string& path) {
   while (!bytes.empty()) {
@@ -240,7 +233,7 @@ Result<KeeperRecord> KeeperRecord::claim(const std::string& folder, const Claim&
                        core::to_string(claim.job) + " has a keeper already");
   if (linked != 0) return Error::from_errno("claim " + path, error);
   KeeperRecord record(path, *std::move(file));
-  Result<void> r = fsync(record.file_.get()) == 0 ? sync_folder(folder)
+  Result<void> r = fsync(record.file_.get()) == 0 ? base::sync_folder(folder)
                                                   : Error::from_errno("sync " + path, errno);
   if (!r) {
     (void)record.withdraw();
@@ -251,7 +244,7 @@ Result<KeeperRecord> KeeperRecord::claim(const std::string& folder, const Claim&
 
 Result<void> KeeperRecord::withdraw() {
   if (Result<void> r = base::remove_file(path_); !r) return r;
-  return sync_folder(base::parent_path(path_));
+  return base::sync_folder(base::parent_path(path_));
 }
 
 Result<void> KeeperRecord::write_area(std::size_t begin, std::size_t end, const std::string& text) {

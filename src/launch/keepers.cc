@@ -26,11 +26,6 @@ namespace {
 
 constexpr std::size_t kMaxWords = 4096;
 
-void sync_folder(const std::string& folder) {
-  if (const Result<Fd> directory = base::open_fd(folder, O_RDONLY | O_DIRECTORY))
-    (void)fsync(directory->get());
-}
-
 // The reason in a line that begins with these words.
 std::optional<std::string> said(const std::string& heard, std::string_view words) {
   for (const std::string_view line : base::split(heard, '\n'))
@@ -272,7 +267,7 @@ void Keepers::conclude(core::JobId job, Kept& kept, const Record& record) {
   // It had claimed the attempt and was killed before anything ran: the claim is free again, also
   // after a crash.
   (void)unlink(path_of(job, kept).c_str());
-  sync_folder(settings_.folder);
+  (void)base::sync_folder(settings_.folder);
   died_early(job, kept);
 }
 

@@ -13,9 +13,6 @@ namespace {
 using core::JobId;
 using core::ProcessRef;
 
-Bytes add(Bytes a, Bytes b) { return a.checked_add(b).value_or(Bytes::from_bytes(UINT64_MAX)); }
-Bytes less(Bytes a, Bytes b) { return a.checked_sub(b).value_or(Bytes{}); }
-
 // Figures of one snapshot, asked by pid.
 class Family {
  public:
@@ -100,21 +97,21 @@ Bytes sort_out(const seam::CardReading& card, const World& world, CardUse& use,
   std::set<JobId> silent;  // jobs with a process whose figure the driver does not tell
   for (const seam::ProcessReading& process : *card.processes) {
     const Bytes used = process.used.value_or(Bytes{});
-    explained = add(explained, used);
+    explained = explained.plus(used);
     if (const std::optional<JobId> job = job_of(world, process.pid)) {
-      use.jobs[*job] = add(use.jobs[*job], used);
+      use.jobs[*job] = use.jobs[*job].plus(used);
       owners[process.pid] = *job;
       if (!process.used) silent.insert(*job);
     } else if (is_claimed(world, card.uuid, process.pid)) {
-      use.claimed = add(use.claimed, used);
+      use.claimed = use.claimed.plus(used);
     } else if (const ProcessFacts* facts = world.family.find(process.pid)) {
       use.foreign.push_back({process.pid, facts->user, facts->comm, process.used});
     } else {
-      use.ending = add(use.ending, used);
+      use.ending = use.ending.plus(used);
     }
   }
   for (const JobHold& job : world.jobs)
-    if (silent.contains(job.id)) explained = add(explained, charged_to(job, card.uuid));
+    if (silent.contains(job.id)) explained = explained.plus(charged_to(job, card.uuid));
   return explained;
 }
 
@@ -125,7 +122,7 @@ std::vector<HeldBy> in_words(const CardUse& use) {
   for (const auto& [user, processes] : by_user) {
     const std::string whose = user.empty() ? "of another user" : "of " + user;
     Bytes sum;
-    for (const ForeignProcess* process : processes) sum = add(sum, process->used.value_or(Bytes{}));
+    for (const ForeignProcess* process : processes) sum = sum.plus(process->used.value_or(Bytes{}));
     std::string who;
     if (processes.size() > 1) {
       who = std::to_string(processes.size()) + " processes " + whose;
@@ -148,7 +145,7 @@ std::vector<HeldBy> in_words(const CardUse& use) {
 
 Bytes CardUse::outside_bytes() const {
   Bytes sum;
-  for (const HeldBy& held : outside) sum = add(sum, held.bytes);
+  for (const HeldBy& held : outside) sum = sum.plus(held.bytes);
   return sum;
 }
 
@@ -167,9 +164,9 @@ Attribution attribute(const CardSnapshot& snapshot, const std::vector<JobHold>& 
     if (card.processes) {
       explained = sort_out(card, world, use, result.owners);
     } else {
-      for (const JobHold& job : jobs) explained = add(explained, charged_to(job, card.uuid));
+      for (const JobHold& job : jobs) explained = explained.plus(charged_to(job, card.uuid));
     }
-    const Bytes rest = card.used ? less(*card.used, explained) : Bytes{};
+    const Bytes rest = card.used ? card.used->minus(explained) : Bytes{};
     if (!card.processes || rest > kUnlistedNoise) use.unlisted = rest;
     use.outside = in_words(use);
   }

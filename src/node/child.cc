@@ -62,7 +62,7 @@ int milliseconds_until(seam::Nanoseconds deadline, seam::Clock& clock) {
 // Reads what is there; false at the end of the file.
 bool drain(const Fd& fd, std::string& into) {
   std::array<char, 4096> buffer;
-  const ssize_t got = read(fd.get(), buffer.data(), buffer.size());
+  const ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
   if (got < 0) return errno == EINTR || errno == EAGAIN;
   if (got == 0) return false;
   into.append(buffer.data(), std::min(static_cast<std::size_t>(got), kMostOutput - into.size()));

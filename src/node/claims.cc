@@ -25,8 +25,6 @@ namespace {
 constexpr std::size_t kMaxFiles = 4096;  // of claims in one folder
 constexpr int kTries = 20;               // for a file that its owner keeps writing
 
-Bytes add(Bytes a, Bytes b) { return a.checked_add(b).value_or(Bytes::from_bytes(UINT64_MAX)); }
-
 // Root's or ours; and if others may write there, then only to what is their own.
 Result<void> trust(const std::string& folder) {
   struct stat info {};
@@ -280,10 +278,10 @@ Result<Verdict> ClaimBook::judge() {
       // leave on a card may be beside one that has it for itself.
       for (const std::vector<Claim>* own : {&held_, &tried_})
         for (const Claim& claim : *own)
-          if (claim.uuid == wanted.uuid) sum = add(sum, claim.bytes);
+          if (claim.uuid == wanted.uuid) sum = sum.plus(claim.bytes);
       for (const OtherClaim& other : *others)
         if (other.claim.uuid == wanted.uuid && (other.claim.held || beside_tried)) {
-          sum = add(sum, other.claim.bytes);
+          sum = sum.plus(other.claim.bytes);
           apart = apart && !other.claim.whole && !wanted.whole;
         }
       return apart && sum <= room->bytes;

@@ -10,9 +10,6 @@ namespace {
 
 using core::JobId;
 
-Bytes less(Bytes a, Bytes b) { return a.checked_sub(b).value_or(Bytes()); }
-Bytes more(Bytes a, Bytes b) { return a.checked_add(b).value_or(Bytes::from_bytes(UINT64_MAX)); }
-
 // A process of a job on one card.
 struct Holder {
   const ProcessFacts* facts = nullptr;
@@ -26,7 +23,7 @@ struct Holder {
   Bytes outside(bool over) const {
     if (server || meter() == MeterFacts::State::kUnknown) return {};
     if (meter() == MeterFacts::State::kNone) return used;
-    const Bytes beyond = less(used, charged);
+    const Bytes beyond = used.minus(charged);
     return over && beyond > EscapeWatch::kUnasked ? beyond : Bytes();
   }
 };
@@ -45,11 +42,10 @@ struct OnCard {
   Bytes beyond() const {
     Bytes sum, allowed = granted;
     for (const Holder& holder : holders) {
-      sum = more(sum, holder.used);
-      if (holder.meter() != MeterFacts::State::kNone)
-        allowed = more(allowed, EscapeWatch::kUnasked);
+      sum = sum.plus(holder.used);
+      if (holder.meter() != MeterFacts::State::kNone) allowed = allowed.plus(EscapeWatch::kUnasked);
     }
-    return less(sum, allowed);
+    return sum.minus(allowed);
   }
   bool under_mps() const {
     return std::any_of(holders.begin(), holders.end(),
@@ -138,7 +134,7 @@ std::vector<EscapeWatch::Seen> EscapeWatch::see(const CardSnapshot& snapshot,
         if (count < kTold) continue;
         // Of what a file claims no more than could be true.
         const Bytes charged = std::min(
-            {outside.holder->charged, on_card.granted, less(outside.holder->used, outside.bytes)});
+            {outside.holder->charged, on_card.granted, outside.holder->used.minus(outside.bytes)});
         last_.push_back({job,
                          {facts.pid, facts.start_ticks, on_card.uuid, on_card.index, outside.bytes,
                           charged, facts.comm},

@@ -12,7 +12,7 @@ namespace mete::simulate {
 
 namespace {
 
-constexpr std::size_t kProgressStep = 256;
+constexpr std::size_t kProgressJobs = 256;
 constexpr std::size_t kEndedKept = 64;  // what has ended is learned from, and then of no use
 
 class Run {
@@ -38,7 +38,7 @@ class Run {
         timed_.times_ns.push_back(static_cast<std::uint32_t>(
             std::min<std::uint64_t>(hooks.now_ns() - began, ~std::uint32_t{0})));
       sample();
-      if (hooks.progress && done_ >= told + kProgressStep) {
+      if (hooks.progress && done_ >= told + kProgressJobs) {
         told = done_;
         // A job is half done when it has come, and done when it has ended.
         if (!hooks.progress(done_ / 2, jobs_.size())) return Error::busy("stopped");

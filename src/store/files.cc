@@ -25,13 +25,6 @@ Error untrusted(const std::string& path, const char* why) {
   return Error::denied(path + " cannot be trusted").with_evidence(path + why).with_hint(kHint);
 }
 
-Result<void> sync_folder(const std::string& path) {
-  Result<Fd> folder = base::open_fd(path, O_RDONLY | O_DIRECTORY);
-  if (!folder) return std::move(folder).error();
-  if (fsync(folder->get()) != 0) return Error::from_errno("sync " + path, errno);
-  return {};
-}
-
 Result<std::string> prepare_folder(const std::string& folder) {
   if (Result<void> made = base::make_directories(folder); !made) return std::move(made).error();
   char real[PATH_MAX];
@@ -47,8 +40,8 @@ Result<std::string> prepare_folder(const std::string& folder) {
 Result<void> make_empty(const std::string& folder, const std::string& path) {
   Result<Fd> made = base::open_fd(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   if (!made) return std::move(made).error();
-  if (Result<void> r = sync_folder(folder); !r) return r;
-  return sync_folder(base::parent_path(folder));
+  if (Result<void> r = base::sync_folder(folder); !r) return r;
+  return base::sync_folder(base::parent_path(folder));
 }
 
 Result<void> check_database(const std::string& path, const struct stat& info) {

@@ -68,14 +68,14 @@ void draw_banner(Canvas& canvas, const Scene& scene) {
   canvas.put({1, 1}, "! " + trouble_of(scene), {Colour::kHot, true, true});
 }
 
-struct Key {
+struct KeyHint {
   std::string_view key;
   std::string_view word;
 };
 
-void draw_keys(Canvas& canvas, std::size_t row, std::initializer_list<Key> keys) {
+void draw_keys(Canvas& canvas, std::size_t row, std::initializer_list<KeyHint> keys) {
   std::size_t column = 1;
-  for (const Key& key : keys) {
+  for (const KeyHint& key : keys) {
     const std::size_t width = base::columns_of(key.key) + 1 + base::columns_of(key.word) + 2;
     if (column + width > canvas.size().columns + 1) break;
     column += canvas.put({row, column}, key.key, {Colour::kAccent, true}) + 1;

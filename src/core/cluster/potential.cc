@@ -41,7 +41,7 @@ std::int32_t common_share(const Kind& kind) {
   return 0;
 }
 
-std::int64_t fixed(double value) {
+std::int64_t rounded(double value) {
   return static_cast<std::int64_t>(value * static_cast<double>(Potential::kOne) + 0.5);
 }
 
@@ -65,7 +65,7 @@ std::vector<std::int64_t> left_over(const std::map<std::int64_t, double>& counts
   return filled;
 }
 
-const std::int64_t kStrandedFixed = fixed(kStranded);
+const std::int64_t kStrandedFixed = rounded(kStranded);
 
 template <typename T>
 bool less_cpu(const T& a, const T& b) {
@@ -139,16 +139,17 @@ void Potential::weigh_kinds(const Cluster& cluster, const Mix& mix) {
       if (ask.cpu_milli == 0) continue;
       const double rarity = kCommonCpu / ask.cpu_milli;
       cpu_terms_.push_back({ask.cpu_milli, ask.ram_mib,
-                            ask.cpu_milli * fixed(kCpuOnly / kCorePerCard * count / cpu_only_count *
-                                                  rarity * rarity)});
+                            ask.cpu_milli * rounded(kCpuOnly / kCorePerCard * count /
+                                                    cpu_only_count * rarity * rarity)});
       continue;
     }
     const std::int32_t common = common_share(kind);
     if (common == 0) continue;
     const double size = ask.cards * static_cast<double>(common) / kWholeCard;
-    const std::int64_t once = fixed(count * weight_of(kOnceWeights, ask, common) / size / once_sum);
+    const std::int64_t once =
+        rounded(count * weight_of(kOnceWeights, ask, common) / size / once_sum);
     const std::int64_t copies =
-        fixed(kCopies * count * weight_of(kCopiesWeights, ask, common) / copies_sum);
+        rounded(kCopies * count * weight_of(kCopiesWeights, ask, common) / copies_sum);
     idle_weight_ += once + copies;
     for (std::uint32_t g = 0; g < buckets_.size(); ++g) {
       const std::uint16_t share = kind.share_on[g];
@@ -177,11 +178,11 @@ void Potential::set_wastes(const Cluster& cluster, const Mix& mix) {
   constexpr std::int32_t kFarEnough = 200'000;
   cpu_waste_ =
       left_over(cpu, kCpuCommon, static_cast<std::size_t>(std::min(most, kFarEnough) / kCpuStep));
-  const std::int64_t each = fixed(kCpuWaste / kCorePerCard * kCpuStep);
+  const std::int64_t each = rounded(kCpuWaste / kCorePerCard * kCpuStep);
   for (std::int64_t& waste : cpu_waste_) waste *= each;
   card_waste_ = left_over(shares, kCardCommon, kWholeCard);
   card_waste_[kWholeCard] = 0;
-  for (std::int64_t& waste : card_waste_) waste *= fixed(kCardWaste);
+  for (std::int64_t& waste : card_waste_) waste *= rounded(kCardWaste);
 }
 
 void Potential::set_demands(const Cluster& cluster, const Mix& mix) {
@@ -200,7 +201,7 @@ void Potential::set_demands(const Cluster& cluster, const Mix& mix) {
     if (groups.empty()) continue;
     by_groups[groups] += static_cast<double>(e.count) * kind.ask.cards * common_share(kind) / asked;
   }
-  for (const auto& [groups, part] : by_groups) demands_.push_back({groups, fixed(kPrice * part)});
+  for (const auto& [groups, part] : by_groups) demands_.push_back({groups, rounded(kPrice * part)});
 }
 
 // A demand that is a tenth of all, on groups that have a hundredth of all that is idle, adds ten

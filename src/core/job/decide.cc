@@ -37,7 +37,7 @@ bool counts_as_failure(Outcome outcome) {
 }
 
 // Attempts with more memory each, when --retries does not say how many.
-constexpr std::uint32_t kGrowths = 3;
+constexpr std::uint32_t kMaxGrowths = 3;
 
 // So many percent of what was asked for on each card, or all that a card has where none has that
 // much. nullopt: it had all there is.
@@ -274,7 +274,7 @@ Happened State::after_attempt(const Job& job, Outcome outcome, std::optional<Exi
       spec.detached && job.state != JobState::kStopping && counts_as_failure(outcome);
   const std::uint32_t failures = job.failures + 1;
   if (failed && outcome == Outcome::kGpuOom && spec.retry_gpu_pct &&
-      failures <= (spec.retries == 0 ? kGrowths : spec.retries)) {
+      failures <= (spec.retries == 0 ? kMaxGrowths : spec.retries)) {
     if (auto more = grown(request_of(job), *spec.retry_gpu_pct, moment.machine)) {
       again.gpu = more;
       return again;
