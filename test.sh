@@ -34,9 +34,10 @@ stage() {
 # What is not a ctest run counts as one test.
 once() { if stage "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); return 1; fi; }
 
+# build PRESET [TARGET]
 build() {
   [[ -f build/$1/build.ninja ]] || cmake --preset "$1" >/dev/null || return 1
-  cmake --build --preset "$1" -- -k 0 | { grep -v '^\[' || true; }
+  cmake --build --preset "$1" ${2:+--target "$2"} -- -k 0 | { grep -v '^\[' || true; }
 }
 
 # tests PRESET LABEL-REGEX must|may: `may`: it is fine if there are none.
@@ -68,8 +69,19 @@ fuzz() {
   [[ -d $corpus ]] || corpus=tests/fuzz/corpus/${name%_fuzz}
   [[ -d $corpus ]] || corpus=
   "$fuzzer" -max_total_time="${METE_FUZZ_SECONDS:-60}" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
-    -artifact_prefix="$work-" "$work" $corpus >"$work.log" 2>&1 || { tail -40 "$work.log"; return 1; }
-  sed -n 's/^stat::number_of_executed_units: */executions: /p' "$work.log"
+    -artifact_prefix="$work-" "$work" $corpus >"$work.log" 2>&1 || { tail -40 "$work.log"; echo "FAILED $name"; return 1; }
+  echo "ok $name, $(sed -n 's/^stat::number_of_executed_units: *//p' "$work.log") executions"
+}
+
+# All of them, as many at once as tests.
+fuzzers() {
+  local log=build/fuzz/fuzzers.log
+  export -f fuzz
+  find build/fuzz/{bin,tests,fuzz} -maxdepth 1 -type f -executable -name '*fuzz*' 2>/dev/null | sort |
+    xargs -r -P "$jobs" -I{} bash -c 'fuzz {}' 2>&1 | tee "$log"
+  passed=$((passed + $(grep -c '^ok ' "$log"))) failed=$((failed + $(grep -c '^FAILED ' "$log")))
+  grep -q '^ok ' "$log" || { echo "no fuzzers ran: that is a failure"; failed=$((failed + 1)); }
+  ! grep -q '^FAILED ' "$log"
 }
 
 arm64() {
@@ -97,16 +109,7 @@ if ((full)); then
   for preset in asan tsan; do
     once "build $preset" build $preset && stage "tests, $preset" tests $preset 'unit|sim|e2e' must
   done
-  if once "build fuzz" build fuzz; then
-    shopt -s nullglob
-    fuzzers=0
-    for fuzzer in build/fuzz/{bin,tests,fuzz}/*; do
-      [[ -x $fuzzer && -f $fuzzer && $(basename "$fuzzer") == *fuzz* ]] || continue
-      fuzzers=$((fuzzers + 1))
-      once "$(basename "$fuzzer")" fuzz "$fuzzer"
-    done
-    ((fuzzers)) || { echo "no fuzzers found: that is a failure"; failed=$((failed + 1)); }
-  fi
+  once "build fuzz" build fuzz fuzzers && stage "fuzzers" fuzzers
   once "build arm64" arm64
 fi
 
