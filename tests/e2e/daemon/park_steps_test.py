@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """kill -9 of everybody who takes part, at every step of a park and of the way back: the daemon, the keeper, the mover, the program."""
 import json
+import os
 import pathlib
 import socket
 import sys
@@ -13,6 +14,9 @@ from park_movers_test import MESSAGE
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "park"))
 from die_at import DieAt, every_step  # noqa: E402
+
+# Each step is a life of everybody's: every one of them in the long tests.
+APART = 1 if "METE_FULL" in os.environ else 4
 
 STATUS, DONE = 19, 32
 
@@ -74,7 +78,7 @@ class Steps(park_test.ParkTest):
             said = death.close()
             wait_until(lambda: self.kept() == 0, "the mover has forgotten it")
             return said
-        every_step(self, once)
+        every_step(self, once, APART)
         self.ends_well(job)
         self.nothing_is_left()
 
@@ -94,7 +98,7 @@ class Steps(park_test.ParkTest):
                 self.ends_well(job)
             self.nothing_is_left()
             return said
-        every_step(self, once)
+        every_step(self, once, APART)
 
     def test_the_program(self):
         def once(step):
@@ -111,7 +115,7 @@ class Steps(park_test.ParkTest):
                 self.ends_well(job)
             self.nothing_is_left()
             return said
-        every_step(self, once)
+        every_step(self, once, APART)
 
     def test_the_mover(self):
         """Its job runs, and is parked by the next mover; or it is parked and known to be lost."""
@@ -134,7 +138,7 @@ class Steps(park_test.ParkTest):
                 self.assertEqual(self.job(job)["outcome"], "cancelled")
             self.nothing_is_left()
             return said
-        every_step(self, once)
+        every_step(self, once, APART)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import time
 
 import jsonschema
 
-from world import ACTOR, BOUND_S, BUILD, GIB, MIB, DaemonTest, wait_until
+from world import ACTOR, BOUND_S, BUILD, GIB, MIB, DaemonTest, read, wait_until
 from support import SOURCE, main
 
 PROGRAM = str(BUILD / "tests" / "park_program")
@@ -53,7 +53,7 @@ class ParkTest(DaemonTest):
         return job
 
     def log_of(self, job):
-        return pathlib.Path(self.api(f"/v1/jobs/{job}/show")[1]["job"]["log"]).read_bytes()
+        return read(self.api(f"/v1/jobs/{job}/show")[1]["job"]["log"])  # nothing, before it has one
 
     def good(self, *words):
         result = self.mete(*words)

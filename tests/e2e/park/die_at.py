@@ -25,10 +25,10 @@ class DieAt:
         return self.said
 
 
-def every_step(test, once, most=1000):
-    """once(step) makes a process die at that step and checks what is left; it returns close()'s words."""
+def every_step(test, once, apart=1, most=1000):
+    """once(step) makes a process die at that step and checks what is left; it returns close()'s words. `apart`: only at every so manieth."""
     seen = []
-    for step in range(1, most):
+    for step in range(1, most, apart):
         try:
             seen.append(once(step))
         except AssertionError as failed:
