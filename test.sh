@@ -42,10 +42,11 @@ build() {
 
 # tests PRESET LABEL-REGEX must|may: `may`: it is fine if there are none.
 tests() {
-  local preset=$1 label=$2 need=$3 log total bad not_run status=0
+  local preset=$1 label=$2 need=$3 log total bad not_run status=0 at_once=$jobs
+  [[ $label != e2e ]] || at_once=$((jobs + 1))  # these wait more than they work
   log=build/$preset/ctest-$label.log
   log=${log//|/-}
-  ctest --preset "$preset" -L "^($label)$" -j "$jobs" --no-tests=error 2>&1 | tee "$log" | grep -vE '^ *Start |^$|^Test project' || true
+  ctest --preset "$preset" -L "^($label)$" -j "$at_once" --no-tests=error 2>&1 | tee "$log" | grep -vE '^ *Start |^$|^Test project' || true
   if grep -q 'No tests were found' "$log"; then
     [[ $need == may ]] && { echo "no $label tests"; return 0; }
     echo "no $label tests found: that is a failure"

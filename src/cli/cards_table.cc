@@ -3,6 +3,7 @@
 #include "cli/cards_table.h"
 
 #include <array>
+#include <cstdlib>
 #include <map>
 
 #include "base/brief.h"
@@ -169,6 +170,9 @@ std::string driver_advice(std::string_view trouble) {
       {"hangs", "nvidia-smi: if it hangs too, reboot; sudo dmesg | grep -i xid says why"},
   }};
   const std::string lower = base::to_lower(trouble);
+  if (const char* sim = std::getenv("METE_SIM");
+      sim != nullptr && *sim != '\0' && lower.find("driver not loaded") != std::string::npos)
+    return "METE_SIM=" + std::string(sim) + " makes no cards: write it as 4xH200, with at most 32";
   for (const Known& known : kKnown)
     if (lower.find(known.said) != std::string::npos) return std::string(known.helps);
   return "";

@@ -238,6 +238,10 @@ TEST(DriverAdvice, KnowsTheUsualTrouble) {
     EXPECT_FALSE(driver_advice(node::nvml_error("nvmlInit_v2", result).message).empty()) << result;
   EXPECT_FALSE(driver_advice("libnvidia-ml.so.1: cannot open shared object file").empty());
   EXPECT_EQ(driver_advice("something new"), "");
+  EXPECT_EQ(driver_advice("nvmlInit: driver not loaded (9)"), "sudo modprobe nvidia");
+  setenv("METE_SIM", "64xH200", 1);
+  EXPECT_NE(driver_advice("nvmlInit: driver not loaded (9)").find("at most 32"), std::string::npos);
+  unsetenv("METE_SIM");
 }
 
 }  // namespace
