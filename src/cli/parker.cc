@@ -224,6 +224,7 @@ void Parker::step() {
   if (time < next_second_) return;
   next_second_ = time + seconds(1);
   send_report();
+  follow();  // what was answered may be an order
   if (settings_.park && !is_away() && !is_busy()) look_for_obstacles();
 }
 

@@ -182,6 +182,9 @@ State::Decided State::decide_park_report(const ParkReport& report) const {
       }
       break;
     case JobState::kParking:
+      // Without a reason it is no answer to the order: it was said before that was heard.
+      if (!report.parked && report.why.empty()) break;
+      [[fallthrough]];
     case JobState::kUnparking:
       happened.push_back(report.parked ? Happened(away) : Happened(back));
       break;

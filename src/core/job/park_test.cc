@@ -161,6 +161,13 @@ TEST_F(ParkTest, WhoCouldNotBeParkedRunsOn) {
   EXPECT_FALSE(job(id).park.has_value());
 }
 
+TEST_F(ParkTest, ThatItIsBackIsNoAnswerToTheNextOrder) {
+  const JobId id = run(preemptible("60G"));
+  ASSERT_TRUE(park(id).ok());
+  back(id);  // its daemon had died before it could say so
+  EXPECT_EQ(state_of(id), JobState::kParking);
+}
+
 TEST_F(ParkTest, WhoCouldNotComeBackIsParkedAndTriesAgain) {
   const JobId id = run(preemptible("60G"));
   ASSERT_TRUE(park(id).ok());
