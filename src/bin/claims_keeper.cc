@@ -18,7 +18,7 @@ std::vector<core::GrantedCard> beyond(const std::vector<core::GrantedCard>& had,
     bool has_whole = false;
     for (const core::GrantedCard& before : had) {
       if (before.uuid != card.uuid) continue;
-      card.bytes = card.bytes.checked_sub(before.bytes).value_or(Bytes());
+      card.bytes = card.bytes.minus(before.bytes);
       has_whole = before.whole;
     }
     if (!card.bytes.is_zero() || (card.whole && !has_whole)) more.push_back(std::move(card));
@@ -39,8 +39,7 @@ void ClaimsKeeper::see(const core::Pool& machine) {
   room_.clear();
   for (const core::PoolCard& card : machine.cards) {
     Bytes room = card.card.capacity;
-    for (const core::Outside& foreign : card.foreign)
-      room = room.checked_sub(foreign.bytes).value_or(Bytes());
+    for (const core::Outside& foreign : card.foreign) room = room.minus(foreign.bytes);
     room_.push_back({card.card.uuid, room});
   }
 }

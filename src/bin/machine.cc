@@ -22,7 +22,7 @@ std::string why_unusable(const seam::CardReading& card) {
 Bytes capacity_of(const seam::CardReading& card, const MachineInputs& inputs) {
   const auto before = inputs.capacities.find(card.uuid);
   const Bytes known = before == inputs.capacities.end() ? Bytes() : before->second;
-  return card.capacity().value_or(known).checked_sub(inputs.reserve).value_or(Bytes());
+  return card.capacity().value_or(known).minus(inputs.reserve);
 }
 
 // Our mover, if it is there and the driver tells of it: then what it takes is seen.
@@ -50,10 +50,10 @@ node::CardSnapshot without_movers(const MachineInputs& inputs) {
     if (card.used) {
       Bytes unlisted = *card.used;
       for (const seam::ProcessReading& process : *card.processes)
-        unlisted = unlisted.checked_sub(process.used.value_or(Bytes())).value_or(Bytes());
-      const Bytes more = mover_cost(card, inputs).checked_sub(*mover->used).value_or(Bytes());
+        unlisted = unlisted.minus(process.used.value_or(Bytes()));
+      const Bytes more = mover_cost(card, inputs).minus(*mover->used);
       const Bytes its = *mover->used + std::min(unlisted, more);
-      card.used = card.used->checked_sub(its).value_or(Bytes());
+      card.used = card.used->minus(its);
     }
     const pid_t pid = mover->pid;
     std::erase_if(*card.processes,

@@ -4,6 +4,7 @@
 #include "wire/cards.h"
 
 #include <array>
+#include <cstdlib>
 
 #include "base/text.h"
 #include "cli/cards_table.h"
@@ -72,7 +73,7 @@ int print_cards(const Parsed& parsed, const Output& output) {
     output.say("this machine has no cards; METE_SIM=4xH200 simulates some");
   if (!output.json() && !cards->trouble.empty()) {
     output.say("warning: " + cards->trouble);
-    const std::string advice = driver_advice(cards->trouble);
+    const std::string advice = driver_advice(cards->trouble, std::getenv("METE_SIM"));
     output.say("hint: " + (advice.empty() ? "mete doctor looks closer" : advice));
   }
   return kExitOk;

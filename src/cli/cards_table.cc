@@ -3,7 +3,6 @@
 #include "cli/cards_table.h"
 
 #include <array>
-#include <cstdlib>
 #include <map>
 
 #include "base/brief.h"
@@ -151,7 +150,7 @@ std::string card_line(const CardView& card, const Columns& columns, WallTime now
   return "[" + std::to_string(card.index) + "] " + base::join(parts, " | ");
 }
 
-std::string driver_advice(std::string_view trouble) {
+std::string driver_advice(std::string_view trouble, const char* sim) {
   struct Known {
     std::string_view said;  // part of what node, the loader or the daemon says, in lower case
     std::string_view helps;
@@ -170,8 +169,7 @@ std::string driver_advice(std::string_view trouble) {
       {"hangs", "nvidia-smi: if it hangs too, reboot; sudo dmesg | grep -i xid says why"},
   }};
   const std::string lower = base::to_lower(trouble);
-  if (const char* sim = std::getenv("METE_SIM");
-      sim != nullptr && *sim != '\0' && lower.find("driver not loaded") != std::string::npos)
+  if (sim != nullptr && *sim != '\0' && lower.find("driver not loaded") != std::string::npos)
     return "METE_SIM=" + std::string(sim) + " makes no cards: write it as 4xH200, with at most 32";
   for (const Known& known : kKnown)
     if (lower.find(known.said) != std::string::npos) return std::string(known.helps);

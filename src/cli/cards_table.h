@@ -45,7 +45,8 @@ std::string cards_table(const wire::CardsDocument& document, const Columns& colu
 // Processes outside mete are user:pid(bytes). With columns these and no others.
 std::string card_line(const wire::CardView& card, const Columns& columns, WallTime now);
 
-// What helps with what the driver says; "" when we do not know. Also for `mete doctor`.
-std::string driver_advice(std::string_view trouble);
+// What helps with what the driver says; "" when we do not know. Also for `mete doctor`. `sim` is
+// METE_SIM: nullptr or "" for the real driver.
+std::string driver_advice(std::string_view trouble, const char* sim);
 
 }  // namespace mete::cli

@@ -97,7 +97,7 @@ void check_nvml(const std::string& library, Checks& checks) {
   if (!driver) {
     const Error& error = driver.error();
     const std::string said = error.message + (error.evidence.empty() ? "" : ": " + error.evidence);
-    const std::string advice = driver_advice(said);
+    const std::string advice = driver_advice(said, std::getenv("METE_SIM"));
     checks.push_back(
         {Verdict::kFail, "NVML", said, advice.empty() ? "nvidia-smi, does it work?" : advice});
     return;
@@ -144,7 +144,7 @@ void check_driver(Checks& checks) {
     }
     const char* said = dlerror();
     const std::string why = said == nullptr ? "does not load" : said;
-    checks.push_back({Verdict::kFail, name, why, driver_advice(why)});
+    checks.push_back({Verdict::kFail, name, why, driver_advice(why, std::getenv("METE_SIM"))});
   }
   if (checks.back().verdict == Verdict::kOk && !simulated) check_devices(checks);
   const std::string nvml = driver_library(parts, simulated, "libnvidia-ml.so.1");

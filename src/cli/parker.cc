@@ -163,7 +163,7 @@ wire::ParkReport Parker::how_it_stands() const {
   if (deep_.state() == DeepParking::State::kParked) {
     report.moved = Bytes();
     for (std::uint32_t card = 0; card < settings_.cards; ++card)
-      report.moved += deep_.needs(card).checked_sub(deep_.held(card)).value_or(Bytes());
+      report.moved += deep_.needs(card).minus(deep_.held(card));
   }
   return report;
 }
@@ -223,8 +223,10 @@ void Parker::step() {
   if (growth_ && !is_busy() && !is_away()) look_at_growth(time);
   if (time < next_second_) return;
   next_second_ = time + seconds(1);
-  send_report();
-  follow();  // what was answered may be an order
+  if (unsent_) {
+    send_report();
+    follow();  // what was answered may be an order
+  }
   if (settings_.park && !is_away() && !is_busy()) look_for_obstacles();
 }
 
@@ -233,7 +235,6 @@ std::string Parker::too_large() const {
   const Bytes most = settings_.park->arena + Bytes::from_gib(settings_.procs);
   for (std::uint32_t card = 0; card < settings_.cards; ++card)
     if (!settings_.park->arena.is_zero() && held(card) > most)
-
       return "it holds more of a card than is kept of one: " + to_string(settings_.park->arena) +
              " at most (park.arena)";
   return "";

@@ -33,6 +33,24 @@ TimedJob limited(TimedJob job, std::uint64_t limit_s) {
   return job;
 }
 
+// By the line on a cluster, which is as empty afterwards as before.
+Timed run_on(const std::vector<core::cluster::NodeSpec>& nodes, const std::vector<TimedJob>& jobs,
+             const std::vector<core::cluster::Ask>& asks,
+             const std::vector<std::uint32_t>& copies = {}) {
+  const auto policy = core::cluster::make_best_fit();
+  const auto site = *ClusterSite::make(nodes, asks, *policy, MixFrom::kJobs, copies);
+  Timed timed = *run_timed(jobs, *site);
+  EXPECT_EQ(site->cluster().idle(), site->cluster().capacity());
+  EXPECT_EQ(site->cluster().recount(), "");
+  return timed;
+}
+
+std::vector<std::int64_t> starts_of(const Timed& timed) {
+  std::vector<std::int64_t> list;
+  for (const Life& life : timed.lives) list.push_back(life.started ? life.started->ms / 1000 : -1);
+  return list;
+}
+
 class TimedTest : public testing::TestWithParam<Kind> {
  protected:
   // On cards of 16 GiB.
@@ -46,19 +64,9 @@ class TimedTest : public testing::TestWithParam<Kind> {
     }
     std::vector<core::cluster::Ask> asks;
     for (const TimedJob& each : jobs_) asks.push_back(*ask_of(each.request));
-    const auto policy = core::cluster::make_best_fit();
-    const auto site = *ClusterSite::make(nodes_of(parts), asks, *policy, MixFrom::kJobs);
-    Timed timed = *run_timed(jobs_, *site);
-    EXPECT_EQ(site->cluster().idle(), site->cluster().capacity());
-    EXPECT_EQ(site->cluster().recount(), "");
-    return timed;
+    return run_on(nodes_of(parts), jobs_, asks);
   }
-  std::vector<std::int64_t> starts(std::uint32_t cards) {
-    std::vector<std::int64_t> list;
-    for (const Life& life : run(cards).lives)
-      list.push_back(life.started ? life.started->ms / 1000 : -1);
-    return list;
-  }
+  std::vector<std::int64_t> starts(std::uint32_t cards) { return starts_of(run(cards)); }
   std::vector<TimedJob> jobs_;
 };
 
@@ -170,19 +178,9 @@ class GangTest : public testing::Test {
     std::vector<core::cluster::NodeSpec> list;
     for (std::uint32_t n = 0; n < nodes; ++n)
       list.push_back({"n" + std::to_string(n), 64'000, 1'000'000, 2, "T4", 16 * 1024, {}, {}});
-    const auto policy = core::cluster::make_best_fit();
-    const auto site = *ClusterSite::make(list, asks, *policy, MixFrom::kJobs, copies_);
-    Timed timed = *run_timed(jobs_, *site);
-    EXPECT_EQ(site->cluster().idle(), site->cluster().capacity());
-    EXPECT_EQ(site->cluster().recount(), "");
-    return timed;
+    return run_on(list, jobs_, asks, copies_);
   }
-  std::vector<std::int64_t> starts(std::uint32_t nodes) {
-    std::vector<std::int64_t> list;
-    for (const Life& life : run(nodes).lives)
-      list.push_back(life.started ? life.started->ms / 1000 : -1);
-    return list;
-  }
+  std::vector<std::int64_t> starts(std::uint32_t nodes) { return starts_of(run(nodes)); }
   std::vector<TimedJob> jobs_;
   std::vector<std::uint32_t> copies_;
 };

@@ -77,7 +77,7 @@ std::string wake_time(const Job& job) {
 }  // namespace
 
 std::string kept_text(Bytes moved, Bytes on_disk) {
-  const Bytes memory = moved.checked_sub(on_disk).value_or(Bytes());
+  const Bytes memory = moved.minus(on_disk);
   if (on_disk.is_zero()) return to_string(memory) + " in host memory";
   if (memory.is_zero()) return to_string(on_disk) + " on disk";
   return to_string(memory) + " in host memory, " + to_string(on_disk) + " on disk";

@@ -133,8 +133,8 @@ IN_SOURCES = {
     "no-preempt-ignored": {"core/order/preempt.cc": [
         ("  if (kind.no_preempt) return std::nullopt;\n", "  if (!P && kind.no_preempt) return std::nullopt;\n")]},
     "growth-unchecked": {"core/job/park.cc": [
-        ("        const Bytes most = std::min(saturating_add(bytes, free), card.most).round_down(kGranule);\n",
-         "        const Bytes most = P ? card.most : std::min(saturating_add(bytes, free), card.most).round_down(kGranule);\n")]},
+        ("        const Bytes most = std::min(bytes.plus(free), card.most).round_down(kGranule);\n",
+         "        const Bytes most = P ? card.most : std::min(bytes.plus(free), card.most).round_down(kGranule);\n")]},
     "shrunk-before-commit": {"engine/engine.cc": [
         ("    cards[i].bytes = std::max(cards[i].bytes, grown->bytes[i]);\n",
          "    cards[i].bytes = P ? grown->bytes[i] : std::max(cards[i].bytes, grown->bytes[i]);\n"),

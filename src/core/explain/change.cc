@@ -93,8 +93,7 @@ std::vector<Request> of_other_types(const Request& request, const Pool& pool) {
   for (const PoolCard& card : pool.cards) {
     const Bytes capacity = card.card.capacity;
     if (base::to_lower(card.card.type) != asked)
-      types.emplace(std::max(saturating_sub(capacity, size), saturating_sub(size, capacity)),
-                    card.card.type);
+      types.emplace(std::max(capacity.minus(size), size.minus(capacity)), card.card.type);
   }
   for (const auto& [difference, type] : types) list.emplace_back(request).gpu_type = type;
   return list;
@@ -202,7 +201,7 @@ Change ended(const State& state, std::vector<JobId> jobs) {
   Bytes bytes;
   for (const JobId id : jobs) {
     names.push_back(name_of(state, id));
-    bytes = saturating_add(bytes, held_of(state.find(id)->grant).bytes);
+    bytes = bytes.plus(held_of(state.find(id)->grant).bytes);
   }
   change.text = base::join(names, " and ") + " ended";
   if (!bytes.is_zero())
@@ -334,7 +333,7 @@ const Limit kLimits[] = {
     {"of GPU memory",
      [](Quota quota, std::uint64_t steps) -> std::optional<Quota> {
        if (!quota.bytes) return std::nullopt;
-       quota.bytes = saturating_add(quota.bytes->round_down(kQuotaStep), kQuotaStep * steps);
+       quota.bytes = quota.bytes->round_down(kQuotaStep).plus(kQuotaStep * steps);
        return quota;
      },
      [](const Quota& quota) { return to_string(*quota.bytes); }},

@@ -60,8 +60,7 @@ std::uint64_t cost_of(const Job& job, std::uint64_t ran_ms, std::uint32_t cpus, 
   const std::uint64_t parked = std::min(ran_ms, parked_ms(job, now));
   const std::uint64_t full = mib_per_second(held_of(job.grant).bytes, cpus);
   Bytes stayed;
-  for (const Bytes bytes : is_away(job) ? job.park->held : job.stayed)
-    stayed = saturating_add(stayed, bytes);
+  for (const Bytes bytes : is_away(job) ? job.park->held : job.stayed) stayed = stayed.plus(bytes);
   const std::uint64_t rest = std::min(full, mib_per_second(stayed, 0));
   return full * ((ran_ms - parked) / 1000) + rest * (parked / 1000);
 }
@@ -224,7 +223,7 @@ State::Decided State::decide_grow(const Grow& grow, const Moment& moment) const 
         if (!sight) {
           sight = look(moment);
           if (const Quota quota = sight->input.quota_of(job.spec->user); quota.bytes)
-            within_quota = saturating_sub(*quota.bytes, held_by(job.spec->user).bytes);
+            within_quota = (*quota.bytes).minus(held_by(job.spec->user).bytes);
         }
         Bytes free;
         for (const PoolCard& each : sight->result.left.cards)
@@ -232,9 +231,9 @@ State::Decided State::decide_grow(const Grow& grow, const Moment& moment) const 
         free = std::min(free, within_quota);
         const Bytes step = std::max(
             kLeastGrowth, Bytes::from_bytes((card.most - card.least).count() / kGrowthSteps));
-        const Bytes most = std::min(saturating_add(bytes, free), card.most).round_down(kGranule);
-        if (most >= wanted) bytes = std::min(most, saturating_add(wanted, step));
-        within_quota = saturating_sub(within_quota, bytes - card.bytes);
+        const Bytes most = std::min(bytes.plus(free), card.most).round_down(kGranule);
+        if (most >= wanted) bytes = std::min(most, wanted.plus(step));
+        within_quota = within_quota.minus(bytes - card.bytes);
       }
     }
     changed = changed || bytes != card.bytes;

@@ -24,7 +24,7 @@ constexpr unsigned kLearnedPct = 95;
 
 void add(Held& held, const Held& more) {
   held.cards += more.cards;
-  held.bytes = saturating_add(held.bytes, more.bytes);
+  held.bytes = held.bytes.plus(more.bytes);
   held.running += more.running;
 }
 
@@ -188,8 +188,8 @@ class Walk {
     for (std::size_t at = 0; at < job.grant.size(); ++at)
       for (std::size_t i = 0; i < kept.size(); ++i)
         if (input_.pool.cards[i].card.uuid == job.grant[at].uuid)
-          kept[i] = saturating_sub(job.grant[at].bytes,
-                                   at < job.park->held.size() ? job.park->held[at] : Bytes());
+          kept[i] =
+              job.grant[at].bytes.minus(at < job.park->held.size() ? job.park->held[at] : Bytes());
     left_.keep(kept, cpus);
     result_.held_for = job.id;
     result_.held_until = soonest;

@@ -127,7 +127,7 @@ class Search {
     for (std::size_t i = 0; i < candidates_.size(); ++i)
       for (std::size_t k = i + 1; k < candidates_.size(); ++k) {
         const Job &a = *candidates_[i], &b = *candidates_[k];
-        const Cost cost{std::max(a.priority, b.priority), saturating_add(bytes_of(a), bytes_of(b)),
+        const Cost cost{std::max(a.priority, b.priority), bytes_of(a).plus(bytes_of(b)),
                         std::min(a.id, b.id), std::max(a.id, b.id)};
         if (best && best->first <= cost) continue;
         if (auto placement = place_without({&a, &b}))

@@ -29,7 +29,7 @@ std::optional<std::string> over(const Quota& quota, const Held& now, const Held&
     return of(now.running, *quota.running, "running jobs", more.running);
   if (quota.cards && more.cards > 0 && now.cards + std::uint64_t{more.cards} > *quota.cards)
     return of(now.cards, *quota.cards, "cards", more.cards);
-  if (quota.bytes && !more.bytes.is_zero() && saturating_add(now.bytes, more.bytes) > *quota.bytes)
+  if (quota.bytes && !more.bytes.is_zero() && now.bytes.plus(more.bytes) > *quota.bytes)
     return to_string(now.bytes) + " of " + to_string(*quota.bytes) + ", and this takes " +
            to_string(more.bytes);
   return std::nullopt;

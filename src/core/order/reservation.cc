@@ -22,8 +22,7 @@ void keep_reserved(Pool& pool, const std::vector<Reservation>& reservations,
     const auto [left, added] = used.try_emplace({reservation.user, at});
     if (added)
       for (const Holder& holder : pool.cards[at].holders)
-        if (holder.user == reservation.user)
-          left->second = saturating_add(left->second, holder.bytes);
+        if (holder.user == reservation.user) left->second = left->second.plus(holder.bytes);
     const Bytes taken = std::min(left->second, reserved);
     left->second -= taken;
     return reserved - taken;
@@ -38,7 +37,7 @@ void keep_reserved(Pool& pool, const std::vector<Reservation>& reservations,
         const Bytes bytes =
             unused(reservation, at, reserved.whole ? card.card.capacity : reserved.bytes);
         if (own)
-          card.kept = saturating_sub(card.kept, bytes);
+          card.kept = card.kept.minus(bytes);
         else if (!bytes.is_zero())
           card.claimed.push_back({reservation.user + "'s reservation " +
                                       std::to_string(reservation.id) + " until " +

@@ -42,7 +42,7 @@ void Rest::give_back(const Holder& holder, const std::vector<GrantedCard>& cards
 void Rest::keep(const std::vector<Bytes>& bytes, std::uint32_t cpus) {
   if (cpus_ != kNoLimit) cpus_ -= std::min(cpus, cpus_);
   for (std::size_t i = 0; i < bytes.size(); ++i)
-    pool_.cards[i].kept = saturating_add(pool_.cards[i].kept, bytes[i]);
+    pool_.cards[i].kept = pool_.cards[i].kept.plus(bytes[i]);
   changed();
 }
 

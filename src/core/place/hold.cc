@@ -58,9 +58,8 @@ Pool hold_for(const Pool& pool, const Request& waiting, Policy policy) {
   for (const Need& need : needs->cards) {
     if (std::find(chosen.begin(), chosen.end(), need.at) == chosen.end()) continue;
     PoolCard& card = held.cards[need.at];
-    card.kept =
-        saturating_add(card.kept, need.whole || asks_for_free(waiting) ? card.card.capacity
-                                                                       : need.bytes + need.mover);
+    card.kept = card.kept.plus(need.whole || asks_for_free(waiting) ? card.card.capacity
+                                                                    : need.bytes + need.mover);
   }
   return held;
 }

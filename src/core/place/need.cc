@@ -185,7 +185,7 @@ void find_usable(const Pool& pool, const Request& request, const std::vector<Mat
     usable.positions.push_back(at);
     if (!request.parkable) continue;
     Card& card = usable.beside_mover.emplace_back(pool.cards[at].card);
-    card.capacity = saturating_sub(card.capacity, pool.cards[at].mover);
+    card.capacity = card.capacity.minus(pool.cards[at].mover);
     usable.cards.back() = &card;
   }
 }

@@ -259,10 +259,9 @@ std::uint64_t missing(const Pool& pool, Bytes bytes, std::size_t cards) {
   std::vector<std::uint64_t> each;
   for (const PoolCard& card : pool.cards) {
     const Bytes used = granted_on(card);
-    const Bytes room = card.card.capacity.checked_sub(used).value_or(Bytes());
+    const Bytes room = card.card.capacity.minus(used);
     if (card.card.capacity < bytes) continue;
-    each.push_back(bytes.is_zero() ? used.count()
-                                   : bytes.checked_sub(room).value_or(Bytes()).count());
+    each.push_back(bytes.is_zero() ? used.count() : bytes.minus(room).count());
   }
   if (each.size() < cards) return UINT64_MAX;
   std::sort(each.begin(), each.end());

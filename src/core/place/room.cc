@@ -20,13 +20,13 @@ Room in_the_way(InTheWay what, Bytes free, Bytes missing) { return {what, Bytes(
 Room room_whole(const PoolCard& card, const Need& need, const Used& used) {
   const Bytes capacity = card.card.capacity;
   const bool foreign_is_much = used.foreign > foreign_allowance(capacity);
-  const Bytes free = saturating_sub(capacity, used.all());
+  const Bytes free = capacity.minus(used.all());
   if (used.occupied) {
-    const Bytes missing = saturating_add(used.promised(), foreign_is_much ? used.foreign : Bytes());
+    const Bytes missing = used.promised().plus(foreign_is_much ? used.foreign : Bytes());
     return in_the_way(InTheWay::kNotAlone, free, missing);
   }
   // Nobody but parked jobs, who keep what they could not give away.
-  const Bytes bytes = saturating_sub(free, need.mover).round_down(kGranule);
+  const Bytes bytes = free.minus(need.mover).round_down(kGranule);
   if (foreign_is_much || bytes < need.bytes)
     return in_the_way(InTheWay::kForeign, free, used.foreign);
   return {InTheWay::kNothing, bytes, free, Bytes()};
@@ -34,13 +34,8 @@ Room room_whole(const PoolCard& card, const Need& need, const Used& used) {
 
 }  // namespace
 
-Bytes saturating_add(Bytes a, Bytes b) {
-  return a.checked_add(b).value_or(Bytes::from_bytes(UINT64_MAX));
-}
-Bytes saturating_sub(Bytes a, Bytes b) { return a.checked_sub(b).value_or(Bytes()); }
-
-Bytes Used::promised() const { return saturating_add(saturating_add(granted, claimed), kept); }
-Bytes Used::all() const { return saturating_add(saturating_add(promised(), foreign), mover); }
+Bytes Used::promised() const { return granted.plus(claimed).plus(kept); }
+Bytes Used::all() const { return promised().plus(foreign).plus(mover); }
 
 Bytes mover_missing(const PoolCard& card) {
   const bool expected = std::any_of(card.holders.begin(), card.holders.end(),
@@ -55,16 +50,14 @@ Bytes foreign_allowance(Bytes capacity) {
 Used used_on(const PoolCard& card) {
   Used used;
   for (const Holder& holder : card.holders) {
-    used.granted = saturating_add(used.granted, holder.bytes);
+    used.granted = used.granted.plus(holder.bytes);
     used.whole = used.whole || holder.whole;
     used.occupied = used.occupied || !holder.parked;
     if (holder.parkable) used.mover = card.mover;
   }
   if (card.mover_runs) used.mover = card.mover;
-  for (const Outside& claim : card.claimed)
-    used.claimed = saturating_add(used.claimed, claim.bytes);
-  for (const Outside& other : card.foreign)
-    used.foreign = saturating_add(used.foreign, other.bytes);
+  for (const Outside& claim : card.claimed) used.claimed = used.claimed.plus(claim.bytes);
+  for (const Outside& other : card.foreign) used.foreign = used.foreign.plus(other.bytes);
   used.kept = card.kept;
   used.occupied = used.occupied || !card.claimed.empty() || !card.kept.is_zero();
   return used;
@@ -85,11 +78,11 @@ Room room_whatever_is_asked(const PoolCard& card, const Need& need, Kept kept) {
   if (used.whole) return in_the_way(InTheWay::kHeldWhole, Bytes(), used.promised());
   if (taken_by_one(card, used)) return in_the_way(InTheWay::kOneProcess, Bytes(), used.all());
   if (need.whole) return room_whole(card, need, used);
-  const Bytes free = saturating_sub(card.card.capacity, used.all());
-  const Bytes needed = saturating_add(need.bytes, need.mover);
+  const Bytes free = card.card.capacity.minus(used.all());
+  const Bytes needed = need.bytes.plus(need.mover);
   if (free >= needed) return {InTheWay::kNothing, need.bytes, free, Bytes()};
   // used + need - capacity, since used alone may already be more than the card.
-  const Bytes missing = saturating_sub(saturating_add(used.all(), needed), card.card.capacity);
+  const Bytes missing = used.all().plus(needed).minus(card.card.capacity);
   return in_the_way(InTheWay::kTooFull, free, missing);
 }
 
@@ -105,7 +98,7 @@ Bytes PoolCard::grantable() const {
   if (lost || drained || stale || !unusable.empty()) return Bytes();
   const Used used = used_on(*this);
   if (used.whole || taken_by_one(*this, used)) return Bytes();
-  return saturating_sub(card.capacity, used.all());
+  return card.capacity.minus(used.all());
 }
 
 }  // namespace mete::core

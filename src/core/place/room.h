@@ -48,9 +48,4 @@ Bytes mover_missing(const PoolCard& card);
 enum class Kept { kCounts, kIgnored };
 Room room_on(const PoolCard& card, const Need& need, Kept kept = Kept::kCounts);
 
-// a + b, or all there is when that overflows.
-Bytes saturating_add(Bytes a, Bytes b);
-// a - b, or zero.
-Bytes saturating_sub(Bytes a, Bytes b);
-
 }  // namespace mete::core

@@ -92,11 +92,11 @@ std::optional<std::vector<const Holder*>> enough_on(const PoolCard& card, const 
   if (card.lost || card.drained || card.stale || card.holders.empty()) return std::nullopt;
   std::vector<const Holder*> holders = by_size(card);
   const Used used = used_on(card);
-  const Bytes others = saturating_sub(used.all(), used.granted);
+  const Bytes others = used.all().minus(used.granted);
   const bool others_in_the_way =
       (need.whole || card.one_process) && (!card.claimed.empty() || !card.kept.is_zero() ||
                                            others > foreign_allowance(card.card.capacity));
-  const Bytes alone = saturating_sub(card.card.capacity, others);
+  const Bytes alone = card.card.capacity.minus(others);
   if (others_in_the_way || alone.round_down(kGranule) < need.bytes + need.mover)
     return std::nullopt;
   if (room.what != InTheWay::kTooFull) return holders;
@@ -212,7 +212,7 @@ Wait wait_for(const Pool& pool, const Needs& needs) {
     auto enough = enough_on(card, need, room);
     if (!enough) continue;
     Bytes bytes;
-    for (const Holder* holder : *enough) bytes = saturating_add(bytes, holder->bytes);
+    for (const Holder* holder : *enough) bytes = bytes.plus(holder->bytes);
     freed.push_back({&card, *std::move(enough), bytes});
   }
   if (without_room > kNamedCards)
