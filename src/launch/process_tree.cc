@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/file.h"
@@ -67,10 +69,12 @@ std::vector<pid_t> all_processes() { return numbers_in("/proc"); }
 
 std::vector<pid_t> descendants(pid_t root, const Outsiders& without) {
   std::multimap<pid_t, pid_t> children;
+  std::set<pid_t> dead;
   for (const pid_t pid : all_processes()) {
     const std::optional<Stat> stat = read_stat(pid);
-    // A zombie has no children: the kernel gave them away when it died.
-    if (stat && stat->state != 'Z' && stat->state != 'X') children.emplace(stat->parent, pid);
+    if (!stat) continue;
+    children.emplace(stat->parent, pid);
+    if (stat->state == 'Z' || stat->state == 'X') dead.insert(pid);
   }
   std::vector<pid_t> found{root};
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -79,6 +83,8 @@ std::vector<pid_t> descendants(pid_t root, const Outsiders& without) {
       if (!is_outsider(child->second, without)) found.push_back(child->second);
   }
   found.erase(found.begin());
+  // A zombie has no children. It may have died since its children were read: they count.
+  std::erase_if(found, [&](pid_t pid) { return dead.contains(pid); });
   return found;
 }
 
@@ -99,16 +105,34 @@ std::vector<pid_t> some_descendants(pid_t root, std::size_t most) {
   return found;
 }
 
-std::optional<bool> has_other_children(const std::vector<pid_t>& known) {
-  const Result<std::string> text = base::read_all("/proc/thread-self/children", 1 << 20);
-  if (!text) return std::nullopt;
-  for (const std::string_view word : base::split(*text, ' ')) {
-    if (base::trim(word).empty()) continue;
-    const Result<std::uint64_t> pid = base::parse_uint(base::trim(word));
-    if (!pid) return std::nullopt;
-    if (std::find(known.begin(), known.end(), static_cast<pid_t>(*pid)) == known.end()) return true;
+std::vector<pid_t> own_children() {
+  std::vector<pid_t> children;
+  if (const Result<std::string> text = base::read_all("/proc/thread-self/children", 16 << 20)) {
+    for (const std::string_view word : base::split(*text, ' '))
+      if (const Result<std::uint64_t> pid = base::parse_uint(base::trim(word)))
+        children.push_back(static_cast<pid_t>(*pid));
+    return children;
   }
-  return false;
+  // A kernel without these lists (CONFIG_PROC_CHILDREN). The folder lists every process that is
+  // there when it is opened and stays.
+  for (const pid_t pid : all_processes())
+    if (parent_of(pid) == getpid()) children.push_back(pid);
+  return children;
+}
+
+pid_t parent_of(pid_t pid) {
+  const std::optional<Stat> stat = read_stat(pid);
+  return stat ? stat->parent : 0;
+}
+
+// "SigCgt:\t0000000000004002": bit 0 is signal 1.
+bool catches(pid_t pid, int signal_number) {
+  const Result<std::string> status = base::read_all("/proc/" + std::to_string(pid) + "/status");
+  if (!status) return false;
+  const std::size_t line = status->find("\nSigCgt:");
+  if (line == std::string::npos) return false;
+  const unsigned long long mask = std::strtoull(status->c_str() + line + 8, nullptr, 16);
+  return (mask >> (signal_number - 1) & 1) != 0;
 }
 
 bool is_stopped(pid_t pid) {

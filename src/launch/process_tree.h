@@ -4,7 +4,6 @@
 
 #include <sys/types.h>
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,9 +26,17 @@ std::vector<pid_t> descendants(pid_t root, const Outsiders& without);
 // most `most` of them, and some may be missed while others end. Empty where it has no such lists.
 std::vector<pid_t> some_descendants(pid_t root, std::size_t most);
 
-// Whether this process, which has one thread, has children besides these; nullopt where the kernel
-// does not say without a look at every process. Zombies count.
-std::optional<bool> has_other_children(const std::vector<pid_t>& known);
+// Every child of this process, zombies too. This process must have one thread, and no other code
+// may reap its children meanwhile. Then no child is missed, however fast processes fork and end: a
+// child stays in the kernel's list until this process reaps it, and the orphans of a child are in
+// that list before the child itself can be reaped.
+std::vector<pid_t> own_children();
+
+// The parent of a process, as of now; 0: the process is gone.
+pid_t parent_of(pid_t pid);
+
+// Whether the process has a handler for this signal.
+bool catches(pid_t pid, int signal_number);
 
 // True while the process is stopped by a signal.
 bool is_stopped(pid_t pid);

@@ -21,6 +21,7 @@
 #include <optional>
 
 #include "base/fd.h"
+#include "launch/offspring.h"
 #include "launch/process_tree.h"
 #include "launch/witness.h"
 #include "seam/clock.h"
@@ -33,6 +34,8 @@ constexpr int kForwarded[] = {SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
                               SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP};
 constexpr std::chrono::milliseconds kStillGrace{1'000};
 constexpr int kInsistSeconds = 1;  // a second Ctrl-C within this time means it
+constexpr int kLookAgainMs = 100;
+constexpr int kSignalsAtOnce = 64;
 
 std::vector<char*> c_strings(const std::vector<std::string>& strings) {
   std::vector<char*> pointers;
@@ -180,8 +183,16 @@ class Supervisor {
 
   // A rank could not be started: the others must not run without it.
   void abandon() {
-    for (const pid_t pid : descendants(getpid(), outsiders_)) (void)kill(pid, SIGKILL);
-    for (const pid_t leader : leaders_) (void)waitpid(leader, nullptr, 0);
+    ending_ = true;
+    while (!offspring_is_gone(outsiders_)) {
+      SignalToAll(SIGKILL).send(outsiders_);
+      pollfd ready{signals_.get(), POLLIN, 0};
+      (void)poll(&ready, 1, kLookAgainMs);
+      signalfd_siginfo info{};
+      while (read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+        continue;
+      reap();
+    }
   }
 
   // In the child: everything as it would be without us, then exec. Only async-signal-safe calls but
@@ -239,7 +250,7 @@ class Supervisor {
         {signals_.get(), POLLIN, 0}, {limit_.get(), POLLIN, 0}, {asked_.watch_fd(), POLLIN, 0}};
     if (asked_.detached) asked_.detached->listen(ready);
     const int tick_ms = asked_.tick ? asked_.tick_ms() : -1;
-    const int got = poll(ready.data(), ready.size(), tick_ms);
+    const int got = poll(ready.data(), ready.size(), wait_ms(tick_ms));
     if (got < 0 && errno != EINTR) return Error::from_errno("wait for the program", errno);
     handle_signals();
     if (asked_.detached && got > 0) asked_.detached->heard(std::span(ready).subspan(3));
@@ -247,18 +258,28 @@ class Supervisor {
     if (ready[2].revents != 0 && asked_.watched()) end_job();
     // Also where something else happens all the time.
     const seam::Nanoseconds now = seam::system_clock().monotonic();
-    if (tick_ms >= 0 && (got == 0 || now - last_tick_ >= std::chrono::milliseconds(tick_ms))) {
+    if (tick_ms >= 0 && now - last_tick_ >= std::chrono::milliseconds(tick_ms)) {
       last_tick_ = now;
       if (asked_.tick()) end_job();
     }
     return {};
   }
 
+  // A child that is about to become one of the outsiders' programs does so without a signal.
+  int wait_ms(int tick_ms) const {
+    if (running_ > 0 || outsiders_.program.empty()) return tick_ms;
+    return tick_ms < 0 ? kLookAgainMs : std::min(tick_ms, kLookAgainMs);
+  }
+
   void handle_signals() {
     signalfd_siginfo info{};
-    while (read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    bool child_changed = false;
+    // A bound, so that the rest of the loop has its turn however fast they come.
+    for (int i = 0; i < kSignalsAtOnce; ++i) {
+      if (read(signals_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) break;
       const int number = static_cast<int>(info.ssi_signo);
       if (number == SIGCHLD) {
+        child_changed = true;
         reap();
       } else if (asked_.detached) {
         if (number == SIGTERM || number == SIGINT) end_job();
@@ -269,6 +290,8 @@ class Supervisor {
         forward(number);
       }
     }
+    // What the dead have left behind is our child now.
+    if (child_changed && sent_) sent_->send_to_orphans(outsiders_);
   }
 
   void reap() {
@@ -313,20 +336,11 @@ class Supervisor {
     }
   }
 
-  bool finished() const {
-    if (running_ > 0) return false;
-    // Whoever is orphaned becomes our child: without a child there is nobody. The kernel's list may
-    // leave one out while another ends; that one then waits to be reaped, and we look again.
-    if (has_other_children(outsiders_.pids) == false) {
-      siginfo_t ended{};
-      return waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0;
-    }
-    return descendants(getpid(), outsiders_).empty();
-  }
+  bool finished() const { return running_ == 0 && offspring_is_gone(outsiders_); }
 
   void forward(int number) {
     if (running_ == 0) {
-      signal_all(number);
+      SignalToAll(number).send(outsiders_);
       return;
     }
     for (const pid_t leader : leaders_) {
@@ -335,21 +349,27 @@ class Supervisor {
     }
   }
 
-  void signal_all(int number) {
-    for (const pid_t pid : descendants(getpid(), outsiders_)) (void)kill(pid, number);
+  // Also to what is orphaned from now on.
+  void send_term() { sent_.emplace(SIGTERM).send(outsiders_); }
+
+  // Also what is forked from now on, until none is left: again when a child ends, and every second.
+  void kill_job() {
+    ending_ = true;
+    if (asked_.detached) asked_.detached->kill_all();
+    sent_.emplace(SIGKILL).send(outsiders_);
+    const itimerspec again = timer_in(std::chrono::seconds(1));
+    (void)timerfd_settime(limit_.get(), 0, &again, nullptr);
   }
 
-  // TERM now (a stopped process must run to hear it), KILL when the grace is over.
+  // TERM now, KILL when the grace is over.
   void end_job() {
     if (ending_) return;
     ending_ = true;
-    signal_all(SIGTERM);
-    signal_all(SIGCONT);
+    send_term();
     std::chrono::milliseconds time =
         asked_.detached ? asked_.detached->grace : std::chrono::seconds(kGraceSeconds);
     if (asked_.stands_still()) time = std::min(time, kStillGrace);
-    itimerspec grace = timer_in(time);
-    grace.it_interval.tv_sec = 1;  // what is forked meanwhile
+    const itimerspec grace = timer_in(time);
     (void)timerfd_settime(limit_.get(), 0, &grace, nullptr);
   }
 
@@ -357,8 +377,7 @@ class Supervisor {
     std::uint64_t times = 0;
     if (read(limit_.get(), &times, sizeof times) < 0) return;
     if (ending_) {
-      if (asked_.detached) asked_.detached->kill_all();
-      signal_all(SIGKILL);
+      kill_job();
       return;
     }
     timed_out_ = true;
@@ -370,8 +389,8 @@ class Supervisor {
     (void)timerfd_gettime(insist_.get(), &left);
     const bool in_time = left.it_value.tv_sec != 0 || left.it_value.tv_nsec != 0;
     insisted_ = in_time ? insisted_ + 1 : 0;
-    if (insisted_ == 1) signal_all(SIGTERM);
-    if (insisted_ >= 2) signal_all(SIGKILL);
+    if (insisted_ == 1) send_term();
+    if (insisted_ == 2) kill_job();
     itimerspec again{};
     again.it_value.tv_sec = kInsistSeconds;
     (void)timerfd_settime(insist_.get(), 0, &again, nullptr);
@@ -395,6 +414,7 @@ class Supervisor {
   int exit_code_ = 0;
   int signal_ = 0;
   int insisted_ = 0;
+  std::optional<SignalToAll> sent_;  // the last that every process was to have
   bool ending_ = false;
   bool timed_out_ = false;
 };
