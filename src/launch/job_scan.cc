@@ -77,23 +77,51 @@ class Scan {
   Scan(const JobScan& scan, const ScanReport& report) : scan_(scan), report_(report) {}
 
   void run() {
-    std::vector<pid_t> order;
-    for (const pid_t pid : all_processes()) {
-      const std::optional<Seen> seen = look(pid, scan_.job.uid);
-      if (!seen || is_outsider(pid, scan_.outsiders)) continue;
-      seen_[pid] = *seen;
-      order.push_back(pid);
+    for (int pass = 0; pass < kMaxPasses; ++pass) {
+      const std::optional<std::uint64_t> before = processes_made();
+      const std::vector<pid_t> fresh = new_processes();
+      const std::size_t grants = grants_.size();
+      by_runner();
+      for (const pid_t pid : fresh) by_environment(pid);
+      if (grants_.size() > grants)
+        for (const auto& [pid, seen] : seen_) by_mapping(pid);
+      else
+        for (const pid_t pid : fresh) by_mapping(pid);
+      by_descent();
+      if (fresh.empty() && pass > 0 && processes_made() == before) return;
     }
-    std::stable_partition(order.begin(), order.end(),
-                          [&](pid_t pid) { return !scan_.later.contains(pid); });
-    for (const pid_t pid : order) by_environment(pid);
-    for (const pid_t pid : order) by_mapping(pid);
-    by_descent();
   }
 
  private:
+  static constexpr int kMaxPasses = 100;
+
+  // Of the job's user, and not looked at yet. A number is not given again so soon. The newest
+  // first: it may be gone in a moment. Those that hang come last.
+  std::vector<pid_t> new_processes() {
+    std::vector<pid_t> numbers;
+    for (const pid_t pid : all_processes())
+      if (looked_.insert(pid).second) numbers.push_back(pid);
+    std::sort(numbers.rbegin(), numbers.rend());
+    std::stable_partition(numbers.begin(), numbers.end(),
+                          [&](pid_t pid) { return !scan_.later.contains(pid); });
+    std::erase_if(numbers, [&](pid_t pid) {
+      const std::optional<Seen> seen = look(pid, scan_.job.uid);
+      if (!seen || is_outsider(pid, scan_.outsiders)) return true;
+      seen_[pid] = *seen;
+      return false;
+    });
+    return numbers;
+  }
+
   void take(pid_t pid) {
     if (members_.insert(pid).second) report_.found({pid, seen_.at(pid).start});
+  }
+
+  // A runner that lives and does not end its job: with all that it has started.
+  void by_runner() {
+    const auto runner = seen_.find(scan_.job.runner.pid);
+    if (runner != seen_.end() && runner->second.start == scan_.job.runner.start_ticks)
+      take(runner->first);
   }
 
   void by_environment(pid_t pid) {
@@ -129,6 +157,7 @@ class Scan {
 
   const JobScan& scan_;
   const ScanReport& report_;
+  std::set<pid_t> looked_;
   std::map<pid_t, Seen> seen_;
   std::set<pid_t> members_;
   std::set<std::string> grants_;
@@ -137,6 +166,11 @@ class Scan {
 }  // namespace
 
 void scan_job(const JobScan& scan, const ScanReport& report) { Scan(scan, report).run(); }
+
+std::optional<std::uint64_t> processes_made() {
+  const Result<std::string> text = base::read_all("/proc/stat", kMaxFile);
+  return text ? number_after(*text, "\nprocesses ") : std::nullopt;
+}
 
 bool is_living(const core::ProcessRef& process) {
   abi::ProcessStat stat;

@@ -355,16 +355,18 @@ std::vector<Cgroup> Keepers::groups_of(core::JobId job, const Kept& kept) const 
 // First what its groups hold, which nothing gets out of; then what can be found by its marks.
 void Keepers::end_leftovers(core::JobId job) {
   Kept& kept = jobs_.at(job);
-  const bool first = !kept.ending_since;
-  if (first) kept.ending_since = clock_.monotonic();
+  if (!kept.ending_since) kept.ending_since = clock_.monotonic();
   const bool kill_now = clock_.monotonic() - *kept.ending_since >= ProcessWatcher::kGrace;
   bool some = false;
   for (const Cgroup& group : groups_of(job, kept)) {
     for (const pid_t pid : group.members()) {
       if (is_outsider(pid, settings_.outsiders)) continue;
       some = true;
-      if (first) (void)kill(pid, SIGTERM);
-      if (first) (void)kill(pid, SIGCONT);
+      // Once, also to what was forked since the last look.
+      if (kept.termed.insert(pid).second) {
+        (void)kill(pid, SIGTERM);
+        (void)kill(pid, SIGCONT);
+      }
       if (kill_now) (void)kill(pid, SIGKILL);
     }
     // The simulated cards' server may be in there: it is everybody's.

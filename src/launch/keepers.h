@@ -21,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -115,6 +116,7 @@ class Keepers final {
     bool gone = false;  // without a word: there may be processes of the job
     bool stopping = false;
     std::optional<seam::Nanoseconds> ending_since = {};  // what it left behind
+    std::set<pid_t> termed;                              // of that
   };
 
   Kept* find(core::JobId job, std::uint64_t generation);

@@ -12,12 +12,15 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "abi/grant.h"
 #include "base/fd.h"
 #include "base/file.h"
 #include "launch/grant_file.h"
+#include "launch/job_scan.h"
 #include "launch/process_tree.h"
 
 namespace mete::launch {
@@ -49,17 +52,30 @@ bool contains_variable(const std::string& environment, const std::string& variab
          environment.find('\0' + variable + '\0') != std::string::npos;
 }
 
-bool used_by_somebody(const std::string& path) {
+bool uses(pid_t pid, const std::string& path) {
   constexpr std::size_t kMax = 16 << 20;
-  const std::string variable = "METE_GRANT=" + path;
-  for (const pid_t pid : all_processes()) {
-    const std::string folder = "/proc/" + std::to_string(pid);
-    const Result<std::string> environment = base::read_all(folder + "/environ", kMax);
-    if (environment && contains_variable(*environment, variable)) return true;
-    const Result<std::string> maps = base::read_all(folder + "/maps", kMax);
-    if (maps && maps->find(path + "\n") != std::string::npos) return true;
+  const std::string folder = "/proc/" + std::to_string(pid);
+  const Result<std::string> environment = base::read_all(folder + "/environ", kMax);
+  if (environment && contains_variable(*environment, "METE_GRANT=" + path)) return true;
+  const Result<std::string> maps = base::read_all(folder + "/maps", kMax);
+  return maps && maps->find(path + "\n") != std::string::npos;
+}
+
+// Passes over /proc until one shows no new process and the kernel made none meanwhile (job_scan.h).
+bool used_by_somebody(const std::string& path) {
+  constexpr int kMaxPasses = 20;
+  std::set<pid_t> looked;
+  for (int pass = 0; pass < kMaxPasses; ++pass) {
+    const std::optional<std::uint64_t> before = processes_made();
+    bool some = false;
+    for (const pid_t pid : all_processes()) {
+      if (!looked.insert(pid).second) continue;
+      some = true;
+      if (uses(pid, path)) return true;
+    }
+    if (!some && processes_made() == before) return false;
   }
-  return false;
+  return true;  // not known
 }
 
 // "cap-412.1", "12.1", "12_3.1", "12-2.1".

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // See process_watcher.h. A stop goes: look for members; TERM each once; wait for those that are
 // known; look again; after the grace KILL and look, with growing pauses, until two looks in a row
-// have found nobody.
+// have found no process. A look signals what it finds by itself: a process that forks and exits all
+// the time is gone before its number has reached us.
 #include "launch/process_watcher.h"
 
 #include <poll.h>
@@ -24,6 +25,11 @@ namespace mete::launch {
 namespace {
 
 constexpr std::size_t kMaxText = 8 << 20;  // of one look
+
+// A stopped process must run to hear it.
+void send_term(const core::ProcessRef& process, std::uint32_t uid) {
+  if (signal_process(process, uid, SIGTERM)) (void)signal_process(process, uid, SIGCONT);
+}
 
 // In the child: one line for each thing that it finds.
 void say(int socket, const std::string& line) {
@@ -153,7 +159,7 @@ void ProcessWatcher::step(core::JobId job) {
     if (stopping.killing)
       (void)signal_process({pid, start}, *uid, SIGKILL);
     else if (stopping.termed.insert(pid).second)
-      (void)signal_process({pid, start}, *uid, SIGTERM);
+      send_term({pid, start}, *uid);
   }
   if (!stopping.members.empty() && !stopping.killing) {
     later(job, kFirstPause * 5, &ProcessWatcher::step);
@@ -167,9 +173,13 @@ void ProcessWatcher::start_look(core::JobId job, Watched& watched, std::uint32_t
   const JobScan scan{{job, uid, watched.runner}, outsiders_, stopping.later};
   Result<base::Forked> forked = Error::busy("too many looks hang");
   if (unreaped_.size() < kMaxUnreaped)
-    forked = base::fork_around_socket("mete-look", [&scan](int socket) {
+    forked = base::fork_around_socket("mete-look", [&](int socket) {
       scan_job(scan, {[&](pid_t pid) { say(socket, "look " + std::to_string(pid) + "\n"); },
                       [&](const core::ProcessRef& found) {
+                        if (stopping.killing)
+                          (void)signal_process(found, uid, SIGKILL);
+                        else if (!stopping.termed.contains(found.pid))
+                          send_term(found, uid);
                         say(socket, "found " + std::to_string(found.pid) + " " +
                                         std::to_string(found.start_ticks) + "\n");
                       }});
@@ -238,8 +248,10 @@ void ProcessWatcher::understand(Stopping& stopping) {
     if (words[0] == "look" && words.size() == 2) {
       look.at = static_cast<pid_t>(*pid);
     } else if (words[0] == "found" && words.size() == 3) {
-      if (const Result<std::uint64_t> start = base::parse_uint(words[2]))
+      if (const Result<std::uint64_t> start = base::parse_uint(words[2])) {
         stopping.members[static_cast<pid_t>(*pid)] = *start;
+        stopping.termed.insert(static_cast<pid_t>(*pid));
+      }
     } else if (words[0] == "end") {
       look.complete = true;
     }

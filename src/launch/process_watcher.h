@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes of jobs, for the daemon: tells when a runner is gone, and ends everything that a
-// job has left behind. Nothing here blocks: runners are watched by pidfd, and looking through /proc
-// is done by a child process, since a process that hangs in the driver can block who looks at it.
-// It reaps its own children by number: nobody else in the program may wait for all.
+// The processes of jobs, for the daemon: tells when a runner is gone, and ends all processes of a
+// job: what its runner has left behind, or the runner too where it does not end its job. Nothing
+// here blocks: runners are watched by pidfd, and looking through /proc is done by a child process,
+// since a process that hangs in the driver can block who looks at it. It reaps its own children by
+// number: nobody else in the program may wait for all.
 #pragma once
 
 #include <sys/types.h>
@@ -72,7 +73,7 @@ class ProcessWatcher final {
   struct Stopping {
     seam::Nanoseconds began{};
     std::map<pid_t, std::uint64_t> members;  // pid → start
-    std::set<pid_t> termed;
+    std::set<pid_t> termed;                  // have got it, from us or from a look
     std::set<pid_t> later;
     int empty_looks = 0;
     bool killing = false;

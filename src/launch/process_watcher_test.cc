@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -228,6 +229,60 @@ TEST_F(WatcherTest, WhoForksASuccessorWhenItIsEndedDoesNotEscape) {
   stop();
   ASSERT_TRUE(job_is_gone(Milliseconds(100)));
   EXPECT_TRUE(scan({{kJob, getuid(), kRunner}, {}, {}}).empty());
+}
+
+// Each process lives for two milliseconds: it is gone before its number is of use to anybody.
+TEST_F(WatcherTest, AProcessThatForksOnIsEndedAndNotBelievedGoneBefore) {
+  constexpr char kForksOn[] =
+      "exec perl -e '$SIG{TERM} = \"IGNORE\"; syswrite(STDOUT, \"x\\n\"); for (1..20000) "
+      "{ exit if fork; select(undef, undef, undef, 0.002) }'";
+  const JobScan look{{kJob, getuid(), kRunner}, {}, {}};
+  for (int round = 0; round < 5; ++round) {
+    orphan(kForksOn, marks());
+    started_.pop_back();  // gone, and its number another's
+    jobs_gone_.clear();
+    stop();
+    for (int i = 0; i < 10; ++i) {
+      loop_.turn(5);
+      loop_.advance(Milliseconds(20));
+    }
+    ASSERT_TRUE(jobs_gone_.empty()) << "it lives, and ignores TERM";
+    ASSERT_TRUE(job_is_gone(Milliseconds(100)));
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(scan(look).empty()) << "round " << round;
+    watcher_->forget(kJob);
+  }
+}
+
+TEST_F(WatcherTest, AStoppedProcessHearsTerm) {
+  const ProcessRef stopped = orphan(kSleep, marks());
+  kill(stopped.pid, SIGSTOP);
+  stop();
+  const seam::Nanoseconds began = loop_.monotonic();
+  ASSERT_TRUE(job_is_gone(Milliseconds(1)));
+  EXPECT_LT(loop_.monotonic() - began, ProcessWatcher::kGrace) << "by TERM, not by KILL";
+}
+
+// A `mete run` that stands still, or does not listen, ends with its job.
+TEST_F(WatcherTest, ARunnerThatLivesIsEndedWithWhatItStarted) {
+  base::Pipe alive = std::move(*base::make_pipe());
+  base::Pipe ready = std::move(*base::make_pipe());
+  const pid_t runner = fork();
+  if (runner == 0) {
+    (void)signal(SIGTERM, SIG_IGN);
+    (void)fork();  // unmarked: the program between fork and exec
+    (void)!write(ready.write.get(), "x", 1);
+    for (;;) pause();
+  }
+  started_.push_back(runner);
+  alive.write.reset();
+  char bytes[2];
+  for (char& byte : bytes) ASSERT_EQ(read(ready.read.get(), &byte, 1), 1);
+  kill(runner, SIGSTOP);
+  watcher_->watch(kJob, ref_of(runner));
+  watcher_->stop(kJob);
+  ASSERT_TRUE(job_is_gone(Milliseconds(100)));
+  pollfd end{alive.read.get(), POLLIN, 0};
+  EXPECT_EQ(poll(&end, 1, 20'000), 1) << "a process is left";
 }
 
 TEST_F(WatcherTest, AProcessWithTheGrantMappedIsOfTheJob) {
