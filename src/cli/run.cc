@@ -334,7 +334,12 @@ class Run {
 
   int replace(const JobPlan& job) {
     report_start(getpid());
-    tell_start();
+    // Later there is no process that could: the daemon tells by this that the program is its own
+    // runner.
+    for (int failures = 0; !told_start_ && failures < kMaxStarts; ++failures) {
+      if (failures > 0) pause_or_signal(20 * failures);
+      tell_start();
+    }
     client_.reset();
     const Error error = exec_job(job, output_);
     core::Exit exit;

@@ -153,7 +153,7 @@ void put_jobs(MetricsText& text, const Figures& figures) {
   text.sample({}, static_cast<double>(figures.escaped));
   text.family("mete_jobs_ended_total", kCounter,
               "Attempts of jobs that ended since the daemon started, by outcome.");
-  for (int i = 0; i <= static_cast<int>(core::Outcome::kEscaped); ++i) {
+  for (int i = 0; i < core::kOutcomes; ++i) {
     const auto outcome = static_cast<core::Outcome>(i);
     const auto count = figures.health.ended.find(outcome);
     text.sample({{"outcome", to_string(outcome)}},

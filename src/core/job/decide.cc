@@ -322,8 +322,9 @@ std::vector<Happened> State::decide_runner_gone(JobId id) const {
       if (job->spec->detached) return {};
       return one(JobEnded{id, Outcome::kCancelled, {}});
     default:
-      // Nobody is left to wait for it, and nobody would learn how it ended.
-      return one(JobStopping{id, Outcome::kLost});
+      // No process is left that could learn how it ended. Of `run --exec` there never was one: the
+      // runner is the program, and has ended as it should.
+      return one(JobStopping{id, is_its_own_runner(*job) ? Outcome::kUnknown : Outcome::kLost});
   }
 }
 

@@ -16,9 +16,9 @@ namespace {
 // Names by position in the enum.
 constexpr std::array<std::string_view, 8> kStates = {"pending", "starting",  "running",  "parking",
                                                      "parked",  "unparking", "stopping", "ended"};
-constexpr std::array<std::string_view, 12> kOutcomes = {
-    "ok",        "failed", "signal",        "gpu-oom",    "ram-oom",  "timeout",
-    "cancelled", "lost",   "launch-failed", "dependency", "deadline", "escaped"};
+constexpr std::array<std::string_view, kOutcomes> kOutcomeNames = {
+    "ok",   "failed",        "signal",     "gpu-oom",  "ram-oom", "timeout", "cancelled",
+    "lost", "launch-failed", "dependency", "deadline", "escaped", "unknown"};
 constexpr std::array<std::string_view, 9> kReasons = {"resources",   "priority",   "quota",
                                                       "reservation", "dependency", "held",
                                                       "begin",       "drained",    "retry"};
@@ -81,9 +81,11 @@ bool may_follow(JobState before, JobState after) {
   return (kNext[static_cast<std::size_t>(before)] & bit(after)) != 0;
 }
 
-std::string_view to_string(Outcome outcome) { return kOutcomes[static_cast<std::size_t>(outcome)]; }
+std::string_view to_string(Outcome outcome) {
+  return kOutcomeNames[static_cast<std::size_t>(outcome)];
+}
 std::optional<Outcome> parse_outcome(std::string_view text) {
-  return by_name<Outcome>(kOutcomes, text);
+  return by_name<Outcome>(kOutcomeNames, text);
 }
 
 std::string_view to_string(When when) { return kWhens[static_cast<std::size_t>(when)]; }
@@ -103,6 +105,8 @@ std::string_view to_string(IdleStep step) { return kIdleSteps[static_cast<std::s
 std::optional<IdleStep> parse_idle_step(std::string_view text) {
   return by_name<IdleStep>(kIdleSteps, text);
 }
+
+bool is_its_own_runner(const Job& job) { return job.runner && job.runner == job.program; }
 
 bool has_grown(const Job& job) {
   return std::any_of(job.grant.begin(), job.grant.end(), [](const GrantedCard& card) {

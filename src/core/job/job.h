@@ -58,8 +58,10 @@ enum class Outcome {
   kLaunchFailed,
   kDependency,
   kDeadline,
-  kEscaped
+  kEscaped,
+  kUnknown  // `run --exec`: no process of ours was its parent
 };
+inline constexpr int kOutcomes = static_cast<int>(Outcome::kUnknown) + 1;
 std::string_view to_string(Outcome outcome);
 std::optional<Outcome> parse_outcome(std::string_view text);
 
@@ -319,6 +321,9 @@ struct Job {
   std::string stopped;            // why it is being ended, or was, when nobody asked for it
   bool operator==(const Job&) const = default;
 };
+
+// Its runner has become the program (`run --exec`).
+bool is_its_own_runner(const Job& job);
 
 // It has more than its least on some card.
 bool has_grown(const Job& job);

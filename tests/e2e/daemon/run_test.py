@@ -159,7 +159,10 @@ class OneCard(DaemonTest):
         run.stdin = None
         self.assertEqual(run.wait(BOUND_S), 1)
         self.wait_state(1, "ended")
+        self.assertEqual(self.job(1)["outcome"], "unknown")
+        self.assertNotIn("exit_code", self.job(1))
         self.assertEqual(self.card()["granted_bytes"], 0)
+        self.document("ps", "ps", "-a")
         self.assert_refused(self.run_("-q", "--exec", "--gpu", "8G", "--", "/no/such/program"), 127)
 
     def test_nested_runs_are_refused(self):
