@@ -2,6 +2,7 @@
 #include "bin/hands.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 
 #include "base/file.h"
 #include "launch/grant_file.h"
+#include "launch/job_scan.h"
 #include "launch/keeper_spawn.h"
 #include "wire/job.h"
 #include "wire/keeper.h"
@@ -149,6 +151,11 @@ void Hands::start(const core::Job& job) {
 }
 
 void Hands::watch(core::JobId job, core::ProcessRef runner) { processes_.watch(job, runner); }
+
+void Hands::wake(core::JobId job, core::ProcessRef runner) {
+  if (const core::Job* known = engine_->state().find(job))
+    (void)launch::signal_process(runner, known->spec->uid, SIGCONT);
+}
 
 void Hands::stop(core::JobId job) {
   const core::Job* known = engine_->state().find(job);

@@ -45,6 +45,7 @@ class Hands final : public seam::Launcher {
   bool reserve(core::JobId job, const std::vector<core::GrantedCard>& cards) override;
   void start(const core::Job& job) override;
   void watch(core::JobId job, core::ProcessRef runner) override;
+  void wake(core::JobId job, core::ProcessRef runner) override;
   void stop(core::JobId job) override;
   void forget(core::JobId job) override;
   void discard(const core::Job& job) override;

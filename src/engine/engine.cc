@@ -276,9 +276,18 @@ void Engine::watch_time(const core::Job& job) {
                                 (running ? seam::Milliseconds(0) : kStartPatience)};
 }
 
+// Its runner is told by its line to us. One that stands still cannot hear that.
+void Engine::watch_end(const core::Job& job) {
+  if (job.state != core::JobState::kStopping || ends_.contains(job.id)) return;
+  ends_[job.id] = clock_.monotonic() + std::chrono::seconds(options_.rules.grace_s) + kStopPatience;
+  launcher_.wake(job.id, *job.runner);
+}
+
 void Engine::end_overdue() {
-  if (limits_.empty()) return;
+  if (limits_.empty() && ends_.empty()) return;
   const seam::Nanoseconds now = clock_.monotonic();
+  for (const auto& [id, at] : ends_)
+    if (at <= now && orphans_.insert(id).second) touched_.insert(id);
   std::vector<core::JobId> overdue;
   for (const auto& [id, limit] : limits_)
     if (limit.at <= now) overdue.push_back(id);
@@ -291,13 +300,16 @@ void Engine::end_overdue() {
 
 std::optional<WallTime> Engine::next_change() const {
   std::optional<WallTime> next = state_.next_change(now_);
-  if (limits_.empty()) return next;
+  if (limits_.empty() && ends_.empty()) return next;
   const seam::Nanoseconds now = clock_.monotonic();
-  for (const auto& [id, limit] : limits_) {
-    const auto left = std::chrono::ceil<seam::Milliseconds>(limit.at - now);
+  const auto consider = [&](seam::Nanoseconds moment) {
+    const auto left = std::chrono::ceil<seam::Milliseconds>(moment - now);
     const WallTime at{now_.ms + std::max<std::int64_t>(1, left.count())};
     if (!next || at < *next) next = at;
-  }
+  };
+  for (const auto& [id, limit] : limits_) consider(limit.at);
+  for (const auto& [id, at] : ends_)
+    if (!orphans_.contains(id)) consider(at);
   return next;
 }
 
@@ -393,12 +405,12 @@ Result<bool> Engine::commit() {
 }
 
 // Those whose runner lives are ended by it, unless it should have done so long ago; a keeper waits
-// to be told.
+// to be told. A runner that has become the program (run --exec) cannot be told.
 bool Engine::is_ours_to_end(const core::Job& job) const {
   return job.state == core::JobState::kStopping &&
-         (job.spec->detached || !job.runner || job.outcome == core::Outcome::kLost ||
-          job.outcome == core::Outcome::kTimeout || job.outcome == core::Outcome::kEscaped ||
-          orphans_.contains(job.id));
+         (job.spec->detached || !job.runner || core::is_its_own_runner(job) ||
+          job.outcome == core::Outcome::kLost || job.outcome == core::Outcome::kTimeout ||
+          job.outcome == core::Outcome::kEscaped || orphans_.contains(job.id));
 }
 
 void Engine::act_on(const core::Job& job) {
@@ -415,6 +427,7 @@ void Engine::act_on(const core::Job& job) {
     if (stopping_.insert(id).second) launcher_.stop(id);
   } else if (job.runner && !job.spec->detached) {
     launcher_.watch(id, *job.runner);
+    watch_end(job);
   }
 }
 
@@ -423,6 +436,7 @@ void Engine::act() {
     launcher_.forget(id);
     launched_.erase(id);
     limits_.erase(id);
+    ends_.erase(id);
     orphans_.erase(id);
     stopping_.erase(id);
   }

@@ -49,6 +49,9 @@ struct Options {
 // Whoever runs a job ends it when its --time is over. After the grace and this the engine does: its
 // keeper may have been stopped, by the job itself.
 inline constexpr seam::Milliseconds kLimitPatience{30'000};
+// A `mete run` ends its job when it is told to. After the grace and this the engine does: the
+// runner may stand still (Ctrl-Z), or not listen.
+inline constexpr seam::Milliseconds kStopPatience{10'000};
 // For one that was granted, and never said to have begun.
 inline constexpr seam::Milliseconds kStartPatience{120'000};
 
@@ -117,6 +120,7 @@ class Engine {
   void record_all(std::vector<core::Happened> happened, std::vector<core::JobId>& changed);
   void what_is_due();
   void watch_time(const core::Job& job);
+  void watch_end(const core::Job& job);
   void end_overdue();
   void put_blobs(const Asked& asked);
   void put_snapshot();
@@ -144,7 +148,7 @@ class Engine {
   std::vector<core::JobId> fresh_;  // submitted since the last walk
   std::set<core::JobId> touched_;   // since the last act()
   std::set<core::JobId> over_;      // their attempt has ended, the same
-  std::set<core::JobId> orphans_;   // being ended, and their runner is gone
+  std::set<core::JobId> orphans_;   // being ended, and their runner is gone or does not do it
   std::set<core::JobId> launched_;  // the launcher was told, of detached ones
   std::set<core::JobId> stopping_;  // the same
   // When the patience with those that have a --time is over, by a clock that nobody sets and that
@@ -155,6 +159,8 @@ class Engine {
     seam::Nanoseconds at{};
   };
   std::map<core::JobId, Limit> limits_;
+  // Being ended by their runner: until when that is waited for, by the same clock.
+  std::map<core::JobId, seam::Nanoseconds> ends_;
   std::optional<WallTime> begins_;  // when time alone changes something, as of the last turn
   Health health_;
   std::uint64_t since_snapshot_ = 0;

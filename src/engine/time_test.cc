@@ -101,6 +101,69 @@ TEST_F(TimeTest, AfterARestartItsTimeCountsAnew) {
   EXPECT_EQ(state_of(id), JobState::kStopping);
 }
 
+// A `mete run` that stands still (Ctrl-Z), or does not listen.
+TEST_F(TimeTest, ARunThatDoesNotEndItsJobIsEndedByTheEngine) {
+  const JobId deaf = run("10G");
+  const JobId good = run("10G");
+  (void)launcher_.take_calls();
+  turn({core::Cancel{deaf, alice()}, core::Cancel{good, alice()}});
+  EXPECT_EQ(launcher_.take_calls(), (Calls{"watch 1", "wake 1", "watch 2", "wake 2"}));
+  turn({end_of(good)});
+  (void)launcher_.take_calls();
+  const Milliseconds patience = Milliseconds(30'000) + kStopPatience;  // the grace first
+  clock_.advance(patience - Milliseconds(1'000));
+  tick();
+  EXPECT_EQ(launcher_.take_calls(), Calls{}) << "its runner does that";
+  ASSERT_TRUE(engine_->next_change());
+  EXPECT_LE(engine_->next_change()->ms, clock_.wall().ms + 1'000);
+  clock_.advance(Milliseconds(1'000));
+  tick();
+  EXPECT_EQ(launcher_.take_calls(), Calls{"stop 1"});
+  EXPECT_FALSE(engine_->next_change());
+  tick();
+  EXPECT_EQ(launcher_.take_calls(), Calls{}) << "once";
+  turn({core::JobGone{deaf}});
+  EXPECT_EQ(state_of(deaf), JobState::kEnded);
+  EXPECT_EQ(engine_->state().find(deaf)->outcome, Outcome::kCancelled);
+}
+
+TEST_F(TimeTest, AfterARestartARunHasItsTimeToEndAnew) {
+  const JobId deaf = run("10G");
+  turn({core::Cancel{deaf, alice()}});
+  clock_.advance(Milliseconds(30'000));
+  (void)launcher_.take_calls();
+  crash_and_restart();
+  EXPECT_EQ(launcher_.take_calls(), (Calls{"reserve 1", "watch 1", "wake 1"}));
+  clock_.advance(Milliseconds(30'000));
+  tick();
+  EXPECT_EQ(launcher_.take_calls(), Calls{});
+  clock_.advance(kStopPatience);
+  tick();
+  EXPECT_EQ(launcher_.take_calls(), Calls{"stop 1"});
+}
+
+// `run --exec`: the program is its own runner, and nothing else could end it.
+TEST_F(TimeTest, AProgramThatIsItsOwnRunnerIsEndedAtOnce) {
+  const core::Submit asked = job("10G");
+  const JobId id = submit(asked);
+  turn({core::Started{id, kAlice, *asked.runner}});
+  (void)launcher_.take_calls();
+  turn({core::Cancel{id, alice()}});
+  EXPECT_EQ(launcher_.take_calls(), Calls{"stop 1"});
+  turn({core::RunnerGone{id}, core::JobGone{id}});
+  EXPECT_EQ(engine_->state().find(id)->outcome, Outcome::kCancelled);
+}
+
+TEST_F(TimeTest, AProgramThatIsItsOwnRunnerEndsAsNoProcessOfOursKnows) {
+  const core::Submit asked = job("10G");
+  const JobId id = submit(asked);
+  turn({core::Started{id, kAlice, *asked.runner}});
+  turn({core::RunnerGone{id}});
+  EXPECT_EQ(state_of(id), JobState::kStopping);
+  turn({core::JobGone{id}});
+  EXPECT_EQ(engine_->state().find(id)->outcome, Outcome::kUnknown);
+}
+
 TEST_F(TimeTest, ARunThatWasBeingCancelledWhenTheMachineWentDownIsCancelled) {
   reboot("one");
   const JobId cancelled = run("20G");

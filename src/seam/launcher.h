@@ -25,9 +25,12 @@ struct Launcher {
   // From now on the runner's end arrives as core::RunnerGone, at once if it is gone already.
   // Again for the same job: the newer runner.
   virtual void watch(core::JobId job, core::ProcessRef runner) = 0;
-  // Ends every process of a job: TERM, then KILL after a grace. With a keeper that lives its end
-  // arrives as core::Ended, otherwise the last process's as core::JobGone. Asking again does no
-  // harm.
+  // The runner of a job that is to be ended has something to hear: if it is stopped (Ctrl-Z), it
+  // goes on. No promise is made.
+  virtual void wake(core::JobId job, core::ProcessRef runner) { (void)job, (void)runner; }
+  // Ends every process of a job, its `mete run` too: TERM, then KILL after a grace. With a keeper
+  // that lives its end arrives as core::Ended, otherwise the last process's as core::JobGone.
+  // Asking again does no harm.
   virtual void stop(core::JobId job) = 0;
   // A job holds cards that can be parked: what that needs on them shall be there. Asked again with
   // every change of the job; does no harm.

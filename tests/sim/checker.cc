@@ -255,9 +255,18 @@ void Checker::check_launcher(JobId id) const {
     judge_.fail(name + " is not in the hands of the launcher as it should be");
   const bool gone = runner_gone_.contains(id);
   const bool stopping = active && job->state == JobState::kStopping;
-  const bool ours = stopping && (detached || gone || job->outcome == core::Outcome::kLost ||
-                                 job->outcome == core::Outcome::kTimeout ||
-                                 job->outcome == core::Outcome::kEscaped);
+  bool ours = stopping &&
+              (detached || gone || job->outcome == core::Outcome::kLost ||
+               job->outcome == core::Outcome::kTimeout || job->outcome == core::Outcome::kEscaped);
+  if (!stopping) stopping_since_.erase(id);
+  if (stopping && !ours) {
+    // Its runner has the grace and some time more.
+    const seam::Nanoseconds since =
+        stopping_since_.try_emplace(id, world_.clock_.monotonic()).first->second;
+    ours = hands.stopped().contains(id) &&
+           world_.clock_.monotonic() - since >=
+               std::chrono::seconds(world_.options_.rules.grace_s) + engine::kStopPatience;
+  }
   if (ours != hands.stopped().contains(id)) judge_.fail(name + " is to be stopped, or is not");
   if (ours) judge_.saw("stopped");
   if (job == nullptr || job->state == JobState::kEnded) {
@@ -302,9 +311,12 @@ void Checker::before_death() {
   forget_the_batch();
   asked_.clear();
   runner_gone_.clear();
+  stopping_since_.clear();
 }
 
 void Checker::after_recovery() {
+  for (const auto& [id, job] : world_.engine_->state().jobs())
+    if (job.state == JobState::kStopping) stopping_since_[id] = world_.clock_.monotonic();
   follow();  // a commit may have reached the disk and failed nevertheless
   if (!world_.engine_->settled()) {
     old_ = true;

@@ -57,11 +57,13 @@ class Checker {
   Advice advice_;
   core::State follower_;  // made of what was committed, and nothing else
   std::uint64_t followed_ = 0;
-  std::vector<core::JobId> fresh_;              // granted in what was followed last
-  std::set<std::string> more_;                  // cards: somebody came back or grew, the same
-  std::vector<core::JobId> returned_;           // were told to come back, the same
-  std::set<core::JobId> touched_;               // the same
-  std::set<core::JobId> runner_gone_;           // what this daemon was told
+  std::vector<core::JobId> fresh_;     // granted in what was followed last
+  std::set<std::string> more_;         // cards: somebody came back or grew, the same
+  std::vector<core::JobId> returned_;  // were told to come back, the same
+  std::set<core::JobId> touched_;      // the same
+  std::set<core::JobId> runner_gone_;  // what this daemon was told
+  // When jobs began to be ended under this daemon.
+  mutable std::map<core::JobId, seam::Nanoseconds> stopping_since_;
   std::map<std::uint64_t, core::Input> asked_;  // and not answered
   std::vector<core::Input> batch_;              // since everything was on disk
   std::uint64_t known_jobs_ = 0;                // before it

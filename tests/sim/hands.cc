@@ -46,6 +46,11 @@ void Hands::watch(JobId job, core::ProcessRef runner) {
   runs_[job] = runner;
 }
 
+void Hands::wake(JobId job, core::ProcessRef runner) {
+  before_act();
+  if (runs_.at(job) != runner) judge_.fail("job " + to_string(job) + " has another runner");
+}
+
 void Hands::stop(JobId job) {
   before_act();
   stopped_.insert(job);
@@ -151,7 +156,9 @@ void Hands::of_record(JobId id, Life& life, std::vector<core::Input>& news) {
 void Hands::of_run(JobId id, std::vector<core::Input>& news) {
   Life& life = lives_.life(id, 1);
   lives_.let_die(life.program);
-  if (!life.program.lives() || planted("gone-too-soon")) news.emplace_back(core::JobGone{id});
+  const bool gone = !life.program.lives();
+  if (gone) end_runner(id);
+  if (gone || planted("gone-too-soon")) news.emplace_back(core::JobGone{id});
 }
 
 }  // namespace mete::sim

@@ -27,6 +27,7 @@ class Hands final : public seam::Launcher {
   bool reserve(core::JobId job, const std::vector<core::GrantedCard>& cards) override;
   void start(const core::Job& job) override;
   void watch(core::JobId job, core::ProcessRef runner) override;
+  void wake(core::JobId job, core::ProcessRef runner) override;
   void stop(core::JobId job) override;
   void forget(core::JobId job) override;
   void discard(const core::Job& job) override;
@@ -36,6 +37,8 @@ class Hands final : public seam::Launcher {
   // Called by whatever changes the world: what must be on disk is by then. May throw: killed.
   std::function<void()> before_act;
   std::function<bool(core::ProcessRef)> runner_lives;
+  // With the last process of a job that is stopped its `mete run` has ended, too.
+  std::function<void(core::JobId)> end_runner;
   // The others are about to hear that a job has less of its cards: they may take the rest at once.
   std::function<void(core::JobId, const std::vector<core::GrantedCard>&)> before_less;
 

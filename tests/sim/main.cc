@@ -72,6 +72,7 @@ constexpr const char* kMustHappen[] = {
     "failed commit",
     "refused",
     "stopped",
+    "runner that did not end its job",
     "death",
     "death inside of a turn",
     "reboot",

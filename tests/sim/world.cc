@@ -64,6 +64,13 @@ World::World(Judge& judge)
     seam_is_called();
   };
   hands_.runner_lives = [this](core::ProcessRef process) { return runner_lives(process); };
+  hands_.end_runner = [this](JobId id) {
+    for (const auto& runner : runners_) {
+      if (!runner->alive || runner->job != id) continue;
+      if (runner->deaf) judge_.saw("runner that did not end its job");
+      give_up(*runner);
+    }
+  };
   hands_.others_agree = [this](JobId id, const std::vector<core::GrantedCard>& wanted) {
     return others_agree(id, wanted);
   };
@@ -207,6 +214,7 @@ void World::somebody_runs() {
   if (!engine_ || crowded()) return;
   auto runner = std::make_unique<Runner>();
   runner->self = lives_.new_process();
+  runner->deaf = dice_.percent(70);
   runner->wants = people_.a_run(runner->self);
   runner->ticket = ask(runner->wants);
   runners_.push_back(std::move(runner));
@@ -255,6 +263,7 @@ void World::act(Runner& runner) {
     if (!quiet_ && dice_.percent(2)) give_up(runner);
     return;
   }
+  if (job->state == JobState::kStopping && runner.deaf) return;
   Life& life = lives_.life(job->id, 1);
   Program& program = life.program;
   if (job->state == JobState::kStopping && program.stage == Program::Stage::kRuns) {

@@ -48,6 +48,7 @@ struct Runner {
   core::ProcessRef self;
   core::Submit wants;
   bool alive = true;
+  bool deaf = false;               // does not end its job when it is told to
   std::optional<core::JobId> job;  // once it was answered
   std::uint64_t ticket = 0;        // of what it waits for; 0: nothing
 };

@@ -29,6 +29,11 @@ void FakeLauncher::watch(core::JobId job, core::ProcessRef runner) {
   watched_[job] = runner;
 }
 
+void FakeLauncher::wake(core::JobId job, core::ProcessRef) {
+  if (before_act) before_act();
+  call("wake", job);
+}
+
 void FakeLauncher::stop(core::JobId job) {
   if (before_act) before_act();
   call("stop", job);

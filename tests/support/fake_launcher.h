@@ -17,6 +17,7 @@ class FakeLauncher final : public seam::Launcher {
   bool reserve(core::JobId job, const std::vector<core::GrantedCard>& cards) override;
   void start(const core::Job& job) override;
   void watch(core::JobId job, core::ProcessRef runner) override;
+  void wake(core::JobId job, core::ProcessRef runner) override;
   void stop(core::JobId job) override;
   void forget(core::JobId job) override;
 
@@ -37,7 +38,7 @@ class FakeLauncher final : public seam::Launcher {
   const std::map<core::JobId, core::Job>& kept() const { return kept_; }
   // How often each was to be stopped, since the last crash and until it was forgotten.
   const std::map<core::JobId, int>& stops() const { return stops_; }
-  // "reserve 1", "start 1", "watch 1", "stop 1", "forget 1", since the last look.
+  // "reserve 1", "start 1", "watch 1", "wake 1", "stop 1", "forget 1", since the last look.
   std::vector<std::string> take_calls();
 
  private:
