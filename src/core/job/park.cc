@@ -105,10 +105,11 @@ Result<std::optional<Happened>> State::park_one(const Job& job, const ParkJob& p
         .with_evidence("it was not started to be parkable")
         .with_hint("mete park --deep " + by_name(job) +
                    " lets the driver do it; mete submit --preemptible starts jobs that can be");
+  // It runs on, as one does that was asked and could not be parked: the same exit code.
   if (job.unparkable && job.unparkable->standing && !park.deep)
-    return Error::invalid(name_of(job) + " cannot be parked")
+    return Error::busy(name_of(job) + " cannot be parked, and runs on")
         .with_evidence(job.unparkable->why)
-        .with_hint("mete cancel " + by_name(job) + " ends it");
+        .with_hint("mete park --deep " + by_name(job) + " lets the driver do it, where it can");
   return std::optional<Happened>(asked);
 }
 

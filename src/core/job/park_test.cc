@@ -60,6 +60,8 @@ TEST_F(ParkTest, WhoCannotBeParkedIsToldWhy) {
   EXPECT_EQ(park(waits).error().code, ErrorCode::kInvalid);
   refuses(managed, "it has managed memory", true);
   EXPECT_EQ(park(managed).error().evidence, "it has managed memory");
+  EXPECT_EQ(park(managed).error().code, ErrorCode::kBusy) << "it runs on, as one that was asked";
+  EXPECT_NE(park(managed).error().hint.find("mete park --deep"), std::string::npos);
   refuses(managed, "");
   EXPECT_TRUE(park(managed).ok()) << "it has freed that since";
   ASSERT_TRUE(cancel(managed).ok());

@@ -237,7 +237,10 @@ class Arena(ParkTest):
     def test_one_that_is_far_too_large_is_known_beforehand(self):
         job = self.worker("--gpu", "10G", "--preemptible", blocks=12, size=128 * MIB)
         wait_until(lambda: "than is kept of one: 64 MiB" in self.good("show", job).stdout, "it is known")
-        self.assert_refused(self.mete("park", job), 64, "cannot be parked", "park.arena")
+        refused = self.mete("park", job)
+        self.assert_refused(refused, 75, "cannot be parked, and runs on", "park.arena", "mete park --deep")
+        self.assertNotIn("cancel", refused.stderr)
+        self.assertEqual(self.job(job)["state"], "running")
         self.ends_well(job)
 
 
