@@ -112,6 +112,26 @@ TEST_F(Frames, TreeDetailHelpFilterAndQuestion) {
   expect_frame("80x24-question.txt", draw(snapshot, {80, 24}).text());
 }
 
+// Whatever the rows are sorted by, its title has the arrow, and a click on it finds the column.
+TEST_F(Frames, TheColumnThatSortsHasAnArrow) {
+  wire::Snapshot snapshot = make_snapshot({4, 20});
+  for (wire::Snapshot::Job& job : snapshot.jobs) {  // narrow columns
+    core::JobSpec spec = *job.view.job.spec;
+    spec.user = "al";
+    spec.name = "x";
+    job.view.job.spec = spec;
+  }
+  for (std::size_t sort = 0; sort < kSorts; ++sort)
+    for (const bool reverse : {false, true}) {
+      view_.wanted.sort = static_cast<Sort>(sort);
+      view_.wanted.reverse = reverse;
+      const std::string title(title_of(view_.wanted.sort));
+      EXPECT_NE(draw(snapshot, {200, 60}).text().find(title + (reverse ? "▼" : "▲")),
+                std::string::npos)
+          << title;
+    }
+}
+
 TEST_F(Frames, OldReadingsAndLostCardsAreSaid) {
   wire::Snapshot snapshot = make_snapshot({4, 8});
   snapshot.trouble = "the driver does not answer";

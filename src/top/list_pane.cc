@@ -69,6 +69,13 @@ std::optional<Sort> sort_of(What what) {
   return std::nullopt;
 }
 
+std::string_view title_of(What what) {
+  constexpr std::array<std::string_view, 12> kTitles{
+      "ID",     "USER", "NAME", "STATE", "CARD", "",
+      "MEMORY", "UTIL", "",     "IDLE",  "TIME", "COMMAND, OR WHY IT WAITS"};
+  return kTitles[static_cast<std::size_t>(what)];
+}
+
 std::string id_of(const Row& row) {
   if (row.process != nullptr) return std::to_string(row.process->pid);
   if (row.job != nullptr) return to_string(row.job->view.job.id);
@@ -124,7 +131,8 @@ std::size_t widest(const std::vector<Row>& rows, std::size_t least, std::size_t 
 }
 
 // From left to right; the text at the end takes what is left.
-std::vector<Place> places_of(const std::vector<Row>& rows, std::size_t columns) {
+std::vector<Place> places_of(const std::vector<Row>& rows, const Wanted& wanted,
+                             std::size_t columns) {
   const bool wide = columns >= 120;
   const bool tree =
       std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.branch.empty(); });
@@ -147,6 +155,10 @@ std::vector<Place> places_of(const std::vector<Row>& rows, std::size_t columns) 
       {{What::kPast, 0, columns >= 180 ? 16u : 10u}, columns >= 140 ? 9 : 11},
       {{What::kIdle, 0, 4, true}, 10},
       {{What::kTime, 0, 8, true}, 7}};
+  // Beside its title, the column by which the rows are sorted has room for the arrow.
+  for (Wish& wish : wishes)
+    if (sort_of(wish.place.what) == wanted.sort && !title_of(wish.place.what).empty())
+      wish.place.width = std::max(wish.place.width, title_of(wish.place.what).size() + 1);
   constexpr std::size_t kLeastText = 14;
   const auto taken = [&wishes] {
     std::size_t sum = 1;  // the mark
@@ -171,13 +183,6 @@ std::vector<Place> places_of(const std::vector<Row>& rows, std::size_t columns) 
   }
   if (column + 8 <= columns) places.push_back({What::kText, column, columns - column, false});
   return places;
-}
-
-std::string_view title_of(What what) {
-  constexpr std::array<std::string_view, 12> kTitles{
-      "ID",     "USER", "NAME", "STATE", "CARD", "",
-      "MEMORY", "UTIL", "",     "IDLE",  "TIME", "COMMAND, OR WHY IT WAITS"};
-  return kTitles[static_cast<std::size_t>(what)];
 }
 
 void draw_titles(Canvas& canvas, std::size_t row, const std::vector<Place>& places,
@@ -311,7 +316,8 @@ std::string last_words(const Row& row, WallTime now) {
 }
 
 std::optional<Sort> sort_at(const Scene& scene, const View& view, Size size, std::size_t column) {
-  for (const Place& place : places_of(rows_of(scene.snapshot, view.wanted), size.columns))
+  for (const Place& place :
+       places_of(rows_of(scene.snapshot, view.wanted), view.wanted, size.columns))
     if (column >= place.column && column < place.column + place.width) return sort_of(place.what);
   return std::nullopt;
 }
@@ -319,7 +325,7 @@ std::optional<Sort> sort_at(const Scene& scene, const View& view, Size size, std
 void draw_list(Canvas& canvas, const Scene& scene, const View& view, const Geometry& geometry,
                const std::vector<Row>& rows) {
   const Signs& signs = top::signs(scene.setting.unicode);
-  const std::vector<Place> places = places_of(rows, canvas.size().columns);
+  const std::vector<Place> places = places_of(rows, view.wanted, canvas.size().columns);
   if (geometry.titles) draw_titles(canvas, geometry.list_top - 1, places, view.wanted, signs);
   if (rows.empty()) {
     canvas.put({geometry.list_top, 4},
