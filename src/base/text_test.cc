@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/mark.h"
+
 namespace mete::base {
 namespace {
 
@@ -51,6 +53,23 @@ TEST(Text, CountsEditsWithSwaps) {
   EXPECT_EQ(edit_distance("", "cap"), 3u);
   EXPECT_EQ(edit_distance("selftets", "selftest"), 1u);
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
+}
+
+TEST(Text, AMarkStandsBelowItsCharacter) {
+  EXPECT_EQ(marked("a b", 2), "a b\n  ^");
+  EXPECT_EQ(marked("", 0), "\n^");
+  EXPECT_EQ(marked("ab", 2), "ab\n  ^") << "behind the last";
+  EXPECT_EQ(marked("äb", 2), "äb\n ^");
+  EXPECT_EQ(marked("äb", 1), "äb\n^") << "inside a character";
+  EXPECT_EQ(marked("漢b", 3), "漢b\n  ^");
+  EXPECT_EQ(marked("a\tb\nc", 4), "a b c\n    ^");
+  EXPECT_EQ(marked("\x1b"
+                   "b",
+                   1),
+            "\\x1bb\n    ^");
+  const std::string text = std::string(100, 'x') + "y" + std::string(100, 'z');
+  EXPECT_EQ(marked(text, 100),
+            std::string(50, 'x') + "y" + std::string(27, 'z') + "\n" + std::string(50, ' ') + "^");
 }
 
 TEST(Text, NearestIsOnlyWhatMayHaveBeenMeant) {

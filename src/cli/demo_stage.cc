@@ -263,7 +263,7 @@ Result<std::string> Stage::ask(std::string_view what, const std::vector<std::str
     return std::move(r).error();
   if ((*actor)->exit_code != 0)
     return Error::io("mete " + base::join(words, " ") + " failed")
-        .with_evidence(base::join((*actor)->talk, "\n  "));
+        .with_evidence(base::join((*actor)->talk, "\n"));
   return base::join((*actor)->lines, "\n");
 }
 

@@ -129,7 +129,7 @@ Result<void> DemoStory::wait_for_line(const Player& player, std::string_view wor
     return r;
   if (said()) return {};
   return Error::io("the program " + player.name + " failed")
-      .with_evidence(base::join(player.actor->talk, "\n  "))
+      .with_evidence(base::join(player.actor->talk, "\n"))
       .with_hint("mete doctor looks for what is wrong on this machine");
 }
 
@@ -199,7 +199,7 @@ Result<void> DemoStory::be_greedy() {
   if (!now) return now.error();
   const core::GrantedCard* granted = first_card(find_job(*now, "greedy"));
   if (granted == nullptr)
-    return Error::io("greedy did not run").with_evidence(base::join(greedy->actor->talk, "\n  "));
+    return Error::io("greedy did not run").with_evidence(base::join(greedy->actor->talk, "\n"));
   check_refusal(*greedy, granted->bytes);
   return check_neighbours();
 }

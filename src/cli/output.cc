@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <system_error>
+#include <utility>
 
 #include "base/text.h"
 #include "cli/json.h"
@@ -27,11 +28,14 @@ bool colour_on_stderr() {
   return isatty(STDERR_FILENO) == 1;
 }
 
-// Errors and talk name what others have written: paths, words, what a daemon's log says.
-std::string printable_lines(std::string_view text) {
+// Errors and talk name what others have written: paths, words, what a daemon's log says. Every line
+// is indented alike: a mark below a character stays below it.
+std::string printable_lines(std::string_view text, std::string_view indent = "") {
   std::string out;
-  for (const std::string_view line : base::split(text, '\n'))
-    out.append(out.empty() ? "" : "\n").append(base::printable(line));
+  const char* end = "";
+  for (const std::string_view line : base::split(text, '\n')) {
+    out.append(std::exchange(end, "\n")).append(indent).append(base::printable(line));
+  }
   return out;
 }
 
@@ -97,7 +101,7 @@ int Output::fail(const Error& error, int exit_code) const {
   const bool colour = !everything_ && colour_on_stderr();
   std::string text = colour ? "\033[1;31merror:\033[0m " : "error: ";
   text += printable_lines(error.message);
-  if (!error.evidence.empty()) text += "\n  " + printable_lines(error.evidence);
+  if (!error.evidence.empty()) text += "\n" + printable_lines(error.evidence, "  ");
   if (!error.hint.empty())
     text += (colour ? "\n\033[1mhint:\033[0m " : "\nhint: ") + printable_lines(error.hint);
   write_talk(text);

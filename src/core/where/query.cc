@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/mark.h"
 #include "base/text.h"
 #include "core/where/pattern.h"
 
@@ -177,11 +178,9 @@ class Parser {
   explicit Parser(std::string_view text) : text_(text) {}
 
   Result<std::shared_ptr<const Query::Node>> parse() {
-    std::size_t characters = 0;
-    for (const char c : text_) characters += (static_cast<unsigned char>(c) & 0xc0) != 0x80 ? 1 : 0;
-    if (characters > kMaxQuery)
+    if (characters_of(text_) > kMaxQuery)
       return Error::invalid("the expression is too long")
-          .with_evidence(std::to_string(characters) + " characters; at most " +
+          .with_evidence(std::to_string(characters_of(text_)) + " characters; at most " +
                          std::to_string(kMaxQuery));
     Result<Part> all = either();
     if (!all) return std::move(all).error();
@@ -194,18 +193,16 @@ class Parser {
   using Part = std::shared_ptr<const Query::Node>;
   static constexpr int kMaxDepth = 250;
 
+  static std::size_t characters_of(std::string_view text) {
+    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+      return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+    }));
+  }
   Error wrong(const std::string& what) const { return wrong_at(what, at_); }
   Error wrong_at(const std::string& what, std::size_t at) const {
-    // A window of it, so that the mark stands where it belongs on any terminal.
-    constexpr std::size_t kBefore = 50;
-    const std::size_t from = at > kBefore ? at - kBefore : 0;
-    std::string shown(text_.substr(from, kBefore + 30));
-    std::replace_if(
-        shown.begin(), shown.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; },
-        ' ');
     return Error::invalid("the expression is not understood: " + what + " (character " +
-                          std::to_string(at + 1) + ")")
-        .with_evidence(shown + "\n" + std::string(at - from, ' ') + "^");
+                          std::to_string(characters_of(text_.substr(0, at)) + 1) + ")")
+        .with_evidence(base::marked(text_, at));
   }
 
   bool ended() const { return at_ >= text_.size(); }
@@ -300,7 +297,7 @@ class Parser {
       return wrong_at(std::string(name) + " has no such operator", at_operator);
     if (is_existence(node->op)) return Part(node);
     skip();
-    at_argument_ = at_;
+    arguments_at_.clear();
     Result<void> read = is_list(node->op) ? list(*node) : argument(*node);
     if (!read) return std::move(read).error();
     if (Result<void> understood = understand(*node); !understood)
@@ -350,6 +347,7 @@ class Parser {
 
   Result<void> argument(Query::Node& node) {
     if (ended()) return wrong("a value belongs here");
+    arguments_at_.push_back(at_);
     const char quote = text_[at_];
     if (quote == '"' || quote == '\'') return quoted(node, quote);
     const std::size_t began = at_;
@@ -383,13 +381,23 @@ class Parser {
     return {};
   }
 
+  // Where a character of the first argument stands; in quotes some have a backslash before them.
+  std::size_t place_of(std::size_t inside) const {
+    std::size_t at = arguments_at_.front();
+    const char quote = text_[at];
+    if (quote != '"' && quote != '\'') return std::min(at + inside, at_);
+    for (++at; inside > 0; --inside, ++at)
+      if (text_.substr(at).starts_with(std::string{'\\', quote})) ++at;
+    return std::min(at, at_);
+  }
+
   // What the subject makes of its argument.
   Result<void> understand(Query::Node& node) {
     const std::string& value = node.arguments.front();
     if (is_pattern(node.op)) {
       std::size_t inside = 0;
       Result<Pattern> pattern = Pattern::parse(value, &inside);
-      if (!pattern) return wrong_at(pattern.error().message, std::min(at_argument_ + inside, at_));
+      if (!pattern) return wrong_at(pattern.error().message, place_of(inside));
       node.pattern = *std::move(pattern);
       return {};
     }
@@ -397,25 +405,25 @@ class Parser {
       const std::optional<WallTime> time = parse_registered_at(value);
       if (!time)
         return wrong_at("a time like 2018-06-18T22:28:28Z or 2018-06-18 belongs here",
-                        at_argument_);
+                        arguments_at_.front());
       node.time = *time;
     }
     if (node.subject == Subject::kRunningTasks) {
       const auto [end, error] =
           std::from_chars(value.data(), value.data() + value.size(), node.number);
       if (error != std::errc() || end != value.data() + value.size())
-        return wrong_at("a number belongs here", at_argument_);
+        return wrong_at("a number belongs here", arguments_at_.front());
     }
     if (node.subject == Subject::kAgentConnected)
-      for (const std::string& one : node.arguments)
-        if (one != "true" && one != "false")
-          return wrong_at("true or false belongs here", at_argument_);
+      for (std::size_t i = 0; i < node.arguments.size(); ++i)
+        if (node.arguments[i] != "true" && node.arguments[i] != "false")
+          return wrong_at("true or false belongs here", arguments_at_[i]);
     return {};
   }
 
   std::string_view text_;
   std::size_t at_ = 0;
-  std::size_t at_argument_ = 0;
+  std::vector<std::size_t> arguments_at_;  // of the comparison that is read
   int depth_ = 0;
 };
 
@@ -541,59 +549,5 @@ bool Query::may_match(const NodeFacts& node, std::span<const Varying> varying) c
   return root_->can(node, varying).hold;
 }
 bool Query::mentions(std::string_view attribute) const { return root_->mentions(attribute); }
-
-int compare_versions(std::string_view a, std::string_view b) {
-  while (!a.empty() || !b.empty()) {
-    const auto part = [](std::string_view& text) {
-      const std::size_t end = std::min(text.find('.'), text.size());
-      const std::string_view one = text.substr(0, end);
-      text.remove_prefix(std::min(end + 1, text.size()));
-      return one;
-    };
-    const std::string_view one = part(a);
-    const std::string_view other = part(b);
-    const auto number = [](std::string_view text) {
-      std::optional<std::uint64_t> value = 0;
-      std::uint64_t read = 0;
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), read);
-      if (text.empty()) return value;
-      value.reset();
-      if (error == std::errc() && end == text.data() + text.size()) value = read;
-      return value;
-    };
-    const std::optional<std::uint64_t> x = number(one);
-    const std::optional<std::uint64_t> y = number(other);
-    const int order = x && y ? compare(*x, *y) : compare(one, other);
-    if (order != 0) return order;
-  }
-  return 0;
-}
-
-std::optional<WallTime> parse_registered_at(std::string_view text) {
-  std::string whole(text);
-  if (whole.size() == 10) whole += "T00:00:00";
-  if (whole.size() < 19) return std::nullopt;
-  std::string zone = whole.substr(19);
-  // Fractions of a second are of no use here.
-  if (zone.starts_with(".")) {
-    std::size_t end = 1;
-    while (end < zone.size() && zone[end] >= '0' && zone[end] <= '9') ++end;
-    if (end == 1) return std::nullopt;
-    zone.erase(0, end);
-  }
-  std::int64_t ahead_ms = 0;
-  if (!zone.empty() && zone != "Z") {
-    const auto digit = [&](std::size_t at) { return zone[at] - '0'; };
-    if (zone.size() != 6 || (zone[0] != '+' && zone[0] != '-') || zone[3] != ':')
-      return std::nullopt;
-    for (const std::size_t at : {1u, 2u, 4u, 5u})
-      if (digit(at) < 0 || digit(at) > 9) return std::nullopt;
-    const int minutes = (digit(1) * 10 + digit(2)) * 60 + digit(4) * 10 + digit(5);
-    ahead_ms = (zone[0] == '-' ? -1 : 1) * minutes * std::int64_t{60'000};
-  }
-  const std::optional<WallTime> utc = base::parse_wall_time(whole.substr(0, 19) + ".000Z");
-  if (!utc) return std::nullopt;
-  return WallTime{utc->ms - ahead_ms};
-}
 
 }  // namespace mete::core

@@ -138,6 +138,15 @@ TEST(Query, ErrorsPointAtTheCharacter) {
   EXPECT_EQ(mark("attribute:x == v w"), 17u);
   EXPECT_EQ(mark("(attribute:x == v"), 17u);
   EXPECT_EQ(mark("attribute:x == v)"), 16u);
+  EXPECT_EQ(mark("attribute:größe == 3 und"), 21u) << "characters, not bytes";
+  EXPECT_EQ(mark("attribute:漢字 == 3 und"), 20u) << "two columns each";
+  EXPECT_EQ(mark("attribute:x\t==\tv w"), 17u) << "a tab is shown as one space";
+  EXPECT_EQ(mark("attribute:x == \x1b[1m w"), 23u) << "what a terminal must not get is written out";
+  EXPECT_EQ(mark("attribute:x == " + std::string(200, 'y') + " w"), 50u);
+  EXPECT_EQ(mark("attribute:x == " + std::string(200, 'y') + "ü w"), 50u);
+  EXPECT_EQ(mark("attribute:x =~ 'a[b'"), 19u) << "inside the quotes";
+  EXPECT_EQ(mark("attribute:x =~ \"\\\"[b\""), 20u) << "behind an escaped quote";
+  EXPECT_EQ(mark("agentConnected in [true, maybe]"), 25u) << "the one that is wrong";
   EXPECT_EQ(mark("attribute:x == v and"), 20u);
   EXPECT_EQ(mark("attribute: == v"), 0u);
   EXPECT_EQ(mark("agentVersion exists"), 13u);

@@ -47,7 +47,11 @@ class Where(support.MeteTest):
             self.assert_refused(self.mete("where", expression, "--nodes", str(self.nodes)), 64)
         result = self.mete("where", "attribute:x = v", "--nodes", str(self.nodes))
         self.assertIn("attribute:x = v\n", result.stderr)
-        self.assertIn("            ^", result.stderr)
+        self.assertIn("\n              ^\n", result.stderr + "\n")
+        for expression, below in (("attribute:x = v", "= v"), ("attribute:größe = v", "= v"), ("attribute:x\t= v", "= v"),
+                                  ("attribute:" + "y" * 300 + " = v", "= v"), ("attribute:x =~ 'a[b' ", "' ")):
+            shown, mark = self.mete("where", expression, "--nodes", str(self.nodes)).stderr.split("\n")[1:3]
+            self.assertEqual(shown[mark.index("^"):], below, expression)
         self.assert_refused(self.mete("where", "attribute:x", "==", "v", "--nodes", str(self.nodes)), 64, "one expression")
 
     def test_bad_files(self):
