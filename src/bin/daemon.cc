@@ -328,9 +328,14 @@ class Daemon {
     options.rules.idle_notify_s = config.idle_notify_s.value;
     options.rules.idle_park_s = config.park_idle_s.value;
     options.rules.idle_stop_s = config.idle_stop_s.value;
-    const std::uint64_t cpus = config.cpus.value.value_or(
-        static_cast<std::uint64_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))));
+    const auto online = static_cast<std::uint32_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+    const std::uint64_t cpus = config.cpus.value.value_or(online);
     if (cpus != 0) options.rules.cpus = static_cast<std::uint32_t>(cpus);
+    // An administrator may give out more than there are.
+    options.rules.machine_cpus = std::max(online, static_cast<std::uint32_t>(cpus));
+    const auto pages = static_cast<std::uint64_t>(std::max(0L, sysconf(_SC_PHYS_PAGES)));
+    const auto page = static_cast<std::uint64_t>(std::max(0L, sysconf(_SC_PAGESIZE)));
+    if (pages != 0 && page != 0) options.rules.machine_ram = Bytes::from_bytes(pages * page);
     if (Result<std::string> boot = node::read_boot_id()) options.boot_id = *std::move(boot);
     return options;
   }

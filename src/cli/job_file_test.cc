@@ -153,12 +153,14 @@ TEST_F(JobFileTest, RefusesJobsThatWaitForNobody) {
 TEST_F(JobFileTest, IsPrintedAsAFileThatMeansTheSame) {
   const std::string script = file("s.sh", "#!/bin/sh\n#SBATCH --gres=gpu:2 -t 10 --comment=c\n");
   for (const Texts& args :
-       {Texts{"--gpu",   "2x8G",  "-t",          "90",         "--after",   "@:any,12_[1-2]",
-              "--array", "0-9%2", "-e",          "A=x: 'y'\"", "--log",     "%j",
-              "--begin", "18:00", "--retry-gpu", "x1.05",      "--requeue", "--hold",
-              "--label", "a=",    "--",          "sh",         "-c",        "echo \"$A\" é\n",
-              "",        "null",  "-x"},
+       {Texts{"--gpu",           "2x8G",      "-t",      "90",        "--after",
+              "@:any,12_[1-2]",  "--array",   "0-9%2",   "-e",        "A=x: 'y'\"",
+              "--log",           "%j",        "--begin", "18:00",     "--retry-gpu",
+              "x1.05",           "--retries", "2",       "--requeue", "--hold",
+              "--label",         "a=",        "--",      "sh",        "-c",
+              "echo \"$A\" é\n", "",          "null",    "-x"},
         Texts{"--devices", "0,1", "--no-wait", "--tty", "true"}, Texts{script, "a b"},
+        Texts{"--gpu", "8GB..20GB", "--shed", "--no-preempt", "--not-preemptible", "true"},
         Texts{"-f", file("j.yaml",
                          "gpu: 1G\njobs:\n- {name: a, command: x y}\n"
                          "- {after: a, script: \"#!/bin/sh\\n:\"}\n")}}) {

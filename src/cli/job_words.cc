@@ -139,6 +139,9 @@ Result<void> parse_limits(const Parsed& parsed, core::JobSpec& spec) {
       spec.request.gpu && std::holds_alternative<core::Growing>(spec.request.gpu->memory);
   if (spec.shed && !grows)
     return Error::invalid("--shed is for shares that grow").with_hint("say --gpu 8G..20G");
+  if (spec.notify.none && !spec.notify.on.empty())
+    return Error::invalid("--notify none contradicts --notify-on")
+        .with_hint("leave one of the two out");
   if (grows && spec.request.procs > 1)
     return Error::invalid("--procs divides a share evenly, and one that grows has no even parts")
         .with_hint("give one size, such as --gpu 8G");

@@ -195,6 +195,23 @@ Result<void> fill(const Parsed& words, const std::vector<std::string>* names,
 
 // ---- all together ----
 
+Result<void> check_retry_gpu(const core::JobSpec& spec) {
+  if (!spec.retry_gpu_pct) return {};
+  // Not without a GPU, of whole cards, or of a share that grows by itself.
+  const bool larger =
+      spec.request.gpu && (std::holds_alternative<core::Size>(spec.request.gpu->memory) ||
+                           std::holds_alternative<core::Fraction>(spec.request.gpu->memory));
+  if (!larger)
+    return Error::invalid("--retry-gpu needs a share of a card that can be made larger")
+        .with_hint("write --gpu 8G or --gpu 40%, or leave --retry-gpu out");
+  if (spec.retries == 0)
+    return Error::invalid("--retry-gpu needs --retries")
+        .with_evidence(
+            "--retries says how often the job runs again, --retry-gpu with how much more")
+        .with_hint("add --retries 2, or leave --retry-gpu out");
+  return {};
+}
+
 Result<void> check_together(const PlannedJob& job, const Surroundings& around) {
   const core::JobSpec& spec = job.request.spec;
   if (Result<void> r = check_share_is_said(spec.request); !r) return r;
@@ -206,11 +223,7 @@ Result<void> check_together(const PlannedJob& job, const Surroundings& around) {
   if (spec.detached->tty && !spec.detached->err.empty())
     return Error::invalid("--tty and --err contradict each other: a terminal has one output")
         .with_hint("leave --err out");
-  // No GPU, or whole cards.
-  if (spec.retry_gpu_pct &&
-      (!spec.request.gpu || std::holds_alternative<core::WholeCard>(spec.request.gpu->memory)))
-    return Error::invalid("--retry-gpu needs a share of a card that can be made larger")
-        .with_hint("write --gpu 8G or --gpu 40%, or leave --retry-gpu out");
+  if (Result<void> r = check_retry_gpu(spec); !r) return r;
   const char* later = spec.held                                ? "--hold"
                       : !job.after.empty()                     ? "--after"
                       : spec.begin && *spec.begin > around.now ? "--begin"

@@ -150,6 +150,15 @@ TEST_F(SubmitTest, RefusesWhatIsWrong) {
   EXPECT_EQ(refused({"--exec", "--gpu", "0", "p"}), "--exec is an option of mete run");
 }
 
+TEST_F(SubmitTest, OptionsThatDoNothingAloneAreRefused) {
+  EXPECT_EQ(refused({"--gpu", "8G", "--retry-gpu", "x1.5", "p"}), "--retry-gpu needs --retries");
+  EXPECT_EQ(refused({"--gpu", "8G..20G", "--retry-gpu", "x1.5", "--retries", "2", "p"}),
+            "--retry-gpu needs a share of a card that can be made larger");
+  EXPECT_EQ(refused({"--gpu", "8G", "--shed", "p"}), "--shed is for shares that grow");
+  EXPECT_EQ(refused({"--gpu", "8G", "--notify", "none", "--notify-on", "end", "p"}),
+            "--notify none contradicts --notify-on");
+}
+
 TEST_F(SubmitTest, ALogIsNotWhatOnlyThisCommandHas) {
   for (const char* path :
        {"/dev/stdout", "/dev/stderr", "/dev/fd/1", "/proc/self/fd/1", "/dev/tty"})

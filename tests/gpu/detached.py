@@ -88,7 +88,7 @@ def out_of_memory(queue):
     shown = queue.until(job, "ended")
     check(shown["outcome"] == "gpu-oom" and shown["exit_code"] == 1, "queue: running out of the share is known as gpu-oom",
           f"{shown['outcome']}; {' '.join(shown.get('notes', []))}; advice {shown.get('advice', {}).get('gpu')}")
-    job = queue.submit("--gpu", "4G", "--retry-gpu", "x1.5", take=5000)
+    job = queue.submit("--gpu", "4G", "--retries", "1", "--retry-gpu", "x1.5", take=5000)
     shown = queue.until(job, "ended")
     check(shown["outcome"] == "ok" and shown["attempt"] == 2 and shown["grant"][0]["bytes"] == 6 * GIB,
           "queue: --retry-gpu x1.5 gives it 6 GiB, and that is enough", f"attempt {shown['attempt']}, {mib(shown['grant'][0]['bytes'])}")

@@ -182,6 +182,23 @@ Result<void> State::check_bounds(const Submit& submit) const {
   return {};
 }
 
+// More CPUs or memory than the machine has: such a job could never have them.
+Result<void> State::check_machine(const Request& request) const {
+  if (request.cpus && rules_.machine_cpus && *request.cpus > *rules_.machine_cpus) {
+    const std::string most = std::to_string(*rules_.machine_cpus);
+    return Error::infeasible("--cpus " + std::to_string(*request.cpus) + " can never fit here")
+        .with_evidence("this machine has " + most + (most == "1" ? " CPU" : " CPUs"))
+        .with_hint("--cpus " + most + " would fit");
+  }
+  if (request.ram && rules_.machine_ram && *request.ram > *rules_.machine_ram)
+    return Error::infeasible("--ram " + base::to_exact_string(*request.ram) + " can never fit here")
+        .with_evidence("this machine has " + to_string(*rules_.machine_ram) + " of memory")
+        .with_hint("--ram " +
+                   base::to_exact_string(rules_.machine_ram->round_down(Bytes::from_mib(1))) +
+                   " would fit");
+  return {};
+}
+
 Result<void> State::check_submit(const Submit& submit, const Moment& moment) const {
   const JobSpec& spec = submit.spec;
   if (Result<void> r = check_bounds(submit); !r) return r;
@@ -213,6 +230,7 @@ Result<void> State::check_submit(const Submit& submit, const Moment& moment) con
   if (Result<void> r = check_after(spec, submit.admin); !r) return r;
   if (spec.shed && !(spec.request.gpu && std::holds_alternative<Growing>(spec.request.gpu->memory)))
     return Error::invalid("--shed is for shares that grow").with_hint("say --gpu 8G..20G");
+  if (Result<void> r = check_machine(spec.request); !r) return r;
   Request request = spec.request;
   request.parkable = is_parkable(spec);
   if (Result<void> r = can_ever(moment.machine, request); !r) return r;

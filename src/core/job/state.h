@@ -196,6 +196,7 @@ class State {
 
   Decided decide_submit(const Submit& submit, const Moment& moment) const;
   Result<void> check_bounds(const Submit& submit) const;
+  Result<void> check_machine(const Request& request) const;
   Result<void> check_submit(const Submit& submit, const Moment& moment) const;
   Result<void> check_after(const JobSpec& spec, bool admin) const;
   Result<void> check_quota(const JobSpec& spec, const Moment& moment) const;

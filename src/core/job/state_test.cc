@@ -37,6 +37,33 @@ TEST_F(StateTest, WhatCanNeverFitIsRefusedAtOnce) {
   EXPECT_EQ(state_.last_seq(), 0u);
 }
 
+TEST_F(StateTest, MoreThanTheMachineHasIsRefusedAtOnce) {
+  Rules rules;
+  rules.machine_cpus = 2;
+  rules.machine_ram = Bytes::from_mib(16'000);
+  state_ = State(rules);
+  for (const bool detached : {false, true}) {
+    JobSpec spec = detached ? spec_of("0") : run_of("0");
+    spec.request.cpus = 500;
+    Result<JobId> id = StateWorld::try_submit(spec);
+    ASSERT_FALSE(id.ok());
+    EXPECT_EQ(id.error().code, ErrorCode::kInfeasible);
+    EXPECT_EQ(id.error().message, "--cpus 500 can never fit here");
+    EXPECT_EQ(id.error().evidence, "this machine has 2 CPUs");
+    EXPECT_EQ(id.error().hint, "--cpus 2 would fit");
+    spec.request.cpus = 2;
+    spec.request.ram = Bytes::from_gib(16);
+    id = StateWorld::try_submit(spec);
+    ASSERT_FALSE(id.ok());
+    EXPECT_EQ(id.error().code, ErrorCode::kInfeasible);
+    EXPECT_EQ(id.error().message, "--ram 16G can never fit here");
+    EXPECT_EQ(id.error().evidence, "this machine has 15.62 GiB of memory");
+    EXPECT_EQ(id.error().hint, "--ram 16000M would fit");
+    spec.request.ram = Bytes::from_mib(16'000);
+    EXPECT_TRUE(StateWorld::try_submit(spec).ok());
+  }
+}
+
 TEST_F(StateTest, NumbersBeginAtOneAndGoUp) {
   EXPECT_EQ(submit("1G").number, 1u);
   EXPECT_EQ(submit("1G").number, 2u);

@@ -39,8 +39,11 @@ namespace mete::core {
 struct Rules {
   std::uint64_t half_life_s = 7 * 86'400;  // of what a user had of the cards
   std::uint64_t starve_after_s = 86'400;
-  std::uint64_t grace_s = 30;          // between TERM and KILL, after a time limit too
-  std::optional<std::uint32_t> cpus;   // for jobs of mete submit; nullopt: not counted
+  std::uint64_t grace_s = 30;         // between TERM and KILL, after a time limit too
+  std::optional<std::uint32_t> cpus;  // for jobs of mete submit; nullopt: not counted
+  // What this machine has: no job can ask for more. nullopt: not known.
+  std::optional<std::uint32_t> machine_cpus;
+  std::optional<Bytes> machine_ram;
   std::uint64_t retry_pause_s = 10;    // before the first retry; doubles with each
   std::size_t ended_kept = 10'000;     // of each user's jobs
   std::uint64_t park_min_run_s = 10;   // nobody is parked for another who has not run for so long

@@ -43,12 +43,13 @@ class Limits(DaemonTest):
         self.assertEqual(groups(), self.before, "nothing is left")
 
     def test_cpus(self):
-        own = self.enforced("--cpus", "2")
+        own = self.enforced("--cpus", "1")
         self.assertIn("/mete-1-", own)
         show = "for f in /sys/fs/cgroup/mete-*/cpu.max /sys/fs/cgroup/*/mete-*/cpu.cfs_quota_us; do cat $f 2>/dev/null; done"
-        result = self.run_("-q", "--cpu-only", "--cpus", "3", "--", "sh", "-c", show)
+        cpus = os.cpu_count()
+        result = self.run_("-q", "--cpu-only", "--cpus", str(cpus), "--", "sh", "-c", show)
         if result.stdout:  # where it is just below the root
-            self.assertEqual(result.stdout.split()[0], "300000")
+            self.assertEqual(result.stdout.split()[0], str(cpus * 100000))
         self.assertEqual(groups(), self.before, "nothing is left")
 
     def test_both_for_a_gpu_job_and_all_its_processes(self):
@@ -79,6 +80,13 @@ class Limits(DaemonTest):
     def test_words(self):
         self.assert_refused(self.run_("--cpu-only", "--ram", "1M", "--", "true"), 64, "too little")
         self.assert_refused(self.run_("--cpu-only", "--cpus", "0", "--", "true"), 64)
+
+    def test_more_than_the_machine_has_is_refused(self):
+        for verb in ("run", "submit"):
+            self.assert_refused(self.mete(verb, "--cpu-only", "--cpus", "60000", "--", "true"), 69, "--cpus 60000 can never fit here",
+                                f"this machine has {os.cpu_count()} CPU", f"--cpus {os.cpu_count()} would fit")
+            self.assert_refused(self.mete(verb, "--cpu-only", "--ram", "4000T", "--", "true"), 69, "--ram 4096000G can never fit here", "of memory")
+        self.assert_refused(self.mete("run", "--dry-run", "--cpu-only", "--cpus", "60000"), 69, "--cpus 60000 can never fit here")
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root, to be somebody who may not")
     def test_where_it_is_not_allowed_it_is_said(self):

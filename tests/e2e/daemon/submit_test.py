@@ -132,7 +132,7 @@ class Scripts(SubmitTest):
             self.assertTrue((self.folder / f"s-{job}_{element}.txt").read_text().endswith(f"{element} GPU-\n"))
 
     def test_a_script_of_slurm_finds_its_variables(self):
-        script = self.file("s.sh", "#!/bin/bash\n#SBATCH -J tale --array=1-3:2 -c 2 --output=%a.txt\n"
+        script = self.file("s.sh", "#!/bin/bash\n#SBATCH -J tale --array=1-3:2 -c 1 --output=%a.txt\n"
                            "set -u\necho $SLURM_JOB_NAME $SLURM_ARRAY_JOB_ID $SLURM_ARRAY_TASK_ID "
                            "$SLURM_ARRAY_TASK_COUNT $SLURM_ARRAY_TASK_MIN $SLURM_ARRAY_TASK_MAX $SLURM_ARRAY_TASK_STEP "
                            "$((SLURM_JOB_ID)) $SLURM_JOBID $SLURM_SUBMIT_DIR $SLURM_CPUS_PER_TASK $SLURM_NTASKS "
@@ -144,7 +144,7 @@ class Scripts(SubmitTest):
             words = (self.folder / f"{element}.txt").read_text().splitlines()[-1].split()
             number = f"{job}{element:07}"
             self.assertEqual(words, ["tale", job, str(element), "2", "1", "3", "2", number, number, str(self.folder),
-                                     "2", "1", "0", "1", "host", "none"])
+                                     "1", "1", "0", "1", "host", "none"])
 
     def test_a_program_finds_no_variables_of_slurm_but_its_shells(self):
         script = self.file("m.sh", "#!/bin/bash\n#METE --cpu-only\nenv | grep ^SLURM || true\n")
