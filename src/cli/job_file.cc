@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "base/text.h"
+#include "cli/job_words.h"
 
 namespace mete::cli {
 
@@ -99,7 +100,9 @@ class Reader {
     for (const auto& entry : map) {
       if (!entry.first.IsScalar())
         return at(entry.first, "a key is a word").with_hint("write gpu: 8G");
-      const std::string& key = entry.first.Scalar();
+      // A hyphen and an underscore are the same in every key.
+      std::string key = entry.first.Scalar();
+      std::replace(key.begin(), key.end(), '_', '-');
       if (!seen.insert(key).second)
         return at(entry.first, base::quote(key) + " is there twice").with_hint("say it once");
       if (key == "jobs" && list != nullptr) {
@@ -163,7 +166,11 @@ class Reader {
     const bool yes = text == "true" || text == "yes" || text == "on";
     if (!yes && text != "false" && text != "no" && text != "off")
       return at(value, key.name + " is true or false").with_hint("write " + key.name + ": true");
-    job.words.push_back({key.option->name, yes ? "" : std::string(kNo), place(value)});
+    // It is more than the absence of the flag, which leaves it to the configuration.
+    if (!yes && key.option->name == kPreemptibleOption.name)
+      job.words.push_back({kNotPreemptibleOption.name, "", place(value)});
+    else
+      job.words.push_back({key.option->name, yes ? "" : std::string(kNo), place(value)});
     return {};
   }
 

@@ -134,7 +134,10 @@ Result<void> parse_limits(const Parsed& parsed, core::JobSpec& spec) {
   if (parsed.has("--not-preemptible")) spec.preemptible = false;
   spec.no_preempt = parsed.has("--no-preempt");
   spec.shed = parsed.has("--shed");
-  if (Result<void> r = parse_notifications(parsed, spec.notify); !r) return r;
+  return parse_notifications(parsed, spec.notify);
+}
+
+Result<void> check_limits(const core::JobSpec& spec) {
   const bool grows =
       spec.request.gpu && std::holds_alternative<core::Growing>(spec.request.gpu->memory);
   if (spec.shed && !grows)

@@ -83,8 +83,11 @@ inline constexpr OptionSpec kNotifyOnOption{
 Result<core::Request> parse_request(const Parsed& parsed);
 
 // --procs, --cpus, --ram, --time, --priority, --or-cpu, --preemptible, --no-preempt, --shed,
-// --notify, --notify-on.
+// --notify, --notify-on. Each value by itself: one option of a file is looked at alone, so that its
+// error names its line.
 Result<void> parse_limits(const Parsed& parsed, core::JobSpec& spec);
+// Options that need another option, or contradict it. For a whole job, never for one option alone.
+Result<void> check_limits(const core::JobSpec& spec);
 
 // The value of an option that is a number.
 Result<std::int64_t> parse_number(const Parsed& parsed, std::string_view option, std::int64_t least,

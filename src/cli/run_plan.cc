@@ -98,6 +98,7 @@ Result<RunPlan> make_run_plan(const Parsed& parsed) {
   if (Result<void> r = parse_program(parsed, "run", plan.job); !r) return std::move(r).error();
   if (Result<void> r = parse_limits(parsed, spec); !r) return std::move(r).error();
   if (Result<void> r = check_share_is_said(spec.request); !r) return std::move(r).error();
+  if (Result<void> r = check_limits(spec); !r) return std::move(r).error();
   plan.job.procs = spec.request.procs;
   plan.job.cpus = spec.request.cpus;
   plan.job.ram = spec.request.ram;

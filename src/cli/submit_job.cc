@@ -215,6 +215,7 @@ Result<void> check_retry_gpu(const core::JobSpec& spec) {
 Result<void> check_together(const PlannedJob& job, const Surroundings& around) {
   const core::JobSpec& spec = job.request.spec;
   if (Result<void> r = check_share_is_said(spec.request); !r) return r;
+  if (Result<void> r = check_limits(spec); !r) return r;
   if (spec.deadline && spec.begin && *spec.deadline <= *spec.begin)
     return Error::invalid("its deadline is not after its begin")
         .with_evidence("begin " + to_string(*spec.begin) + ", deadline " +

@@ -85,6 +85,13 @@ bool is_replaced(const Word& below, const std::vector<Word>& over) {
            (word.option == "--gpu" && word.value == "0");
   });
   if (no_gpu && (option == "--devices" || option == "--gpu-type")) return true;
+  // Two words about one thing.
+  constexpr std::string_view kMay = "--preemptible", kMayNot = "--not-preemptible";
+  if (option == kMay || option == kMayNot)
+    return std::any_of(over.begin(), over.end(), [&](const Word& word) {
+      return word.option == option ||
+             (word.option == (option == kMay ? kMayNot : kMay) && word.value != kNo);
+    });
   if (option == "--gpu") return no_gpu || has(over, "--gpu");
   if (option == "--cpu-only")
     return has(over, "--gpu") || has(over, "--devices") || has(over, "--cpu-only");

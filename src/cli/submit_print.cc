@@ -60,6 +60,10 @@ void add_order(const SubmitPlan::Job& planned, std::vector<Field>& fields) {
   if (spec.held) fields.push_back({"hold", true});
   if (spec.begin) fields.push_back({"begin", to_the_second(*spec.begin)});
   if (spec.deadline) fields.push_back({"deadline", to_the_second(*spec.deadline)});
+  if (spec.preemptible)
+    fields.push_back({*spec.preemptible ? "preemptible" : "not-preemptible", true});
+  if (spec.no_preempt) fields.push_back({"no-preempt", true});
+  if (spec.shed) fields.push_back({"shed", true});
   if (!planned.job.request.wait) fields.push_back({"no-wait", true});
 }
 

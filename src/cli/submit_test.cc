@@ -2,6 +2,10 @@
 // The command line of `mete submit`.
 #include "cli/submit_test.h"
 
+#include <algorithm>
+
+#include "cli/run_plan.h"
+
 namespace mete::cli {
 namespace {
 
@@ -148,6 +152,165 @@ TEST_F(SubmitTest, RefusesWhatIsWrong) {
   EXPECT_EQ(refused({"--gpu", "0", "--retry-gpu", "x2", "p"}),
             "--retry-gpu needs a share of a card that can be made larger");
   EXPECT_EQ(refused({"--exec", "--gpu", "0", "p"}), "--exec is an option of mete run");
+}
+
+// ---- the same words by every road ----
+
+struct Road {
+  std::string_view option;
+  std::string value;  // "": a flag
+  Texts with = {"--gpu", "8G"};
+};
+
+// One example of every option of a job, with what it needs beside it.
+const std::vector<Road>& roads() {
+  static const std::vector<Road> all{
+      {"--gpu", "8GB..20GB", {}},
+      {"--devices", "1,0", {}},
+      {"--gpu-type", "H200"},
+      {"--where", "attribute:gpu.memory >= 16G"},
+      {"--cpu-only", "", {}},
+      {"--or-cpu", ""},
+      {"--time", "2h"},
+      {"--name", "train it"},
+      {"--after", "12:any"},
+      {"--array", "0-9%2"},
+      {"--log", "out/%j.txt"},
+      {"--err", "/tmp/%j.err"},
+      {"--retries", "2"},
+      {"--retry-gpu", "x1.5", {"--gpu", "8G", "--retries", "2"}},
+      {"--requeue", ""},
+      {"--begin", "now+2h"},
+      {"--deadline", "tomorrow 08:00"},
+      {"--hold", ""},
+      {"--priority", "-5"},
+      {"--procs", "2"},
+      {"--cpus", "3"},
+      {"--ram", "8GB"},
+      {"--tty", ""},
+      {"--label", "team=vision"},
+      {"--env", "A=b c"},
+      {"--chdir", "/run"},
+      {"--visible", "index"},
+      {"--no-wait", ""},
+      {"--notify", "mail:ann@example.org"},
+      {"--notify-on", "start,oom"},
+      {"--preemptible", ""},
+      {"--not-preemptible", ""},
+      {"--no-preempt", ""},
+      {"--shed", "", {"--gpu", "8G..20G"}},
+  };
+  return all;
+}
+
+class RoadsTest : public SubmitTest {
+ protected:
+  // "--gpu", "8G", ... as the lines of a job file.
+  static std::string yaml(const Texts& words) {
+    std::string text;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const bool flag = i + 1 == words.size() || words[i + 1].starts_with("--");
+      const std::string key = words[i] == "--label" ? "labels" : words[i].substr(2);
+      const std::string value = flag ? "true" : words[++i];
+      const std::size_t equals = value.find('=');
+      if (key == "env" || key == "labels")
+        text += key + ": {" + value.substr(0, equals) + ": \"" + value.substr(equals + 1) + "\"}\n";
+      else
+        text += key + ": " + (flag ? value : "\"" + value + "\"") + "\n";
+    }
+    return text;
+  }
+  static std::string mete_line(const Texts& words) {
+    std::string text = "#METE";
+    for (const std::string& word : words) text += " '" + word + "'";
+    return text + "\n";
+  }
+  // What differs by the road and by nothing else is made the same.
+  static SubmitPlan::Job plain(const Result<SubmitPlan>& plan, const Road& road) {
+    EXPECT_TRUE(plan) << road.option << ": " << plan.error().message;
+    if (!plan) return {};
+    SubmitPlan::Job job = plan->jobs.at(0);
+    core::JobSpec& spec = job.job.request.spec;
+    spec.command = {"prog"};
+    if (road.option != "--name") spec.name = "prog";
+    job.job.request.script.clear();
+    return job;
+  }
+  static void expect_same(const SubmitPlan::Job& one, const SubmitPlan::Job& other,
+                          const Road& road, const char* by) {
+    EXPECT_EQ(one.job.request.spec, other.job.request.spec) << road.option << " by " << by;
+    EXPECT_EQ(one.job.request.wait, other.job.request.wait) << road.option << " by " << by;
+    EXPECT_EQ(one.job.request.environment, other.job.request.environment) << road.option;
+    EXPECT_EQ(one.job.after, other.job.after) << road.option << " by " << by;
+  }
+  static bool offers(std::span<const OptionSpec> specs, std::string_view name) {
+    return std::any_of(specs.begin(), specs.end(),
+                       [&](const OptionSpec& spec) { return spec.name == name && spec.offered(); });
+  }
+};
+
+TEST_F(RoadsTest, EveryOptionGoesByEveryRoad) {
+  for (const OptionSpec& spec : submit_options()) {
+    if (!spec.offered() || is_of_command_line(spec.name)) continue;
+    const auto road = std::find_if(roads().begin(), roads().end(),
+                                   [&](const Road& each) { return each.option == spec.name; });
+    ASSERT_NE(road, roads().end()) << spec.name << " has no example";
+    Texts words = road->with;
+    words.emplace_back(spec.name);
+    if (!spec.value.empty()) words.push_back(road->value);
+    Texts args = words;
+    args.insert(args.end(), {"--", "prog"});
+    const SubmitPlan::Job said = plain(plan(args), *road);
+    const std::string script = file("s.sh", "#!/bin/sh\n" + mete_line(words));
+    expect_same(plain(plan({script}), *road), said, *road, "#METE");
+    const std::string job = file("j.yaml", yaml(words) + "command: [prog]\n");
+    expect_same(plain(plan({"-f", job}), *road), said, *road, "a job file");
+    const std::string printed = file("p.yaml", plan_as_yaml(*plan(args)) + "\n");
+    expect_same(plain(plan({"-f", printed}), *road), said, *road, "--dry-run");
+  }
+}
+
+// What `mete run` takes `mete submit` takes too, and means the same by it; what only one of them
+// can do, the other names.
+TEST_F(RoadsTest, RunAndSubmitHaveTheSameOptions) {
+  for (const OptionSpec& spec : run_options()) {
+    if (!spec.offered() || spec.name == "--exec") continue;
+    EXPECT_TRUE(offers(submit_options(), spec.name)) << spec.name;
+  }
+  for (const OptionSpec& spec : submit_options()) {
+    if (!spec.offered() || spec.name == "--file") continue;
+    const auto of_run =
+        std::find_if(run_options().begin(), run_options().end(),
+                     [&](const OptionSpec& each) { return each.name == spec.name; });
+    ASSERT_NE(of_run, run_options().end()) << spec.name;
+    const auto road = std::find_if(roads().begin(), roads().end(),
+                                   [&](const Road& each) { return each.option == spec.name; });
+    if (road == roads().end() || !of_run->offered()) continue;
+    Texts args = road->with;
+    args.emplace_back(spec.name);
+    if (!spec.value.empty()) args.push_back(road->value);
+    args.insert(args.end(), {"--", "prog"});
+    const Result<Parsed> parsed = parse_options(run_options(), args, Rest::kCommand);
+    ASSERT_TRUE(parsed) << spec.name << ": " << parsed.error().message;
+    const Result<RunPlan> run = make_run_plan(*parsed);
+    ASSERT_TRUE(run) << spec.name << ": " << run.error().message;
+    core::JobSpec submitted = plain(plan(args), *road).job.request.spec;
+    submitted.detached.reset();
+    submitted.folder = run->request.spec.folder;
+    EXPECT_EQ(run->request.spec, submitted) << spec.name;
+  }
+}
+
+TEST_F(RoadsTest, TheCommandLineWinsWhereTwoOptionsAreAboutOneThing) {
+  const std::string script = file("s.sh", "#!/bin/sh\n#METE --gpu 8G --preemptible\n");
+  EXPECT_EQ(one({"--not-preemptible", script}).spec.preemptible, false);
+  EXPECT_EQ(one({script}).spec.preemptible, true);
+  EXPECT_EQ(
+      one({"-f", file("j.yaml", "gpu: 8G\npreemptible: false\ncommand: x\n")}).spec.preemptible,
+      false)
+      << "said, and not left to the configuration";
+  EXPECT_TRUE(
+      one({"-f", file("j.yaml", "gpu: 8G\nno_preempt: true\ncommand: x\n")}).spec.no_preempt);
 }
 
 TEST_F(SubmitTest, OptionsThatDoNothingAloneAreRefused) {

@@ -47,6 +47,9 @@ class Submit(support.MeteTest):
                   "--priority", "-1", "--retries", "2", "--retry-gpu", "x1.25", "--requeue", "--hold", "--begin", "now+1h",
                   "--deadline", "now+2h", "--label", "a=b", "--env", "A=\udcff", "--err", "e", "--visible", "index", "true")
         self.plan("--gpu", "1", "--tty", "--no-wait", "true")
+        job = self.plan("--gpu", "8GB..20GB", "--ram", "8GB", "--shed", "--no-preempt", "--preemptible", "true")
+        self.assertEqual((job["gpu"], job["ram"], job["shed"], job["no-preempt"], job["preemptible"]), ("8GB..20GB", "8GB", True, True, True))
+        self.assertTrue(self.plan("--gpu", "1", "--not-preemptible", "true")["not-preemptible"])
 
     def test_the_text_of_a_dry_run_is_a_job_file(self):
         words = ["--gpu", "2x8G", "-e", "A='x: y'", "--begin", "18:00", "--", "sh", "-c", "echo $A | tr a-z A-Z"]

@@ -83,6 +83,27 @@ class One(SubmitTest):
         after = self.api(f"/v1/jobs/{third}/show")[1]["job"]["after"]
         self.assertEqual([(a["id"], a["when"]) for a in after], [(second, "ok"), (first, "any")])
 
+    def test_a_share_is_shown_as_it_was_written(self):
+        job, = self.submit("--hold", "--gpu", "8GB", "--", "true")
+        self.assertEqual((self.jobs()[0]["request"], "request_written" in self.jobs()[0]), ("8GB", False))
+        for verb in (("ps",), ("show", job), ("events", "--from", "1")):
+            self.assertIn("8GB = 7.45 GiB", self.mete(*verb).stdout, verb)
+        self.mete("release", job)
+        self.assertEqual(self.mete("wait", job).returncode, 0)
+        self.assertIn("8GB → 7.44 GiB", self.mete("show", job).stdout)
+        half, = self.submit("--hold", "--gpu", "0.5", "--", "true")
+        self.assertEqual([(j["request"], j["request_written"]) for j in self.jobs() if j["id"] == half], [("50%", "0.5")])
+        self.assertIn(" 0.5 ", self.mete("ps").stdout)
+        self.refused(69, "--gpu", "8000GB", "--", "true", says="8000GB = 7450.58 GiB")
+        self.mete("cancel", half)
+
+    def test_a_share_that_grows_may_shed(self):
+        script = self.file("grow.sh", "#!/bin/sh\n#METE --gpu 8G..20G --shed\n")
+        file = self.file("grow.yaml", "gpu: 8G..20G\nshed: true\ncommand: [\"true\"]\n")
+        for words in (("--gpu", "8G..20G", "--shed", "--", "true"), (script,), ("-f", file)):
+            job, = self.submit(*words)
+            self.assertEqual(self.mete("wait", job).returncode, 0, words)
+
     def test_what_the_daemon_refuses(self):
         self.refused(69, "--gpu", "900G", "--", "true", says="can never fit here")
         self.refused(125, "--cpu-only", "--after", "77", "--", "true", says="77")
