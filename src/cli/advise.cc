@@ -100,6 +100,9 @@ Input<core::Request> request_of_job(const Parsed& parsed, AdviseReport& report) 
   if (!document) return Failure{document.error(), exit_code_of(document.error().code)};
   report.job = to_string(ids->front());
   core::Request request = core::request_of(document->view.job);
+  // Cards that are named, and nothing else, are whole ones.
+  if (!request.gpu && !request.devices.empty())
+    request.gpu = core::whole_cards(static_cast<std::uint32_t>(request.devices.size()));
   request.devices.clear();
   request.procs = 1;
   if (document->advice) {

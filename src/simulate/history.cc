@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/request/gpu.h"
 #include "wire/job.h"
 
 namespace mete::simulate {
@@ -32,6 +33,11 @@ Result<History> parse_history(std::string_view json) {
     timed.name = job.spec->name;
     timed.user = job.spec->user;
     timed.request = core::request_of(job);
+    // The document has no --devices. Where nothing else was said, they were whole cards.
+    if (!timed.request.gpu)
+      timed.request.gpu = job.grant.empty()
+                              ? core::no_gpu()
+                              : core::whole_cards(static_cast<std::uint32_t>(job.grant.size()));
     timed.submitted = job.submitted;
     timed.run_ms = std::max<std::int64_t>(0, job.ended.value_or(last).ms - job.started->ms);
     timed.limit_s = job.spec->time_s;

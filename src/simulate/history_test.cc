@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/request/gpu.h"
+
 namespace mete::simulate {
 namespace {
 
@@ -36,6 +38,22 @@ TEST(History, JobsThatRanHaveTheirTimesAndWaits) {
   EXPECT_EQ(to_string(*history->jobs[0].request.gpu), "1");
   EXPECT_EQ(history->jobs[1].run_ms, 480'000);  // as far as anything was seen
   EXPECT_DOUBLE_EQ(history->recorded.mean_s, 120);
+}
+
+// The document does not say --devices; what it says is which cards there were.
+TEST(History, CardsThatWereNamedAreWholeCards) {
+  const auto named = [](const std::string& grant) {
+    return R"({"id":"1","name":"train","user":"alice","uid":1000,"priority":0,"grant":[)" + grant +
+           R"(],"command":["x"],"labels":{},"submitted_at":"2026-11-15T09:00:00.000Z",)"
+           R"("state":"ended","outcome":"ok","attempt":1,"exit_code":0,)"
+           R"("started_at":"2026-11-15T09:01:00.000Z","ended_at":"2026-11-15T09:02:00.000Z"})";
+  };
+  const std::string card = R"({"card":"GPU-0","index":0,"bytes":1073741824,"whole":true})";
+  const Result<History> history = parse_history(document({named(card + "," + card), named("")}));
+  ASSERT_TRUE(history) << history.error().message;
+  ASSERT_EQ(history->jobs.size(), 2u);
+  EXPECT_EQ(history->jobs[0].request.gpu, core::whole_cards(2));
+  EXPECT_EQ(history->jobs[1].request.gpu, core::no_gpu()) << "--or-cpu, without room";
 }
 
 TEST(History, AnotherDocumentIsAnError) {

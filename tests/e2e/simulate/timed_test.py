@@ -160,6 +160,12 @@ class History(simulate_test.SimulateTest):
         self.assertEqual(self.document("--history", path, "--instances", "p3.8xlarge")["waits"]["mean_s"], 0)
         result = self.mete("--history", path, "--pool", "2xH200")
         self.assertIn("waits would have been shorter by", result.stdout)
+        # Cards by name are whole cards: the document says which there were.
+        card = {"card": "GPU-0", "index": 0, "bytes": 1 << 37, "whole": True}
+        named = [{key: value for key, value in job.items() if key != "request"} | {"grant": [card]} for job in jobs]
+        by_name = self.file("n.json", json.dumps({"schema": "mete.ps/1", "at": "2026-11-15T12:00:00.000Z", "jobs": named}))
+        for place in (("--pool", "1xH200"), ("--pool", "3xH200"), ("--instances", "p3.8xlarge")):
+            self.assertEqual(self.document("--history", by_name, *place)["waits"], self.document("--history", path, *place)["waits"])
         self.refused(self.mete("--history", path, "--pool", "+1xH200"), 64, "say all of them")
         self.refused(self.mete("--history", path), 64, "--pool")
         self.refused(self.mete("--history", self.file("x", "{}"), "--pool", "T4"), 65, "x: ")
