@@ -35,6 +35,8 @@ std::string gib_hours(std::uint64_t mib_s) {
 struct Known {
   std::string user, name;
   bool parkable = false;
+  std::optional<WallTime> refused_at;  // since then something stands in the way of parking it
+  std::string refused;                 // what
   Bytes bytes;
   std::optional<WallTime> since;     // it is idle
   WallTime last_known;               // to be so
@@ -81,6 +83,7 @@ class Reader {
         what.id.element && whole != jobs_.end() && !jobs_.contains(what.id))
       jobs_[what.id] = whole->second;
     Known& job = jobs_[what.id];
+    job.refused_at.reset();
     job.bytes = {};
     for (const core::GrantedCard& card : what.cards)
       job.bytes = job.bytes.checked_add(card.bytes).value_or(job.bytes);
@@ -99,7 +102,18 @@ class Reader {
     job.last_known = at_;
   }
   void on(const core::JobActive& what) { end_span(what.id, jobs_[what.id], at_); }
-  void on(const core::JobParked& what) { end_span(what.id, jobs_[what.id], at_); }
+  void on(const core::JobParked& what) {
+    end_span(what.id, jobs_[what.id], at_);
+    if (what.state == core::JobState::kParked) jobs_[what.id].refused_at.reset();
+  }
+  void on(const core::JobUnparked& what) {
+    Known& job = jobs_[what.id];
+    if (what.state != core::JobState::kRunning) return;
+    const bool stands = what.standing && !what.why.empty();
+    if (!stands) job.refused_at.reset();
+    if (stands && !job.refused_at) job.refused_at = at_;
+    if (stands) job.refused = what.why;
+  }
   void on(const core::JobStopping& what) { end_span(what.id, jobs_[what.id], at_); }
   void on(const core::JobEnded& what) { end(what.id); }
   void on(const core::JobRequeued& what) { end(what.id); }
@@ -132,10 +146,14 @@ class Reader {
     if (!job.stopped.empty() || until <= since) return;  // it would not have been there any more
     const IdlePolicy& policy = report_.policy;
     IdleReport::Span span{
-        to_string(id), job.user, job.name, since, until, job.bytes, {}, {}, {}, {}, 0};
+        to_string(id), job.user, job.name, since, until, job.bytes, {}, {}, {}, {}, "", 0};
     span.warned = reached(policy.warn_s, since, until);
     span.notified = reached(policy.notify_s, since, until);
-    if (job.parkable) span.parked = reached(policy.park_s, since, until);
+    span.parked = reached(policy.park_s, since, until);
+    if (span.parked && !job.parkable) span.unparkable = "it was not started to be parkable";
+    if (span.parked && job.refused_at && *job.refused_at <= *span.parked)
+      span.unparkable = job.refused;
+    if (!span.unparkable.empty()) span.parked.reset();
     if (span.parked)
       span.freed_mib_s = mib_seconds(job.bytes, *span.parked, until);
     else
@@ -180,11 +198,11 @@ std::string idle_text(const IdleReport& report, std::optional<std::size_t> width
                  {"ENDED", Align::kRight},
                  {"GIB-HOURS", Align::kRight}});
     for (const IdleReport::Span& span : report.spans)
-      table.add({span.job, span.name, span.user, to_string(span.bytes), moment(span.since, now),
-                 base::duration_in_words((span.until.ms - span.since.ms) / 1000),
-                 when(span.warned, now), when(span.notified, now), when(span.parked, now),
-                 when(span.stopped, now),
-                 span.freed_mib_s == 0 ? "" : gib_hours(span.freed_mib_s)});
+      table.add(
+          {span.job, span.name, span.user, to_string(span.bytes), moment(span.since, now),
+           base::duration_in_words((span.until.ms - span.since.ms) / 1000), when(span.warned, now),
+           when(span.notified, now), span.unparkable.empty() ? when(span.parked, now) : "cannot",
+           when(span.stopped, now), span.freed_mib_s == 0 ? "" : gib_hours(span.freed_mib_s)});
     text = table.text(width) + "\n" + gib_hours(report.idle_mib_s) +
            " GiB-hours were held idle; this policy would have freed " +
            gib_hours(report.freed_mib_s);
@@ -203,6 +221,7 @@ std::string idle_json(const IdleReport& report) {
          {std::pair("warned_at", span.warned), std::pair("notified_at", span.notified),
           std::pair("parked_at", span.parked), std::pair("stopped_at", span.stopped)})
       if (time) object.text(key, to_string(*time));
+    if (!span.unparkable.empty()) object.text("unparkable", span.unparkable);
     object.number("freed_mib_s", span.freed_mib_s);
     spans.push_back(object.str());
   }

@@ -36,6 +36,7 @@ struct IdleReport {
     std::optional<WallTime> notified;
     std::optional<WallTime> parked;
     std::optional<WallTime> stopped;
+    std::string unparkable;         // why it could not have been parked when the policy says so
     std::uint64_t freed_mib_s = 0;  // MiB times seconds that others could have had
   };
   WallTime at;

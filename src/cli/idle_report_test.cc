@@ -76,6 +76,31 @@ TEST_F(IdleReportTest, WhatIsParkedIsFreeUntilItWakes) {
   EXPECT_EQ(told.freed_mib_s, 8 * (2 + 4) * kGibHour);
 }
 
+TEST_F(IdleReportTest, WhatCannotBeParkedIsNot) {
+  const JobId plain = runs(0, 8);
+  const JobId managed = runs(0, 8, true);
+  const JobId later = runs(0, 8, true);
+  const JobId again = runs(0, 8, true);
+  using core::JobState;
+  happens(0.1, core::JobUnparked{managed, JobState::kRunning, "it has managed memory", true});
+  happens(0.1, core::JobUnparked{again, JobState::kRunning, "it has managed memory", true});
+  happens(0.2, core::JobUnparked{again, JobState::kRunning, "", false});  // it is freed
+  for (const JobId id : {plain, managed, later, again}) idle(id, 1);
+  happens(3, core::JobUnparked{later, JobState::kRunning, "too large", true});
+  const IdleReport told = report(hours(0, 1, 5));
+  ASSERT_EQ(told.spans.size(), 4u);
+  EXPECT_EQ(told.spans[0].parked, std::nullopt);
+  EXPECT_EQ(told.spans[0].unparkable, "it was not started to be parkable");
+  EXPECT_EQ(told.spans[1].parked, std::nullopt);
+  EXPECT_EQ(told.spans[1].unparkable, "it has managed memory");
+  EXPECT_EQ(told.spans[1].stopped, at(6)) << "as one that is not parked";
+  EXPECT_EQ(told.spans[2].parked, at(2)) << "nothing stood in the way then";
+  EXPECT_EQ(told.spans[3].parked, at(2));
+  EXPECT_EQ(told.freed_mib_s, 8 * (4 + 4 + 8 + 8) * kGibHour);
+  EXPECT_NE(idle_text(told, {}).find("cannot"), std::string::npos);
+  EXPECT_NE(idle_json(told).find(R"("unparkable":"it has managed memory")"), std::string::npos);
+}
+
 TEST_F(IdleReportTest, AShortPauseIsLeftAlone) {
   const JobId id = runs(0, 8);
   idle(id, 1);
