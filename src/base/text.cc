@@ -149,9 +149,14 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::string_view nearest(std::string_view word, const std::vector<std::string_view>& candidates) {
   std::string_view best;
   std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
+  const auto begins_alike = [word](std::string_view other) {
+    return word.starts_with(other) || other.starts_with(word);
+  };
   for (const std::string_view candidate : candidates) {
     const std::size_t distance = edit_distance(word, candidate);
-    if (distance < best_distance) {
+    const bool better = !best.empty() && distance == best_distance && begins_alike(candidate) &&
+                        !begins_alike(best);
+    if (distance < best_distance || better) {
       best = candidate;
       best_distance = distance;
     }

@@ -46,7 +46,7 @@ Result<Milli> parse_milli(std::string_view text);
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
 // The candidate nearest to a mistyped word, or "" if none is near enough to be meant (more than a
-// third of it differs). The first of equals wins.
+// third of it differs). Of equals one that begins alike (gpu for gpus) wins, then the first.
 std::string_view nearest(std::string_view word, const std::vector<std::string_view>& candidates);
 
 }  // namespace mete::base

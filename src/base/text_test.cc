@@ -78,6 +78,9 @@ TEST(Text, NearestIsOnlyWhatMayHaveBeenMeant) {
   EXPECT_EQ(nearest("card", verbs), "cards");
   EXPECT_EQ(nearest("cat", verbs), "cap");
   EXPECT_EQ(nearest("frobnicate", verbs), "");
+  EXPECT_EQ(nearest("gpus", {"cpus", "gpu"}), "gpu") << "another ending, not another word";
+  EXPECT_EQ(nearest("gpus", {"gpu", "cpus"}), "gpu");
+  EXPECT_EQ(nearest("cpu", {"gpu", "cpus"}), "cpus");
 }
 
 TEST(Printable, LeavesWordsAsTheyAre) {

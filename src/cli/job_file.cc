@@ -46,6 +46,24 @@ std::vector<Key> all_keys() {
   return keys;
 }
 
+// The key that somebody had in mind: what other programs call it, or the nearest.
+std::string_view meant_key(std::string_view key, const std::vector<std::string_view>& names) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kTheirs{
+      {{"cards", "gpu"},
+       {"cmd", "command"},
+       {"cwd", "chdir"},
+       {"depends-on", "after"},
+       {"environment", "env"},
+       {"mem", "ram"},
+       {"memory", "ram"},
+       {"output", "log"},
+       {"workdir", "chdir"},
+       {"working-dir", "chdir"}}};
+  for (const auto& [theirs, ours] : kTheirs)
+    if (key == theirs) return ours;
+  return base::nearest(key, names);
+}
+
 class Reader {
  public:
   explicit Reader(std::string path) : path_(std::move(path)), keys_(all_keys()) {}
@@ -121,7 +139,7 @@ class Reader {
     std::vector<std::string_view> names{"command", "script", "jobs"};
     for (const Key& known : keys_)
       if (known.option->offered()) names.push_back(known.name);
-    const std::string_view near = base::nearest(key, names);
+    const std::string_view near = meant_key(key, names);
     std::string hint = near.empty() ? "keys are the options of mete submit, without their dashes"
                                     : "did you mean " + std::string(near) + "?";
     if (key == "<<") hint = "what all jobs share stands beside jobs:";

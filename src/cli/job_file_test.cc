@@ -131,6 +131,19 @@ TEST_F(JobFileTest, NamesWhatIsWrong) {
             "--file and a command contradict each other");
 }
 
+TEST_F(JobFileTest, KeysOfOtherProgramsAreNamedAsOurs) {
+  for (const auto& [theirs, ours] : {std::pair("gpus", "gpu"),
+                                     {"cards", "gpu"},
+                                     {"memory", "ram"},
+                                     {"environment", "env"},
+                                     {"cwd", "chdir"},
+                                     {"output", "log"},
+                                     {"cmd", "command"},
+                                     {"cpu", "cpus"},
+                                     {"tiem", "time"}})
+    EXPECT_EQ(hint(std::string(theirs) + ": 1\n"), "did you mean " + std::string(ours) + "?");
+}
+
 TEST_F(JobFileTest, RefusesJobsThatWaitForNobody) {
   const std::string head = "gpu: 0\ncommand: x\njobs:\n";
   EXPECT_EQ(bad(head + "- name: a\n  after: b\n- name: b\n  after: [a]\n- name: c\n"),

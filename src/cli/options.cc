@@ -2,6 +2,9 @@
 // See options.h.
 #include "cli/options.h"
 
+#include <algorithm>
+#include <array>
+
 #include "base/text.h"
 
 namespace mete::cli {
@@ -41,11 +44,26 @@ Written look_up(std::span<const OptionSpec> specs, const std::string& word) {
   return written;
 }
 
+// What Slurm and others call it.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kOtherNames{
+    {{"--cpus-per-task", "--cpus"},
+     {"--dependency", "--after"},
+     {"--error", "--err"},
+     {"--gres", "--gpu"},
+     {"--job-name", "--name"},
+     {"--mem", "--ram"},
+     {"--memory", "--ram"},
+     {"--ntasks", "--procs"},
+     {"--timeout", "--time"},
+     {"--workdir", "--chdir"}}};
+
 Error unknown(std::span<const OptionSpec> specs, const std::string& name) {
   std::vector<std::string_view> names;
   for (const OptionSpec& spec : specs)
     if (spec.offered()) names.push_back(spec.name);
-  const std::string_view near = base::nearest(name, names);
+  std::string_view near = base::nearest(name, names);
+  for (const auto& [theirs, ours] : kOtherNames)
+    if (theirs == name && std::find(names.begin(), names.end(), ours) != names.end()) near = ours;
   return Error::invalid("there is no option " + quote(name))
       .with_hint(near.empty() ? "--help lists the options; -- ends them"
                               : "did you mean " + std::string(near) + "?");

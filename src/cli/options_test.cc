@@ -46,6 +46,9 @@ TEST(Options, RepeatOnlyWhereTheyMay) {
 
 TEST(Options, SayWhatIsWrong) {
   EXPECT_EQ(parsed({"--gup", "1"}).error().hint, "did you mean --gpu?");
+  EXPECT_EQ(parsed({"--gres", "gpu:1"}).error().hint, "did you mean --gpu?") << "as Slurm has it";
+  EXPECT_EQ(parsed({"--mem", "1G"}).error().hint, "--help lists the options; -- ends them")
+      << "there is no --ram here";
   EXPECT_EQ(parsed({"--gpu"}).error().message, "--gpu needs a value");
   EXPECT_EQ(parsed({"--gpu", "--", "cmd"}).error().message, "--gpu needs a value");
   EXPECT_EQ(parsed({"--quiet=1"}).error().message, "--quiet takes no value");

@@ -55,7 +55,7 @@ constexpr std::array kPlaceOptions{
 // What is asked for, and of which nodes.
 struct Asked {
   Ask ask;
-  std::optional<core::Query> where;
+  core::Request request;  // as it was written, --where included
 };
 
 // Where each of those that run already is.
@@ -182,7 +182,7 @@ Result<Asked> ask_of_words(const Parsed& parsed) {
   if (Result<void> r = parse_limits(parsed, spec); !r) return r.error();
   const Result<Ask> ask = simulate::ask_of(spec.request);
   if (!ask) return ask.error();
-  return Asked{*ask, spec.request.where};
+  return Asked{*ask, std::move(spec.request)};
 }
 
 Input<Asked> read_ask(const Parsed& parsed) {
@@ -212,7 +212,7 @@ Input<Asked> read_ask(const Parsed& parsed) {
   if (const std::string* words_where = parsed.find("--where"); words_where != nullptr) {
     Result<core::Query> where = core::Query::parse(*words_where);
     if (!where) return bad_words(std::move(where).error().within("--where"));
-    ask->where = *std::move(where);
+    ask->request.where = *std::move(where);
   }
   return std::move(*ask);
 }
@@ -260,15 +260,22 @@ void make_room(Ledger& ledger, core::cluster::Policy& policy, KindId kind,
   report.decision = PlaceReport::Decision::kPlaced;
 }
 
-// Whether an empty pool would do.
-bool could_ever(const Cluster& cluster, core::cluster::Policy& policy, const Ask& ask,
-                std::size_t copies) {
+// How many copies have a place, of so many at most.
+std::size_t copies_in(Cluster cluster, core::cluster::Policy& policy, const Ask& ask,
+                      std::size_t most) {
+  const KindId kind = *cluster.kind_of(ask);
+  policy.expect(cluster, {{kind, 1}});
+  std::size_t copies = 0;
+  while (copies < most && core::cluster::take_gang(cluster, policy, std::vector{kind})) ++copies;
+  return copies;
+}
+
+// The same in an empty pool.
+std::size_t copies_ever(const Cluster& cluster, core::cluster::Policy& policy, const Ask& ask,
+                        std::size_t most) {
   std::vector<NodeSpec> nodes;
   for (const core::cluster::Node& node : cluster.nodes()) nodes.push_back(node.spec);
-  Cluster empty = *Cluster::make(std::move(nodes));
-  const KindId kind = *empty.kind_of(ask);
-  policy.expect(empty, {{kind, 1}});
-  return core::cluster::take_gang(empty, policy, std::vector<KindId>(copies, kind)).has_value();
+  return copies_in(*Cluster::make(std::move(nodes)), policy, ask, most);
 }
 
 int run_place(const Parsed& parsed, const Output& output) {
@@ -284,7 +291,7 @@ int run_place(const Parsed& parsed, const Output& output) {
   const Input<Asked> asked = read_ask(parsed);
   if (const auto* failure = std::get_if<Failure>(&asked))
     return output.fail(failure->error, failure->exit_code);
-  const auto& [ask, where] = std::get<Asked>(asked);
+  const auto& [ask, request] = std::get<Asked>(asked);
   const Input<PoolFile> file = read_pool_file(parsed);
   if (const auto* failure = std::get_if<Failure>(&file))
     return output.fail(failure->error, failure->exit_code);
@@ -299,12 +306,13 @@ int run_place(const Parsed& parsed, const Output& output) {
   if (!pool) return output.fail(pool.error(), kExitBadFile);
   const Result<simulate::MoveLimit> limit = parse_moves(parsed.find("--max-moves"), pool->nodes);
   if (!limit) return output.fail(limit.error());
-  Result<Ledger> ledger = ledger_of(*pool, where ? &*where : nullptr);
+  Result<Ledger> ledger = ledger_of(*pool, request.where ? &*request.where : nullptr);
   if (!ledger) return output.fail(ledger.error(), kExitBadFile);
   Cluster* const cluster = &ledger->cluster;
   const Result<KindId> kind = cluster->kind_of(ask);
   if (!kind) return output.fail(kind.error());
   report.request = simulate::words_of(cluster->kind(*kind).ask);
+  report.copies = static_cast<std::size_t>(copies);
   report.nodes = reject(*cluster, *kind);
   if (parsed.has("--explain"))
     for (const core::cluster::Node& node : cluster->nodes())
@@ -323,8 +331,10 @@ int run_place(const Parsed& parsed, const Output& output) {
     report.decision = PlaceReport::Decision::kPlaced;
   } else if (make_room(*ledger, **policy, *kind, *limit, *pool, report); report.placed.empty()) {
     report.changes = whole_cpus(changes(*cluster, *kind));
-    if (could_ever(*cluster, **policy, cluster->kind(*kind).ask, gang.size()))
-      report.decision = PlaceReport::Decision::kWait;
+    const Ask& each = cluster->kind(*kind).ask;
+    report.fit_now = copies_in(*cluster, **policy, each, gang.size());
+    report.fit_empty = copies_ever(*cluster, **policy, each, gang.size());
+    if (report.fit_empty >= gang.size()) report.decision = PlaceReport::Decision::kWait;
   }
   output.data(output.json() ? place_json(report, timestamp()) : place_text(report));
   return report.decision == PlaceReport::Decision::kPlaced ? kExitOk

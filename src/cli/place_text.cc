@@ -108,11 +108,26 @@ std::string place_json(const PlaceReport& report, const std::string& at) {
   JsonObject json;
   json.text("schema", "mete.place/1").text("at", at).text("policy", report.policy);
   json.text("request", report.request).text("decision", word_of(report.decision));
+  if (report.copies > 1) {
+    json.number("copies", report.copies);
+    if (report.placed.empty())
+      json.number("copies_fit", report.fit_now).number("copies_fit_empty", report.fit_empty);
+  }
   json.raw("placed", json_array(placed)).raw("moves", json_array(moves));
   json.raw("causes", causes.str());
   json.raw("changes", json_array(changes)).raw("nodes", json_array(nodes));
   return json.str();
 }
+
+namespace {
+
+// A node with room for a copy is no reason why all of them have none.
+std::string why_on(const PlaceReport& report, Cause cause) {
+  const bool some = cause == Cause::kHasRoom && report.placed.empty() && report.copies > 1;
+  return some ? "has room, but not for all copies" : in_words(cause);
+}
+
+}  // namespace
 
 std::string place_text(const PlaceReport& report) {
   std::string text;
@@ -121,16 +136,26 @@ std::string place_text(const PlaceReport& report) {
             placed_text(move.to) + "\n";
   if (!report.moves.empty()) text += "then there is room:\n";
   for (const PlaceReport::Placed& placed : report.placed) text += placed_text(placed) + "\n";
+  const bool several = report.copies > 1;
+  const std::string what =
+      (several ? std::to_string(report.copies) + " copies of " : "") + report.request;
   if (report.decision == PlaceReport::Decision::kWait)
-    text += "no room now for " + report.request + "\n";
+    text += "no room now for " + what +
+            (several ? ": " + std::to_string(report.fit_now) + " would fit" : "") + "\n";
   if (report.decision == PlaceReport::Decision::kNever)
-    text += report.request + " can never fit in this pool\n";
+    text += what + " can never fit in this pool" +
+            (several ? ": " + std::to_string(report.fit_empty) + " would, if it were empty" : "") +
+            "\n";
   if (report.placed.empty() || !report.on.empty()) {
     text += "\n";
+    bool any = false;
     for (std::size_t i = 0; i < core::cluster::kCauses; ++i)
-      if (const std::uint32_t count = report.nodes.nodes[i]; count > 0)
+      if (const std::uint32_t count = report.nodes.nodes[i]; count > 0) {
+        any = true;
         text += std::to_string(count) + (count == 1 ? " node: " : " nodes: ") +
-                in_words(static_cast<Cause>(i)) + "\n";
+                why_on(report, static_cast<Cause>(i)) + "\n";
+      }
+    if (!any) text += "--where leaves no node of it\n";
   }
   if (!report.changes.empty()) {
     text += "\nwhat would fit now:\n";
@@ -140,7 +165,7 @@ std::string place_text(const PlaceReport& report) {
   if (!report.on.empty()) {
     Table table({{"NODE"}, {"WHY"}});
     for (std::size_t i = 0; i < std::min(report.on.size(), kMostNodes); ++i)
-      table.add({report.on[i].name, in_words(report.on[i].cause)});
+      table.add({report.on[i].name, why_on(report, report.on[i].cause)});
     text += "\n" + table.text(std::nullopt) + "\n";
     if (report.on.size() > kMostNodes)
       text += "and " + std::to_string(report.on.size() - kMostNodes) + " more\n";

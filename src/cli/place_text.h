@@ -13,7 +13,11 @@ namespace mete::cli {
 
 struct PlaceReport {
   std::string policy;
-  std::string request;  // "--gpu 2x30G --cpus 8"
+  std::string request;     // "--gpu 2x30G --cpus 8"
+  std::size_t copies = 1;  // that are asked for
+  // Where there is no room for all: how many copies have a place now, and in an empty pool.
+  std::size_t fit_now = 0;
+  std::size_t fit_empty = 0;
   enum class Decision { kPlaced, kWait, kNever } decision = Decision::kNever;
   struct Placed {
     std::string node;

@@ -4,6 +4,8 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
+#include <array>
 #include <exception>
 #include <set>
 
@@ -17,6 +19,22 @@ namespace mete::cli {
 namespace {
 
 using core::cluster::NodeSpec;
+
+// The key that somebody had in mind: what other programs call it, or the nearest.
+std::string_view meant_in_pool(const std::string& key, const std::vector<std::string_view>& keys) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kTheirs{
+      {{"gpus", "gpu"},
+       {"gpus", "cards"},
+       {"gpu", "cards"},
+       {"mem", "ram"},
+       {"memory", "ram"},
+       {"type", "gpu-type"},
+       {"type", "instance"},
+       {"labels", "attributes"}}};
+  for (const auto& [theirs, ours] : kTheirs)
+    if (key == theirs && std::find(keys.begin(), keys.end(), ours) != keys.end()) return ours;
+  return base::nearest(key, keys);
+}
 
 class Reader {
  public:
@@ -60,7 +78,7 @@ class Reader {
       bool known = false;
       for (const std::string_view each_key : keys) known = known || key == each_key;
       if (known) continue;
-      const std::string_view near = base::nearest(key, keys);
+      const std::string_view near = meant_in_pool(key, keys);
       Error error = at(entry.first, "there is no key " + base::quote(key));
       if (near.empty()) return error;
       return std::move(error).with_hint("did you mean " + std::string(near) + "?");

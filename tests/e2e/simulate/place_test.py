@@ -73,7 +73,12 @@ class Place(Verb):
     def test_copies_are_all_or_none(self):
         self.assertEqual(len(self.place("--gpu", "1", "--copies", "5")["placed"]), 5)
         self.assertEqual(self.place("--gpu", "1", "--copies", "6", code=75)["placed"], [])
-        self.assertEqual(self.place("--gpu", "1", "--copies", "11", code=69)["placed"], [])
+        never = self.place("--gpu", "1", "--copies", "11", code=69)
+        self.assertEqual((never["placed"], never["copies"], never["copies_fit"], never["copies_fit_empty"]), ([], 11, 5, 10))
+        text = self.mete("place", "--pool", self.pool, "--gpu", "1", "--copies", "11").stdout
+        self.assertIn("11 copies of --gpu 1 can never fit in this pool: 10 would, if it were empty", text)
+        self.assertIn("nodes: has room, but not for all copies", text)
+        self.assertIn("6 copies of --gpu 1: 5 would fit", self.mete("place", "--pool", self.pool, "--gpu", "1", "--copies", "6").stdout)
 
     def test_moves_make_room(self):
         pool = self.file("m.yaml", "nodes:\n  - {name: a, cards: 2xH200}\n  - {name: b, cards: 2xH200}\njobs:\n"
@@ -99,6 +104,7 @@ class Place(Verb):
                                  ("attribute:gpu.memory >= 100G", "desk")):
             self.assertEqual(self.place("--gpu", "1", "--where", expression)["placed"][0]["node"], node)
         self.assertEqual(self.place("--gpu", "1", "--where", "attribute:rack == r9", code=69)["causes"]["room"], 0)
+        self.assertIn("--where leaves no node", self.mete("place", "--pool", self.pool, "--gpu", "1", "--where", "attribute:rack == r9").stdout)
 
     def test_wrong_words_are_64_and_wrong_files_65(self):
         def refused(code, part, *words):
@@ -114,6 +120,10 @@ class Place(Verb):
         refused(65, ":1:26: there is no card type 'T9'", "--pool", self.file("p", "nodes: [{name: a, cards: 2xT9}]"), "--gpu", "1")
         refused(65, ":1:36: not a number of CPUs: '-3'", "--pool", self.file("p", "nodes: [{name: a, cards: T4, cpus: -3}]"), "--gpu", "1")
         refused(65, ":1:19: there is no key 'crads'", "--pool", self.file("p", "nodes: [{name: a, crads: 2xT4}]"), "--gpu", "1")
+        for theirs, ours in (("gpus", "cards"), ("gpu", "cards"), ("cpu", "cpus"), ("memory", "ram"), ("nmae", "name")):
+            refused(65, f"did you mean {ours}?", "--pool", self.file("p", "nodes: [{cards: T4, %s: 1}]" % theirs), "--gpu", "1")
+        for theirs, ours in (("gpus", "gpu"), ("cpu", "cpus"), ("mem", "ram"), ("type", "gpu-type")):
+            refused(65, f"did you mean {ours}?", "--pool", self.file("p", "cards: T4\njobs: [{%s: 1}]" % theirs), "--gpu", "1")
         refused(65, ":2:8: there is no room", "--pool", self.file("p", "cards: T4\njobs: [{gpu: 1, count: 2}]"), "--gpu", "1")
         refused(65, "there is no key 'gpus'", "--pool", self.pool, "--job", self.file("j", "gpus: 1\n"))
         self.assertFalse((self.dir / "state").exists())
