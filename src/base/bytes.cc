@@ -94,13 +94,24 @@ std::string to_string(Bytes bytes) {
 }
 
 std::string to_exact_string(Bytes bytes) {
+  struct Scale {
+    std::string_view name;
+    std::uint64_t factor;
+  };
+  constexpr std::array<Scale, 6> kScales{{{"G", kKi * kKi * kKi},
+                                          {"M", kKi * kKi},
+                                          {"K", kKi},
+                                          {"GB", kK * kK * kK},
+                                          {"MB", kK * kK},
+                                          {"KB", kK}}};
   const std::uint64_t count = bytes.count();
-  if (count != 0) {
-    if (count % (kKi * kKi * kKi) == 0) return std::to_string(count / (kKi * kKi * kKi)) + "G";
-    if (count % (kKi * kKi) == 0) return std::to_string(count / (kKi * kKi)) + "M";
-    if (count % kKi == 0) return std::to_string(count / kKi) + "K";
+  std::string shortest = std::to_string(count) + "B";
+  for (const Scale& scale : kScales) {
+    if (count == 0 || count % scale.factor != 0) continue;
+    std::string text = std::to_string(count / scale.factor).append(scale.name);
+    if (text.size() < shortest.size()) shortest = std::move(text);
   }
-  return std::to_string(count) + "B";
+  return shortest;
 }
 
 }  // namespace mete::base

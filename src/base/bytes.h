@@ -93,7 +93,7 @@ Result<Bytes> parse_bytes(std::string_view text);
 std::string to_string(Bytes bytes);
 
 // For machines: the shortest text that parse_bytes reads back as the same amount: "8G", "512M",
-// "4097B".
+// "8GB", "4097B". Of two that are as short the one in powers of 1024.
 std::string to_exact_string(Bytes bytes);
 
 }  // namespace mete::base

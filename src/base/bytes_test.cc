@@ -74,13 +74,17 @@ TEST(Bytes, PrintsForPeople) {
 }
 
 TEST(Bytes, ExactTextReadsBackAsTheSameAmount) {
-  for (const std::uint64_t count :
-       {0ull, 1ull, 1023ull, 1024ull, 1ull << 20, (1ull << 30) + 1, 8ull << 30, ~0ull}) {
+  for (const std::uint64_t count : {0ull, 1ull, 1023ull, 1024ull, 1ull << 20, (1ull << 30) + 1,
+                                    8ull << 30, ~0ull, 8'000'000'000ull, 1'500'000ull, 2'000ull}) {
     const Bytes bytes = Bytes::from_bytes(count);
     EXPECT_EQ(parsed(to_exact_string(bytes)), count) << to_exact_string(bytes);
   }
   EXPECT_EQ(to_exact_string(Bytes::from_gib(8)), "8G");
   EXPECT_EQ(to_exact_string(Bytes::from_mib(1536)), "1536M");
+  EXPECT_EQ(to_exact_string(Bytes::from_bytes(8'000'000'000)), "8GB") << "and not 7812500K";
+  EXPECT_EQ(to_exact_string(Bytes::from_bytes(1'500'000'000)), "1500MB");
+  EXPECT_EQ(to_exact_string(Bytes::from_bytes(4'097)), "4097B");
+  EXPECT_EQ(to_exact_string(Bytes::from_mib(143'770)), "143770M");
 }
 
 TEST(Bytes, OverflowIsNoticed) {

@@ -159,7 +159,7 @@ int run_advise(const Parsed& parsed, const Output& output) {
     return output.fail(failure->error, failure->exit_code);
   const Result<Ask> ask = simulate::ask_of(std::get<core::Request>(request));
   if (!ask) return output.fail(ask.error());
-  report.request = simulate::words_of(*ask);
+  report.request = simulate::words_of(*ask, std::get<core::Request>(request));
   const Input<std::vector<NodeSpec>> nodes = candidates(parsed);
   if (const auto* failure = std::get_if<Failure>(&nodes))
     return output.fail(failure->error, failure->exit_code);

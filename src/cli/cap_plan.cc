@@ -108,9 +108,9 @@ Result<CapPlan> make_cap_plan(const Parsed& parsed) {
   if (!request) return std::move(request).error();
   plan.request = *std::move(request);
   if (plan.request.gpu && std::holds_alternative<core::Growing>(plan.request.gpu->memory))
-    return Error::invalid("--gpu " + to_string(*plan.request.gpu) +
+    return Error::invalid("--gpu " + as_written(*plan.request.gpu) +
                           ": a cap alone cannot grow, since nobody counts the room")
-        .with_hint("mete run --gpu " + to_string(*plan.request.gpu) +
+        .with_hint("mete run --gpu " + as_written(*plan.request.gpu) +
                    " -- command grows; or give one size");
   if (Result<void> r = parse_program(parsed, "cap", plan.job); !r) return std::move(r).error();
   // The words alone may already be wrong, or need no card.

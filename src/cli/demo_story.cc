@@ -303,7 +303,7 @@ Result<void> DemoStory::leave() {
   for (const wire::JobView& view : *views) {
     DemoJob row;
     row.name = view.job.spec->command.size() > 1 ? view.job.spec->command[1] : view.job.spec->name;
-    if (view.job.spec->request.gpu) row.request = to_string(*view.job.spec->request.gpu);
+    if (view.job.spec->request.gpu) row.request = as_written(*view.job.spec->request.gpu);
     if (view.job.outcome) row.outcome = core::to_string(*view.job.outcome);
     if (const core::GrantedCard* card = first_card(&view)) row.share = card->bytes;
     if (view.job.exit && !view.job.exit->peaks.empty())

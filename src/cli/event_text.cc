@@ -41,7 +41,7 @@ struct Detail {
 
   std::string operator()(const core::JobSubmitted& event) const {
     std::string text = event.spec->user + " (" + event.spec->name + ")";
-    if (event.spec->request.gpu) text += " asks for " + to_string(*event.spec->request.gpu);
+    if (event.spec->request.gpu) text += " asks for " + with_size(*event.spec->request.gpu);
     if (event.spec->array) text += ", array " + to_string(*event.spec->array);
     return text;
   }

@@ -311,7 +311,7 @@ int run_place(const Parsed& parsed, const Output& output) {
   Cluster* const cluster = &ledger->cluster;
   const Result<KindId> kind = cluster->kind_of(ask);
   if (!kind) return output.fail(kind.error());
-  report.request = simulate::words_of(cluster->kind(*kind).ask);
+  report.request = simulate::words_of(cluster->kind(*kind).ask, request);
   report.copies = static_cast<std::size_t>(copies);
   report.nodes = reject(*cluster, *kind);
   if (parsed.has("--explain"))

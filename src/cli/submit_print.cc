@@ -36,7 +36,7 @@ std::string factor(std::uint32_t percent) {
 
 void add_request(const core::JobSpec& spec, std::vector<Field>& fields) {
   const core::Request& request = spec.request;
-  if (request.gpu) fields.push_back({"gpu", to_string(*request.gpu)});
+  if (request.gpu) fields.push_back({"gpu", as_written(*request.gpu)});
   if (!request.devices.empty()) fields.push_back({"devices", request.devices});
   if (request.gpu_type) fields.push_back({"gpu-type", *request.gpu_type});
   if (request.where) fields.push_back({"where", request.where->text()});

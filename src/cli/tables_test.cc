@@ -88,7 +88,7 @@ TEST(PsTable, PendingJobsSayWhy) {
             "ID  NAME   USER   STATE    GPU        TIME  COMMAND          REASON");
   EXPECT_EQ(
       line_of(table, 1),
-      " 7  train  alice  pending  40%  1 min 30 s  python train.py  resources: 40% of a card");
+      " 7  train  alice  pending  0.4  1 min 30 s  python train.py  resources: 40% of a card");
 }
 
 TEST(PsTable, RunningJobsShowTheirBytesAndCards) {

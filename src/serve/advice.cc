@@ -58,7 +58,7 @@ std::optional<std::string> oom_note(const core::Job& job) {
   if (job.outcome != core::Outcome::kGpuOom || !job.exit || job.grant.empty()) return std::nullopt;
   const core::Request request = core::request_of(job);
   std::string text = "out of GPU memory: asked for " +
-                     (request.gpu ? to_string(*request.gpu) : std::string("cards")) + ", cap " +
+                     (request.gpu ? as_written(*request.gpu) : std::string("cards")) + ", cap " +
                      to_string(job.grant.front().bytes);
   if (!job.exit->peaks.empty())
     text +=

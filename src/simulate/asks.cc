@@ -138,22 +138,31 @@ std::string size(std::int64_t mib) {
   return base::to_exact_string(Bytes::from_mib(static_cast<std::uint64_t>(mib)));
 }
 
+std::string joined_words(const Ask& ask, const std::string& gpu, const std::string& ram) {
+  std::string text = "--gpu " + gpu;
+  if (ask.cards > 0 && !ask.types.empty()) text += " --gpu-type " + base::join(ask.types, "|");
+  if (ask.cpu_milli > 0) text += " --cpus " + decimal(ask.cpu_milli);
+  if (ask.ram_mib > 0) text += " --ram " + ram;
+  return text;
+}
+
 }  // namespace
 
 std::string words_of(const Ask& ask) {
   const std::string count = std::to_string(ask.cards);
-  std::string text = "--gpu ";
-  if (ask.cards == 0)
-    text += "0";
-  else if (ask.share_mib == 0 && ask.share == kWholeCard)
-    text += count;
-  else
-    text += (ask.cards > 1 ? count + "x" : "") +
-            (ask.share_mib > 0 ? size(ask.share_mib) : decimal(ask.share));
-  if (ask.cards > 0 && !ask.types.empty()) text += " --gpu-type " + base::join(ask.types, "|");
-  if (ask.cpu_milli > 0) text += " --cpus " + decimal(ask.cpu_milli);
-  if (ask.ram_mib > 0) text += " --ram " + size(ask.ram_mib);
-  return text;
+  std::string gpu = "0";
+  if (ask.cards > 0 && ask.share_mib == 0 && ask.share == kWholeCard)
+    gpu = count;
+  else if (ask.cards > 0)
+    gpu = (ask.cards > 1 ? count + "x" : "") +
+          (ask.share_mib > 0 ? size(ask.share_mib) : decimal(ask.share));
+  return joined_words(ask, gpu, size(ask.ram_mib));
+}
+
+std::string words_of(const Ask& ask, const core::Request& request) {
+  if (!request.gpu) return words_of(ask);
+  return joined_words(ask, as_written(*request.gpu),
+                      request.ram ? base::to_exact_string(*request.ram) : "");
 }
 
 }  // namespace mete::simulate

@@ -27,5 +27,7 @@ core::Request line_request(const core::cluster::Ask& ask, std::uint32_t copies =
 
 // "--gpu 2x30G --gpu-type T4 --cpus 8 --ram 4G": the words that ask for it.
 std::string words_of(const core::cluster::Ask& ask);
+// The same with sizes as they were written.
+std::string words_of(const core::cluster::Ask& ask, const core::Request& request);
 
 }  // namespace mete::simulate

@@ -84,7 +84,10 @@ std::string id_of(const Row& row) {
 }
 
 std::string memory_of(const Row& row) {
-  if (row.waits) return wire::gpu_text(row.job->view.job);
+  if (row.waits) {
+    const core::Job& job = row.job->view.job;
+    return job.grant.empty() ? wire::request_text(job) : wire::gpu_text(job);
+  }
   const std::string used = row.used ? base::tenths_of_gib(*row.used) : "?";
   if (row.granted) return used + "/" + base::tenths_of_gib(*row.granted) + "G";
   return row.used ? used + "G" : "";

@@ -35,7 +35,7 @@ core::JobSpec train() {
   spec.name = "train";
   spec.uid = 1000;
   spec.user = "alice";
-  spec.request.gpu = *core::parse_gpu("40%");
+  spec.request.gpu = *core::parse_gpu("0.4");
   spec.command = {"python", "train.py", "caf\xe9"};
   spec.folder = "/home/alice";
   spec.array = *core::parse_array("0-99%4");

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/request/gpu.h"
 #include "wire/test/full.h"
 
 namespace mete::wire {
@@ -24,6 +25,31 @@ TEST(RunRequest, ReadsBack) {
   EXPECT_EQ(again->spec, request.spec);
   EXPECT_EQ(again->runner_start_ticks, 77u);
   EXPECT_FALSE(again->wait);
+}
+
+// The canonical text stays what it was for every reader; what was written stands beside it.
+TEST(RunRequest, KeepsHowTheShareWasWritten) {
+  RunRequest request{full_spec(), 1, true};
+  for (const auto& [written, canonical] :
+       {std::pair("0.4", "40%"), {"8000MB", "8GB"}, {"grow", "1G..all"}, {"8GB", "8GB"}}) {
+    request.spec.request.gpu = *core::parse_gpu(written);
+    const std::string text = encode(request);
+    EXPECT_NE(text.find("\"gpu\":\"" + std::string(canonical) + "\""), std::string::npos) << text;
+    EXPECT_EQ(text.find("gpu_written") == std::string::npos,
+              std::string_view(written) == canonical);
+    EXPECT_EQ(as_written(*decode_run_request(text)->spec.request.gpu), written);
+  }
+  const std::string other =
+      replaced(encode(request), "\"gpu\":\"8GB\"", "\"gpu\":\"8GB\",\"gpu_written\":\"80GB\"");
+  EXPECT_EQ(as_written(*decode_run_request(other)->spec.request.gpu), "8GB")
+      << "words that ask for something else are not believed";
+  Job job = plain_job();
+  JobSpec spec = *job.spec;
+  spec.request.gpu = *core::parse_gpu("0.4");
+  job.spec = spec;
+  JobView view = full_view();
+  view.job = job;
+  EXPECT_EQ(as_written(*decode_ps(encode_ps({view}, {}))->at(0).job.spec->request.gpu), "0.4");
 }
 
 TEST(RunRequest, CannotSayWhoseItIs) {

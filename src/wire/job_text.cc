@@ -30,10 +30,15 @@ std::string state_text(const Job& job) {
   return text + " " + outcome_text(*job.outcome, job.exit);
 }
 
+std::string request_text(const Job& job) {
+  const std::optional<core::GpuRequest>& gpu = job.gpu ? job.gpu : job.spec->request.gpu;
+  return gpu ? as_written(*gpu) : "";
+}
+
 std::string gpu_text(const Job& job) {
   const std::optional<core::GpuRequest>& gpu = job.gpu ? job.gpu : job.spec->request.gpu;
-  std::string text = gpu ? to_string(*gpu) : "";
-  if (job.grant.empty()) return text;
+  if (job.grant.empty()) return gpu ? with_size(*gpu) : "";
+  const std::string text = request_text(job);
   std::vector<std::string> each;
   for (const core::GrantedCard& card : job.grant) each.push_back(to_string(card.bytes));
   const bool same = std::all_of(each.begin(), each.end(),

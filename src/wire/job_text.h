@@ -16,7 +16,9 @@ std::string outcome_text(core::Outcome outcome, const std::optional<core::Exit>&
 // "ended failed 3", "running", "pending".
 std::string state_text(const core::Job& job);
 
-// "2x8G → 2x 8 GiB"; without a grant what is asked for in this attempt.
+// "2x8G": what is asked for in this attempt, as it was written.
+std::string request_text(const core::Job& job);
+// "2x8G → 2x 8 GiB"; without a grant what is asked for, and what that comes to: "8GB = 7.45 GiB".
 std::string gpu_text(const core::Job& job);
 // "0,3"
 std::string cards_text(const core::Job& job);

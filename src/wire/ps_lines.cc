@@ -130,7 +130,7 @@ void append_spec(std::string& out, const Job& job) {
   append_escaped(out += '\t', spec.user);
   append_number(out += '\t', spec.uid);
   out += '\t';
-  if (const auto& gpu = job.gpu ? job.gpu : spec.request.gpu) out += to_string(*gpu);
+  if (const auto& gpu = job.gpu ? job.gpu : spec.request.gpu) out += as_written(*gpu);
   append_command(out += '\t', spec);
 }
 

@@ -17,13 +17,26 @@ using core::Request;
 // ---- requests ----------------------------------------------------------------------------------
 
 void put_gpu_if(JsonText& out, std::string_view key, const std::optional<core::GpuRequest>& gpu) {
-  if (gpu) out.put(key, to_string(*gpu));
+  if (!gpu) return;
+  const std::string text = to_string(*gpu);
+  out.put(key, text);
+  if (as_written(*gpu) != text) out.put(std::string(key) + "_written", gpu->written);
+}
+
+void read_written(Fields& fields, std::string_view key, core::GpuRequest& gpu) {
+  const std::optional<std::string> text = fields.text_if(std::string(key) + "_written");
+  if (!text) return;
+  // What asks for something else is no way of writing this.
+  const Result<core::GpuRequest> written = core::parse_gpu(*text);
+  if (written && *written == gpu) gpu.written = written->written;
 }
 
 std::optional<core::GpuRequest> gpu_if(Fields& fields, std::string_view key) {
   const std::optional<std::string> text = fields.text_if(key);
   if (!text) return std::nullopt;
-  return fields.take(core::parse_gpu(*text));
+  core::GpuRequest gpu = fields.take(core::parse_gpu(*text));
+  read_written(fields, key, gpu);
+  return gpu;
 }
 
 std::optional<core::Query> where_if(Fields& fields, std::string_view key) {

@@ -31,6 +31,8 @@ void put_request(JsonText& out, const core::Request& request);
 Result<core::Request> request_from(const Json& json);
 void put_gpu_if(JsonText& out, std::string_view key, const std::optional<core::GpuRequest>& gpu);
 std::optional<core::GpuRequest> gpu_if(Fields& fields, std::string_view key);
+// "KEY_written", which is there when the canonical text of KEY is not what somebody wrote.
+void read_written(Fields& fields, std::string_view key, core::GpuRequest& gpu);
 std::optional<core::Query> where_if(Fields& fields, std::string_view key);
 
 // The whole object.

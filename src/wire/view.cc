@@ -156,7 +156,10 @@ JobView job_from(Fields& fields, JobSpec& spec) {
   job.started = fields.time_if("started_at");
   job.ended = fields.time_if("ended_at");
   if (const auto text = fields.text_if("request")) {
-    if (const Result<core::GpuRequest> gpu = core::parse_gpu(*text)) spec.request.gpu = *gpu;
+    if (const Result<core::GpuRequest> gpu = core::parse_gpu(*text)) {
+      spec.request.gpu = *gpu;
+      read_written(fields, "request", *spec.request.gpu);
+    }
   }
   Exit exit;
   exit.code = fields.number_if<int>("exit_code");

@@ -143,7 +143,7 @@ Change asking(Change::Kind kind, const Request& was, const Request& now) {
       break;
     default:
       change.argument = "--gpu " + to_string(*now.gpu);
-      change.text = "instead of " + to_string(gpu_of(was));
+      change.text = "instead of " + as_written(gpu_of(was));
   }
   change.request = now;
   return change;

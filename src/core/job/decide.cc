@@ -48,7 +48,7 @@ std::optional<GpuRequest> grown(const Request& asked, std::uint32_t pct, const P
     if (fraction->milli >= 1000) return std::nullopt;
     const std::uint64_t milli = (std::uint64_t{fraction->milli} * pct + 99) / 100;
     fraction->milli = static_cast<std::uint32_t>(std::min<std::uint64_t>(1000, milli));
-    return more.gpu;
+    return GpuRequest{more.gpu->cards, more.gpu->memory};
   }
   auto* size = std::get_if<Size>(&more.gpu->memory);
   if (size == nullptr) return std::nullopt;  // a whole card is all there is
@@ -63,7 +63,8 @@ std::optional<GpuRequest> grown(const Request& asked, std::uint32_t pct, const P
     sizes.insert(std::min(wanted, card.card.capacity.round_down(kGranule)));
   for (const Bytes bytes : sizes) {
     size->bytes = bytes;
-    if (bytes > before && can_ever(machine, more)) return more.gpu;
+    if (bytes > before && can_ever(machine, more))
+      return GpuRequest{more.gpu->cards, more.gpu->memory};
   }
   return std::nullopt;
 }

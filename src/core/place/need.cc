@@ -88,7 +88,7 @@ std::string fewer_processes(const Pool& pool, const Needs& needs) {
 Error parts_too_small(const Pool& pool, const Needs& needs, const Need& need, Division division) {
   const PoolCard& card = pool.cards[need.at];
   const std::string procs = "--procs " + std::to_string(division.procs);
-  Error error = Error::infeasible("--gpu " + to_string(needs.gpu) + " is too little for " + procs);
+  Error error = Error::infeasible("--gpu " + as_written(needs.gpu) + " is too little for " + procs);
   error.evidence =
       "each process would have " + to_string(part_of(need.bytes, division.per_card, 1)) + " of " +
       name_of(card) +

@@ -284,7 +284,7 @@ TEST(Place, UnusableCardsAreLeftOut) {
   const Error too_many = never(pool, {"3"});
   EXPECT_EQ(too_many.code, ErrorCode::kInfeasible);
   EXPECT_EQ(too_many.evidence,
-            "the largest card is card 1 (H200, 140.4 GiB); 2 cards of 2 are large enough; card 0: "
+            "2 cards can be used; card 0: "
             "split into MIG slices");
   pool.cards[1].unusable = pool.cards[2].unusable = "compute mode is prohibited";
   const Error none = never(pool, {"8G"});

@@ -145,16 +145,31 @@ struct PrintMemory {
   }
 };
 
-}  // namespace
-
-GpuRequest no_gpu() { return {CardCount{}, WholeCard{}}; }
-
-GpuRequest whole_cards(std::uint32_t number) {
-  METE_ASSERT(number >= 1 && number <= kMaxCards);
-  return {CardCount{CardCount::Kind::kNumber, number}, WholeCard{}};
+// "8 GiB" is "8G" or "8GiB" to those who write.
+bool is_shown_as(std::string_view written, Bytes bytes) {
+  std::string shown = base::to_lower(to_string(bytes));
+  std::erase(shown, ' ');
+  const std::string lower = base::to_lower(written);
+  return lower == shown || lower + "ib" == shown;
 }
 
-Result<GpuRequest> parse_gpu(std::string_view text) {
+// What the sizes come to, or "" where they are written as they are shown, or are no sizes.
+std::string sizes_of(const GpuRequest& request) {
+  std::string_view share = request.written;
+  if (const std::size_t x = share.find_first_of("xX"); x != std::string_view::npos)
+    share = share.substr(x + 1);
+  if (const auto* size = std::get_if<Size>(&request.memory))
+    return is_shown_as(share, size->bytes) ? "" : to_string(size->bytes);
+  const auto* growing = std::get_if<Growing>(&request.memory);
+  const std::size_t dots = share.find("..");
+  if (growing == nullptr || dots == std::string_view::npos) return "";
+  const bool plain = is_shown_as(share.substr(0, dots), growing->from) &&
+                     (!growing->to || is_shown_as(share.substr(dots + 2), *growing->to));
+  return plain ? ""
+               : to_string(growing->from) + ".." + (growing->to ? to_string(*growing->to) : "all");
+}
+
+Result<GpuRequest> parse_values(std::string_view text) {
   if (text.empty()) return refuse(text, "it is empty");
   if (text.front() == '-') return refuse(text, "it is negative");
   if (text == "0") return no_gpu();
@@ -176,6 +191,37 @@ Result<GpuRequest> parse_gpu(std::string_view text) {
   const Result<Memory> memory = parse_share(text, text);
   if (!memory) return memory.error();
   return GpuRequest{{CardCount::Kind::kOne, 0}, *memory};
+}
+
+}  // namespace
+
+GpuRequest no_gpu() { return {CardCount{}, WholeCard{}}; }
+
+GpuRequest whole_cards(std::uint32_t number) {
+  METE_ASSERT(number >= 1 && number <= kMaxCards);
+  return {CardCount{CardCount::Kind::kNumber, number}, WholeCard{}};
+}
+
+Result<GpuRequest> parse_gpu(std::string_view text) {
+  Result<GpuRequest> request = parse_values(text);
+  // Zeros can make it as long as somebody likes.
+  constexpr std::size_t kMost = 64;
+  if (request && text.size() <= kMost) request->written = text;
+  return request;
+}
+
+std::string as_written(const GpuRequest& request) {
+  return request.written.empty() ? to_string(request) : request.written;
+}
+
+std::string with_size(const GpuRequest& request) {
+  const std::string sizes = request.written.empty() ? "" : sizes_of(request);
+  if (sizes.empty()) return as_written(request);
+  const std::string count = request.cards.kind == CardCount::Kind::kNumber
+                                ? std::to_string(request.cards.number) + "x "
+                            : request.cards.kind == CardCount::Kind::kAll ? "all x "
+                                                                          : "";
+  return request.written + " = " + count + sizes;
 }
 
 std::string to_string(const GpuRequest& request) {

@@ -63,7 +63,17 @@ inline constexpr Bytes kGranule = Bytes::from_mib(2);
 struct GpuRequest {
   CardCount cards;  // kNone: no GPU at all
   Memory memory;    // on each of the cards; WholeCard when cards is kNone
-  auto operator<=>(const GpuRequest&) const = default;
+  // The text that parse_gpu was given, for showing it again; "": made of values. Two that ask for
+  // one thing in different words are equal. Who changes the values clears it.
+  std::string written = {};
+
+  friend bool operator==(const GpuRequest& a, const GpuRequest& b) {
+    return a.cards == b.cards && a.memory == b.memory;
+  }
+  friend std::strong_ordering operator<=>(const GpuRequest& a, const GpuRequest& b) {
+    if (const auto order = a.cards <=> b.cards; order != 0) return order;
+    return a.memory <=> b.memory;
+  }
 };
 
 // "0": the program sees no card.
@@ -76,5 +86,11 @@ Result<GpuRequest> parse_gpu(std::string_view text);
 // The canonical text: parse_gpu(to_string(r)) == r for every r that parse_gpu returns. "0.4" prints
 // as "40%", "8192M" as "8G", "grow" as "1G..all".
 std::string to_string(const GpuRequest& request);
+
+// As it was written: "0.4", "8GB", "grow"; else the canonical text. parse_gpu reads it back.
+std::string as_written(const GpuRequest& request);
+// For people: as written and, where sizes are not written as they are shown, what they come to:
+// "8GB = 7.45 GiB", "2x8GB = 2x 7.45 GiB", "8G", "40%".
+std::string with_size(const GpuRequest& request);
 
 }  // namespace mete::core

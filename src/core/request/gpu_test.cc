@@ -105,6 +105,46 @@ TEST(GpuRequest, RefusesEverythingElse) {
     refused(text);
 }
 
+// What was written is shown again, and what it comes to where that is not what would be shown.
+TEST(GpuRequest, IsShownAsItWasWritten) {
+  for (const auto& [text, shown] : {
+           std::pair("8GB", "8GB = 7.45 GiB"),
+           {"8000MB", "8000MB = 7.45 GiB"},
+           {"8000M", "8000M = 7.81 GiB"},
+           {"8192M", "8192M = 8 GiB"},
+           {"2x8GB", "2x8GB = 2x 7.45 GiB"},
+           {"allx8GB", "allx8GB = all x 7.45 GiB"},
+           {"8GB..20GB", "8GB..20GB = 7.45 GiB..18.62 GiB"},
+           {"8GB..all", "8GB..all = 7.45 GiB..all"},
+           {"8G", "8G"},
+           {"8GiB", "8GiB"},
+           {"8gib", "8gib"},
+           {"1.5G", "1.5G"},
+           {"512M", "512M"},
+           {"2x8G", "2x8G"},
+           {"8G..20G", "8G..20G"},
+           {"8G..all", "8G..all"},
+           {"grow", "grow"},
+           {"0.4", "0.4"},
+           {"40%", "40%"},
+           {"4x12.5%", "4x12.5%"},
+           {"1", "1"},
+           {"all", "all"},
+           {"0", "0"},
+       }) {
+    const Result<GpuRequest> request = parse_gpu(text);
+    ASSERT_TRUE(request.ok()) << text;
+    EXPECT_EQ(as_written(*request), text);
+    EXPECT_EQ(with_size(*request), shown);
+    const GpuRequest values{request->cards, request->memory};
+    EXPECT_EQ(values, *request) << "the words are no part of it";
+    EXPECT_EQ(values <=> *request, std::strong_ordering::equal);
+    EXPECT_EQ(as_written(values), to_string(*request));
+  }
+  EXPECT_EQ(to_string(*parse_gpu("8GB")), "8GB");
+  EXPECT_EQ(to_string(*parse_gpu("8000MB")), "8GB");
+}
+
 rc::Gen<Memory> any_memory() {
   const auto size = rc::gen::map(rc::gen::inRange<std::uint64_t>(2 << 20, 1ull << 50),
                                  [](std::uint64_t count) { return Bytes::from_bytes(count); });

@@ -127,14 +127,14 @@ Result<void> check_words(const Request& request) {
   }
   if (request.devices.empty()) return {};
   if (count.kind == Kind::kAll) {
-    return Error::invalid("--gpu " + to_string(*request.gpu) +
+    return Error::invalid("--gpu " + as_written(*request.gpu) +
                           " and --devices contradict each other")
         .with_hint(
             "--devices alone means those cards whole; with a share, such as --gpu 40%, that "
             "share on each");
   }
   if (count.kind == Kind::kNumber && count.number != request.devices.size()) {
-    return Error::invalid("--gpu " + to_string(*request.gpu) + " asks for " +
+    return Error::invalid("--gpu " + as_written(*request.gpu) + " asks for " +
                           count_of_cards(count.number) + ", and --devices names " +
                           std::to_string(request.devices.size()))
         .with_hint("name as many devices as cards, or write the share alone");
@@ -143,28 +143,31 @@ Result<void> check_words(const Request& request) {
 }
 
 std::string cards_in_words(const GpuRequest& gpu, std::size_t wanted) {
-  if (std::holds_alternative<WholeCard>(gpu.memory)) return count_of_cards(wanted);
-  return to_string(gpu) + (wanted > 1 ? " (" + count_of_cards(wanted) + ")" : "");
+  const bool whole = std::holds_alternative<WholeCard>(gpu.memory);
+  return as_written(gpu) + (wanted > 1 && !whole ? " (" + count_of_cards(wanted) + ")" : "");
 }
 
 Error too_small(const GpuRequest& gpu, Cards cards, const std::vector<std::size_t>& among,
                 std::size_t wanted, std::size_t suitable) {
   METE_ASSERT(!among.empty());
+  Error error = Error::infeasible("--gpu " + cards_in_words(gpu, wanted) + " can never fit here");
   const Card& most =
       *cards[*std::max_element(among.begin(), among.end(), [cards](std::size_t a, std::size_t b) {
         return cards[a]->capacity < cards[b]->capacity;
       })];
-  Error error = Error::infeasible("--gpu " + cards_in_words(gpu, wanted) + " can never fit here");
-  error.evidence = "the largest card is " + name_of(most);
-  if (wanted > 1)
-    error.evidence += "; " + count_of_cards(suitable) + " of " + std::to_string(among.size()) +
-                      (suitable == 1 ? " is" : " are") + " large enough";
-  if (wanted > 1 && suitable > 0 && !std::holds_alternative<WholeCard>(gpu.memory)) {
-    GpuRequest fits = gpu;
+  if (suitable == among.size()) {  // it is their number, not their size
+    error.evidence = count_of_cards(suitable) + " can be used";
+  } else {
+    error.evidence = with_size(gpu) == as_written(gpu) ? "" : with_size(gpu) + "; ";
+    error.evidence += "the largest card is " + name_of(most);
+    if (wanted > 1)
+      error.evidence += "; " + count_of_cards(suitable) + " of " + std::to_string(among.size()) +
+                        (suitable == 1 ? " is" : " are") + " large enough";
+  }
+  if (suitable > 0) {
+    GpuRequest fits{gpu.cards, gpu.memory};
     fits.cards = {Kind::kNumber, static_cast<std::uint32_t>(suitable)};
     error.hint = "--gpu " + to_string(fits) + " would fit";
-  } else if (wanted > 1 && std::holds_alternative<WholeCard>(gpu.memory)) {
-    error.hint = "--gpu " + std::to_string(suitable) + " would fit";
   } else {
     error.hint =
         "--gpu " + to_exact_string(most.capacity.round_down(Bytes::from_mib(2))) + " would fit";

@@ -99,11 +99,17 @@ TEST(Resolve, SaysWhatCanNeverFitAndWhatWould) {
   EXPECT_EQ(size.evidence, "the largest card is card 0 (H200, 140.4 GiB)");
   EXPECT_EQ(size.hint, "--gpu 143770M would fit");
 
+  const Error decimal = refused({"200GB"});
+  EXPECT_EQ(decimal.message, "--gpu 200GB can never fit here");
+  EXPECT_EQ(decimal.evidence, "200GB = 186.26 GiB; the largest card is card 0 (H200, 140.4 GiB)");
+
   const Error count = refused({"3x20G"});
   EXPECT_EQ(count.evidence,
             "the largest card is card 0 (H200, 140.4 GiB); 2 cards of 4 are large enough");
   EXPECT_EQ(count.hint, "--gpu 2x20G would fit");
 
+  EXPECT_EQ(refused({"5"}).message, "--gpu 5 can never fit here");
+  EXPECT_EQ(refused({"5"}).evidence, "4 cards can be used");
   EXPECT_EQ(refused({"5"}).hint, "--gpu 4 would fit");
   EXPECT_EQ(refused({"allx20G"}).hint, "--gpu 2x20G would fit");
   EXPECT_EQ(refused({"200G..300G"}).code, ErrorCode::kInfeasible);

@@ -36,7 +36,7 @@ class Submit(support.MeteTest):
     def test_a_dry_run_says_what_would_be_submitted_and_touches_nothing(self):
         job = self.plan("--gpu", "0.4", "-t", "90m", "--after", "@:any,12", "--log", "out/%j", "--array", "0-9%2",
                         "--", "python", "train.py", "--gpu", "3", cwd=self.folder)
-        self.assertEqual(job, {"name": "python", "gpu": "40%", "time": "5400s", "after": ["@:any", "12:ok"],
+        self.assertEqual(job, {"name": "python", "gpu": "0.4", "time": "5400s", "after": ["@:any", "12:ok"],
                                "array": "0-9%2", "chdir": str(self.folder), "log": f"{self.folder}/out/%j",
                                "command": ["python", "train.py", "--gpu", "3"]})
         self.assertEqual(self.stderr, "")
