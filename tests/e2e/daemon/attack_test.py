@@ -1,0 +1,291 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A random attack on the machine's daemon while an honest user works: nothing acknowledged is lost or runs twice.
+
+Alice submits jobs that each write one line when they run. Meanwhile, chosen by a seed: the daemon is killed, stopped or
+frozen, keepers and helpers are killed, the disk is full, descriptors run out, and Bob floods the socket (attackers.py).
+The daemon is started again whenever it ends, as a service manager does. Afterwards every job that Alice was told of has
+an end that fits what was done to it, has run at most once, and nothing of it is left.
+
+METE_ATTACK_S (15) seconds, METE_ATTACK_SEED (random, printed). The long tests take minutes; docs/measurements has an hour."""
+import collections
+import json
+import os
+import pathlib
+import random
+import resource
+import signal
+import subprocess
+import threading
+import time
+import unittest
+
+import attackers
+from users_test import ALICE, BOB, SystemDaemon, METED
+from world import BOUND_S, METE, read, wait_until
+
+SECONDS = float(os.environ.get("METE_ATTACK_S", "15"))
+SEED = int(os.environ.get("METE_ATTACK_SEED", random.SystemRandom().randrange(1 << 32)))
+GENERATORS = pathlib.Path(attackers.__file__).read_text()
+# What a verb answers that was not done: the job has ended, is not known, finds no room, no daemon is at the socket.
+HONEST_CODES = (64, 66, 69, 75, 77, 125)
+
+
+class Attack(SystemDaemon):
+    sim = "2xH200"
+
+    def setUp(self):
+        self.dice, self.counts, self.lock = random.Random(SEED), collections.Counter(), threading.Lock()
+        self.jobs_of_alice = {}  # id -> what was done to it: "cancelled", "keeper"
+        self.of_bob, self.daemon_faults, self.over = [], [], threading.Event()
+        self.ending, self.full = threading.Event(), threading.Event()
+        super().setUp()
+        self.ran = self.home[ALICE] / "ran"
+        self.ran.mkdir()
+        os.chown(self.ran, ALICE, ALICE)
+
+    def start_daemon(self):
+        """On a small disk of its own, and again whenever it has ended."""
+        self.state.mkdir(mode=0o700)
+        self.small = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=700", "mete-attack", self.state],
+                                    capture_output=True).returncode == 0
+        if self.small:
+            self.addCleanup(subprocess.run, ["umount", "-l", str(self.state)], capture_output=True)
+        config = self.folder / "config.toml"
+        config.write_text("[queue]\ngrace_s = 2\n")
+        self.env["METE_CONFIG"] = str(config)
+        self.killed = threading.Event()
+        self.keep_up()
+        self.manager = threading.Thread(target=self.manage, daemon=True)
+        self.manager.start()
+        self.addCleanup(self.end_manager)
+        wait_until(self.answers, "the daemon answers")
+
+    def keep_up(self):
+        self.daemon = subprocess.Popen([METED, "--system", "--state-dir", str(self.state)], env=self.env, stderr=self.log,
+                                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 4096)))
+
+    def manage(self):
+        while not self.ending.is_set():
+            code = self.daemon.wait()
+            if self.ending.is_set():
+                return
+            self.counts["daemon starts"] += 1
+            # By our signals, or as there is no room at all to begin with.
+            if code not in (-signal.SIGKILL, 0, -signal.SIGTERM) and not self.full.is_set():
+                self.daemon_faults.append(f"the daemon ended by itself: {code}")
+            time.sleep(0.05)
+            self.keep_up()
+
+    def end_manager(self):
+        self.ending.set()
+        self.daemon.kill()
+        self.manager.join(BOUND_S)
+        self.daemon.wait()
+
+    def answers(self):
+        try:
+            return self.api("/v1/version")[0] == 200
+        except (OSError, ValueError):
+            return False
+
+    # ---- Alice ----
+
+    def alice(self, *words):
+        process = subprocess.run([METE, *words], user=ALICE, group=ALICE, extra_groups=[], env=self.env_of(ALICE), text=True,
+                                 cwd=str(self.home[ALICE]), capture_output=True, stdin=subprocess.DEVNULL, timeout=BOUND_S * 4)
+        if process.returncode not in (0, *HONEST_CODES):
+            self.daemon_faults.append(f"mete {words[0]}: {process.returncode}: {process.stderr}")
+        return process
+
+    def work(self, seed):
+        """Submits and cancels until it is over. What a failed verb leaves open is not counted."""
+        dice = random.Random(seed)
+        while not self.over.is_set():
+            code = dice.choice([0, 0, 0, 3])
+            script = f"echo $METE_ATTEMPT >> {self.ran}/$METE_JOB_ID; sleep {dice.choice(['0', '0.05', '0.3', '2'])}; exit {code}"
+            if dice.random() < 0.2:  # as a daemon does it: the one that was started ends first
+                script = f"(setsid sh -c 'sleep 0.2; {script}' &) ; exit 0"
+            share = dice.choice(["0", "10%", "40%", "8G", "1"])
+            done = self.alice("submit", "--gpu", share, "--", "sh", "-c", script)
+            with self.lock:
+                self.counts["submits"] += 1
+                if done.returncode == 0:
+                    self.jobs_of_alice[done.stdout.strip()] = set()
+                    self.counts["acknowledged"] += 1
+                known = list(self.jobs_of_alice)
+            if known and dice.random() < 0.1:
+                job = dice.choice(known[-20:])
+                with self.lock:
+                    self.jobs_of_alice[job].add("cancelled")
+                self.alice("cancel", job)
+            if dice.random() < 0.1:
+                self.counts["runs"] += 1
+                self.alice("run", "-q", "--gpu", "1G", "--", "true")
+
+    # ---- what is done to the machine ----
+
+    def signal_daemon(self, number):
+        try:
+            os.kill(self.daemon.pid, number)
+        except ProcessLookupError:
+            pass
+
+    def kill(self):
+        self.signal_daemon(signal.SIGKILL)
+
+    def stop(self):
+        self.signal_daemon(signal.SIGTERM)
+
+    def freeze(self):
+        self.signal_daemon(signal.SIGSTOP)
+        time.sleep(self.dice.random() * 2)
+        self.signal_daemon(signal.SIGCONT)
+
+    def kill_keeper(self):
+        keepers = self.processes("mete-keeper")
+        if not keepers:
+            return
+        pid = self.dice.choice(keepers)
+        # Its job is whichever it keeps: any that has not ended may be lost by this.
+        with self.lock:
+            for done in self.jobs_of_alice.values():
+                done.add("keeper")
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def kill_helper(self):
+        for pid in self.processes("meted"):
+            if pid != self.daemon.pid:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+
+    def no_descriptors(self):
+        pid = self.daemon.pid
+        try:
+            used = len(os.listdir(f"/proc/{pid}/fd"))
+            before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (used + self.dice.randrange(6), before[1]))
+            time.sleep(self.dice.random() * 3)
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+        except (OSError, ProcessLookupError):
+            pass
+
+    def fill_disk(self):
+        if not self.small:
+            return
+        self.full.set()
+        filler = self.state / "filler"
+        try:
+            with open(filler, "wb", buffering=0) as file:
+                while not self.over.is_set():
+                    file.write(bytes(1 << 20))
+        except OSError:
+            pass
+        time.sleep(self.dice.random() * 3)
+        filler.unlink(missing_ok=True)
+        wait_until(self.answers, "the daemon answers once there is room")
+        self.full.clear()
+
+    def flood(self):
+        kind = self.dice.choice(attackers.KINDS)
+        seconds = min(SECONDS / 4, 1 + self.dice.random() * 6)
+        process = subprocess.Popen(["/usr/bin/python3", "-c", GENERATORS, self.socket, kind, str(self.dice.randrange(1 << 30)),
+                                    str(seconds)], user=BOB, group=BOB, extra_groups=[], env=self.env_of(BOB), text=True,
+                                   cwd=str(self.home[BOB]), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(self.finish, process)
+        if self.dice.random() < 0.5:  # and something else meanwhile
+            time.sleep(seconds / 2)
+            self.dice.choice([self.kill, self.freeze, self.no_descriptors])()
+        out, err = process.communicate(timeout=BOUND_S * 4)
+        if process.returncode != 0:
+            self.daemon_faults.append(f"attacker {kind}: {err}")
+            return
+        said = json.loads(out)
+        for status, number in said["statuses"].items():
+            self.counts[f"{kind}: {status}"] += number
+        self.of_bob += said["acknowledged"]
+        self.daemon_faults += [f"{kind}: {fault}" for fault in said["faults"]]
+
+    def check_cards(self):
+        try:
+            cards = self.api("/v1/cards")[1]["cards"]
+        except (OSError, KeyError, ValueError):
+            return
+        for card in cards:
+            if card["granted_bytes"] > card["capacity_bytes"]:
+                self.daemon_faults.append(f"card {card['index']} is granted twice: {card}")
+
+    # ---- the whole ----
+
+    def test_nothing_acknowledged_is_lost(self):
+        print(f"METE_ATTACK_SEED={SEED} METE_ATTACK_S={SECONDS:.0f}", flush=True)
+        workers = [threading.Thread(target=self.work, args=(SEED + n,), daemon=True) for n in range(2)]
+        for worker in workers:
+            worker.start()
+        deeds = [self.kill, self.stop, self.freeze, self.kill_keeper, self.kill_helper, self.no_descriptors, self.fill_disk,
+                 self.flood, self.flood, self.flood]
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end and not self.daemon_faults:
+            deed = self.dice.choice(deeds)
+            self.counts[deed.__name__] += 1
+            deed()
+            self.check_cards()
+            time.sleep(self.dice.random() * 0.5)
+        self.over.set()
+        for worker in workers:
+            worker.join(BOUND_S * 5)
+            self.assertFalse(worker.is_alive(), "a verb of Alice never ended")
+        print(json.dumps(self.counts, sort_keys=True), flush=True)
+        self.assertEqual(self.daemon_faults, [])
+        self.settle()
+
+    def settle(self):
+        wait_until(self.answers, "the daemon answers")
+        for first in range(0, len(self.of_bob), 50):
+            self.mete("cancel", *self.of_bob[first:first + 50], timeout=BOUND_S * 4)
+        # A job that its keeper's death has left, or that waits for nothing any more, must not be waited for here.
+        deadline = time.monotonic() + BOUND_S * 5
+        while time.monotonic() < deadline:
+            found = {job["id"]: job for job in self.api(f"/v1/jobs?all=1&user={ALICE}")[1]["jobs"]}
+            if all(found.get(ident, {}).get("state") == "ended" for ident in self.jobs_of_alice):
+                break
+            time.sleep(0.5)
+        outcomes = collections.Counter()
+        for ident, done in self.jobs_of_alice.items():
+            self.assertIn(ident, found, "an acknowledged job is not known")
+            job = found[ident]
+            self.assertEqual(job["state"], "ended", job)
+            outcomes[job["outcome"]] += 1
+            allowed = {"ok", "failed"} | ({"cancelled"} if "cancelled" in done else set()) | ({"lost"} if "keeper" in done else set())
+            self.assertIn(job["outcome"], allowed, (job, done))
+            lines = read(self.ran / ident).split()
+            self.assertLessEqual(len(lines), 1, f"job {ident} ran twice")
+            if job["outcome"] in ("ok", "failed"):
+                self.assertEqual(len(lines), 1, f"job {ident} is said to have ended well and never ran: {job}")
+        print(json.dumps(outcomes), flush=True)
+        for card in self.api("/v1/cards")[1]["cards"]:
+            self.assertEqual([job for job in card["jobs"] if job.get("user") == str(ALICE)], [])
+        left = [entry for entry in pathlib.Path("/proc").glob("[0-9]*")
+                if read(entry / "cmdline") and read(entry / "environ") and self.owned_by_alice(entry)]
+        self.assertEqual([read(entry / "cmdline") for entry in left], [], "a process of an ended job lives")
+
+    @staticmethod
+    def owned_by_alice(entry):
+        try:
+            return entry.stat().st_uid == ALICE
+        except OSError:
+            return False
+
+
+# Only the attack: what comes along with the module of the users is that module's test.
+def load_tests(_loader, _tests, _pattern):
+    return unittest.TestSuite([Attack("test_nothing_acknowledged_is_lost")])
+
+
+if __name__ == "__main__":
+    unittest.main()
