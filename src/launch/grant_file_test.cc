@@ -161,7 +161,8 @@ TEST_F(GrantFileTest, AFileStaysWhileAProcessOfItsJobLives) {
   }
   (void)close(ends[0]);
   const std::string comm = "/proc/" + std::to_string(pid) + "/comm";
-  while (base::read_all(comm).value() != "cat\n") (void)usleep(1000);
+  for (int i = 0; i < 30'000 && base::read_all(comm).value() != "cat\n"; ++i) (void)usleep(1000);
+  ASSERT_EQ(base::read_all(comm).value(), "cat\n");
   EXPECT_EQ(remove_leftovers(folder_), 0);
   EXPECT_TRUE(std::filesystem::exists(path));
   (void)close(ends[1]);  // the end of cat's input

@@ -110,7 +110,7 @@ TEST(HttpServer, AnswersLater) {
   TestServer server(waiting.handler());
   Raw client(server.path());
   client.say(kGet);
-  waiting.arrived.get_future().wait();
+  ASSERT_TRUE(comes(waiting.arrived));
   server.do_there([&] { waiting.kept[0].reply({200, "late"}); });
   EXPECT_TRUE(client.hear("late").ends_with("late"));
 }
@@ -120,7 +120,7 @@ TEST(HttpServer, ReadsNothingWhileTheHandlerWaits) {
   TestServer server(waiting.handler());
   Raw client(server.path());
   client.say(std::string(kGet) + get("/second"));
-  waiting.arrived.get_future().wait();
+  ASSERT_TRUE(comes(waiting.arrived));
   server.do_there([&] { EXPECT_EQ(waiting.seen, 1); });
   server.do_there([&] { waiting.kept[0].reply({200, "one"}); });
   EXPECT_TRUE(client.hear("one").ends_with("one"));
@@ -131,9 +131,9 @@ TEST(HttpServer, TellsWhenTheClientHangsUpAndDropsTheAnswer) {
   TestServer server(waiting.handler());
   Raw client(server.path());
   client.say(kGet);
-  waiting.arrived.get_future().wait();
+  ASSERT_TRUE(comes(waiting.arrived));
   client.close();
-  waiting.gone.get_future().wait();
+  ASSERT_TRUE(comes(waiting.gone));
   server.do_there([&] {
     EXPECT_TRUE(waiting.kept[0].gone());
     waiting.kept[0].reply({200, "nobody hears this"});
@@ -146,10 +146,10 @@ TEST(HttpServer, TellsOfAHangUpBehindUnreadBytes) {
   TestServer server(waiting.handler());
   Raw client(server.path());
   client.say(kGet);
-  waiting.arrived.get_future().wait();
+  ASSERT_TRUE(comes(waiting.arrived));
   client.say(kGet);
   client.close();
-  waiting.gone.get_future().wait();
+  ASSERT_TRUE(comes(waiting.gone));
 }
 
 TEST(HttpServer, AClientThatOnlySendsNoMoreStillGetsItsAnswer) {
@@ -158,7 +158,7 @@ TEST(HttpServer, AClientThatOnlySendsNoMoreStillGetsItsAnswer) {
   Raw client(server.path());
   client.say(kGet);
   ASSERT_EQ(shutdown(client.get(), SHUT_WR), 0);
-  waiting.arrived.get_future().wait();
+  ASSERT_TRUE(comes(waiting.arrived));
   server.do_there([&] { waiting.kept[0].reply({200, "answer"}); });
   EXPECT_TRUE(client.hear_all().ends_with("answer"));
 }
@@ -237,7 +237,7 @@ TEST(HttpServer, StreamsChunksUntilClosedAndThenGoesOn) {
   TestServer server(waiting.handler());
   Raw client(server.path());
   client.say(kGet);
-  waiting.arrived.get_future().wait();
+  ASSERT_TRUE(comes(waiting.arrived));
   server.do_there([&] { waiting.kept[0].start_stream({200, "", "text/event-stream"}); });
   EXPECT_EQ(
       client.hear("\r\n\r\n"),
@@ -273,14 +273,14 @@ TEST(HttpServer, CutsOffAReaderThatIsTooSlowAndTellsSo) {
   TestServer server(waiting.handler());
   Raw client(server.path());
   client.say(kGet);
-  waiting.arrived.get_future().wait();
+  ASSERT_TRUE(comes(waiting.arrived));
   std::size_t sent = 0;
   server.do_there([&] {
     waiting.kept[0].start_stream({});
     const std::string chunk(100'000, 'x');
     while (waiting.kept[0].send(chunk)) sent += chunk.size();
   });
-  waiting.gone.get_future().wait();
+  ASSERT_TRUE(comes(waiting.gone));
   EXPECT_GE(sent, HttpServer::Limits().stream_bytes - 100'000);
   EXPECT_LT(sent, HttpServer::Limits().stream_bytes + (4u << 20)) << "and what the kernel holds";
   EXPECT_FALSE(client.hear_all().ends_with("0\r\n\r\n")) << "a cut stream does not look whole";
@@ -291,7 +291,7 @@ TEST(HttpServer, TellsWhenTheReaderOfAStreamHasAllOfIt) {
   TestServer server(waiting.handler());
   Raw client(server.path());
   client.say(kGet);
-  waiting.arrived.get_future().wait();
+  ASSERT_TRUE(comes(waiting.arrived));
   std::promise<void> sent;
   // More than may pile up, in one piece.
   const std::string chunk(4 << 20, 'x');
@@ -304,7 +304,7 @@ TEST(HttpServer, TellsWhenTheReaderOfAStreamHasAllOfIt) {
     stream.on_sent([&] { sent.set_value(); });
   });
   EXPECT_NE(client.hear(chunk), "");
-  sent.get_future().wait();
+  ASSERT_TRUE(comes(sent));
   server.do_there([&] {
     EXPECT_EQ(waiting.kept[0].unsent(), 0u);
     EXPECT_TRUE(waiting.kept[0].send("and more"));
@@ -317,10 +317,10 @@ TEST(HttpServer, TellsWhenTheReaderOfAStreamHangsUp) {
   TestServer server(waiting.handler());
   Raw client(server.path());
   client.say(kGet);
-  waiting.arrived.get_future().wait();
+  ASSERT_TRUE(comes(waiting.arrived));
   server.do_there([&] { waiting.kept[0].start_stream({}); });
   client.close();
-  waiting.gone.get_future().wait();
+  ASSERT_TRUE(comes(waiting.gone));
   server.do_there([&] { EXPECT_FALSE(waiting.kept[0].send("x")); });
 }
 
@@ -330,14 +330,14 @@ TEST(HttpServer, DrainsPolitely) {
   Raw idle(server.path());
   Raw asking(server.path());
   asking.say(kGet);
-  waiting.arrived.get_future().wait();
+  ASSERT_TRUE(comes(waiting.arrived));
   std::promise<void> drained;
   server.do_there([&] { server.server()->drain([&] { drained.set_value(); }); });
   EXPECT_EQ(idle.hear_all(), "");
   EXPECT_EQ(connect_unix(server.path(), kLong).error().code, ErrorCode::kBusy);
   server.do_there([&] { waiting.kept[0].reply({200, "the last"}); });
   EXPECT_TRUE(asking.hear_all().ends_with("the last"));
-  drained.get_future().wait();
+  ASSERT_TRUE(comes(drained));
 }
 
 TEST(HttpServer, WhoHasAskedIsServedEvenWhenDrainingBegins) {
@@ -366,7 +366,7 @@ TEST(HttpServer, ARespondersAnswerAfterTheServerIsDropped) {
   TestServer server(waiting.handler());
   Raw client(server.path());
   client.say(kGet);
-  waiting.arrived.get_future().wait();
+  ASSERT_TRUE(comes(waiting.arrived));
   server.do_there([&] {
     server.server().reset();
     waiting.kept[0].reply({200, "x"});

@@ -160,7 +160,14 @@ TEST_F(Frames, OfAnySizeAreDrawn) {
       for (const Page page : {Page::kMain, Page::kDetail, Page::kHelp}) {
         view_.page = page;
         view_.asked = Deed{Deed::Kind::kCancel, "13", 0, {}, "cancel job 13 (notebook of bob)?"};
-        (void)draw(snapshot, {columns, rows});
+        const Canvas canvas = draw(snapshot, {columns, rows});
+        EXPECT_EQ(canvas.size(), (Size{columns, rows}));
+        EXPECT_NE(canvas.text().find_first_not_of(" \n"), std::string::npos)
+            << columns << "x" << rows;
+        // A question is seen on every page, as far as the screen is wide.
+        if (columns > 40 && rows > 1)
+          EXPECT_NE(canvas.text().find("cancel job 13"), std::string::npos)
+              << columns << "x" << rows;
       }
     }
 }

@@ -246,7 +246,7 @@ void Books::on(const core::JobStarted& what) {
 void Books::on(const core::JobParked& what) {
   Entry& entry = at(what.id);
   const JobState before = entry.state;
-  if (before != what.state && !core::may_follow(before, what.state))
+  if (before != what.state && !comes_after(before, what.state))
     fail(what.id,
          "is " + std::string(to_string(what.state)) + " after " + std::string(to_string(before)));
   if (what.state == JobState::kParking || before == what.state) {

@@ -95,6 +95,9 @@ struct Witness {
   std::function<bool(const Entry&)> parent_lives;
 };
 
+// Whether a job may go from one state to the other. Written down apart from core's own list.
+bool comes_after(core::JobState before, core::JobState after);
+
 class Books {
  public:
   Books(Judge& judge, Lives& lives, const core::Rules& rules,

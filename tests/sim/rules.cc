@@ -2,6 +2,9 @@
 // See books.h: what no event may do, each rule in a few lines that one can compare with the
 // documents.
 #include <algorithm>
+#include <iterator>
+#include <string>
+#include <string_view>
 
 #include "tests/sim/books.h"
 
@@ -16,13 +19,39 @@ namespace {
 // With --retry-gpu and no --retries.
 constexpr std::uint32_t kGrowths = 3;
 
-Outcome outcome_in_words(const core::Exit& exit) {
-  if (exit.not_started) return Outcome::kLaunchFailed;
-  if (exit.timed_out) return Outcome::kTimeout;
-  if (exit.code == 0) return Outcome::kOk;
-  if (exit.ram_oom) return Outcome::kRamOom;
-  if (exit.gpu_oom) return Outcome::kGpuOom;
-  return exit.signal ? Outcome::kSignal : Outcome::kFailed;
+// What each outcome says about how a program ended: facts that are true of it, and facts that are
+// not. A program that ended well has no other outcome than `ok` unless its time was over, whatever
+// its memory did; RAM is judged before GPU memory.
+enum Fact : unsigned {
+  kNeverRan = 1,
+  kTimeOver = 2,
+  kCodeZero = 4,
+  kBySignal = 8,
+  kRamGone = 16,
+  kGpuGone = 32
+};
+struct Meaning {
+  Outcome outcome;
+  unsigned is;
+  unsigned is_not;
+};
+constexpr Meaning kMeanings[] = {
+    {Outcome::kFailed, 0, kNeverRan | kTimeOver | kCodeZero | kBySignal | kRamGone | kGpuGone},
+    {Outcome::kSignal, kBySignal, kNeverRan | kTimeOver | kRamGone | kGpuGone},
+    {Outcome::kGpuOom, kGpuGone, kNeverRan | kTimeOver | kCodeZero | kRamGone},
+    {Outcome::kRamOom, kRamGone, kNeverRan | kTimeOver | kCodeZero},
+    {Outcome::kOk, kCodeZero, kNeverRan | kTimeOver},
+    {Outcome::kTimeout, kTimeOver, kNeverRan},
+    {Outcome::kLaunchFailed, kNeverRan, 0},
+};
+
+bool describes(Outcome outcome, const core::Exit& exit) {
+  const unsigned facts = (exit.not_started ? kNeverRan : 0u) | (exit.timed_out ? kTimeOver : 0u) |
+                         (exit.code == 0 ? kCodeZero : 0u) | (exit.signal ? kBySignal : 0u) |
+                         (exit.ram_oom ? kRamGone : 0u) | (exit.gpu_oom ? kGpuGone : 0u);
+  const auto* row = std::find_if(std::begin(kMeanings), std::end(kMeanings),
+                                 [&](const Meaning& m) { return m.outcome == outcome; });
+  return row != std::end(kMeanings) && (facts & row->is) == row->is && (facts & row->is_not) == 0;
 }
 
 bool is_failure(Outcome outcome) {
@@ -31,6 +60,22 @@ bool is_failure(Outcome outcome) {
 }
 
 }  // namespace
+
+// The list of the states and what may come after each, as the documents have it.
+bool comes_after(JobState before, JobState after) {
+  static constexpr std::string_view kList =
+      " pending:starting,ended, starting:running,pending,stopping,ended,"
+      " running:parking,stopping,ended, parking:parked,running,stopping,ended,"
+      " parked:unparking,stopping,ended, unparking:running,parked,stopping,ended,"
+      " stopping:ended, ended:, ";
+  const std::size_t from = kList.find(" " + std::string(to_string(before)) + ":");
+  if (from == std::string_view::npos) return false;
+  std::string_view row = kList.substr(kList.find(':', from));
+  row = row.substr(0, row.find(' '));
+  const std::string name(to_string(after));
+  return row.find(":" + name + ",") != std::string_view::npos ||
+         row.find("," + name + ",") != std::string_view::npos;
+}
 
 // ---- starting ----------------------------------------------------------------------------------
 
@@ -222,7 +267,7 @@ void Books::check_return(const Entry& entry, const core::JobUnparked& what) cons
     if (!witness.return_was_asked(what.id)) fail(what.id, "may come back, and nobody asked");
     return;
   }
-  if (entry.state != what.state && !core::may_follow(entry.state, what.state))
+  if (entry.state != what.state && !comes_after(entry.state, what.state))
     fail(what.id, "is " + std::string(to_string(what.state)) + " after " +
                       std::string(to_string(entry.state)));
   if (what.state == JobState::kUnparking) {
@@ -279,7 +324,7 @@ void Books::check_outcome(const Entry& entry, Outcome outcome,
   if (entry.state == JobState::kStopping)
     right = outcome == *entry.outcome;
   else if (exit)
-    right = outcome == outcome_in_words(*exit);
+    right = describes(outcome, *exit);
   else
     right = outcome == Outcome::kLost && !entry.spec->detached && boots_ > entry.boots;
   if (!right) fail(entry.id, "ended, but not as " + std::string(to_string(outcome)));

@@ -68,6 +68,16 @@ class ParkTest(DaemonTest):
     def granted(self):
         return self.card()["granted_bytes"]
 
+    def new_reading(self):
+        """Returns once the cards were read anew: what the daemon says from now on is not from before."""
+        last = self.card()["reading_age_s"]
+
+        def younger():
+            nonlocal last
+            before, last = last, self.card()["reading_age_s"]
+            return last < before
+        wait_until(younger, "the cards are read again")
+
     def events_of(self, job):
         result = self.good("events", "-o", "json")
         events = [json.loads(line) for line in result.stdout.splitlines()]
@@ -299,7 +309,7 @@ class Liar(ParkTest):
         self.assertEqual(self.job(1)["state"], "parked")
         for _ in range(3):
             self.assert_refused(self.run_("--gpu", "80G", "--no-wait", "--", "true"), 75, "beyond what it says")
-            time.sleep(0.5)
+            self.new_reading()
         program.stdin.close()
         program.wait(BOUND_S)
         program.stdin = None
@@ -347,11 +357,16 @@ class Preempt(ParkTest):
 
     def test_whoever_would_rather_wait_waits(self):
         low = self.worker("--gpu", "10G", "--preemptible", "--priority", "-5")
-        high = self.submit("--gpu", "10G", "--no-preempt", "--", "true")
-        time.sleep(0.5)
-        self.assertEqual((self.job(low)["state"], self.job(high)["state"]), ("running", "pending"))
+        patient = self.submit("--gpu", "10G", "--no-preempt", "--", "true")
+        self.assertEqual((self.job(low)["state"], self.job(patient)["state"]), ("running", "pending"))
+        # Another job of the same priority, behind it in the queue, shows that the low one could have been parked all along.
+        impatient = self.run_("-q", "--gpu", "10G", "--", "sh", "-c", "echo $METE_JOB_ID")
+        self.assertEqual((impatient.returncode, impatient.stdout), (0, "3\n"), impatient.stderr)
+        parked = [event["data"] for event in self.api("/v1/events?from=1")[1]["events"]
+                  if event["type"] == "job.parked" and event["job"] == low and event["data"]["state"] == "parking"]
+        self.assertEqual({data["for"] for data in parked}, {"3"}, parked)
         self.ends_well(low)
-        self.good("wait", high)
+        self.good("wait", patient)
 
     def test_a_whole_card_beside_what_stays(self):
         low = self.worker("--gpu", "50%", "--preemptible", "--priority", "-5")
@@ -471,8 +486,11 @@ class Idle(ParkTest):
     def test_who_did_not_ask_for_it_is_left_alone(self):
         job = self.worker("--gpu", "10G")
         wait_until(lambda: "idle_since" in self.job(job), "it is idle")
-        time.sleep(2)
+        # One that asked for it is idle later, and parked: by then this one would have been, too.
+        later = self.worker("--gpu", "10G", "--preemptible")
+        self.wait_state(later, "parked")
         self.assertEqual(self.job(job)["state"], "running")
+        self.ends_well(later)
         self.ends_well(job)
 
 
