@@ -72,7 +72,6 @@ constexpr const char* kMustHappen[] = {
     "failed commit",
     "refused",
     "stopped",
-    "runner that did not end its job",
     "death",
     "death inside of a turn",
     "reboot",

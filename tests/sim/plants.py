@@ -98,9 +98,6 @@ IN_SOURCES = {
     "not-stopped": {"engine/engine.cc": [
         ("    if (stopping_.insert(id).second) launcher_.stop(id);\n",
          "    if (stopping_.insert(id).second && !P) launcher_.stop(id);\n")]},
-    "runner-trusted": {"engine/engine.cc": [
-        ("    if (at <= now && orphans_.insert(id).second) touched_.insert(id);\n",
-         "    if (!P && at <= now && orphans_.insert(id).second) touched_.insert(id);\n")]},
     "not-found-again": {"engine/engine.cc": [
         ("    if (job.state != core::JobState::kPending || !job.spec->detached) touched_.insert(id);\n",
          "    if ((!P && job.state != core::JobState::kPending) || !job.spec->detached) touched_.insert(id);\n")]},

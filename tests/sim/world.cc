@@ -214,7 +214,7 @@ void World::somebody_runs() {
   if (!engine_ || crowded()) return;
   auto runner = std::make_unique<Runner>();
   runner->self = lives_.new_process();
-  runner->deaf = dice_.percent(70);
+  runner->deaf = dice_.percent(10);
   runner->wants = people_.a_run(runner->self);
   runner->ticket = ask(runner->wants);
   runners_.push_back(std::move(runner));
