@@ -100,6 +100,18 @@ Result<void> make_directories(const std::string& path, mode_t mode) {
   return Error::from_errno("make directory " + path, error == EEXIST ? ENOTDIR : error);
 }
 
+std::optional<FileId> file_id(const std::string& path) {
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0) return std::nullopt;
+  return FileId{info.st_dev, info.st_ino};
+}
+
+std::optional<FileId> file_id(int descriptor) {
+  struct stat info {};
+  if (fstat(descriptor, &info) != 0) return std::nullopt;
+  return FileId{info.st_dev, info.st_ino};
+}
+
 Result<void> remove_file(const std::string& path) {
   if (unlink(path.c_str()) == 0 || errno == ENOENT) return {};
   return Error::from_errno("remove " + path, errno);

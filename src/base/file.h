@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,17 @@ Result<void> sync_folder(const std::string& path);
 // Makes the directory and its missing parents, each with this mode; an existing one is left as it
 // is.
 Result<void> make_directories(const std::string& path, mode_t mode = 0700);
+
+// Which file that is, as long as it exists or is open: numbers of removed files are used again.
+struct FileId {
+  dev_t device = 0;
+  ino_t inode = 0;
+  bool operator==(const FileId&) const = default;
+};
+// Of the path itself (a link is not followed), or of an open file. Of a bound Unix socket: by its
+// path only. nullopt: there is none.
+std::optional<FileId> file_id(const std::string& path);
+std::optional<FileId> file_id(int descriptor);
 
 // Removing what is not there is fine.
 Result<void> remove_file(const std::string& path);

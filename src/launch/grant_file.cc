@@ -133,7 +133,8 @@ GrantFile::GrantFile(GrantFile&& other) noexcept
 
 GrantFile::~GrantFile() {
   if (grant_ != nullptr) (void)munmap(grant_, sizeof(abi::Grant));
-  if (!path_.empty() && owner_ == getpid()) (void)unlink(path_.c_str());
+  if (!path_.empty() && owner_ == getpid() && base::file_id(lock_.get()) == base::file_id(path_))
+    (void)unlink(path_.c_str());
 }
 
 }  // namespace mete::launch

@@ -99,6 +99,16 @@ TEST_F(GrantFileTest, IsRemovedByItsMakerOnly) {
   EXPECT_EQ(entries(), 0u);
 }
 
+TEST_F(GrantFileTest, AnotherFileOfItsNameStays) {
+  {
+    const Result<GrantFile> first = GrantFile::make(folder_, {"7"}, {card()});
+    ASSERT_TRUE(first);
+    ASSERT_EQ(unlink(first->path().c_str()), 0);
+    ASSERT_TRUE(base::write_atomic(first->path(), "of the next job 7"));
+  }
+  EXPECT_EQ(entries(), 1u);
+}
+
 TEST_F(GrantFileTest, TakesAnotherNameWhenOneIsTaken) {
   const Result<GrantFile> first = GrantFile::make(folder_, {}, {card()});
   const Result<GrantFile> second = GrantFile::make(folder_, {}, {card()});

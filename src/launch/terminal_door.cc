@@ -146,10 +146,11 @@ TerminalDoor::TerminalDoor(std::string path, Fd master, Fd terminal, Fd listener
     : path_(std::move(path)),
       master_(std::move(master)),
       terminal_(std::move(terminal)),
-      listener_(std::move(listener)) {}
+      listener_(std::move(listener)),
+      file_(base::file_id(path_)) {}
 
 TerminalDoor::~TerminalDoor() {
-  if (listener_) (void)unlink(path_.c_str());
+  if (listener_ && file_ && file_ == base::file_id(path_)) (void)unlink(path_.c_str());
 }
 
 void TerminalDoor::listen(std::vector<pollfd>& list) const {

@@ -8,12 +8,14 @@
 #include <poll.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/result.h"
 
 namespace mete::launch {
@@ -38,7 +40,7 @@ class TerminalDoor {
   static Result<TerminalDoor> open(const std::string& socket);
   TerminalDoor(TerminalDoor&&) = default;
   TerminalDoor& operator=(TerminalDoor&&) = delete;
-  ~TerminalDoor();  // the name goes
+  ~TerminalDoor();  // the name goes, unless it is another socket's by now
 
   // The program's end. We keep ours of it too: a terminal that nobody has open would look ended.
   int terminal() const { return terminal_.get(); }
@@ -69,6 +71,7 @@ class TerminalDoor {
   Fd master_;
   Fd terminal_;
   Fd listener_;
+  std::optional<base::FileId> file_;  // of the socket
   std::vector<Client> clients_;
   std::string untyped_;
   std::string last_;  // what was shown

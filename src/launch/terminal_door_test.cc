@@ -160,6 +160,14 @@ TEST_F(TerminalDoorTest, TheDoorIsItsUsersAndGoesWithIt) {
   EXPECT_EQ(connect_terminal(path(), geteuid()).error().code, ErrorCode::kNotFound);
 }
 
+TEST_F(TerminalDoorTest, AnotherDoorInItsPlaceStays) {
+  ASSERT_EQ(unlink(path().c_str()), 0);
+  const Result<TerminalDoor> next = TerminalDoor::open(path());
+  ASSERT_TRUE(next) << next.error().message;
+  door_.reset();
+  EXPECT_TRUE(connect_terminal(path(), geteuid()));
+}
+
 TEST_F(TerminalDoorTest, AnotherUsersDoorIsNotUsed) {
   EXPECT_EQ(connect_terminal(path(), geteuid() + 1).error().code, ErrorCode::kDenied);
 }

@@ -7,12 +7,14 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
+
+#include "base/file.h"
 
 namespace mete::net {
 
@@ -48,14 +50,12 @@ Result<Waited> wait_in_child(int lock, const Deadline& deadline, int interrupt) 
   return waited;
 }
 
-bool is_still(int lock, const std::string& path) {
-  struct stat held {};
-  struct stat named {};
-  return fstat(lock, &held) == 0 && lstat(path.c_str(), &named) == 0 &&
-         held.st_ino == named.st_ino && held.st_dev == named.st_dev;
-}
-
 }  // namespace
+
+bool lock_is_in_place(int lock, const std::string& path) {
+  const std::optional<base::FileId> held = base::file_id(lock);
+  return held && held == base::file_id(path);
+}
 
 Result<Fd> take_lock(const std::string& path, const Deadline& deadline, int interrupt) {
   for (int i = 0; i < kTries; ++i) {
@@ -74,7 +74,7 @@ Result<Fd> take_lock(const std::string& path, const Deadline& deadline, int inte
         continue;
       }
     }
-    if (is_still(lock->get(), path)) return lock;
+    if (lock_is_in_place(lock->get(), path)) return lock;
   }
   return Error::io("the lock " + path + " does not stay in its place");
 }

@@ -17,4 +17,8 @@ namespace mete::net {
 // io.
 Result<Fd> take_lock(const std::string& path, const Deadline& deadline, int interrupt = -1);
 
+// Whether the file at the path still is the one that was locked. Another process can hold a lock of
+// this name otherwise.
+bool lock_is_in_place(int lock, const std::string& path);
+
 }  // namespace mete::net

@@ -125,17 +125,26 @@ Listener::Listener(Listener&& other) noexcept
       path_(std::move(other.path_)),
       system_(other.system_),
       inherited_(other.inherited_),
-      remove_(std::exchange(other.remove_, false)) {}
+      file_(std::exchange(other.file_, std::nullopt)) {}
 
 Listener::~Listener() { close_door(); }
 
+// While the lock is in place no other daemon binds there. Without it (the folder was removed) one
+// may do so at any moment, between a look at the path and its removal too.
+bool Listener::owns_path() const { return lock_ && lock_is_in_place(lock_.get(), path_ + ".lock"); }
+
+bool Listener::is_in_place() const {
+  return inherited_ || (file_ && file_ == base::file_id(path_));
+}
+
 void Listener::close_door() {
-  // While the lock is still ours; a file that is gone already is as well.
-  if (std::exchange(remove_, false)) (void)unlink(path_.c_str());
+  if (inherited_) return;
+  if (file_ && owns_path() && is_in_place()) (void)unlink(path_.c_str());
+  file_.reset();
 }
 
 void Listener::forget() {
-  remove_ = false;
+  file_.reset();
   socket_.reset();
   lock_.reset();
 }
@@ -167,11 +176,22 @@ Result<Listener> claim_place(const ListenAt& at) {
 }
 
 Result<void> Listener::open_door() {
-  if (inherited_ || remove_) return {};
+  if (inherited_ || file_) return {};
+  return bind_door();
+}
+
+Result<void> Listener::reopen_door() {
+  if (is_in_place()) return {};
+  if (!owns_path()) return Error::busy("the lock " + path_ + ".lock is gone");
+  if (Result<void> r = remove_stale(path_); !r) return r;
+  return bind_door();
+}
+
+Result<void> Listener::bind_door() {
   Result<Fd> socket = bind_new(path_, system_);
   if (!socket) return std::move(socket).error();
   socket_ = *std::move(socket);
-  remove_ = true;
+  file_ = base::file_id(path_);
   return {};
 }
 

@@ -6,9 +6,11 @@
 
 #include <sys/resource.h>
 
+#include <optional>
 #include <string>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "net/unix_socket.h"
 
 namespace mete::net {
@@ -33,8 +35,13 @@ class Listener {
   bool inherited() const { return inherited_; }
   // Of claim_place(): makes the socket and listens. Errors as of listen_at().
   Result<void> open_door();
+  // Whether clients still find this socket at its path. True for a socket of systemd's.
+  bool is_in_place() const;
+  // The socket's file is gone: makes a new socket at the path, for take_socket(). busy: the lock
+  // file is gone too, so that the path may be another daemon's by now.
+  Result<void> reopen_door();
   // Removes the socket now, so that new clients start another daemon, which waits for the lock. For
-  // a daemon that ends; before HttpServer::drain().
+  // a daemon that ends; before HttpServer::drain(). What another daemon has put in its place stays.
   void close_door();
   // In a child that was forked and does not exec: lets go of socket and lock without removing them.
   void forget();
@@ -42,13 +49,15 @@ class Listener {
  private:
   friend Result<Listener> claim_place(const ListenAt& at);
   Listener() = default;
+  bool owns_path() const;
+  Result<void> bind_door();
 
   Fd lock_;
   Fd socket_;
   std::string path_;
   bool system_ = false;
   bool inherited_ = false;
-  bool remove_ = false;
+  std::optional<base::FileId> file_;  // of the socket that open_door() made
 };
 
 // busy: another daemon holds the lock, or answers at that path. denied: the folder is not ours

@@ -86,6 +86,36 @@ TEST(Listen, DoesNotTakeThePlaceOfALivingDaemonWhoseLockFileIsGone) {
   EXPECT_EQ(listen_at({folder / "s"}).error().code, ErrorCode::kBusy);
 }
 
+TEST(Listen, AnEndingDaemonLeavesTheSocketOfItsSuccessor) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "state/s";
+  std::optional<Result<Listener>> first(listen_at({path}));
+  ASSERT_TRUE(*first);
+  // All of it is removed, and the next one starts before the first has noticed.
+  std::filesystem::remove_all(folder / "state");
+  EXPECT_FALSE((**first).is_in_place());
+  const Result<Listener> second = listen_at({path});
+  ASSERT_TRUE(second) << second.error().message;
+  first.reset();
+  EXPECT_TRUE(connect_unix(path, kLong)) << "the first took the second one's socket away";
+}
+
+TEST(Listen, ASocketThatIsGoneIsMadeAgainUnderTheSameLock) {
+  const TemporaryFolder folder;
+  Result<Listener> listener = listen_at({folder / "run/s"});
+  ASSERT_TRUE(listener);
+  const Fd lost = listener->take_socket();
+  EXPECT_TRUE(listener->is_in_place());
+  ASSERT_EQ(unlink((folder / "run/s").c_str()), 0);
+  EXPECT_FALSE(listener->is_in_place());
+  ASSERT_TRUE(listener->reopen_door());
+  EXPECT_TRUE(listener->is_in_place());
+  EXPECT_TRUE(connect_unix(folder / "run/s", kLong));
+  // Without its lock the path is anybody's.
+  std::filesystem::remove_all(folder / "run");
+  EXPECT_EQ(listener->reopen_door().error().code, ErrorCode::kBusy);
+}
+
 TEST(Listen, LeavesWhatIsNotASocket) {
   const TemporaryFolder folder;
   ASSERT_TRUE(base::write_atomic(folder / "s", "mine"));

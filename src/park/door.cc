@@ -77,6 +77,7 @@ Result<Door> Door::open(const std::string& path, mode_t mode) {
       bind(socket, reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0 ||
       chmod(path.c_str(), mode) != 0 || listen(socket, kBacklog) != 0)
     return Error::from_errno("make the socket " + path, errno);
+  door.file_ = base::file_id(path);
   return door;
 }
 
@@ -88,7 +89,12 @@ std::optional<Visitor> Door::answer() const {
   return Visitor{std::move(socket), peer->uid, peer->pid};
 }
 
-void Door::close() { (void)unlink(path_.c_str()); }
+// With a lock file that was removed the path may be another mover's: then all is left as it is.
+void Door::close() {
+  if (file_ && file_ == base::file_id(path_) &&
+      base::file_id(lock_.get()) == base::file_id(path_ + ".lock"))
+    (void)unlink(path_.c_str());
+}
 
 Result<Fd> connect_to_mover(const std::string& path, int timeout_ms) {
   const Result<sockaddr_un> address = address_of(path);

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/result.h"
 
 namespace mete::park {
@@ -31,7 +32,7 @@ class Door {
   int socket() const { return socket_.get(); }
   // Nothing when nobody is there (any more).
   std::optional<Visitor> answer() const;
-  // Removes the socket, while the lock is still ours.
+  // Removes the socket, while the lock is still ours; not what another mover has put in its place.
   void close();
 
  private:
@@ -40,6 +41,7 @@ class Door {
   std::string path_;
   Fd lock_;
   Fd socket_;
+  std::optional<base::FileId> file_;  // of the socket
 };
 
 // A connection to the mover at `path`, blocking, with this limit for each call; 0: one that never

@@ -209,6 +209,7 @@ void SqliteStore::keep_blobs(std::vector<std::string> hashes) {
 Result<void> SqliteStore::commit() {
   if (broken_) return *broken_;
   if (queued_.empty() && queued_blobs_.empty() && !queued_snapshot_) return {};
+  if (Result<void> r = check_in_place(); !r) return broken_by(std::move(r).error());
   Result<void> written = write(queued_snapshot_);
   // A snapshot is only a shortcut. One for which there is no room must not keep events out.
   if (!written && written.error().code == ErrorCode::kExhausted && queued_snapshot_ &&
@@ -237,6 +238,16 @@ Result<void> SqliteStore::commit() {
   // No room: all is safe in the log, and the next commit tries again.
   if (copied || copied.error().code == ErrorCode::kExhausted) return {};
   return broken_by(std::move(copied).error());
+}
+
+// What goes into a file that was removed is lost with the process, and must not be told as kept.
+Result<void> SqliteStore::check_in_place() {
+  int moved = 0;
+  sqlite3_file_control(connection_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  if (moved == 0) return {};
+  return Error::io(std::string(sqlite3_db_filename(connection_.get(), "main")) +
+                   " was removed or replaced")
+      .with_hint("start again: the next daemon begins with what is there");
 }
 
 Result<void> SqliteStore::write(const std::optional<seam::Snapshot>& snapshot) {

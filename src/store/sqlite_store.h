@@ -69,6 +69,7 @@ class SqliteStore final : public seam::Store {
   Result<void> delete_other_blobs();
   Result<void> checkpoint(int mode);
   std::uint64_t first_kept(const seam::Snapshot& snapshot) const;
+  Result<void> check_in_place();
   Result<void> broken_by(Error error);
 
   // Statements are let go of before the connection is closed: the order of these members.

@@ -59,6 +59,17 @@ TEST_F(SqliteStoreTest, OnlyOneAtATime) {
   EXPECT_TRUE(first->commit()) << "the first one does not notice";
 }
 
+TEST_F(SqliteStoreTest, NothingIsKeptInAFileThatWasRemoved) {
+  const std::unique_ptr<SqliteStore> store = open();
+  append_more(*store, 0, 1);
+  ASSERT_TRUE(store->commit());
+  ASSERT_EQ(rename(path("meted.db").c_str(), path("away").c_str()), 0);
+  append_more(*store, 1, 1);
+  EXPECT_EQ(store->commit().error().code, ErrorCode::kIo);
+  copy_file(path("away"), path("meted.db"));
+  EXPECT_EQ(store->commit().error().code, ErrorCode::kIo) << "another file is not that file";
+}
+
 TEST_F(SqliteStoreTest, OneSyncForEachCommit) {
   const std::unique_ptr<SqliteStore> store = open();
   std::uint64_t last = append_more(*store, 0, 1);
