@@ -24,8 +24,10 @@
 #include "base/text.h"
 #include "bin/claims_keeper.h"
 #include "bin/courier.h"
+#include "bin/front_door.h"
 #include "bin/hands.h"
 #include "bin/machine.h"
+#include "bin/seam_loop.h"
 #include "engine/engine.h"
 #include "engine/notifier.h"
 #include "launch/parts.h"
@@ -69,32 +71,6 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// net::Loop, as node and launch see it.
-seam::Loop seam_loop(net::Loop& loop) {
-  auto watches = std::make_shared<std::map<int, net::Watch>>();
-  auto timers = std::make_shared<std::map<std::uint64_t, net::Timer>>();
-  auto last = std::make_shared<std::uint64_t>(0);
-  seam::Loop seam;
-  seam.watch_fd = [&loop, watches](int fd, std::function<void()> ready) {
-    Result<net::Watch> watch = loop.watch(fd, net::kReadable | net::kHangup,
-                                          [ready = std::move(ready)](net::Ready) { ready(); });
-    if (watch)
-      (*watches)[fd] = *std::move(watch);
-    else
-      log_line("cannot watch a descriptor: " + in_one_line(watch.error()));
-  };
-  seam.unwatch_fd = [watches](int fd) { watches->erase(fd); };
-  seam.after = [&loop, timers, last](seam::Milliseconds delay, std::function<void()> then) {
-    const std::uint64_t number = ++*last;
-    (*timers)[number] = loop.after(delay, [timers, number, then = std::move(then)] {
-      const net::Timer keep = std::move(timers->at(number));
-      timers->erase(number);
-      then();
-    });
-  };
-  return seam;
-}
-
 std::optional<node::ClaimBook> open_claims(const std::string& simulation) {
   const char* user = std::getenv("USER");
   Result<node::ClaimBook> book =
@@ -107,12 +83,14 @@ std::optional<node::ClaimBook> open_claims(const std::string& simulation) {
 
 class Daemon {
  public:
-  Daemon(DaemonOptions options, std::unique_ptr<store::SqliteStore> store, launch::Parts parts)
+  Daemon(DaemonOptions options, std::unique_ptr<store::SqliteStore> store, launch::Parts parts,
+         FrontDoor& door)
       : options_(std::move(options)),
+        door_(door),
         store_(std::move(store)),
         parts_(std::move(parts)),
         simulated_(variable("METE_SIM")),
-        seam_(seam_loop(loop_)),
+        seam_(seam_loop(loop_, log_line)),
         claims_(open_claims(simulated_.empty() ? "" : simulation_folder()), seam_,
                 [this] { service_.tell(core::Look{}); }),
         hands_(
@@ -141,7 +119,7 @@ class Daemon {
     return {};
   }
 
-  Result<void> serve(Fd listening) {
+  Result<void> serve() {
     net::HttpServer::Limits limits;
     // Of all users none can shut out the others. A thousand waiting runs of one have to do.
     if (options_.system) {
@@ -149,7 +127,7 @@ class Daemon {
       limits.body_bytes_per_user = 16 << 20;
     }
     Result<net::HttpServer> server = net::HttpServer::start(
-        loop_, std::move(listening),
+        loop_, door_.take_socket(),
         [this](net::Request request, net::Responder responder) {
           service_.handle(std::move(request), std::move(responder));
         },
@@ -178,7 +156,6 @@ class Daemon {
     identity.grant_abi = std::to_string(abi::kGrantMajor) + "." + std::to_string(abi::kGrantMinor);
     identity.store = store::kSchemaVersion;
     identity.mode = options_.system ? "system" : "user";
-    identity.socket = options_.socket;
     identity.state_dir = options_.state_dir;
     identity.uid = geteuid();
     identity.admin_gid = admin_gid();
@@ -200,7 +177,7 @@ class Daemon {
   }
 
   serve::Around around() const {
-    return {server_ ? server_->connections() : 0, cards_.restarts(),
+    return {door_.path(), server_ ? server_->connections() : 0, cards_.restarts(),
             metrics_ ? options_.config.metrics_listen.value : "", metrics_trouble_};
   }
 
@@ -310,8 +287,13 @@ class Daemon {
   }
 
   HandsSettings hands_settings() const {
-    return {options_.state_dir, options_.system, options_.config, parts_,
-            readings_path(),    simulated_,      options_.socket};
+    return {options_.state_dir,
+            options_.system,
+            options_.config,
+            parts_,
+            readings_path(),
+            simulated_,
+            [this] { return door_.path(); }};
   }
 
   engine::Options engine_options() const {
@@ -467,11 +449,15 @@ class Daemon {
   // Somebody removed or replaced it: what is recorded now would be lost, and told as if it were
   // not.
   bool store_is_in_place() {
-    struct stat now {};
-    const bool there = stat(base::join_path(options_.state_dir, "meted.db").c_str(), &now) == 0;
-    if (!there) return false;
-    if (!store_file_) store_file_ = {now.st_dev, now.st_ino};
-    return *store_file_ == std::pair(now.st_dev, now.st_ino);
+    const auto now = base::file_id(base::join_path(options_.state_dir, "meted.db"));
+    if (!store_file_) store_file_ = now;
+    return now && store_file_ == now;
+  }
+
+  void keep_listening() {
+    if (stopping_ || !door_.mend()) return;
+    if (const Result<void> r = server_->listen_on(door_.take_socket()); !r)
+      log_line("cannot listen: " + in_one_line(r.error()));
   }
 
   void tick() {
@@ -479,6 +465,7 @@ class Daemon {
       fail(Error::io("the state in " + options_.state_dir + " was removed or replaced"));
       return;
     }
+    keep_listening();
     // What changes without a new reading: its age, and what others claim.
     if (cards_.age() && *cards_.age() > kStale) look();
     if (!idle_end_s()) return;
@@ -520,6 +507,7 @@ class Daemon {
   }
 
   DaemonOptions options_;
+  FrontDoor& door_;
   net::Loop loop_;
   seam::Clock& clock_ = seam::system_clock();
   std::unique_ptr<store::SqliteStore> store_;
@@ -545,7 +533,7 @@ class Daemon {
   std::map<std::string, Bytes> contexts_;  // what one costs, by UUID
   std::set<std::string> measured_;         // those of them that are not assumed
   std::optional<seam::Nanoseconds> contexts_at_;
-  std::optional<std::pair<dev_t, ino_t>> store_file_;
+  std::optional<base::FileId> store_file_;
   Fd signals_;
   net::Watch signal_watch_;
   net::Timer ticker_;
@@ -568,7 +556,6 @@ int run_daemon(const DaemonOptions& asked, net::ReadyPipe ready) {
   Result<net::Listener> listener =
       net::claim_place({options.socket, options.system, net::Milliseconds(2'000)});
   if (!listener) return failed(listener.error(), ready);
-  options.socket = listener->path();
   (void)net::raise_descriptor_limit();
   Result<launch::Parts> parts = launch::find_parts();
   if (!parts) return failed(parts.error(), ready);
@@ -581,14 +568,18 @@ int run_daemon(const DaemonOptions& asked, net::ReadyPipe ready) {
   struct stat folder {};
   if (options.system && stat(options.state_dir.c_str(), &folder) == 0)
     (void)chmod(options.state_dir.c_str(), (folder.st_mode & 07777) | 0011);
-  (void)base::write_atomic(base::join_path(options.state_dir, "meted.pid"),
-                           std::to_string(getpid()) + "\n");
-  Daemon daemon(options, *std::move(store), *std::move(parts));
+  FrontDoor door(*std::move(listener), options.state_dir, options.system, log_line);
+  const std::string pid_file = base::join_path(options.state_dir, "meted.pid");
+  const std::string pid = std::to_string(getpid()) + "\n";
+  (void)base::write_atomic(pid_file, pid);
+  Daemon daemon(options, *std::move(store), *std::move(parts), door);
   if (Result<void> r = daemon.recover(); !r) return failed(r.error(), ready);
-  if (Result<void> r = daemon.serve(listener->take_socket()); !r) return failed(r.error(), ready);
+  if (Result<void> r = daemon.serve(); !r) return failed(r.error(), ready);
   ready.notify_ready();
   const int code = daemon.run();
-  (void)unlink(base::join_path(options.state_dir, "meted.pid").c_str());
+  // The state may have been removed, and be the next daemon's by now.
+  if (const Result<std::string> last = base::read_all(pid_file, 64); last && *last == pid)
+    (void)unlink(pid_file.c_str());
   return code;
 }
 

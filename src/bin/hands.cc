@@ -249,7 +249,7 @@ Result<std::string> Hands::plan_for(const core::Job& job) {
   plan.probe = settings_.parts.probe;
   if (!settings_.simulated.empty()) plan.simgpu = settings_.parts.simgpu;
   if (!job.grant.empty()) {
-    plan.socket = settings_.socket;
+    plan.socket = settings_.socket();
     plan.checkpoint = settings_.parts.checkpoint;
   }
   if (core::is_parkable(*job.spec) && !job.grant.empty()) plan.park = movers_.door(job);

@@ -26,9 +26,9 @@ struct HandsSettings {
   bool system = false;  // root's daemon: jobs are their users'
   config::Config config;
   launch::Parts parts;
-  std::string readings;   // path
-  std::string simulated;  // METE_SIM
-  std::string socket;     // ours
+  std::string readings;                 // path
+  std::string simulated;                // METE_SIM
+  std::function<std::string()> socket;  // where we listen now
 };
 
 class Hands final : public seam::Launcher {

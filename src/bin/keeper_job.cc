@@ -316,7 +316,7 @@ class Keeper {
   void begin_parking(const cli::JobPlan& job, const launch::GrantFile* grant) {
     if (grant == nullptr) return;
     parker_.emplace(*grant, cli::Parker::Settings::of(job, plan_.socket, plan_.job));
-    line_.emplace(plan_.socket, plan_.job);
+    line_.emplace(cli::DaemonAt{plan_.socket, plan_.state}, plan_.job);
   }
 
   void prepare(launch::Supervision& asked) {

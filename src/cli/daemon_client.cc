@@ -14,7 +14,8 @@ namespace mete::cli {
 
 namespace {
 
-constexpr net::Milliseconds kConnectTimeout{5'000};
+// Of a runner beside its program, which must not wait for a daemon, and asks again by itself.
+constexpr net::ConnectLimits kAtOnce{.patience = net::Milliseconds(0)};
 
 }  // namespace
 
@@ -68,27 +69,29 @@ Result<DaemonClient> DaemonClient::open_for_jobs() {
       .with_hint("mete submit or mete run starts one");
 }
 
-Result<DaemonClient> DaemonClient::open_again(const std::string& socket, Start start,
-                                              int interrupt) {
+Result<DaemonClient> DaemonClient::open_again(const DaemonAt& where, Start start, int interrupt) {
   Result<DaemonPlace> place = daemon_place();
   if (!place) return std::move(place).error();
-  place->places.socket = socket;
-  return open_at(*place, start, interrupt);
+  place->places.socket = where.socket;
+  if (!where.state_dir.empty()) place->places.state_dir = place->state_dir = where.state_dir;
+  return open_at(*place, start, interrupt, start == Start::kNever ? kAtOnce : net::ConnectLimits());
 }
 
 bool DaemonClient::may_start() const {
   return http_.peer().uid == geteuid() && http_.path() != net::kSystemSocket;
 }
 
-Result<DaemonClient> DaemonClient::open_at(const DaemonPlace& place, Start start, int interrupt) {
+Result<DaemonClient> DaemonClient::open_at(const DaemonPlace& place, Start start, int interrupt,
+                                           const net::ConnectLimits& limits) {
   if (start == Start::kNever) {
-    Result<net::HttpClient> http = net::connect_daemon(place.places, kConnectTimeout);
+    Result<net::HttpClient> http = net::connect_daemon(place.places, limits);
     if (!http) return std::move(http).error();
     return DaemonClient(*std::move(http));
   }
   net::DaemonStart how;
   how.program = net::program_beside_us("meted");
   how.interrupt = interrupt;
+  how.connect = limits;
   Result<net::DaemonConnection> connection = net::connect_or_start(place.places, how);
   if (!connection) return std::move(connection).error();
   return DaemonClient(std::move(connection->client));

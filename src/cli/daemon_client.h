@@ -20,6 +20,12 @@ struct DaemonPlace {
 };
 Result<DaemonPlace> daemon_place();
 
+// A daemon that was found before. It may have moved since: its state folder says where it is.
+struct DaemonAt {
+  std::string socket;
+  std::string state_dir = {};  // "": as daemon_place() says
+};
+
 // Of an error of open() or call(): there is no daemon, as against one that does not answer well.
 inline bool nobody_listens(const Error& error) {
   return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kBusy;
@@ -35,9 +41,9 @@ class DaemonClient {
   // every other error: whether there are jobs is not known.
   static Result<DaemonClient> open_for_jobs();
   // The daemon at this socket, which knows our job, and never another: job 2 of a private daemon is
-  // not job 2 of the machine's. One that is not ours to start (may_start) is not started.
-  static Result<DaemonClient> open_again(const std::string& socket, Start start,
-                                         int interrupt = -1);
+  // not job 2 of the machine's. One that is not ours to start (may_start) is not started. kNever:
+  // does not wait for a daemon that makes its socket anew; ask again.
+  static Result<DaemonClient> open_again(const DaemonAt& where, Start start, int interrupt = -1);
   bool may_start() const;
 
   // The type of document to be asked for from now on, where there are several: "text/...".
@@ -61,7 +67,8 @@ class DaemonClient {
   static const net::Wait kPatience;
 
  private:
-  static Result<DaemonClient> open_at(const DaemonPlace& place, Start start, int interrupt);
+  static Result<DaemonClient> open_at(const DaemonPlace& place, Start start, int interrupt,
+                                      const net::ConnectLimits& limits = {});
   explicit DaemonClient(net::HttpClient http) : http_(std::move(http)) {}
 
   Result<std::string> body_of(Result<net::HttpClient::Reply> reply);

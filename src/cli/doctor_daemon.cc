@@ -79,15 +79,15 @@ void check_daemon(Checks& checks) {
   check_notify(checks);
   const Result<DaemonPlace> place = daemon_place();
   if (!place) return;  // check_state says so
+  Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kNever);
+  if (client) {
+    check_answer(*client, client->http().path(), checks);
+    return;
+  }
   const Result<std::string> path = net::private_socket(place->places);
   if (!path) {
     checks.push_back({Verdict::kFail, "socket", with_evidence(path.error()),
                       path.error().hint.empty() ? "unset METE_SOCKET" : path.error().hint});
-    return;
-  }
-  Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kNever);
-  if (client) {
-    check_answer(*client, *path, checks);
     return;
   }
   if (!nobody_listens(client.error())) {

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "cli/daemon_client.h"
 #include "core/job/array.h"
+#include "net/address_file.h"
 
 namespace mete::cli {
 
@@ -69,17 +70,25 @@ Result<std::vector<std::string>> read_lines(const std::string& path) {
   return lines;
 }
 
+// Where the daemon at `socket` is and was: it had another path maybe when it got those jobs.
+net::Address paths_of(const std::string& socket) {
+  const Result<DaemonPlace> place = daemon_place();
+  if (!place) return {socket, {}};
+  Result<net::Address> address = net::read_address(place->state_dir);
+  return address && address->was_at(socket) ? *std::move(address) : net::Address{socket, {}};
+}
+
 Result<std::uint64_t> last_job(std::uint32_t back, const std::string& socket) {
   const Result<std::string> path = path_of_last_jobs();
   if (!path) return path.error();
   const Result<std::vector<std::string>> lines = read_lines(*path);
   if (!lines && lines.error().code != ErrorCode::kNotFound) return lines.error();
+  const net::Address paths = paths_of(socket);
   std::uint32_t seen = 0;
   for (std::size_t i = lines ? lines->size() : 0; i > 0; --i) {
     const std::string& line = (*lines)[i - 1];
     const std::size_t space = line.find(' ');
-    if (space == std::string::npos || line.compare(space + 1, std::string::npos, socket) != 0)
-      continue;
+    if (space == std::string::npos || !paths.was_at(line.substr(space + 1))) continue;
     const Result<std::uint64_t> number = base::parse_uint(line.substr(0, space));
     if (number && seen++ == back) return *number;
   }

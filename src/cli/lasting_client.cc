@@ -31,7 +31,7 @@ void LastingClient::begin(std::string target) {
 std::optional<Result<std::string>> LastingClient::next(net::Milliseconds most) {
   if (!client_) {
     Result<DaemonClient> found = DaemonClient::open_again(
-        socket_, may_start_ ? DaemonClient::Start::kIfNeeded : DaemonClient::Start::kNever);
+        {socket_}, may_start_ ? DaemonClient::Start::kIfNeeded : DaemonClient::Start::kNever);
     if (!found) return lost(std::move(found).error(), most);
     client_.emplace(*std::move(found));
   }

@@ -54,9 +54,9 @@ Bytes round_up(Bytes bytes) {
 
 }  // namespace
 
-Result<wire::RunReply> tell_daemon(const std::string& socket, core::JobId id,
-                                   const std::string& what, const std::string& body) {
-  Result<DaemonClient> client = DaemonClient::open_again(socket, DaemonClient::Start::kNever);
+Result<wire::RunReply> tell_daemon(const DaemonAt& where, core::JobId id, const std::string& what,
+                                   const std::string& body) {
+  Result<DaemonClient> client = DaemonClient::open_again(where, DaemonClient::Start::kNever);
   if (!client) return Error::io(client.error().message);
   const std::string path =
       "/v1/jobs/" + to_string(id) + "/" + what + "?order=" + std::to_string(count(now()));
@@ -76,8 +76,9 @@ Parker::Settings Parker::Settings::of(const JobPlan& plan, const std::string& so
   if (plan.simulated) settings.cuda = driver_library(plan.parts, true, "libcuda.so.1");
   for (const PlanCard& card : plan.cards)
     if (card.limit > card.guarantee) settings.growth.emplace_back(card.guarantee, card.limit);
-  settings.tell = [socket, id](const std::string& what, const std::string& body) {
-    return tell_daemon(socket, id, what, body);
+  settings.tell = [where = DaemonAt{socket, plan.state}, id](const std::string& what,
+                                                             const std::string& body) {
+    return tell_daemon(where, id, what, body);
   };
   return settings;
 }

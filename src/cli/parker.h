@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/daemon_client.h"
 #include "cli/job_runner.h"
 #include "launch/deep_parking.h"
 #include "launch/grant_file.h"
@@ -25,10 +26,10 @@
 
 namespace mete::cli {
 
-// POST /v1/jobs/ID/WHAT to the daemon at this socket, with the order in which it was said. io: it
+// POST /v1/jobs/ID/WHAT to this daemon, with the order in which it was said. io: it
 // is not there, or did not answer in time (and may do as told yet, unless something is said later).
-Result<wire::RunReply> tell_daemon(const std::string& socket, core::JobId id,
-                                   const std::string& what, const std::string& body);
+Result<wire::RunReply> tell_daemon(const DaemonAt& where, core::JobId id, const std::string& what,
+                                   const std::string& body);
 
 class Parker {
  public:

@@ -178,7 +178,7 @@ class Run {
     if (!may_start_) start = DaemonClient::Start::kNever;
     Result<DaemonClient> client = socket_.empty()
                                       ? DaemonClient::open(start, interrupt)
-                                      : DaemonClient::open_again(socket_, start, interrupt);
+                                      : DaemonClient::open_again({socket_}, start, interrupt);
     if (client && socket_.empty()) {
       socket_ = client->http().path();
       may_start_ = client->may_start();
@@ -239,7 +239,7 @@ class Run {
     hooks.ended = [this] { parker_.reset(); };
     hooks.stands_still = [this] { return parker_ && parker_->is_away(); };
     hooks.started = [this](pid_t pid) { report_start(pid); };
-    news_.emplace(socket_, *id_);
+    news_.emplace(DaemonAt{socket_}, *id_);
     hooks.watch_fd = [this] { return news_->descriptor(); };
     hooks.watched = [this] { return hear(); };
     hooks.tick_ms = [this] { return tick_ms(); };
@@ -365,7 +365,7 @@ class Run {
   // The daemon may be away just now: the program runs all the same, and tick() tells it later.
   void tell_start() {
     const Result<wire::RunReply> told =
-        tell_daemon(socket_, *id_, "started", wire::encode(start_report()));
+        tell_daemon({socket_}, *id_, "started", wire::encode(start_report()));
     told_start_ = told || told.error().code != ErrorCode::kIo;
   }
 

@@ -33,7 +33,7 @@ void RunnerLine::mend() {
   const seam::Nanoseconds now = seam::system_clock().monotonic();
   if (listening_ || now < next_try_) return;
   next_try_ = now + std::chrono::seconds(1);
-  Result<DaemonClient> client = DaemonClient::open_again(socket_, DaemonClient::Start::kNever);
+  Result<DaemonClient> client = DaemonClient::open_again(where_, DaemonClient::Start::kNever);
   if (!client) return;
   client_.emplace(*std::move(client));
   tag_ = "-";

@@ -15,7 +15,7 @@ namespace mete::cli {
 
 class RunnerLine {
  public:
-  RunnerLine(std::string socket, core::JobId id) : socket_(std::move(socket)), id_(id) {}
+  RunnerLine(DaemonAt where, core::JobId id) : where_(std::move(where)), id_(id) {}
 
   // Readable when there is something to hear; -1: nobody is listened to at the moment.
   int descriptor() const { return listening_ ? client_->http().descriptor() : -1; }
@@ -25,7 +25,7 @@ class RunnerLine {
  private:
   void listen();
 
-  std::string socket_;
+  DaemonAt where_;
   core::JobId id_;
   std::optional<DaemonClient> client_;
   std::string tag_ = "-";

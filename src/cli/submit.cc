@@ -151,7 +151,7 @@ class Submitter {
     Result<std::string> answer = client_.call(method, target);
     if (answer || !client_.went_away()) return answer;
     Result<DaemonClient> next = DaemonClient::open_again(
-        client_.http().path(),
+        {client_.http().path()},
         client_.may_start() ? DaemonClient::Start::kIfNeeded : DaemonClient::Start::kNever);
     if (!next) return answer;
     client_ = *std::move(next);

@@ -161,7 +161,7 @@ bool Session::draw() {
 
 std::string Session::cancel(const std::string& job) {
   Result<DaemonClient> client =
-      DaemonClient::open_again(source_.socket(), DaemonClient::Start::kNever);
+      DaemonClient::open_again({source_.socket()}, DaemonClient::Start::kNever);
   if (!client) return client.error().message;
   const Result<std::string> done = client->call("DELETE", "/v1/jobs/" + job, {}, {kDeedWait, -1});
   return done ? "job " + job + " is cancelled" : done.error().message;

@@ -47,7 +47,7 @@ Result<void> TopSource::begin(Milliseconds most) {
 
 void TopSource::ask(bool stream) {
   if (!client_) {
-    Result<DaemonClient> again = DaemonClient::open_again(socket_, DaemonClient::Start::kNever);
+    Result<DaemonClient> again = DaemonClient::open_again({socket_}, DaemonClient::Start::kNever);
     if (!again) return lost();
     client_ = *std::move(again);
   }

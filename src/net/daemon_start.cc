@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "net/address_file.h"
 #include "net/life_lock.h"
 #include "net/listen.h"
 #include "net/ready_pipe.h"
@@ -26,6 +27,9 @@ namespace {
 using base::join_path;
 
 constexpr off_t kEvidenceBytes = 400;
+constexpr int kLookAgainMs = 50;
+constexpr const char* kStateHint =
+    "set METE_STATE_DIR to a folder of your own on a local disk with space";
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -45,6 +49,43 @@ Result<HttpClient> connect_trusted(const std::string& path, Milliseconds timeout
 
 bool nobody_answers(const Error& error) {
   return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kBusy;
+}
+
+// Not there any more after a logout, or another user's after a change of user.
+bool is_usable(const std::string& runtime_dir) {
+  struct stat info {};
+  return stat(runtime_dir.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid();
+}
+
+// What the state folder says, when the daemon that wrote it is alive and is the one that is meant.
+std::optional<std::string> told_by_state(const DaemonPlaces& places) {
+  const Result<Address> address = read_address(places.state_dir);
+  if (!address || !address->alive) return std::nullopt;
+  if (!places.socket.empty() && !address->was_at(places.socket)) return std::nullopt;
+  return address->socket;
+}
+
+Result<HttpClient> connect_private(const DaemonPlaces& places, const ConnectLimits& limits) {
+  const Deadline deadline = Deadline::in(limits.patience);
+  for (;;) {
+    const Result<std::string> usual = private_socket(places);
+    const std::optional<std::string> told = told_by_state(places);
+    if (told && (!usual || *told != *usual)) {
+      Result<HttpClient> client = connect_trusted(*told, limits.timeout);
+      if (client || !nobody_answers(client.error())) return client;
+    }
+    Result<HttpClient> client =
+        usual ? connect_trusted(*usual, limits.timeout) : Result<HttpClient>(usual.error());
+    if (client || (usual && !nobody_answers(client.error()))) return client;
+    if (!told || limits.patience.count() == 0) return client;
+    if (deadline.poll_timeout() == 0)
+      return Error::io("the daemon of " + places.state_dir + " runs, but does not answer")
+          .with_evidence("it said that it listens at " + *told)
+          .with_hint("see " + join_path(places.state_dir, "meted.log") + ", or kill " +
+                     "the process in " + join_path(places.state_dir, "meted.pid"));
+    // It looks for its socket once a second. Nothing else tells when it has made a new one.
+    (void)poll(nullptr, 0, kLookAgainMs);
+  }
 }
 
 // The last lines, since the daemon said nothing else.
@@ -78,7 +119,7 @@ Result<void> await_ready(int pipe, const Deadline& deadline, int interrupt) {
 Result<void> start_private(const std::string& path, const DaemonPlaces& places,
                            const DaemonStart& start, const Deadline& deadline) {
   const Result<Fd> log = open_log(places.state_dir);
-  if (!log) return log.error();
+  if (!log) return Error(log.error()).within("the state folder").with_hint(kStateHint);
   SpawnDaemon what;
   what.arguments = {start.program, "--state-dir", places.state_dir};
   what.environment = daemon_environment(base::own_environment());
@@ -94,6 +135,16 @@ Result<void> start_private(const std::string& path, const DaemonPlaces& places,
   return std::move(ready).error().with_evidence(tail_of_log(log->get()));
 }
 
+// A second daemon cannot have the state of one that runs: where that one is.
+Error in_use(const DaemonPlaces& places, const Error& error) {
+  const Result<Address> address = read_address(places.state_dir);
+  if (error.code != ErrorCode::kBusy || !address || !address->alive) return error;
+  return Error::busy("another daemon uses the state folder " + places.state_dir)
+      .with_evidence("it listens at " + address->socket)
+      .with_hint(places.socket.empty() ? "see " + join_path(places.state_dir, "meted.log")
+                                       : "unset METE_SOCKET, or set METE_STATE_DIR too");
+}
+
 }  // namespace
 
 DaemonPlaces DaemonPlaces::from_environment(std::string state_dir) {
@@ -103,26 +154,28 @@ DaemonPlaces DaemonPlaces::from_environment(std::string state_dir) {
 
 Result<std::string> private_socket(const DaemonPlaces& places) {
   std::string path = places.socket;
-  if (path.empty() && !places.runtime_dir.empty())
+  if (path.empty() && !places.runtime_dir.empty() && is_usable(places.runtime_dir))
     path = join_path(places.runtime_dir, "mete/meted.sock");
-  if (path.empty()) path = join_path(places.state_dir, "run/meted.sock");
+  if (path.empty()) path = socket_in_state(places.state_dir);
   if (const Result<sockaddr_un> address = unix_address(path); !address) return address.error();
   return path;
 }
 
-Result<HttpClient> connect_daemon(const DaemonPlaces& places, Milliseconds timeout) {
+std::string socket_in_state(const std::string& state_dir) {
+  return join_path(state_dir, "run/meted.sock");
+}
+
+Result<HttpClient> connect_daemon(const DaemonPlaces& places, const ConnectLimits& limits) {
   if (places.socket.empty()) {
     // Whatever is wrong with the system's daemon, a private one is still possible.
-    Result<HttpClient> client = connect_trusted(places.system_socket, timeout);
+    Result<HttpClient> client = connect_trusted(places.system_socket, limits.timeout);
     if (client) return client;
   }
-  const Result<std::string> path = private_socket(places);
-  if (!path) return path.error();
-  return connect_trusted(*path, timeout);
+  return connect_private(places, limits);
 }
 
 Result<DaemonConnection> connect_or_start(const DaemonPlaces& places, const DaemonStart& start) {
-  Result<HttpClient> client = connect_daemon(places, start.connect_timeout);
+  Result<HttpClient> client = connect_daemon(places, start.connect);
   if (client) return DaemonConnection{*std::move(client), false};
   if (!nobody_answers(client.error())) return std::move(client).error();
   const Result<std::string> path = private_socket(places);
@@ -132,24 +185,24 @@ Result<DaemonConnection> connect_or_start(const DaemonPlaces& places, const Daem
         .with_evidence("there is no meted beside mete")
         .with_hint("build or install all of mete");
   if (Result<void> made = base::make_directories(places.state_dir); !made)
-    return std::move(made)
-        .error()
-        .within("the state folder")
-        .with_hint("set METE_STATE_DIR to a folder of your own on a local disk with space");
+    return std::move(made).error().within("the state folder").with_hint(kStateHint);
+  if (access(places.state_dir.c_str(), W_OK | X_OK) != 0)
+    return Error::from_errno("the state folder " + places.state_dir + " cannot be written", errno)
+        .with_hint(kStateHint);
   if (Result<void> made = prepare_socket_folder(base::parent_path(*path), false); !made)
     return std::move(made).error();
   const Deadline deadline = Deadline::in(start.patience);
   // One client at a time: the first starts the daemon, the others find it listening.
-  Result<Fd> turn = take_lock(*path + ".start.lock", deadline, start.interrupt);
+  Result<Fd> turn = take_lock(join_path(places.state_dir, "start.lock"), deadline, start.interrupt);
   if (!turn) return std::move(turn).error().within("another client starts the daemon");
-  client = connect_trusted(*path, start.connect_timeout);
+  client = connect_private(places, start.connect);
   if (client) return DaemonConnection{*std::move(client), false};
   if (!nobody_answers(client.error())) return std::move(client).error();
   const Result<void> ready = start_private(*path, places, start, deadline);
-  client = connect_trusted(*path, start.connect_timeout);
+  client = connect_private(places, start.connect);
   // One that was started by hand meanwhile serves as well: ours was busy then.
   if (client) return DaemonConnection{*std::move(client), ready.ok()};
-  if (!ready) return ready.error();
+  if (!ready) return in_use(places, ready.error());
   return std::move(client).error();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // For the client: which daemon to talk to, and starting a private one where nobody answers. However
-// many clients come at once, one starts it (PATH.start.lock) and the others wait for that one and
-// connect; nobody polls. The daemon is `meted --state-dir DIR`, detached from our terminal, session
+// many clients come at once, one starts it (STATE/start.lock) and the others wait for that one and
+// connect. The daemon is `meted --state-dir DIR`, detached from our terminal, session
 // and folder, with METE_SOCKET set to the path that was chosen.
 #pragma once
 
@@ -25,18 +25,31 @@ struct DaemonPlaces {
   static DaemonPlaces from_environment(std::string state_dir);
 };
 
-// METE_SOCKET, else RUNTIME/mete/meted.sock, else STATE/run/meted.sock: where a private daemon of
-// these places listens. invalid: not an absolute path, or too long.
+// METE_SOCKET, else RUNTIME/mete/meted.sock where that folder is ours, else STATE/run/meted.sock:
+// where a private daemon of these places begins to listen. invalid: not an absolute path, or too
+// long.
 Result<std::string> private_socket(const DaemonPlaces& places);
 
-// A socket that answers already: METE_SOCKET if it is set, else the system's, else the private one.
-// not_found or busy: nobody answers there. denied: what answers is neither root's nor ours.
-Result<HttpClient> connect_daemon(const DaemonPlaces& places, Milliseconds timeout);
+// The private daemon's socket in the state folder, for a daemon that can be at no other place.
+std::string socket_in_state(const std::string& state_dir);
+
+struct ConnectLimits {
+  Milliseconds timeout{5'000};  // to be let in
+  // For a daemon that is alive but does not listen at the moment: its socket was removed, and it
+  // makes another one; or it is ending.
+  Milliseconds patience{5'000};
+};
+
+// A socket that answers already: METE_SOCKET if it is set, else the system's, else the private
+// one. A private daemon is found by what its state folder says (address_file.h), wherever it
+// listens; with METE_SOCKET only if a daemon of this folder has been at that path. not_found or
+// busy: nobody answers there. denied: what answers is neither root's nor ours.
+Result<HttpClient> connect_daemon(const DaemonPlaces& places, const ConnectLimits& limits);
 
 struct DaemonStart {
   std::string program;            // absolute path of meted
   Milliseconds patience{30'000};  // for the daemon to listen, or for another client that starts it
-  Milliseconds connect_timeout{5'000};
+  ConnectLimits connect = {};
   int interrupt = -1;  // readable: stop waiting (io); a daemon under way is left alone
 };
 

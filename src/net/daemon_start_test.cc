@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "net/address_file.h"
 #include "net/ready_pipe.h"
 #include "net/test/support.h"
 
@@ -23,7 +24,7 @@ class DaemonStartTest : public testing::Test {
   DaemonStartTest() {
     start_.program = std::string(getenv("METE_BUILD_DIR")) + "/tests/net_test_daemon";
     start_.patience = kLong;
-    start_.connect_timeout = kLong;
+    start_.connect.timeout = kLong;
   }
   ~DaemonStartTest() override { stop(); }
 
@@ -32,7 +33,7 @@ class DaemonStartTest : public testing::Test {
   }
   // Asks the daemon to end; it is gone when the connection ends.
   void stop() {
-    Result<HttpClient> client = connect_daemon(places(), kLong);
+    Result<HttpClient> client = connect_daemon(places(), {kLong});
     if (!client) return;
     EXPECT_TRUE(client->request("POST", "/stop", "", {kLong}));
   }
@@ -130,7 +131,7 @@ TEST_F(DaemonStartTest, AClientThatComesWhileTheDaemonEndsStartsTheNext) {
 TEST_F(DaemonStartTest, AKilledDaemonIsReplaced) {
   ASSERT_TRUE(connect_or_start(places(), start_));
   const std::string first = *daemons_ever().begin();
-  Result<HttpClient> client = connect_daemon(places(), kLong);
+  Result<HttpClient> client = connect_daemon(places(), {kLong});
   ASSERT_TRUE(client);
   ASSERT_EQ(kill(std::stoi(first), SIGKILL), 0);
   const Result<Waited> dead = wait_for(client->descriptor(), POLLIN, -1, Deadline::in(kLong));
@@ -193,10 +194,53 @@ TEST_F(DaemonStartTest, TheSystemsDaemonGoesBeforeAPrivateOneUnlessASocketIsName
 
 TEST_F(DaemonStartTest, ThePrivateSocketIsInTheFirstFolderThatIsThere) {
   EXPECT_EQ(*private_socket({"/a/s", "/run/user/1", "/state", ""}), "/a/s");
-  EXPECT_EQ(*private_socket({"", "/run/user/1", "/state", ""}), "/run/user/1/mete/meted.sock");
+  EXPECT_EQ(*private_socket({"", folder_.path(), "/state", ""}), folder_ / "mete/meted.sock");
+  EXPECT_EQ(*private_socket({"", folder_ / "gone", "/state", ""}), "/state/run/meted.sock");
+  EXPECT_EQ(*private_socket({"", "/proc/1", "/state", ""}),
+            geteuid() == 0 ? "/proc/1/mete/meted.sock" : "/state/run/meted.sock");
   EXPECT_EQ(*private_socket({"", "", "/state", ""}), "/state/run/meted.sock");
   EXPECT_FALSE(private_socket({"relative", "", "/state", ""}));
   EXPECT_FALSE(private_socket({"", "", "/" + std::string(120, 's'), ""}));
+}
+
+TEST_F(DaemonStartTest, ADaemonIsFoundByItsStateFolder) {
+  DaemonPlaces where = places();
+  ASSERT_TRUE(connect_or_start(where, start_));
+  const Result<Fd> told = write_address(where.state_dir, where.socket);
+  ASSERT_TRUE(told) << told.error().message;
+  where.socket.clear();  // as from cron, and with folders that lead elsewhere or are too long
+  for (const std::string& runtime : {std::string(), folder_.path(), folder_ / "gone"}) {
+    where.runtime_dir = runtime;
+    const Result<DaemonConnection> daemon = connect_or_start(where, start_);
+    ASSERT_TRUE(daemon) << daemon.error().message;
+    EXPECT_FALSE(daemon->started);
+  }
+  EXPECT_EQ(daemons_ever().size(), 1u);
+}
+
+TEST_F(DaemonStartTest, ASocketThatIsNamedIsFollowedOnlyWhereItsDaemonWent) {
+  DaemonPlaces where = places();
+  ASSERT_TRUE(connect_or_start(where, start_));
+  ASSERT_TRUE(write_address(where.state_dir, folder_ / "old/s"));
+  const Result<Fd> told = write_address(where.state_dir, where.socket);
+  ASSERT_TRUE(told);
+  where.socket = folder_ / "old/s";
+  EXPECT_TRUE(connect_daemon(where, {kLong}));
+  where.socket = folder_ / "another/s";
+  EXPECT_EQ(connect_daemon(where, {kLong}).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(DaemonStartTest, ADaemonThatListensNowhereIsWaitedForAndThenTold) {
+  DaemonPlaces where = places();
+  ASSERT_TRUE(base::make_directories(where.state_dir));
+  where.socket.clear();
+  const Result<Fd> told = write_address(where.state_dir, folder_ / "nowhere");
+  ASSERT_TRUE(told);
+  const Result<HttpClient> client = connect_daemon(where, {kLong, Milliseconds(100)});
+  ASSERT_FALSE(client);
+  EXPECT_EQ(client.error().code, ErrorCode::kIo);
+  EXPECT_NE(client.error().message.find("runs, but does not answer"), std::string::npos);
+  EXPECT_EQ(connect_daemon(where, {kLong, Milliseconds(0)}).error().code, ErrorCode::kNotFound);
 }
 
 TEST_F(DaemonStartTest, TheDaemonGetsOnlyWhatItNeedsOfTheEnvironment) {

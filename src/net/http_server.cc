@@ -34,6 +34,7 @@ int open_reserve() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 struct HttpServer::Impl : ConnectionHost {
   void accept_some();
   bool accept_one();
+  Result<void> listen_on(Fd socket);
   void no_descriptor_left();
   bool full_for(const Peer& peer) const;
   void closed(Connection& connection) override;
@@ -117,17 +118,27 @@ Result<HttpServer> HttpServer::start(Loop& loop, Fd listening, Handler handler, 
   impl->handler = std::move(handler);
   impl->limits = limits;
   impl->scratch.resize(kScratchBytes);
-  impl->listening = std::move(listening);
   impl->reserve.reset(open_reserve());
-  // accept() must not block when the client went away between the news and the call.
-  const int flags = fcntl(impl->listening.get(), F_GETFL);
-  if (flags < 0 || fcntl(impl->listening.get(), F_SETFL, flags | O_NONBLOCK) != 0)
-    return Error::from_errno("prepare the listening socket", errno);
-  Result<Watch> watch = loop.watch(impl->listening.get(), kReadable,
-                                   [host = impl.get()](Ready) { host->accept_some(); });
-  if (!watch) return std::move(watch).error();
-  impl->watch = *std::move(watch);
+  if (Result<void> r = impl->listen_on(std::move(listening)); !r) return std::move(r).error();
   return HttpServer(std::move(impl));
+}
+
+Result<void> HttpServer::Impl::listen_on(Fd socket) {
+  // accept() must not block when the client went away between the news and the call.
+  const int flags = fcntl(socket.get(), F_GETFL);
+  if (flags < 0 || fcntl(socket.get(), F_SETFL, flags | O_NONBLOCK) != 0)
+    return Error::from_errno("prepare the listening socket", errno);
+  Result<Watch> news = loop->watch(socket.get(), kReadable, [this](Ready) { accept_some(); });
+  if (!news) return std::move(news).error();
+  pause.cancel();
+  watch = *std::move(news);
+  listening = std::move(socket);
+  return {};
+}
+
+Result<void> HttpServer::listen_on(Fd listening) {
+  while (impl_->accept_one()) continue;
+  return impl_->listen_on(std::move(listening));
 }
 
 HttpServer::HttpServer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}

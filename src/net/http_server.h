@@ -90,6 +90,10 @@ class HttpServer {
 
   std::size_t connections() const;
 
+  // Listens on this socket from now on. Connections stay, and clients in the old socket's queue are
+  // let in first. Not after drain().
+  Result<void> listen_on(Fd listening);
+
   // The polite end: accepts no more, closes what is idle, and calls `done` from the loop when the
   // last answer is out. Streams and long polls are their owners' to end.
   void drain(std::function<void()> done);

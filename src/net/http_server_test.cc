@@ -45,6 +45,23 @@ struct Waiting {
   std::promise<void> gone;
 };
 
+TEST(HttpServer, GoesOnAtAnotherSocketWithTheConnectionsThatItHas) {
+  const TemporaryFolder folder;
+  TestServer server([](const Request& request, Responder responder) {
+    responder.reply({200, request.path});
+  });
+  Result<HttpClient> before = HttpClient::connect(server.path(), kLong);
+  ASSERT_TRUE(before);
+  ASSERT_EQ(before->request("GET", "/1", "", {kLong})->body, "/1");
+  server.do_there(
+      [&] { EXPECT_TRUE(server.server()->listen_on(listen_plainly(folder / "other"))); });
+  EXPECT_EQ(before->request("GET", "/2", "", {kLong})->body, "/2");
+  Result<HttpClient> after = HttpClient::connect(folder / "other", kLong);
+  ASSERT_TRUE(after);
+  EXPECT_EQ(after->request("GET", "/3", "", {kLong})->body, "/3");
+  EXPECT_FALSE(connect_unix(server.path(), kLong));
+}
+
 TEST(HttpServer, HandsOverTheRequestAndWhoAsks) {
   Request seen;
   TestServer server([&](Request request, Responder responder) {

@@ -24,6 +24,7 @@ std::chrono::nanoseconds monotonic() {
 Error cannot_connect(const std::string& path, int error) {
   const std::string what = "connect to " + path;
   if (error == ECONNREFUSED) return Error::busy(what + ": nobody listens there");
+  if (error == ENOTDIR) return Error::not_found(what + ": its folder is not one");
   if (error == ENOTSOCK) return Error::corrupt(what + ": it is not a socket");
   return Error::from_errno(what, error);
 }

@@ -279,7 +279,6 @@ wire::DaemonView Service::daemon() const {
   view.version = identity_.version;
   view.pid = getpid();
   view.mode = identity_.mode;
-  view.socket = identity_.socket;
   view.state_dir = identity_.state_dir;
   view.uptime_s = static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::seconds>(clock_.monotonic() - started_).count());
@@ -288,6 +287,7 @@ wire::DaemonView Service::daemon() const {
   view.disk_full = engine_.disk_full();
   view.idle_end_s = identity_.idle_end_s;
   const Around around = identity_.around();
+  view.socket = around.socket;
   view.metrics = around.metrics;
   view.metrics_trouble = around.metrics_trouble;
   view.escapes = identity_.escape_stop ? "stop" : "warn";

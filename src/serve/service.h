@@ -52,6 +52,7 @@ struct Machine {
 
 // What the daemon knows of itself that is not the service's.
 struct Around {
+  std::string socket;  // where it listens now
   std::size_t connections = 0;
   std::uint64_t helper_restarts = 0;
   std::string metrics;          // where they are served beside the socket; "": nowhere
@@ -63,7 +64,6 @@ struct Identity {
   std::string grant_abi;  // "1.0"
   int store = 0;          // version of its schema
   std::string mode;       // "user", "system"
-  std::string socket;
   std::string state_dir;
   std::uint32_t uid = 0;
   std::optional<std::uint32_t> admin_gid;  // a group whose members may what root may
