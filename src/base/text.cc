@@ -16,6 +16,13 @@ void append_hex(std::string& out, char c) {
   out.append("\\x").append(1, kHex[byte >> 4]).append(1, kHex[byte & 15]);
 }
 
+// None that is not shown is beyond U+FFFF, so that one escape is enough.
+void append_unicode(std::string& out, std::uint32_t code) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  out += "\\u";
+  for (int shift = 12; shift >= 0; shift -= 4) out += kHex[code >> shift & 15];
+}
+
 bool is_shown(std::uint32_t code) {
   const auto in = [code](std::uint32_t first, std::uint32_t last) {
     return code >= first && code <= last;
@@ -90,6 +97,27 @@ std::string printable(std::string_view text) {
     else
       for (const char c : bytes) append_hex(out, c);
     text.remove_prefix(bytes.size());
+  }
+  return out;
+}
+
+std::string printable_json(std::string json) {
+  const auto plain = [](char c) { return static_cast<unsigned char>(c) < 0x7f; };
+  auto at = std::find_if_not(json.begin(), json.end(), plain);
+  if (at == json.end()) return json;  // nearly always
+  std::string out(json.begin(), at);
+  std::string_view rest(json);
+  rest.remove_prefix(out.size());
+  while (!rest.empty()) {
+    const Character first = first_character(rest);
+    const std::string_view bytes = rest.substr(0, std::max<std::size_t>(1, first.size));
+    if (first.size == 0)
+      out += "\\ufffd";
+    else if (first.code < 0x7f || is_shown(first.code))
+      out += bytes;
+    else
+      append_unicode(out, first.code);
+    rest.remove_prefix(bytes.size());
   }
   return out;
 }

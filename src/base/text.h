@@ -31,6 +31,10 @@ std::string quote(std::string_view text);
 // is no UTF-8.
 std::string printable(std::string_view text);
 
+// The same for a JSON document, which means what it meant before: such a character is written
+// \uNNNN. In JSON they stand inside of texts only; what is no UTF-8 becomes \ufffd.
+std::string printable_json(std::string json);
+
 // Decimal digits only: no sign, no space, no empty text; an overflow is an error of its own.
 Result<std::uint64_t> parse_uint(std::string_view text);
 

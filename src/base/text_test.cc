@@ -105,6 +105,15 @@ TEST(Printable, ShowsWhatWouldTurnTheDirection) {
     EXPECT_EQ(printable(text).find(text), std::string::npos) << text;
 }
 
+TEST(PrintableJson, MeansTheSameAndMovesNoCursor) {
+  for (const char* json : {"{}", "{\"name\":\"Größe 日本語 🙂\\n\"}\n", "[\"~\"]"})
+    EXPECT_EQ(printable_json(json), json);
+  EXPECT_EQ(printable_json("[\"a\u009b31m\u0080\x7f\"]"), "[\"a\\u009b31m\\u0080\\u007f\"]");
+  EXPECT_EQ(printable_json("\"\u202e ä \u2066\u061c\u2028\""),
+            "\"\\u202e ä \\u2066\\u061c\\u2028\"");
+  EXPECT_EQ(printable_json("\"\xff\xc2\""), "\"\\ufffd\\ufffd\"");
+}
+
 TEST(Printable, ShowsBytesThatAreNoText) {
   EXPECT_EQ(printable("\xff"
                       "a\xe2\x82"),

@@ -4,11 +4,11 @@
 // an environment of its own and nothing of ours, and ends it when it takes too long. Exit code 0:
 // delivered; otherwise one line says why. That line names no target: it goes to the daemon's log.
 #include <fcntl.h>
-#include <grp.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,22 +43,10 @@ struct User {
   std::string name, home, shell;
 };
 
-// One that nobody has named (in a container, or whose directory does not answer) has no group but
-// that of nobody.
 User find_user(std::uint32_t uid) {
-  constexpr std::uint32_t kNoGroup = 65534;
   const passwd* entry = getpwuid(uid);
-  if (entry == nullptr) return {{uid, kNoGroup, {}}, std::to_string(uid), "/", "/bin/sh"};
-  User user{{uid, entry->pw_gid, {}}, entry->pw_name, entry->pw_dir, entry->pw_shell};
-  std::vector<gid_t> groups(64);
-  int count = static_cast<int>(groups.size());
-  if (getgrouplist(entry->pw_name, entry->pw_gid, groups.data(), &count) < 0) {
-    groups.resize(static_cast<std::size_t>(count));
-    (void)getgrouplist(entry->pw_name, entry->pw_gid, groups.data(), &count);
-  }
-  groups.resize(static_cast<std::size_t>(count));
-  user.identity.groups.assign(groups.begin(), groups.end());
-  return user;
+  if (entry == nullptr) return {{}, std::to_string(uid), "/", "/bin/sh"};
+  return {{}, entry->pw_name, entry->pw_dir, entry->pw_shell};
 }
 
 Result<void> take_rights(const User& user) {
@@ -98,6 +86,9 @@ Fd memory_with(const std::string& text) {
 [[noreturn]] void run(const NotifyPlan& plan, const std::vector<std::string>& environment,
                       int input) {
   (void)setpgid(0, 0);
+  // As after a login, whatever the daemon was started with.
+  (void)umask(022);
+  (void)signal(SIGPIPE, SIG_DFL);
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (chdir("/") != 0 || dup2(input, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
       dup2(null, STDERR_FILENO) < 0)
@@ -155,7 +146,8 @@ int main() {
   if (!text) return fail("there is no plan");
   const Result<wire::NotifyPlan> plan = wire::decode_notify_plan(*text);
   if (!plan) return fail(plan.error().message);
-  const User user = find_user(plan->uid);
+  User user = find_user(plan->uid);
+  user.identity = launch::identity_of(plan->uid);
   if (const Result<void> r = take_rights(user); !r) return fail(r.error().message);
   return deliver(*plan, environment_of(user, *plan));
 }

@@ -62,7 +62,7 @@ std::string json_string(std::string_view text) {
     }
     text.remove_prefix(length);
   }
-  return out + "\"";
+  return base::printable_json(out + "\"");
 }
 
 JsonObject& JsonObject::raw(std::string_view key, std::string_view value) {

@@ -11,6 +11,10 @@ TEST(Json, EscapesWhatMustBe) {
   EXPECT_EQ(json_string(""), "\"\"");
 }
 
+TEST(Json, EscapesWhatATerminalWouldObey) {
+  EXPECT_EQ(json_string("\u009b2J\u202e\x7f"), "\"\\u009b2J\\u202e\\u007f\"");
+}
+
 TEST(Json, KeepsUtf8AndReplacesWhatIsNot) {
   EXPECT_EQ(json_string("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"),
             "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"");

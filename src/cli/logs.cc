@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mete logs ID...`: what a job has written. The daemon says where; the files are read here, as
-// whoever asks. With -f until the jobs have ended and everything is printed.
+// who asks, and by root as the job's user. With -f until the jobs have ended and everything is
+// printed.
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "cli/log_reader.h"
 #include "cli/named_jobs.h"
 #include "cli/verbs.h"
+#include "launch/identity.h"
 #include "seam/clock.h"
 #include "wire/job_text.h"
 #include "wire/ps_lines.h"
@@ -39,6 +41,8 @@ struct Source {
   core::JobId id;
   wire::ShowDocument shown;
   std::string path;
+  // Whose folders the path leads through: root follows no link there that its user could not.
+  launch::Identity owner = {};
   std::optional<LogReader> reader = {};
   bool refused = false;  // it cannot be read, and that was said
 };
@@ -59,7 +63,7 @@ class Printer {
   Result<bool> print(Source& source) {
     bool some = false;
     for (;;) {
-      const Result<std::string> block = source.reader->next();
+      const Result<std::string> block = next_of(source);
       if (!block) return block.error();
       if (block->empty()) return some;
       head(source);
@@ -70,6 +74,12 @@ class Printer {
   }
 
  private:
+  static Result<std::string> next_of(Source& source) {
+    const Result<launch::RightsOf> rights = launch::RightsOf::take(source.owner);
+    if (!rights) return rights.error();
+    return source.reader->next();
+  }
+
   void head(const Source& source) {
     if (!several_ || last_ == source.id) return;
     output_.bytes(std::string(last_ ? "\n" : "") + "==> job " + to_string(source.id) + " <==\n");
@@ -100,7 +110,8 @@ class Logs {
       log.text("log", source.shown.log);
       if (!source.shown.err.empty()) log.text("err", source.shown.err);
       struct stat status {};
-      if (stat(source.path.c_str(), &status) == 0)
+      const Result<launch::RightsOf> rights = launch::RightsOf::take(source.owner);
+      if (rights && stat(source.path.c_str(), &status) == 0)
         log.number("size_bytes", static_cast<std::uint64_t>(status.st_size));
       logs.push_back(log.str());
     }
@@ -181,7 +192,9 @@ void Logs::add(core::JobId id) {
       return failures_.add(
           Error::not_found("job " + to_string(id) + " has no file of its own for errors")
               .with_hint("leave --err out: they are in its log"));
-    sources_.push_back({id, *std::move(shown), std::move(path)});
+    const launch::Identity owner =
+        geteuid() == 0 ? launch::identity_of(shown->view.job.spec->uid) : launch::Identity();
+    sources_.push_back({id, *std::move(shown), std::move(path), owner});
     return;
   }
   // An array: each of its jobs has a log of its own.
@@ -198,7 +211,14 @@ bool Logs::open(Source& source) {
   const core::Job& job = source.shown.view.job;
   LogReader::From from = from_;
   from.began = job.submitted;
-  Result<LogReader> reader = LogReader::open(source.path, from);
+  bool exists = false;
+  const auto open_as_owner = [&]() -> Result<LogReader> {
+    const Result<launch::RightsOf> rights = launch::RightsOf::take(source.owner);
+    if (!rights) return rights.error();
+    exists = file_exists(source.path);
+    return LogReader::open(source.path, from);
+  };
+  Result<LogReader> reader = open_as_owner();
   if (reader) {
     source.reader.emplace(*std::move(reader));
     if (const std::uint64_t gone = source.reader->gone(); gone != 0)
@@ -207,7 +227,7 @@ bool Logs::open(Source& source) {
     return true;
   }
   // One that could not be read does not become readable by asking every second.
-  const bool missing = reader.error().code == ErrorCode::kNotFound && !file_exists(source.path);
+  const bool missing = reader.error().code == ErrorCode::kNotFound && !exists;
   if (!missing) failures_.add(reader.error());
   source.refused = !missing;
   return false;

@@ -57,7 +57,11 @@ int write_out(std::string_view text) {
 
 }  // namespace
 
-void Output::data(std::string text) const { bytes(text += '\n'); }
+void Output::data(std::string text) const {
+  // A daemon's document holds what others have written, and may be read on a terminal.
+  if (json()) text = base::printable_json(std::move(text));
+  bytes(text += '\n');
+}
 
 // In one write, so that lines of several processes do not mix.
 void Output::write_talk(std::string text) const {
@@ -86,7 +90,9 @@ void Output::say(std::string_view text) const {
     write_talk("mete: " + printable_lines(text));
 }
 
-void Output::say_json(std::string_view text) const { write_talk(std::string(text)); }
+void Output::say_json(std::string_view text) const {
+  write_talk(base::printable_json(std::string(text)));
+}
 
 int Output::fail(const Error& error, int exit_code) const {
   if (json()) {

@@ -3,12 +3,17 @@
 #include "launch/identity.h"
 
 #include <grp.h>
+#include <pwd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
+#include <utility>
+
+#include "base/assert.h"
 
 namespace mete::launch {
 
@@ -35,6 +40,50 @@ bool has_all_groups(const Identity& identity) {
 }
 
 }  // namespace
+
+Identity identity_of(std::uint32_t uid) {
+  constexpr std::uint32_t kNoGroup = 65534;
+  const passwd* entry = getpwuid(uid);
+  if (entry == nullptr) return {uid, kNoGroup, {}};
+  std::vector<gid_t> groups(64);
+  int count = static_cast<int>(groups.size());
+  if (getgrouplist(entry->pw_name, entry->pw_gid, groups.data(), &count) < 0) {
+    groups.resize(static_cast<std::size_t>(count));
+    (void)getgrouplist(entry->pw_name, entry->pw_gid, groups.data(), &count);
+  }
+  groups.resize(static_cast<std::size_t>(count));
+  return {uid, entry->pw_gid, {groups.begin(), groups.end()}};
+}
+
+Result<RightsOf> RightsOf::take(const Identity& identity) {
+  RightsOf rights;
+  if (geteuid() != 0 || identity.uid == 0) return rights;
+  const int count = getgroups(0, nullptr);
+  std::vector<gid_t> ours(static_cast<std::size_t>(std::max(count, 0)));
+  if (count < 0 || getgroups(count, ours.data()) != count)
+    return Error::from_errno("getgroups", errno);
+  rights.groups_.assign(ours.begin(), ours.end());
+  rights.gid_ = getegid();
+  rights.taken_ = true;  // from here on it is undone
+  const std::vector<gid_t> theirs(identity.groups.begin(), identity.groups.end());
+  if (setgroups(theirs.size(), theirs.data()) != 0 || setegid(identity.gid) != 0 ||
+      seteuid(identity.uid) != 0)
+    return Error::from_errno("take on the rights of user " + std::to_string(identity.uid), errno);
+  return rights;
+}
+
+RightsOf::RightsOf(RightsOf&& other) noexcept
+    : taken_(std::exchange(other.taken_, false)),
+      groups_(std::move(other.groups_)),
+      gid_(other.gid_) {}
+
+RightsOf::~RightsOf() {
+  if (!taken_) return;
+  const std::vector<gid_t> ours(groups_.begin(), groups_.end());
+  const bool back =
+      seteuid(0) == 0 && setegid(gid_) == 0 && setgroups(ours.size(), ours.data()) == 0;
+  METE_ASSERT(back);
+}
 
 Result<void> become(const Identity& identity) {
   const std::vector<gid_t> groups(identity.groups.begin(), identity.groups.end());

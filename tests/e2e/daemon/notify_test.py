@@ -87,6 +87,19 @@ class Notify(DaemonTest):
         self.assertEqual(self.line("told.uid").strip(), str(os.getuid()))
         wait_until(lambda: self.counts()["sent"] == 1, "it is counted")
 
+    def test_a_command_begins_as_after_a_login(self):
+        """Whatever the daemon was started with."""
+        out = self.folder / "told"
+        before = os.umask(0o077)
+        try:
+            self.submit("--notify", f"cmd:umask > {out}.part; cat /proc/self/status >> {out}.part; mv {out}.part {out}", "--", "true")
+        finally:
+            os.umask(before)
+        wait_until(lambda: self.line("told"), "the command has run")
+        self.assertEqual(self.line("told").split()[0], "0022")
+        ignored = next(line.split()[1] for line in self.line("told").splitlines() if line.startswith("SigIgn:"))
+        self.assertEqual(int(ignored, 16) & 0x7fffffff, 0, "none of the signals 1 to 31 is ignored")
+
     def test_only_what_was_asked_for(self):
         out = self.folder / "told"
         self.submit("--notify", f"cmd:echo $METE_NOTIFY_ON >> {out}", "--notify-on", "start,end", "--", "true")

@@ -207,6 +207,27 @@ class Looking(VerbTest):
             if words[0] in ("ps", "show", "events"):
                 self.assertIn(r"a\xc2\x9b31m\xe2", said, words)
 
+    def test_documents_for_programs_do_not_reach_it_either_and_mean_the_same(self):
+        evil = "a\u009b31m\u202eb\u2066c\x7f\x1bd é"
+        options = ["--cpu-only", "--hold", "--name", evil, "-l", f"x={evil}", "--", "true", evil]
+        job = self.submit(*options)
+        for words in (["ps", "-o", "json"], ["show", job, "-o", "json"], ["events", "-o", "json"], ["explain", job, "-o", "json"],
+                      ["top", "--once", "-o", "json"], ["submit", "--dry-run", *options], ["submit", "--dry-run", "-o", "json", *options],
+                      ["run", "--dry-run", "--cpu-only", "--name", evil, "--", "true", evil],
+                      ["run", "--dry-run", "-o", "json", "--cpu-only", "--name", evil, "--", "true", evil],
+                      ["show", evil, "-o", "json"], ["submit", "-o", "json", "--gpu", evil, "--", "true"]):
+            result = subprocess.run([METE, *words], env=self.env, capture_output=True, stdin=subprocess.DEVNULL, timeout=BOUND_S)
+            said = (result.stdout + result.stderr).decode()
+            self.assertNotRegex(said, "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\u2066]", words)
+            if words[0] in ("ps", "show", "submit") and result.returncode == 0:
+                self.assertIn(r"a\u009b31m\u202eb\u2066c\u007f\u001bd é", said, words)
+        shown = json.loads(self.ok("show", job, "-o", "json").stdout)["job"]
+        self.assertEqual((shown["name"], shown["command"]), (evil, ["true", evil]))
+        plan = self.folder / "plan.yaml"
+        plan.write_text(self.ok("submit", "--dry-run", *options).stdout)
+        again = self.submit("-f", plan)
+        self.assertEqual(json.loads(self.ok("show", again, "-o", "json").stdout)["job"]["name"], evil)
+
     def test_completion_knows_the_jobs(self):
         held = self.submit("--cpu-only", "--hold", "--", "true")
         ended = self.submit("--cpu-only", "--", "true")

@@ -131,6 +131,26 @@ class OfTheirUsers(Queue):
         if result.returncode == 0:
             self.assertEqual(self.ended(ALICE, result.stdout.strip())["outcome"], "launch-failed")
 
+    def test_root_reads_a_log_with_its_users_rights(self):
+        """A user who puts another folder or file in the place of the logs does not make root print it."""
+        secret = self.folder / "secret"
+        secret.mkdir(mode=0o700)
+        shown = self.ended(ALICE, self.submit(ALICE, "--cpu-only", "--", "echo", "mine"))
+        log = pathlib.Path(shown["log"])
+        (secret / log.name).write_text("root's\n")
+        os.chmod(secret / log.name, 0o600)
+        self.assertEqual(self.mete("logs", shown["id"]).stdout, "mine\n")
+        swaps = (f"mv {log.parent} {log.parent}.old && ln -s {secret} {log.parent}",
+                 f"rm {log.parent} && mkdir {log.parent} && ln -s {secret / log.name} {log}")
+        for swap in swaps:
+            self.assertEqual(self.as_user(ALICE, "sh", "-c", swap).wait(BOUND_S), 0, swap)
+            for words in (("logs",), ("logs", "-f"), ("logs", "--since", "1h")):
+                result = self.mete(*words, shown["id"])
+                self.assertNotEqual(result.returncode, 0, (swap, words))
+                self.assertNotIn("root's", result.stdout + result.stderr)
+                self.assertIn("Permission denied", result.stderr)
+            self.assertNotIn("size_bytes", self.mete("logs", shown["id"], "-o", "json").stdout)
+
     def with_terminal(self):
         """A job of Alice's with a terminal, which asks for a word; and the socket to it."""
         job = self.submit(ALICE, "--cpu-only", "--tty", "--", "sh", "-c", "echo here; read x; echo got $x; exit 5")
