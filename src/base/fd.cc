@@ -3,6 +3,7 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -38,6 +39,16 @@ void fill_standard_descriptors() {
   for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number)
     if (fcntl(number, F_GETFD) < 0 && errno == EBADF)  // the lowest free number: this one
       (void)!open("/dev/null", (number == STDOUT_FILENO ? O_RDONLY : O_RDWR) | O_CLOEXEC);
+}
+
+void outlive_file_size_limit() {
+  // Not ignored: that would be inherited, but a handler ends with exec.
+  struct sigaction action {};
+  if (sigaction(SIGXFSZ, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) return;
+  action = {};
+  action.sa_handler = [](int) {};
+  action.sa_flags = SA_RESTART;
+  (void)sigaction(SIGXFSZ, &action, nullptr);
 }
 
 }  // namespace mete::base

@@ -52,6 +52,10 @@ Result<Pipe> make_pipe();
 // program that we start still finds them closed.
 void fill_standard_descriptors();
 
+// Early in a program: a file that may not grow any more (ulimit -f) is an error of the write that
+// found it (EFBIG), and not our end by SIGXFSZ. Programs that we start find the signal as we did.
+void outlive_file_size_limit();
+
 }  // namespace mete::base
 
 namespace mete {

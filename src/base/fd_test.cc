@@ -3,14 +3,45 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 
 namespace mete {
 namespace {
 
 bool is_open(int number) { return fcntl(number, F_GETFD) >= 0; }
+
+// In a child, whose signals are its own: 0 when a write past the limit is an error and no end, and
+// what is run then would die of it (or not, where we were started so).
+int write_past_the_limit(bool ignored) {
+  const pid_t child = fork();
+  if (child != 0) {
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return status;
+  }
+  (void)signal(SIGXFSZ, ignored ? SIG_IGN : SIG_DFL);
+  base::outlive_file_size_limit();
+  const rlimit none{0, 0};
+  FILE* file = tmpfile();
+  if (file == nullptr || setrlimit(RLIMIT_FSIZE, &none) != 0) _exit(1);
+  if (write(fileno(file), "x", 1) != -1 || errno != EFBIG) _exit(2);
+  const char* script = "kill -XFSZ $$; exit 3";
+  execl("/bin/sh", "sh", "-c", script, nullptr);
+  _exit(4);
+}
+
+TEST(FileSizeLimit, IsAnErrorOfAWriteForUsAndWhatItWasForWhatWeStart) {
+  int status = write_past_the_limit(false);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ) << status;
+  status = write_past_the_limit(true);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 3) << status;
+}
 
 TEST(Fd, ClosesWhatItOwnsExactlyOnce) {
   int number = -1;

@@ -5,5 +5,6 @@
 
 int main(int argc, char** argv) {
   mete::base::fill_standard_descriptors();
+  mete::base::outlive_file_size_limit();
   return mete::cli::run(argc, argv);
 }

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon's command line: meted [--state-dir DIR] [--system]. The rest is in daemon.cc.
+#include <sys/resource.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "base/bytes.h"
+#include "base/exit_code.h"
 #include "base/fd.h"
 #include "bin/daemon.h"
 #include "launch/state_dir.h"
@@ -12,11 +16,34 @@
 
 namespace {
 
+using mete::Error;
+using mete::Result;
+
 constexpr const char* kUsage =
     "usage: meted [--state-dir FOLDER] [--system]\n"
     "  --state-dir FOLDER  where state is kept (default: $METE_STATE_DIR, else as mete does)\n"
     "  --system            for all users of this machine, as root: /run/mete/meted.sock\n"
     "mete starts a private meted by itself when none answers; this is for service managers.\n";
+
+// A private daemon is started from a shell, and serves others. Its files are not that shell's
+// (ulimit -S -f); where the hard limit is low it would run into it at some point and serve nobody.
+Result<void> lift_file_size_limit() {
+  constexpr rlim_t kLeast = 64 << 20;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0) return {};
+  limit.rlim_cur = limit.rlim_max;
+  (void)setrlimit(RLIMIT_FSIZE, &limit);
+  if (limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= kLeast) return {};
+  return Error::exhausted("the limit on the size of files is too low for the daemon's state")
+      .with_evidence("ulimit -H -f: " + to_string(mete::Bytes::from_bytes(limit.rlim_max)))
+      .with_hint("start the daemon from a shell without that limit: mete cards");
+}
+
+int failed(const Error& error, mete::net::ReadyPipe& ready, int exit_code) {
+  (void)std::fprintf(stderr, "meted: %s\n", error.message.c_str());
+  ready.notify_failed(error);
+  return exit_code;
+}
 
 int usage_error(const std::string& what) {
   (void)std::fprintf(stderr, "meted: %s\n%s", what.c_str(), kUsage);
@@ -27,6 +54,7 @@ int usage_error(const std::string& what) {
 
 int main(int argc, char** argv) {
   mete::base::fill_standard_descriptors();
+  mete::base::outlive_file_size_limit();
   mete::net::ReadyPipe ready = mete::net::ReadyPipe::from_environment();
   mete::daemon::DaemonOptions options;
   options.version = METE_VERSION;
@@ -47,9 +75,10 @@ int main(int argc, char** argv) {
     }
   }
   if (options.state_dir.empty()) {
-    mete::Result<std::string> state = options.system && std::getenv("METE_STATE_DIR") == nullptr
-                                          ? mete::Result<std::string>(std::string("/var/lib/mete"))
-                                          : mete::launch::state_dir();
+    mete::Result<std::string> state =
+        options.system && std::getenv("METE_STATE_DIR") == nullptr
+            ? mete::Result<std::string>(std::string(mete::net::kSystemState))
+            : mete::launch::state_dir();
     if (!state) return usage_error(state.error().message);
     options.state_dir = *std::move(state);
   }
@@ -65,10 +94,10 @@ int main(int argc, char** argv) {
   if (!config) {
     mete::Error error = config.error();
     if (error.evidence.empty()) error.evidence = "the daemon reads it when it starts";
-    (void)std::fprintf(stderr, "meted: %s\n", error.message.c_str());
-    ready.notify_failed(error);
-    return 65;
+    return failed(error, ready, mete::base::kExitBadFile);
   }
   options.config = *std::move(config);
+  if (const Result<void> r = lift_file_size_limit(); !r)
+    return failed(r.error(), ready, mete::base::exit_code_of(r.error().code));
   return mete::daemon::run_daemon(options, std::move(ready));
 }

@@ -111,6 +111,12 @@ int stop(DaemonClient& client, const Output& output) {
   return kExitOk;
 }
 
+void say_if_system_is_down(const Output& output) {
+  const Result<DaemonPlace> place = daemon_place();
+  if (place && net::system_is_down(place->places))
+    output.say("the daemon of this machine does not answer: systemctl start meted");
+}
+
 int nobody(const std::string& word, const Output& output) {
   if (output.json())
     output.data(not_running({}));
@@ -118,6 +124,7 @@ int nobody(const std::string& word, const Output& output) {
     output.data("no daemon runs");
   else
     output.say("no daemon runs");
+  say_if_system_is_down(output);
   return word == "status" ? kExitNo : kExitOk;
 }
 

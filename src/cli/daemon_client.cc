@@ -50,6 +50,11 @@ Result<DaemonClient> DaemonClient::open_for_jobs() {
   if (!place) return place.error();
   Result<DaemonClient> client = open_at(*place, Start::kNever, -1);
   if (client || !nobody_listens(client.error())) return client;
+  // A private daemon, started now, would have none of the jobs that are asked about.
+  if (net::system_is_down(place->places))
+    return Error::busy("the daemon of this machine does not answer, so its jobs are not known")
+        .with_evidence("nobody listens at " + place->places.system_socket)
+        .with_hint("systemctl start meted, or ask the administrator");
   const std::string database = base::join_path(place->state_dir, "meted.db");
   if (access(database.c_str(), F_OK) == 0) {
     client = open_at(*place, Start::kIfNeeded, -1);
@@ -59,12 +64,6 @@ Result<DaemonClient> DaemonClient::open_for_jobs() {
     return error;
   }
   if (errno != ENOENT && errno != ENOTDIR) return Error::from_errno("look for " + database, errno);
-  // A daemon that ends takes its socket away; one that was killed leaves it, and its jobs.
-  const std::string& socket = place->places.system_socket;
-  if (place->places.socket.empty() && !socket.empty() && access(socket.c_str(), F_OK) == 0)
-    return Error::io("the machine's daemon does not answer, so its jobs are not known")
-        .with_evidence("nobody listens at " + socket)
-        .with_hint("systemctl status meted, or ask who looks after this machine");
   return Error::not_found("no daemon runs, so there are no jobs")
       .with_hint("mete submit or mete run starts one");
 }

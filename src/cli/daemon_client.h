@@ -38,7 +38,7 @@ class DaemonClient {
   static Result<DaemonClient> open(Start start, int interrupt = -1);
   // For questions about a job: the daemon that runs, or a new one where a private one has left its
   // jobs behind (it ends when idle, and can be killed). not_found: there is neither, so no job;
-  // every other error: whether there are jobs is not known.
+  // every other error: whether there are jobs is not known (busy: the machine's daemon is down).
   static Result<DaemonClient> open_for_jobs();
   // The daemon at this socket, which knows our job, and never another: job 2 of a private daemon is
   // not job 2 of the machine's. One that is not ours to start (may_start) is not started. kNever:

@@ -102,6 +102,13 @@ void check_daemon(Checks& checks) {
         {Verdict::kFail, "socket", *path + " is in the way: not a socket", "rm " + *path});
     return;
   }
+  if (net::system_is_down(place->places)) {
+    checks.push_back(
+        {Verdict::kFail, "daemon",
+         "the daemon of this machine does not answer at " + place->places.system_socket,
+         "sudo systemctl start meted"});
+    return;
+  }
   checks.push_back(
       {Verdict::kOk, "daemon", "none runs; the next command that needs one starts it at " + *path});
 }

@@ -148,8 +148,8 @@ Error in_use(const DaemonPlaces& places, const Error& error) {
 }  // namespace
 
 DaemonPlaces DaemonPlaces::from_environment(std::string state_dir) {
-  return {variable("METE_SOCKET"), variable("XDG_RUNTIME_DIR"), std::move(state_dir),
-          kSystemSocket};
+  return {variable("METE_SOCKET"), variable("XDG_RUNTIME_DIR"), std::move(state_dir), kSystemSocket,
+          kSystemState};
 }
 
 Result<std::string> private_socket(const DaemonPlaces& places) {
@@ -159,6 +159,12 @@ Result<std::string> private_socket(const DaemonPlaces& places) {
   if (path.empty()) path = socket_in_state(places.state_dir);
   if (const Result<sockaddr_un> address = unix_address(path); !address) return address.error();
   return path;
+}
+
+bool system_is_down(const DaemonPlaces& places) {
+  if (!places.socket.empty() || places.system_socket.empty()) return false;
+  return access(places.system_socket.c_str(), F_OK) == 0 ||
+         access(join_path(places.system_state, "meted.db").c_str(), F_OK) == 0;
 }
 
 std::string socket_in_state(const std::string& state_dir) {

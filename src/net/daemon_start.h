@@ -14,6 +14,7 @@
 namespace mete::net {
 
 inline constexpr const char* kSystemSocket = "/run/mete/meted.sock";
+inline constexpr const char* kSystemState = "/var/lib/mete";
 
 // Everything that decides where the daemon is. In programs: from_environment().
 struct DaemonPlaces {
@@ -21,6 +22,7 @@ struct DaemonPlaces {
   std::string runtime_dir;    // XDG_RUNTIME_DIR; "": not set
   std::string state_dir;      // absolute; exists or can be made
   std::string system_socket;  // the one of root's daemon
+  std::string system_state = {};
 
   static DaemonPlaces from_environment(std::string state_dir);
 };
@@ -32,6 +34,10 @@ Result<std::string> private_socket(const DaemonPlaces& places);
 
 // The private daemon's socket in the state folder, for a daemon that can be at no other place.
 std::string socket_in_state(const std::string& state_dir);
+
+// After nobody answered: whether the jobs of this machine are those of root's daemon, which is
+// down. It has left its state behind, or its socket; METE_SOCKET does not name another one.
+bool system_is_down(const DaemonPlaces& places);
 
 struct ConnectLimits {
   Milliseconds timeout{5'000};  // to be let in

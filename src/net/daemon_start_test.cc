@@ -192,6 +192,21 @@ TEST_F(DaemonStartTest, TheSystemsDaemonGoesBeforeAPrivateOneUnlessASocketIsName
   EXPECT_TRUE(daemon->started);
 }
 
+TEST_F(DaemonStartTest, AMachinesDaemonThatIsDownHasLeftSomethingBehind) {
+  DaemonPlaces where{"", "", folder_ / "state", folder_ / "run.sock", folder_ / "system"};
+  EXPECT_FALSE(system_is_down(where)) << "there never was one";
+  ASSERT_TRUE(base::make_directories(folder_ / "system"));
+  ASSERT_TRUE(base::write_atomic(folder_ / "system/meted.db", ""));
+  EXPECT_TRUE(system_is_down(where));
+  where.socket = folder_ / "mine";
+  EXPECT_FALSE(system_is_down(where)) << "another one is meant";
+  where.socket.clear();
+  where.system_state.clear();
+  EXPECT_FALSE(system_is_down(where));
+  { const Fd killed = listen_plainly(where.system_socket); }
+  EXPECT_TRUE(system_is_down(where));
+}
+
 TEST_F(DaemonStartTest, ThePrivateSocketIsInTheFirstFolderThatIsThere) {
   EXPECT_EQ(*private_socket({"/a/s", "/run/user/1", "/state", ""}), "/a/s");
   EXPECT_EQ(*private_socket({"", folder_.path(), "/state", ""}), folder_ / "mete/meted.sock");

@@ -26,7 +26,9 @@ bool is_full(sqlite3* connection, int code) {
   sqlite3_file *database = nullptr, *log = nullptr;
   sqlite3_file_control(connection, "main", SQLITE_FCNTL_FILE_POINTER, &database);
   sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
-  const auto room = [](int error) { return error == ENOSPC || error == EDQUOT; };
+  const auto room = [](int error) {
+    return error == ENOSPC || error == EDQUOT || error == EFBIG;  // EFBIG: ulimit -f
+  };
   const int of_database = last_errno(database), of_log = last_errno(log);
   return (room(of_database) && (of_log == 0 || room(of_log))) || (room(of_log) && of_database == 0);
 }
@@ -55,7 +57,7 @@ ErrorCode code_of(sqlite3* connection, int code) {
 std::string hint_for(ErrorCode code, const std::string& file) {
   switch (code) {
     case ErrorCode::kExhausted:
-      return "free some space on the file system of " + file;
+      return "free some space on the file system of " + file + "; see also quota and ulimit -f";
     case ErrorCode::kBusy:
       return "another process has it open; is meted running already?";
     case ErrorCode::kDenied:

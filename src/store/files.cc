@@ -25,6 +25,12 @@ Error untrusted(const std::string& path, const char* why) {
   return Error::denied(path + " cannot be trusted").with_evidence(path + why).with_hint(kHint);
 }
 
+// SQLite would open what is read-only and fail at its first lock, with "Bad file descriptor".
+Error not_writable(const std::string& path, int error) {
+  return Error::from_errno("the state cannot be written: " + path, error)
+      .with_hint("make it writable, or set METE_STATE_DIR to a folder of your own on a local disk");
+}
+
 Result<std::string> prepare_folder(const std::string& folder) {
   if (Result<void> made = base::make_directories(folder); !made) return std::move(made).error();
   char real[PATH_MAX];
@@ -33,6 +39,7 @@ Result<std::string> prepare_folder(const std::string& folder) {
   if (lstat(real, &info) != 0) return Error::from_errno("look at " + folder, errno);
   if (info.st_uid != geteuid()) return untrusted(real, " belongs to another user");
   if ((info.st_mode & 022) != 0) return untrusted(real, " is writable by others");
+  if (access(real, W_OK | X_OK) != 0) return not_writable(real, errno);
   return std::string(real);
 }
 
@@ -50,6 +57,7 @@ Result<void> check_database(const std::string& path, const struct stat& info) {
   if (info.st_uid != geteuid()) return untrusted(path, " belongs to another user");
   if ((info.st_mode & 022) != 0) return untrusted(path, " is writable by others");
   if (info.st_nlink != 1) return untrusted(path, " has a second name");
+  if (access(path.c_str(), R_OK | W_OK) != 0) return not_writable(path, errno);
   // Readable by others does not spoil it; it ends here.
   if ((info.st_mode & 077) != 0 && chmod(path.c_str(), 0600) != 0)
     return Error::from_errno("chmod " + path, errno);

@@ -320,6 +320,41 @@ class Daemon(DaemonTest):
         self.assertEqual(len(self.jobs()), 1)
 
 
+class FileSizes(DaemonTest):
+    """ulimit -f: what cannot be written is told, and nothing of ours dies of it."""
+
+    def limited(self, blocks, *words):
+        """With files of so many times 512 bytes at most."""
+        return subprocess.run(["sh", "-c", f'ulimit -f {blocks}; exec "$@"', "sh", *map(str, words)], env=self.env, capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, timeout=BOUND_S)
+
+    def test_a_run(self):
+        self.mete("cards")
+        result = self.limited(8, METE, "run", "-q", "--gpu", "8G", "--", "true")
+        self.assertEqual(result.returncode, 125, result)
+        self.assertIn("File too large", result.stderr)
+        # What is run has the signal as without us.
+        writes = ["sh", "-c", f"head -c 65536 /dev/zero > {self.folder}/out; echo $?"]
+        alone = self.limited(8, *writes)
+        self.assertEqual(alone.stdout, f"{128 + signal.SIGXFSZ}\n")
+        self.assertEqual(self.limited(8, METE, "run", "-q", "--cpu-only", "--", *writes).stdout, alone.stdout)
+
+    def test_a_daemon(self):
+        """It does not start where its state could not grow. One that runs already takes jobs from there."""
+        submit = (METE, "submit", "--cpu-only", "--", "true")
+        self.assert_refused(self.limited(512, *submit), 75, "ulimit -H -f: 256 KiB")
+        self.assertIsNone(self.daemon_pid())
+        self.mete("cards")
+        result = self.limited(0, *submit)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.mete("wait", result.stdout.strip()).returncode, 0)
+
+    def test_a_limit_of_the_shell_that_can_be_raised_is_not_the_daemons(self):
+        self.assertEqual(subprocess.run(["sh", "-c", f"ulimit -S -f 8; exec {METE} cards"], env=self.env, capture_output=True).returncode, 0)
+        self.assertIn("unlimited", next(line for line in pathlib.Path(f"/proc/{self.daemon_pid()}/limits").read_text().splitlines()
+                                        if line.startswith("Max file size")).split()[3])
+
+
 @unittest.skipUnless(ROOT, "needs root, to mount")
 class Disks(DaemonTest):
     def mount(self, *words):
@@ -361,6 +396,40 @@ class Disks(DaemonTest):
         self.assertEqual(self.run_("-q", "--gpu", "10%", "--", "true").returncode, 0)
         self.assertEqual([self.job(1)["exit_code"], self.job(2)["exit_code"]], [5, 6])
         self.assert_nothing_left()
+
+    def test_a_state_that_became_read_only(self):
+        self.assertEqual(self.run_("-q", "--gpu", "8G", "--", "true").returncode, 0)
+        self.kill_daemon(signal.SIGTERM)
+        state = str(self.folder / "sim")
+        self.mount("--bind", state, state)
+        self.addCleanup(self.end_daemon)
+        self.mount("-o", "remount,bind,ro", state)
+        for words in (("ps",), ("submit", "--cpu-only", "--", "true"), ("run", "--cpu-only", "--", "true")):
+            self.assert_refused(self.mete(*words), 125, state, "Read-only file system", "METE_STATE_DIR")
+        daemon = subprocess.run([str(BUILD / "bin" / "meted"), "--state-dir", state], env=self.env, capture_output=True, text=True, timeout=BOUND_S)
+        self.assertEqual(daemon.returncode, 125)
+        self.assertIn(f"the state cannot be written: {state}: Read-only file system", daemon.stderr)
+
+    def test_a_machines_daemon_that_is_down(self):
+        """With what it has left in /var/lib/mete, in a mount namespace of its own."""
+        script = "mount -t tmpfs none /var/lib && mkdir /var/lib/mete && touch /var/lib/mete/meted.db && exec \"$@\""
+        env = {name: value for name, value in self.env.items() if name not in ("METE_SOCKET", "METE_SIM", "METE_SIM_DIR", "XDG_RUNTIME_DIR")}
+
+        def there(*words):
+            return subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", METE, *words], env=env, capture_output=True, text=True, timeout=BOUND_S)
+
+        probe = there("version")
+        if probe.returncode != 0:
+            self.skipTest("unshare: " + probe.stderr.strip())
+        for words in (("ps",), ("ps", "-o", "json"), ("top", "--once"), ("wait", "1"), ("logs", "1"), ("events",), ("stats",)):
+            with self.subTest(words):
+                result = there(*words)
+                self.assertEqual((result.returncode, result.stdout), (75, ""), result.stderr)
+                self.assertIn("the daemon of this machine does not answer", result.stderr)
+                self.assertIn("systemctl start meted", result.stderr)
+        self.assertIn("systemctl start meted", there("daemon", "status").stderr)
+        self.assertIn("systemctl start meted", there("doctor").stdout)
+        self.assertIsNone(self.daemon_pid(), "none of them started one")
 
     def test_a_home_that_is_read_only(self):
         home = self.folder / "home"
