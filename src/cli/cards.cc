@@ -61,6 +61,7 @@ int print_cards(const Parsed& parsed, const Output& output) {
   if (!client && !may_start && nobody_listens(client.error()))
     return output.fail(Error::not_found("no daemon runs").with_hint("leave --no-start out"));
   if (!client) return output.fail(client.error());
+  if (const Result<void> r = client->check_simulated(); !r) return output.fail(r.error());
   const Result<std::string> document = client->call("GET", "/v1/cards");
   if (!document) return output.fail(document.error());
   const Result<wire::CardsDocument> cards = wire::decode_cards(*document);

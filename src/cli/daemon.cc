@@ -7,6 +7,7 @@
 
 #include <array>
 
+#include "base/text.h"
 #include "base/time.h"
 #include "cli/daemon_client.h"
 #include "cli/json.h"
@@ -47,6 +48,7 @@ std::string describe(const wire::DaemonView& view) {
                      base::duration_in_words(static_cast<std::int64_t>(view.uptime_s));
   text += "\n  socket  " + view.socket;
   text += "\n  state   " + view.state_dir;
+  if (!view.simulated.empty()) text += "\n  cards   simulated: " + base::printable(view.simulated);
   text += "\n  jobs    " + jobs_text(view);
   text += "\n  policy  " + view.policy;
   text += "\n  escapes " + std::string(view.escapes == "stop" ? "end their job" : "are reported");

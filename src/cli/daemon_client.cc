@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "launch/state_dir.h"
 #include "wire/job.h"
 
@@ -74,6 +75,27 @@ Result<DaemonClient> DaemonClient::open_again(const DaemonAt& where, Start start
   place->places.socket = where.socket;
   if (!where.state_dir.empty()) place->places.state_dir = place->state_dir = where.state_dir;
   return open_at(*place, start, interrupt, start == Start::kNever ? kAtOnce : net::ConnectLimits());
+}
+
+Result<void> check_simulation(const std::string& of_daemon) {
+  const char* sim = std::getenv("METE_SIM");
+  if (of_daemon == (sim == nullptr ? "" : sim)) return {};
+  return Error::invalid("the daemon and this command disagree about METE_SIM")
+      .with_evidence("the daemon has " + base::quote(of_daemon))
+      .with_hint("mete daemon stop, or set METE_SIM as the daemon has it");
+}
+
+Result<void> check_told_simulation(const wire::DaemonView& daemon) {
+  return daemon.simulated.empty() ? Result<void>() : check_simulation(daemon.simulated);
+}
+
+Result<void> DaemonClient::check_simulated() {
+  const char* sim = std::getenv("METE_SIM");
+  if (sim == nullptr || *sim == 0) return {};
+  const Result<std::string> body = call("GET", "/v1/daemon");
+  const Result<wire::DaemonView> view = body ? wire::decode_daemon(*body) : body.error();
+  if (!view) return view.error();
+  return check_told_simulation(*view);
 }
 
 bool DaemonClient::may_start() const {

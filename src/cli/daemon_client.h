@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "net/daemon_start.h"
 #include "net/http_client.h"
+#include "wire/cards.h"
 
 namespace mete::cli {
 
@@ -31,6 +32,11 @@ inline bool nobody_listens(const Error& error) {
   return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kBusy;
 }
 
+// invalid: the daemon simulates other cards than METE_SIM names.
+Result<void> check_simulation(const std::string& of_daemon);
+// The same of what a daemon says of itself. An older one does not say what it simulates.
+Result<void> check_told_simulation(const wire::DaemonView& daemon);
+
 class DaemonClient {
  public:
   enum class Start { kIfNeeded, kNever };
@@ -45,6 +51,8 @@ class DaemonClient {
   // does not wait for a daemon that makes its socket anew; ask again.
   static Result<DaemonClient> open_again(const DaemonAt& where, Start start, int interrupt = -1);
   bool may_start() const;
+  // Asks this daemon, with METE_SIM only: then there is something to mistake.
+  Result<void> check_simulated();
 
   // The type of document to be asked for from now on, where there are several: "text/...".
   void accept(std::string type) { http_.accept(std::move(type)); }

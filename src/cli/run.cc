@@ -288,11 +288,7 @@ class Run {
     const Result<bool> simulated = is_simulated(job.parts);
     if (!simulated) return simulated.error();
     job.simulated = *simulated;
-    const char* sim = std::getenv("METE_SIM");
-    if (reply.simulated != (sim == nullptr ? "" : sim))
-      return Error::invalid("the daemon and this command disagree about METE_SIM")
-          .with_evidence("the daemon has " + base::quote(reply.simulated))
-          .with_hint("mete daemon stop, or set METE_SIM as the daemon has it");
+    if (Result<void> r = check_simulation(reply.simulated); !r) return r;
     if (reply.cards.size() != grant.size())
       return Error::io("a granted card has vanished").with_hint("mete cards shows what is left");
     for (std::size_t i = 0; i < grant.size(); ++i) {

@@ -294,6 +294,8 @@ int run_top(const Parsed& parsed, const Output& output) {
   if (output.json()) return print_once(source, *wishes, output);
   if (const Result<void> begun = source.begin(kFirstWait); !begun)
     return output.fail(begun.error());
+  if (const Result<void> r = check_told_simulation(source.snapshot()->daemon); !r)
+    return output.fail(r.error());
   if (wishes->once) return print_once(source, *wishes, output);
   if (!wishes->plain) return look(source, *wishes, output);
   const Result<int> ended = announce(source, *wishes, output);

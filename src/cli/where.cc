@@ -36,6 +36,7 @@ std::string host_name() {
 Result<std::vector<wire::NamedNode>> this_machine() {
   Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kIfNeeded);
   if (!client) return client.error();
+  if (Result<void> r = client->check_simulated(); !r) return std::move(r).error();
   const Result<std::string> body = client->call("GET", "/v1/cards");
   if (!body) return body.error();
   const Result<wire::CardsDocument> cards = wire::decode_cards(*body);

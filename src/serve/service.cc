@@ -280,6 +280,7 @@ wire::DaemonView Service::daemon() const {
   view.pid = getpid();
   view.mode = identity_.mode;
   view.state_dir = identity_.state_dir;
+  view.simulated = identity_.simulated;
   view.uptime_s = static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::seconds>(clock_.monotonic() - started_).count());
   view.policy = std::string(to_string(engine_.policy()));

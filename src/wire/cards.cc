@@ -156,6 +156,7 @@ Json daemon_json(const DaemonView& view) {
                {"uptime_s", view.uptime_s},
                {"policy", view.policy},
                {"jobs", {{"pending", view.pending}, {"running", view.running}}}};
+  if (!view.simulated.empty()) json["simulated"] = view.simulated;
   if (!view.trouble.empty()) json["trouble"] = view.trouble;
   if (view.disk_full) json["disk_full"] = true;
   if (view.idle_end_s) json["idle_end_s"] = *view.idle_end_s;
@@ -189,6 +190,7 @@ Result<DaemonView> daemon_from(const Json& json) {
   view.mode = fields.text("mode");
   view.socket = fields.text("socket");
   view.state_dir = fields.text("state_dir");
+  view.simulated = fields.text_if("simulated").value_or("");
   view.uptime_s = fields.number("uptime_s");
   view.policy = fields.text("policy");
   view.trouble = fields.text_if("trouble").value_or("");

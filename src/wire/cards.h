@@ -95,6 +95,7 @@ struct DaemonView {
     bool operator==(const Notify&) const = default;
   };
   Notify notify = {};
+  std::string simulated = {};  // METE_SIM; "": real cards
 };
 std::string encode(const DaemonView& view, WallTime at);
 Result<DaemonView> decode_daemon(std::string_view json);

@@ -11,6 +11,17 @@ from world import BOUND_S, BUILD, DaemonTest, wait_until
 FAKE = BUILD / "tests" / "fake_nvml"
 
 
+class Simulated(DaemonTest):
+    def test_other_cards_than_those_that_are_simulated_already(self):
+        self.assertEqual(self.mete("cards").returncode, 0)
+        self.assertIn("simulated: 1xH200", self.mete("daemon", "status").stdout)
+        for sim in ("9xFOO", "2xH200"):
+            for words in (("cards",), ("top", "--once"), ("where", "attribute:gpu.memory >= 16G")):
+                self.assert_refused(self.mete(*words, env={"METE_SIM": sim}), 64, "disagree about METE_SIM", "1xH200", "mete daemon stop")
+            result = self.mete("cards", "-o", "json", env={"METE_SIM": sim})
+            self.assertEqual((result.returncode, result.stdout), (64, ""))
+
+
 class NoDriver(DaemonTest):
     """No METE_SIM: what the machine has, or a driver of ours with one trouble."""
     sim = None
