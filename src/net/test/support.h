@@ -30,7 +30,8 @@ namespace mete::net {
 constexpr Milliseconds kLong{60'000};  // a test that waits so long has failed
 
 // True once it was set; a test that waits for ever would say nothing.
-inline bool comes(std::promise<void>& promise) {
+template <class Value>
+bool comes(std::promise<Value>& promise) {
   return promise.get_future().wait_for(kLong) == std::future_status::ready;
 }
 
