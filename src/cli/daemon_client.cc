@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "launch/state_dir.h"
+#include "node/proc.h"
 #include "wire/job.h"
 
 namespace mete::cli {
@@ -17,6 +18,23 @@ namespace {
 
 // Of a runner beside its program, which must not wait for a daemon, and asks again by itself.
 constexpr net::ConnectLimits kAtOnce{.patience = net::Milliseconds(0)};
+
+// One that was stopped is told from one that is at work or hangs.
+Error does_not_answer(const net::HttpClient& http, net::Milliseconds waited) {
+  const pid_t pid = http.peer().pid;
+  const std::string number = std::to_string(pid);
+  const Result<node::ProcessStat> stat = node::read_stat(pid);
+  const bool stopped = stat && (stat->state == 'T' || stat->state == 't');
+  std::string evidence = "process " + number + " at " + http.path() + " has not answered for " +
+                         std::to_string(waited.count() / 1000) + " s";
+  if (stopped) evidence += ", and is stopped (SIGSTOP)";
+  evidence += "; it may still do what it was asked";
+  return Error::io("the daemon does not answer")
+      .with_evidence(std::move(evidence))
+      .with_hint(stopped ? "kill -CONT " + number + " lets it go on"
+                         : "try again; if that does not help: kill " + number +
+                               ", its jobs and its log survive that");
+}
 
 }  // namespace
 
@@ -127,7 +145,10 @@ Result<std::string> DaemonClient::body_of(Result<net::HttpClient::Reply> reply) 
 
 Result<std::string> DaemonClient::call(std::string_view method, const std::string& target,
                                        std::string_view body, const net::Wait& wait) {
-  return body_of(http_.request(method, target, body, wait));
+  Result<std::string> answer = body_of(http_.request(method, target, body, wait));
+  if (!answer && silent())
+    return does_not_answer(http_, wait.timeout.value_or(net::Milliseconds(0)));
+  return answer;
 }
 
 Result<std::string> DaemonClient::receive(const net::Wait& wait) {

@@ -57,7 +57,8 @@ class DaemonClient {
   // The type of document to be asked for from now on, where there are several: "text/...".
   void accept(std::string type) { http_.accept(std::move(type)); }
 
-  // The body of a good answer. Errors: what the daemon said; busy when it is gone.
+  // The body of a good answer. Errors: what the daemon said; busy when it is gone; io when it does
+  // not answer within the wait, and then silent().
   Result<std::string> call(std::string_view method, const std::string& target,
                            std::string_view body = {}, const net::Wait& wait = kPatience);
   // The same in two steps, for waiting beside other things.
@@ -68,6 +69,9 @@ class DaemonClient {
 
   // Whether the last call failed because the daemon is gone, and not by its answer.
   bool went_away() const { return went_away_; }
+
+  // Whether the last call was not answered in time: the next one would wait as long again.
+  bool silent() const { return http_.stopped() == net::HttpClient::Stopped::kTimeout; }
 
   net::HttpClient& http() { return http_; }
   const net::HttpClient& http() const { return http_; }

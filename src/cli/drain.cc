@@ -49,6 +49,7 @@ int change_cards(const Parsed& parsed, const Output& output, bool drain) {
     const Result<wire::CardsDocument> cards = body ? wire::decode_cards(*body) : body.error();
     if (!cards) {
       failures.add(cards.error());
+      if (client->silent()) break;  // the others would wait as long, each
       continue;
     }
     last = *body;

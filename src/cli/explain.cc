@@ -27,6 +27,7 @@ int run_explain(const Parsed& parsed, const Output& output) {
       failures.add(document.error());
     else
       output.data(output.json() ? *body : explain_text(*document));
+    if (client->silent()) break;  // the others would wait as long, each
   }
   return failures.exit_code();
 }

@@ -35,6 +35,7 @@ int change_jobs(const JobChange& change, const std::vector<std::string>& words,
         failures.add(answer.error());
       else
         output.say(said);
+      if (client->silent()) break;  // the others would wait as long, each
       continue;
     }
     all.changed.insert(all.changed.end(), answer->changed.begin(), answer->changed.end());

@@ -96,10 +96,14 @@ class Logs {
   Logs(DaemonClient client, LogReader::From from, bool err, const Output& output)
       : client_(std::move(client)), from_(from), err_(err), output_(output), failures_(output) {}
 
-  void find(const std::vector<std::string>& words) {
+  // False: the daemon does not answer.
+  bool find(const std::vector<std::string>& words) {
     ids_ = named_jobs(words, client_.http().path(), failures_);
-    for (const core::JobId id : ids_) add(id);
+    for (const core::JobId id : ids_)
+      if (!client_.silent()) add(id);
+    return !client_.silent();
   }
+  int exit_code() const { return failures_.exit_code(); }
 
   int list() {
     std::vector<std::string> logs;
@@ -201,7 +205,8 @@ void Logs::add(core::JobId id) {
   const Result<std::string> list = client_.call("GET", "/v1/jobs?all=1&id=" + to_string(id));
   const Result<std::vector<wire::JobView>> views = list ? wire::decode_ps(*list) : list.error();
   if (!views) return failures_.add(views.error());
-  for (const wire::JobView& view : *views) add(view.job.id);
+  for (const wire::JobView& view : *views)
+    if (!client_.silent()) add(view.job.id);
 }
 
 // False: there is none, or none yet.
@@ -287,7 +292,7 @@ int run_logs(const Parsed& parsed, const Output& output) {
   Result<DaemonClient> client = open_for_words("logs", parsed.rest);
   if (!client) return output.fail(client.error());
   Logs logs(*std::move(client), *from, parsed.has("--err"), output);
-  logs.find(parsed.rest);
+  if (!logs.find(parsed.rest)) return logs.exit_code();
   if (output.json()) return logs.list();
   return parsed.has("--follow") ? logs.follow() : logs.print();
 }

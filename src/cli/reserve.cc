@@ -129,6 +129,7 @@ int remove(const std::vector<std::string>& ids, const Output& output) {
     Result<std::string> body = client->call("DELETE", "/v1/reservations/" + id);
     if (!body) {
       failures.add(body.error());
+      if (client->silent()) break;  // the others would wait as long, each
       continue;
     }
     last = *std::move(body);

@@ -30,6 +30,7 @@ int run_show(const Parsed& parsed, const Output& output) {
     else
       output.data((first ? "" : "\n") + show_text(*document));
     first = false;
+    if (client->silent()) break;  // the others would wait as long, each
   }
   return failures.exit_code();
 }

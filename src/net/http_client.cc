@@ -70,7 +70,7 @@ Result<HttpClient::Reply> HttpClient::request(std::string_view method, std::stri
 
 Result<void> HttpClient::send(std::string_view method, std::string_view target,
                               std::string_view body, const Wait& wait) {
-  METE_ASSERT(!parser_.has_value());
+  abandon();  // an answer that comes too late is no answer to what is asked now
   stopped_ = Stopped::kNo;
   const Deadline deadline = Deadline::in(wait.timeout);
   if (stale())

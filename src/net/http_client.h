@@ -40,8 +40,8 @@ class HttpClient {
   // send() and receive(). Connects anew when the daemon closed the connection since the last reply.
   Result<Reply> request(std::string_view method, std::string_view target,
                         std::string_view body = {}, const Wait& wait = {});
-  // Sends a request; its answer must be taken before the next. The target is percent-encoded
-  // already.
+  // Sends a request. An answer that is still awaited is given up, as by abandon(): a request that
+  // timed out leaves a client that can be used. The target is percent-encoded already.
   Result<void> send(std::string_view method, std::string_view target, std::string_view body = {},
                     const Wait& wait = {});
   // The whole answer.

@@ -160,6 +160,23 @@ TEST(HttpClient, AWaitMayBeInterruptedAndTakenUpAgain) {
   server.do_there([&] { kept.clear(); });
 }
 
+TEST(HttpClient, ARequestThatTimedOutIsNoHindranceToTheNext) {
+  std::vector<Responder> kept;
+  TestServer server([&](const Request& request, Responder responder) {
+    if (request.path == "/late") return kept.push_back(responder);
+    responder.reply({200, request.path});
+  });
+  Result<HttpClient> client = HttpClient::connect(server.path(), kLong);
+  ASSERT_TRUE(client);
+  for (const char* next : {"/a", "/b"}) {
+    ASSERT_FALSE(client->request("GET", "/late", "", {Milliseconds(1)}));
+    EXPECT_EQ(client->stopped(), HttpClient::Stopped::kTimeout);
+    EXPECT_EQ(client->request("GET", next, "", {kLong})->body, next);
+    EXPECT_EQ(client->stopped(), HttpClient::Stopped::kNo);
+  }
+  server.do_there([&] { kept.clear(); });
+}
+
 TEST(HttpClient, AnAbandonedAnswerHangsUp) {
   std::promise<void> gone;
   std::vector<Responder> kept;

@@ -444,5 +444,28 @@ class Disks(DaemonTest):
         self.assertIn("METE_STATE_DIR", result.stderr)
 
 
+class Silent(DaemonTest):
+    """A daemon that is there and does not answer."""
+
+    def test_every_verb_says_so_once_however_many_jobs_are_named(self):
+        jobs = [self.mete("submit", "--cpu-only", "--hold", "--", "true").stdout.strip() for _ in range(3)]
+        daemon = self.daemon_pid()
+        os.kill(daemon, signal.SIGSTOP)
+        self.addCleanup(os.kill, daemon, signal.SIGCONT)
+        verbs = [("cancel",), ("hold",), ("release",), ("requeue",), ("park",), ("unpark",), ("show",),
+                 ("explain",), ("logs",), ("logs", "-f")]
+        asked = {verb: self.start(*verb, *jobs, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for verb in verbs}
+        asked["ps"] = self.start("ps", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        asked["submit"] = self.start("submit", "--cpu-only", "--", "true", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for verb, process in asked.items():
+            out, err = process.communicate(timeout=2 * BOUND_S)
+            with self.subTest(verb=verb):
+                self.assertEqual((process.returncode, out), (125, ""), err)
+                self.assertEqual(err.count("error:"), 1, err)
+                self.assertIn("the daemon does not answer", err)
+                self.assertIn(f"process {daemon} ", err)
+                self.assertIn(f"hint: kill -CONT {daemon}", err)
+
+
 if __name__ == "__main__":
     unittest.main()
