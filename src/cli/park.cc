@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/named_jobs.h"
+#include "cli/retrying_client.h"
 #include "cli/status_line.h"
 #include "cli/verbs.h"
 #include "seam/clock.h"
@@ -34,7 +35,7 @@ std::string in_seconds(std::chrono::nanoseconds time) {
 
 class Watch {
  public:
-  Watch(DaemonClient& client, const Output& output, bool park)
+  Watch(RetryingClient& client, const Output& output, bool park)
       : client_(client), output_(output), park_(park) {}
 
   // Until the job stands still where it was asked to go, or elsewhere.
@@ -87,7 +88,7 @@ class Watch {
   }
 
  private:
-  DaemonClient& client_;
+  RetryingClient& client_;
   const Output& output_;
   bool park_;
   StatusLine line_;
@@ -95,52 +96,96 @@ class Watch {
   seam::Nanoseconds began_ = seam::system_clock().monotonic();
 };
 
-int go(const Parsed& parsed, const Output& output, bool park) {
-  const std::string_view verb = park ? "park" : "unpark";
-  Result<DaemonClient> client = open_for_words(verb, parsed.rest);
-  if (!client) return output.fail(client.error());
-  Failures failures(output);
-  wire::ParkDocument all{seam::system_clock().wall(), {}};
-  const std::string path = park ? (parsed.has("--deep") ? "/park?deep=1" : "/park") : "/unpark";
-  for (const core::JobId id : named_jobs(parsed.rest, client->http().path(), failures)) {
-    Watch watch(*client, output, park);
-    const Result<std::string> body = client->call("POST", job_target(id, path));
+// One verb of ours, for the jobs that are named.
+class ParkVerb {
+ public:
+  ParkVerb(const Parsed& parsed, DaemonClient client, const Output& output, bool park)
+      : parsed_(parsed),
+        client_(std::move(client), output),
+        output_(output),
+        failures_(output),
+        park_(park) {}
+
+  int go() {
+    for (const core::JobId id : named_jobs(parsed_.rest, client_.socket(), failures_)) {
+      one(id);
+      if (client_.silent()) break;  // the others would wait as long, each
+    }
+    if (output_.json()) output_.data(wire::encode(all_));
+    return failures_.exit_code();
+  }
+
+ private:
+  void one(core::JobId id) {
+    Watch watch(client_, output_, park_);
+    const std::string path = park_ ? (parsed_.has("--deep") ? "/park?deep=1" : "/park") : "/unpark";
+    const Result<std::string> body = client_.call("POST", job_target(id, path));
+    // Of an order that was given twice, what the first has changed is not in the answer.
+    const bool repeated = client_.repeated();
     const Result<wire::ChangedDocument> answer =
         body ? wire::decode_changed(*body) : Result<wire::ChangedDocument>(body.error());
-    if (!answer) {
-      failures.add(answer.error());
-      continue;
-    }
-    if (parsed.has("--no-wait")) {
-      output.say("job " + to_string(id) + (park ? " is being parked" : " may come back"));
-      if (!output.json()) continue;
-      const Result<std::string> now = client->call("GET", job_target(id, ""));
-      Result<wire::RunReply> reply =
-          now ? wire::decode_run_reply(*now) : Result<wire::RunReply>(now.error());
-      if (reply)
-        all.jobs.push_back(std::move(reply->view));
-      else
-        failures.add(reply.error());
-      continue;
-    }
-    std::vector<core::JobId> jobs = answer->changed;
-    if (jobs.empty()) jobs.push_back(id);
-    for (const core::JobId each : jobs) {
+    if (!answer) return failures_.add(answer.error());
+    if (parsed_.has("--no-wait")) return at_once(id);
+    const bool known = !answer->changed.empty() && !repeated;
+    const Result<std::vector<core::JobId>> jobs =
+        known ? Result<std::vector<core::JobId>>(answer->changed) : under_way(id);
+    if (!jobs) return failures_.add(jobs.error());
+    if (jobs->empty()) output_.say("job " + to_string(id) + ": nothing to change");
+    for (const core::JobId each : *jobs) {
       Result<wire::JobView> view = watch.wait_for(each);
       if (!view) {
-        failures.add(view.error());
+        failures_.add(view.error());
+        if (client_.silent()) return;
         continue;
       }
-      const Result<std::string> said = watch.outcome(*view, !answer->changed.empty());
+      const Result<std::string> said = watch.outcome(*view, repeated || !answer->changed.empty());
       if (!said)
-        failures.add(said.error());
-      else if (!output.json())
-        output.say(*said);
-      all.jobs.push_back(*std::move(view));
+        failures_.add(said.error());
+      else if (!output_.json())
+        output_.say(*said);
+      all_.jobs.push_back(*std::move(view));
     }
   }
-  if (output.json()) output.data(wire::encode(all));
-  return failures.exit_code();
+
+  void at_once(core::JobId id) {
+    output_.say("job " + to_string(id) + (park_ ? " is being parked" : " may come back"));
+    if (!output_.json()) return;
+    const Result<std::string> now = client_.call("GET", job_target(id, ""));
+    Result<wire::RunReply> reply =
+        now ? wire::decode_run_reply(*now) : Result<wire::RunReply>(now.error());
+    if (reply)
+      all_.jobs.push_back(std::move(reply->view));
+    else
+      failures_.add(reply.error());
+  }
+
+  // The job, or those of an array that are parked or on their way, by this order or one before it.
+  Result<std::vector<core::JobId>> under_way(core::JobId id) {
+    const Result<std::string> list = client_.call("GET", "/v1/jobs?all=1&id=" + to_string(id));
+    const Result<std::vector<wire::JobView>> views = list ? wire::decode_ps(*list) : list.error();
+    if (!views) return views.error();
+    std::vector<core::JobId> jobs;
+    for (const wire::JobView& view : *views) {
+      const JobState state = view.job.state;
+      if (view.job.id == id || state == JobState::kParking || state == JobState::kUnparking ||
+          (state == JobState::kParked && (park_ || view.job.park->wants_back)))
+        jobs.push_back(view.job.id);
+    }
+    return jobs;
+  }
+
+  const Parsed& parsed_;
+  RetryingClient client_;
+  const Output& output_;
+  Failures failures_;
+  bool park_;
+  wire::ParkDocument all_{seam::system_clock().wall(), {}};
+};
+
+int go(const Parsed& parsed, const Output& output, bool park) {
+  Result<DaemonClient> client = open_for_words(park ? "park" : "unpark", parsed.rest);
+  if (!client) return output.fail(client.error());
+  return ParkVerb(parsed, *std::move(client), output, park).go();
 }
 
 int run_park(const Parsed& parsed, const Output& output) { return go(parsed, output, true); }

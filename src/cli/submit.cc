@@ -4,13 +4,18 @@
 // whoever ends us before the ids are printed has them taken back.
 #include "wire/submit.h"
 
+#include <sys/random.h>
+
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/text.h"
 #include "cli/daemon_client.h"
 #include "cli/job_ref.h"
+#include "cli/retrying_client.h"
 #include "cli/submit_plan.h"
 #include "cli/submit_print.h"
 #include "cli/verbs.h"
@@ -29,6 +34,18 @@ constexpr net::Milliseconds kLastAnswer{5'000};
 
 std::string job_path(core::JobId id) { return "/v1/jobs/" + to_string(id); }
 
+// 128 bits as 32 hexadecimal digits.
+std::string random_key() {
+  std::array<unsigned char, 16> bytes{};
+  METE_ASSERT(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+  std::string key;
+  for (const unsigned char byte : bytes) {
+    key += "0123456789abcdef"[byte >> 4];
+    key += "0123456789abcdef"[byte & 15];
+  }
+  return key;
+}
+
 Error too_large(const wire::SubmitRequest& request) {
   std::size_t environment = 0;
   for (const std::string& line : request.environment) environment += line.size() + 1;
@@ -44,10 +61,16 @@ Error too_large(const wire::SubmitRequest& request) {
 class Submitter {
  public:
   Submitter(DaemonClient client, const Output& output)
-      : client_(std::move(client)), output_(output) {}
+      : client_(std::move(client), output), output_(output) {}
 
   int submit(SubmitPlan plan) {
     const bool several = plan.jobs.size() > 1;
+    const Result<std::string> version = client_.call(
+        "GET", "/v1/version", {}, {DaemonClient::kPatience.timeout, signals_.descriptor()});
+    if (was_ended()) return take_back_all(128 + signal_);
+    if (!version && client_.silent()) return output_.fail(version.error());
+    // One of before would make a second job of a request that it gets twice.
+    keys_ = version && wire::knows_keys(*version);
     for (SubmitPlan::Job& job : plan.jobs) {
       const bool held = job.job.request.spec.held;
       job.job.request.spec.held = held || several;
@@ -80,18 +103,18 @@ class Submitter {
   Result<wire::SubmitReply> send(SubmitPlan::Job& job) {
     for (const AfterWord& after : job.job.after)
       if (Result<void> r = add_after(after, job.job.request.spec); !r) return std::move(r).error();
+    // So that the job is one, however often it is asked for.
+    if (keys_) job.job.request.spec.key = random_key();
     const std::string body = wire::encode(job.job.request);
     if (body.size() > kMaxRequest) return too_large(job.job.request);
-    Result<std::string> answer = client_.call(
-        "POST", "/v1/jobs", body, {DaemonClient::kPatience.timeout, signals_.descriptor()});
+    const net::Wait wait{DaemonClient::kPatience.timeout, signals_.descriptor()};
+    Result<std::string> answer = keys_ ? client_.call("POST", "/v1/jobs", body, wait)
+                                       : client_.call_once("POST", "/v1/jobs", body, wait);
     // A job that is being taken this moment has an id, and without it nobody could take it back.
-    if (!answer && client_.http().stopped() == net::HttpClient::Stopped::kInterrupted) {
-      answer = client_.receive({kLastAnswer, -1});
-    }
-    if (!answer) client_.http().abandon();  // what comes later is no answer to what is asked next
-    unknown_ = !answer &&
-               (client_.went_away() || client_.http().stopped() != net::HttpClient::Stopped::kNo);
-    if (!answer && client_.went_away())
+    if (!answer && client_.interrupted()) answer = client_.receive({kLastAnswer, -1});
+    if (!answer) client_.abandon();  // what comes later is no answer to what is asked next
+    unknown_ = client_.unknown();
+    if (!answer && unknown_ && !client_.silent())
       return Error::io("the daemon went away; whether it has taken the job is not known")
           .with_evidence(answer.error().message)
           .with_hint("mete ps shows it if it has");
@@ -108,7 +131,7 @@ class Submitter {
       spec.after.push_back({by_name_.at(after.name), after.when});
       return {};
     }
-    const Result<std::vector<core::JobId>> ids = resolve(after.job, client_.http().path());
+    const Result<std::vector<core::JobId>> ids = resolve(after.job, client_.socket());
     if (!ids) return ids.error();
     for (const core::JobId& id : *ids) spec.after.push_back({id, after.when});
     return {};
@@ -124,7 +147,8 @@ class Submitter {
     signals_.restore();  // whoever says it a second time means at once
     std::size_t taken = 0;
     for (const Sent& sent : sent_) {
-      if (call_again("DELETE", job_path(sent.reply.id)))
+      // One that does not answer is not asked about each of them.
+      if (!client_.silent() && client_.call("DELETE", job_path(sent.reply.id)))
         ++taken;
       else
         output_.say("job " + to_string(sent.reply.id) + " could not be taken back: mete cancel " +
@@ -146,20 +170,8 @@ class Submitter {
     return output_.fail(error);
   }
 
-  // What may be said twice: over a restart of the daemon.
-  Result<std::string> call_again(std::string_view method, const std::string& target) {
-    Result<std::string> answer = client_.call(method, target);
-    if (answer || !client_.went_away()) return answer;
-    Result<DaemonClient> next = DaemonClient::open_again(
-        {client_.http().path()},
-        client_.may_start() ? DaemonClient::Start::kIfNeeded : DaemonClient::Start::kNever);
-    if (!next) return answer;
-    client_ = *std::move(next);
-    return client_.call(method, target);
-  }
-
   bool release(core::JobId id) {
-    const Result<std::string> answer = call_again("POST", job_path(id) + "/release");
+    const Result<std::string> answer = client_.call("POST", job_path(id) + "/release");
     if (!answer)
       output_.fail(Error(answer.error())
                        .within("job " + to_string(id) + " is submitted, and still held")
@@ -169,13 +181,14 @@ class Submitter {
 
   void print(const wire::SubmitReply& reply) {
     // A shorthand that is not kept is no reason to fail: the job is there.
-    (void)remember_job(reply.id.number, client_.http().path());
+    (void)remember_job(reply.id.number, client_.socket());
     output_.data(output_.json() ? wire::encode(reply, seam::system_clock().wall())
                                 : to_string(reply.id));
   }
 
-  DaemonClient client_;
+  RetryingClient client_;
   const Output& output_;
+  bool keys_ = false;  // the daemon knows jobs by their keys
   WaitSignals signals_;
   int signal_ = 0;        // that ended us
   bool unknown_ = false;  // whether the daemon has taken the last one

@@ -41,6 +41,65 @@ class DetachedTest : public EngineTest {
   }
 };
 
+// ---- asked for twice ---------------------------------------------------------------------------
+
+TEST_F(DetachedTest, AnEqualKeyOfItsUserIsTheSameJob) {
+  core::Submit asked = detached("50G");
+  asked.spec.key = "k1";
+  const JobId id = submit(asked);
+  EXPECT_EQ(submit(asked), id) << "its answer was lost";
+  crash_and_restart();
+  EXPECT_EQ(submit(asked), id) << "with its daemon";
+  ASSERT_TRUE(engine_->save().ok());
+  crash_and_restart();
+  EXPECT_EQ(submit(asked), id) << "and by the short form of the log";
+  EXPECT_EQ(engine_->state().jobs().size(), 1u);
+  core::Submit another = asked;
+  another.spec.uid = kAlice + 1;
+  EXPECT_NE(submit(another), id) << "another user's key is another key";
+  asked.spec.key = "k2";
+  EXPECT_NE(submit(asked), id);
+  asked.spec.key = "";
+  EXPECT_NE(submit(asked), submit(asked));
+}
+
+TEST_F(DetachedTest, AnEqualKeyInOneTurnIsTheSameJob) {
+  core::Submit asked = detached("50G");
+  asked.spec.key = "k1";
+  asked.spec.array = *core::parse_array("0-2");
+  const std::vector<Answer> answers = turn({asked, asked});
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(*answers[0].result, JobId{1});
+  EXPECT_EQ(*answers[1].result, JobId{1}) << "the array, not one of it";
+  EXPECT_EQ(engine_->state().jobs().size(), 3u);
+}
+
+TEST_F(DetachedTest, AKeyIsForgottenWithItsJob) {
+  options_.rules.ended_kept = 0;
+  crash_and_restart();
+  core::Submit asked = detached("0");
+  asked.spec.key = "k1";
+  const JobId first = submit(asked);
+  keeper_started(first);
+  keeper_ended(first);
+  EXPECT_EQ(submit(asked), first);
+  for (int i = 0; i < 200; ++i) keeper_ended(run_detached("0"));
+  ASSERT_EQ(engine_->state().find(first), nullptr);
+  EXPECT_NE(submit(asked), first);
+}
+
+TEST_F(DetachedTest, WhatDoesNotWaitIsRefusedTwice) {
+  core::Submit asked = detached("50G");
+  asked.spec.key = "k1";
+  asked.wait = false;
+  launcher_.others_agree = [](JobId, const std::vector<core::GrantedCard>&) { return false; };
+  ASSERT_FALSE(turn({asked}).front().result);
+  launcher_.others_agree = nullptr;
+  const Result<JobId> again = turn({asked}).front().result;
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, ErrorCode::kExhausted);
+}
+
 // ---- started, ended, put away ------------------------------------------------------------------
 
 TEST_F(DetachedTest, IsStartedOnceWhenItHasItsGrant) {

@@ -198,6 +198,13 @@ void Engine::take(const Asked& asked, std::vector<Answer>& answers) {
       return;
     }
   }
+  if (again != nullptr && !again->spec.key.empty()) {
+    if (const std::optional<core::JobId> id =
+            state_.find_by_key(again->spec.uid, again->spec.key)) {
+      unsaid_.push_back({asked.ticket, answer_again(*id, *again)});
+      return;
+    }
+  }
   if (full_ && std::holds_alternative<core::Submit>(asked.input)) {
     answers.push_back({asked.ticket, disk_is_full()});
     return;
@@ -224,6 +231,16 @@ void Engine::take(const Asked& asked, std::vector<Answer>& answers) {
   const auto* submit = std::get_if<core::Submit>(&asked.input);
   if (submit != nullptr && !submit->wait) answer.result = start_now_or_never(id);
   if (asked.ticket != 0) unsaid_.push_back(std::move(answer));
+}
+
+// What the first request of this key was answered with, or would have been.
+Result<core::JobId> Engine::answer_again(core::JobId id, const core::Submit& submit) const {
+  const core::Job& job = *state_.first_of(id);
+  // start_now_or_never() took it back.
+  if (!submit.wait && job.state == core::JobState::kEnded && !job.started &&
+      job.outcome == core::Outcome::kCancelled)
+    return core::no_room_now({core::Reason::kResources, "memory that others have taken", {}});
+  return id;
 }
 
 // More for a job only with the other daemons' consent. That it has less they hear once it is on

@@ -116,6 +116,7 @@ class Engine {
  private:
   void record(core::Happened what);
   void take(const Asked& asked, std::vector<Answer>& answers);
+  Result<core::JobId> answer_again(core::JobId id, const core::Submit& submit) const;
   bool others_let_it_grow(const std::vector<core::Happened>& happened);
   void record_all(std::vector<core::Happened> happened, std::vector<core::JobId>& changed);
   void what_is_due();

@@ -127,16 +127,17 @@ void Service::post_submit(wire::SubmitRequest wanted, const net::Request& reques
     detached.script = base::content_hash(wanted.script);
     blobs.emplace_back(detached.script, std::move(wanted.script));
   }
-  const std::size_t elements = submit.spec.array ? core::elements_of(*submit.spec.array).size() : 0;
   ask(
       std::move(submit),
-      [this, responder, elements](engine::Answer done) {
+      [this, responder](engine::Answer done) {
         net::Responder answer = responder;
-        if (!done.result)
-          answer.reply(refuse(explained(done.result.error())));
-        else
-          answer.reply(
-              respond(201, wire::encode(wire::SubmitReply{*done.result, elements}, clock_.wall())));
+        if (!done.result) return answer.reply(refuse(explained(done.result.error())));
+        // By the job: it may have been asked for before.
+        const core::Job* job = engine_.state().first_of(*done.result);
+        const std::size_t elements =
+            job != nullptr && job->spec->array ? core::count_of(*job->spec->array) : 0;
+        answer.reply(
+            respond(201, wire::encode(wire::SubmitReply{*done.result, elements}, clock_.wall())));
       },
       std::move(blobs));
 }

@@ -188,10 +188,10 @@ bool Service::route_daemon(const net::Request& request, const std::vector<std::s
                            net::Responder& responder) {
   const bool get = request.method == "GET" && parts.size() == 3;
   if (parts[2] == "version" && get) {
-    responder.reply(respond(200, "{\"api\":" + std::to_string(kApiVersion) + ",\"version\":\"" +
-                                     identity_.version + "\",\"grant_abi\":\"" +
-                                     identity_.grant_abi +
-                                     "\",\"store\":" + std::to_string(identity_.store) + "}"));
+    responder.reply(
+        respond(200, "{\"api\":" + std::to_string(kApiVersion) + ",\"version\":\"" +
+                         identity_.version + "\",\"grant_abi\":\"" + identity_.grant_abi +
+                         "\",\"store\":" + std::to_string(identity_.store) + ",\"keys\":true}"));
   } else if (parts[2] == "cards" && get) {
     responder.reply(respond(200, wire::encode(cards(&request.peer))));
   } else if (parts[2] == "daemon" && get) {

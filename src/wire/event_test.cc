@@ -101,6 +101,12 @@ core::JobSpec park_spec() {
   return spec;
 }
 
+core::JobSpec key_spec() {
+  core::JobSpec spec = plain_spec();
+  spec.key = "5f0c1d2e3b4a59687786a5b4c3d2e1f0";
+  return spec;
+}
+
 // File (its name begins with the type) and meaning.
 const std::map<std::string, Happened>& golden() {
   static const std::map<std::string, Happened> all = {
@@ -124,6 +130,7 @@ const std::map<std::string, Happened>& golden() {
       {"job.submitted-park.json", core::JobSubmitted{{15}, park_spec(), {}}},
       {"job.submitted-notify.json", core::JobSubmitted{{16}, full_before_where(), {}}},
       {"job.submitted-where.json", core::JobSubmitted{{17}, where_spec(), {}}},
+      {"job.submitted-key.json", core::JobSubmitted{{18}, key_spec(), {}}},
       {"job.stopping-note.json",
        core::JobStopping{{12}, core::Outcome::kEscaped, false, "ended because of that"}},
       {"escape.seen-one.json",

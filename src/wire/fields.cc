@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/fields.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/text.h"
@@ -59,12 +60,13 @@ std::optional<std::string> exact_text(const Json& json) {
   return hex.is_string() ? from_hex(hex.get_ref<const std::string&>()) : std::nullopt;
 }
 
-Fields::Fields(const Json& object, std::string_view what)
-    : object_(object.is_object() ? object : kNull), what_(what) {
+Fields::Fields(const Json& object, std::string_view what, Unknown unknown)
+    : object_(object.is_object() ? object : kNull), what_(what), unknown_(unknown) {
   if (!object.is_object()) error_ = Error::invalid(what_ + " is not an object");
 }
 
 bool Fields::has(std::string_view key) const {
+  if (unknown_ == Unknown::kRefused) asked_.emplace_back(key);
   return object_.is_object() && object_.contains(key);
 }
 
@@ -80,6 +82,16 @@ void Fields::fail(std::string_view key, std::string_view wanted) {
 
 void Fields::fail(const Error& error) {
   if (!error_) error_ = error;
+}
+
+void Fields::refuse_unknown() {
+  if (unknown_ == Unknown::kIgnored || !object_.is_object()) return;
+  for (const auto& [key, value] : object_.items())
+    if (std::find(asked_.begin(), asked_.end(), key) == asked_.end())
+      return fail(Error::invalid(what_ + ": unknown field " + base::quote(key))
+                      .with_evidence("this daemon would not do what it asks for")
+                      .with_hint("mete daemon status and mete version say whether the daemon is "
+                                 "older than the program that asks"));
 }
 
 std::string Fields::text(std::string_view key) {

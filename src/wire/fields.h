@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading a JSON object field by field without exceptions: the first thing that is wrong is
 // remembered, everything after it reads as empty, and the caller looks once at the end. Fields that
-// nobody asked for are ignored, so that a newer sender can add some. Internal to wire/.
+// nobody asked for are ignored in what we have written ourselves and in answers, so that a newer
+// version can add some. In a request they are refused by name: a limit that this daemon does not
+// know must not be dropped. Internal to wire/.
 #pragma once
 
 #include <concepts>
@@ -30,10 +32,13 @@ std::string write_json(const Json& json);
 // The text that JsonText::exact() wrote; nullopt: it did not write that.
 std::optional<std::string> exact_text(const Json& json);
 
+// What becomes of fields that are never asked for.
+enum class Unknown { kIgnored, kRefused };
+
 class Fields {
  public:
   // `what` names the object in errors: "the request".
-  Fields(const Json& object, std::string_view what);
+  Fields(const Json& object, std::string_view what, Unknown unknown = Unknown::kIgnored);
 
   bool has(std::string_view key) const;
   std::string text(std::string_view key);
@@ -69,12 +74,18 @@ class Fields {
     fail(part.error());
     return Value{};
   }
+  // For the parts of this object.
+  Unknown unknown() const { return unknown_; }
+  // Once everything was asked for: with kRefused a field that was not is an error.
+  void refuse_unknown();
   bool ok() const { return !error_.has_value(); }
   const Error& error() const { return *error_; }
 
  private:
   const Json& object_;
   std::string what_;
+  Unknown unknown_;
+  mutable std::vector<std::string> asked_;  // with kRefused
   std::optional<Error> error_;
 };
 

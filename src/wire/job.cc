@@ -38,7 +38,7 @@ std::string encode(const RunRequest& request) {
 }
 
 Result<RunRequest> run_request_from(const Json& json) {
-  Fields fields(json, "the request");
+  Fields fields(json, "the request", Unknown::kRefused);
   RunRequest request;
   Result<core::JobSpec> spec = spec_from(fields.child("job"), Owner::kUnsaid);
   if (!spec) return spec.error();
@@ -47,6 +47,7 @@ Result<RunRequest> run_request_from(const Json& json) {
   if (request.spec.detached) return Error::invalid("a run is not detached");
   request.runner_start_ticks = fields.number("runner_start_ticks");
   request.wait = !fields.flag("no_wait");
+  fields.refuse_unknown();
   if (!fields.ok()) return fields.error();
   return request;
 }

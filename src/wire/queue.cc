@@ -94,10 +94,11 @@ std::string encode_priority(std::int32_t priority) {
 Result<std::int32_t> decode_priority(std::string_view text) {
   const Result<Json> json = parse_json(text);
   if (!json) return json.error();
-  Fields fields(*json, "the request");
+  Fields fields(*json, "the request", Unknown::kRefused);
   const auto priority = fields.number<std::int32_t>("priority");
   if (priority > core::kMaxPriority || priority < -core::kMaxPriority)
     fields.fail("priority", "between -1000 and 1000");
+  fields.refuse_unknown();
   if (!fields.ok()) return fields.error();
   return priority;
 }
@@ -115,8 +116,9 @@ std::string encode(const QuotaRequest& request) {
 Result<QuotaRequest> decode_quota_request(std::string_view text) {
   const Result<Json> json = parse_json(text);
   if (!json) return json.error();
-  Fields fields(*json, "the request");
+  Fields fields(*json, "the request", Unknown::kRefused);
   QuotaRequest request{fields.text("user"), quota_from(fields)};
+  fields.refuse_unknown();
   if (!fields.ok()) return fields.error();
   return request;
 }
@@ -183,12 +185,13 @@ std::string encode(const ReserveRequest& request) {
 Result<ReserveRequest> decode_reserve_request(std::string_view text) {
   const Result<Json> json = parse_json(text);
   if (!json) return json.error();
-  Fields fields(*json, "the request");
+  Fields fields(*json, "the request", Unknown::kRefused);
   ReserveRequest request;
   request.user = fields.text("user");
-  request.request = fields.take(request_from(*json));
+  request.request = request_of(fields);
   request.from = fields.time("from");
   request.until = fields.time("until");
+  fields.refuse_unknown();
   if (!fields.ok()) return fields.error();
   return request;
 }

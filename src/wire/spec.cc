@@ -77,7 +77,7 @@ std::vector<ResourceLimit> limits_from(std::string_view text, Fields& fields) {
 }
 
 Detached detached_from(const Json& json, Owner owner, Fields& spec) {
-  Fields fields(json, "the detached job");
+  Fields fields(json, "the detached job", spec.unknown());
   Detached detached;
   if (owner == Owner::kSaid) {
     detached.environment = fields.text_if("environment").value_or("");
@@ -96,6 +96,7 @@ Detached detached_from(const Json& json, Owner owner, Fields& spec) {
   detached.err = fields.exact_if("err").value_or("");
   detached.tty = fields.flag("tty");
   detached.visible_by_index = fields.flag("visible_by_index");
+  fields.refuse_unknown();
   if (!fields.ok()) spec.fail(fields.error());
   return detached;
 }
@@ -118,7 +119,7 @@ void put_notify(JsonText& out, const core::NotifySpec& notify) {
 core::NotifySpec notify_from(Fields& spec) {
   core::NotifySpec notify;
   if (!spec.has("notify")) return notify;
-  Fields fields(spec.child("notify"), "notify");
+  Fields fields(spec.child("notify"), "notify", spec.unknown());
   for (const std::string& text : fields.exacts("to"))
     if (Result<core::NotifyTarget> target = core::parse_notify(text))
       notify.to.push_back(*std::move(target));
@@ -131,6 +132,7 @@ core::NotifySpec notify_from(Fields& spec) {
     if (!on) fields.fail("on", "start, end, fail, oom, park or idle");
   }
   notify.none = fields.flag("none");
+  fields.refuse_unknown();
   if (!fields.ok()) spec.fail(fields.error());
   return notify;
 }
@@ -192,12 +194,13 @@ void put_spec(JsonText& out, const JobSpec& spec, Owner owner) {
   put_terms(out, spec);
   if (!spec.labels.empty()) out.put("labels", spec.labels);
   put_notify(out, spec.notify);
+  if (owner == Owner::kSaid) out.put_if("key", std::string_view(spec.key));
   if (spec.detached) put_detached(out, *spec.detached, owner);
   out.close();
 }
 
 Result<JobSpec> spec_from(const Json& json, Owner owner) {
-  Fields fields(json, "the job");
+  Fields fields(json, "the job", owner == Owner::kUnsaid ? Unknown::kRefused : Unknown::kIgnored);
   JobSpec spec;
   spec.name = fields.exact("name");
   spec.command = fields.exacts("command");
@@ -205,13 +208,15 @@ Result<JobSpec> spec_from(const Json& json, Owner owner) {
   if (owner == Owner::kSaid) {
     spec.uid = fields.number<std::uint32_t>("uid");
     spec.user = fields.exact("user");
+    spec.key = fields.text_if("key").value_or("");
   }
-  spec.request = fields.take(request_from(fields.child("request")));
+  spec.request = fields.take(request_from(fields.child("request"), fields.unknown()));
   read_terms(fields, spec);
   spec.labels = fields.text_map("labels");
   spec.notify = notify_from(fields);
   if (fields.has("detached"))
     spec.detached = detached_from(fields.child("detached"), owner, fields);
+  fields.refuse_unknown();
   if (!fields.ok()) return fields.error();
   return spec;
 }

@@ -13,6 +13,13 @@ namespace {
 // Words that the kernel takes end at a NUL: one inside would run something else than was said.
 bool has_nul(const std::string& text) { return text.find('\0') != std::string::npos; }
 
+bool is_key(const std::string& key) {
+  return key.size() <= 64 && std::all_of(key.begin(), key.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                  c == '-' || c == '_';
+         });
+}
+
 Result<void> check(const SubmitRequest& request) {
   const core::JobSpec& spec = request.spec;
   if (spec.command.empty()) return Error::invalid("the job has no command");
@@ -20,6 +27,8 @@ Result<void> check(const SubmitRequest& request) {
   if (std::any_of(spec.command.begin(), spec.command.end(), has_nul) || has_nul(spec.folder) ||
       has_nul(detached.log) || has_nul(detached.err))
     return Error::invalid("the job: a NUL in a word or a path");
+  if (!is_key(spec.key))
+    return Error::invalid("the request: 'key' must be up to 64 letters, digits, '-' and '_'");
   for (const std::string& entry : request.environment) {
     const std::size_t equals = entry.find('=');
     if (has_nul(entry) || equals == std::string::npos || equals == 0)
@@ -29,7 +38,7 @@ Result<void> check(const SubmitRequest& request) {
 }
 
 Result<SubmitRequest> submit_from(const Json& json) {
-  Fields fields(json, "the request");
+  Fields fields(json, "the request", Unknown::kRefused);
   SubmitRequest request;
   Result<core::JobSpec> spec = spec_from(fields.child("job"), Owner::kUnsaid);
   if (!spec) return spec.error();
@@ -38,6 +47,8 @@ Result<SubmitRequest> submit_from(const Json& json) {
   request.environment = fields.exacts("environment");
   request.script = fields.exact_if("script").value_or("");
   request.wait = !fields.flag("no_wait");
+  request.spec.key = fields.text_if("key").value_or("");
+  fields.refuse_unknown();
   if (!fields.ok()) return fields.error();
   if (Result<void> fine = check(request); !fine) return std::move(fine).error();
   return request;
@@ -55,6 +66,7 @@ std::string encode(const SubmitRequest& request) {
   out.close_list();
   if (!request.script.empty()) out.key("script").exact(request.script);
   out.flag_if("no_wait", !request.wait);
+  out.put_if("key", std::string_view(request.spec.key));
   out.close();
   return out.take();
 }
@@ -77,6 +89,13 @@ Result<JobRequest> decode_job_request(std::string_view text) {
   Result<RunRequest> request = run_request_from(*json);
   if (!request) return request.error();
   return JobRequest(*std::move(request));
+}
+
+bool knows_keys(std::string_view version) {
+  const Result<Json> json = parse_json(version);
+  if (!json) return false;
+  Fields fields(*json, "the version");
+  return fields.flag("keys") && fields.ok();
 }
 
 std::string encode(const SubmitReply& reply, WallTime at) {

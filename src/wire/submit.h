@@ -19,7 +19,7 @@
 namespace mete::wire {
 
 struct SubmitRequest {
-  core::JobSpec spec;                    // `detached` is there
+  core::JobSpec spec;                    // `detached` is there; `key` is a field of the request
   std::vector<std::string> environment;  // "NAME=VALUE", no NUL in it
   std::string script;                    // what the command's first word shall be; "": a program
   bool wait = true;
@@ -30,6 +30,9 @@ Result<SubmitRequest> decode_submit_request(std::string_view json);
 // Either kind, read once: with "detached" in the job it is a submit.
 using JobRequest = std::variant<RunRequest, SubmitRequest>;
 Result<JobRequest> decode_job_request(std::string_view json);
+
+// Of the answer to GET /v1/version: a job that is asked for twice with one key is one job.
+bool knows_keys(std::string_view version);
 
 // {"schema":"mete.submit/1","at":T,"id":"12","elements":100}, see docs/formats/submit.schema.json.
 struct SubmitReply {

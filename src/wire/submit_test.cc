@@ -15,6 +15,11 @@ SubmitRequest full_request() {
           false};
 }
 
+std::string refusal(const std::string& json) {
+  const Result<JobRequest> request = decode_job_request(json);
+  return request ? "taken" : request.error().message;
+}
+
 TEST(SubmitRequest, ReadsBack) {
   const SubmitRequest request = full_request();
   const Result<SubmitRequest> again = decode_submit_request(encode(request));
@@ -32,15 +37,50 @@ TEST(SubmitRequest, ReadsBack) {
 }
 
 TEST(SubmitRequest, CannotSayWhoseItIs) {
-  const std::string text = replaced(
-      encode(full_request()), "\"detached\":{",
-      R"("uid":0,"user":"root","detached":{"gid":0,"groups":[0],"environment":"x","script":"y",)");
-  const Result<SubmitRequest> request = decode_submit_request(text);
-  ASSERT_TRUE(request.ok()) << request.error().message;
-  EXPECT_EQ(request->spec.user, "");
-  EXPECT_TRUE(request->spec.detached->groups.empty());
-  EXPECT_EQ(request->spec.detached->environment, "");
-  EXPECT_EQ(request->spec.detached->script, "");
+  const std::string good = encode(full_request());
+  for (const char* field : {R"("uid":0,)", R"("user":"root",)", R"("key":"of another",)"})
+    EXPECT_NE(refusal(replaced(good, "\"detached\":{", field + std::string("\"detached\":{"))),
+              "taken")
+        << field;
+  for (const char* field :
+       {R"("gid":0,)", R"("groups":[0],)", R"("environment":"x",)", R"("script":"y",)"})
+    EXPECT_NE(refusal(replaced(good, "\"detached\":{", "\"detached\":{" + std::string(field))),
+              "taken")
+        << field;
+}
+
+TEST(SubmitRequest, AFieldThatIsNotKnownIsRefusedByName) {
+  const std::string submit = encode(full_request());
+  ASSERT_EQ(refusal(submit), "taken");
+  for (const char* where :
+       {"{\"job\":{", "\"request\":{", "\"detached\":{", "\"notify\":{", "\"after\":[{"}) {
+    const std::string with = where + std::string("\"gpu_memory\":7,");
+    EXPECT_NE(refusal(replaced(submit, where, with)).find("unknown field 'gpu_memory'"),
+              std::string::npos)
+        << with << ": " << refusal(replaced(submit, where, with));
+  }
+  EXPECT_EQ(refusal(replaced(submit, "{\"job\":", "{\"limit\":null,\"job\":")),
+            "the request: unknown field 'limit'");
+  EXPECT_EQ(refusal(R"({"job":{"name":"a","command":["a"],"request":{}},"runner_start_ticks":1,)"
+                    R"("key":"k"})"),
+            "the request: unknown field 'key'")
+      << "a run is known by its runner";
+}
+
+TEST(SubmitRequest, HasAKeyOfItsOwn) {
+  SubmitRequest request = full_request();
+  EXPECT_EQ(encode(request).find("\"key\""), std::string::npos);
+  request.spec.key = "0f-A_9";
+  EXPECT_EQ(decode_submit_request(encode(request))->spec.key, "0f-A_9");
+  EXPECT_EQ(decode_spec(encode(request.spec))->key, "0f-A_9") << "the log has it";
+  for (const std::string& wrong :
+       {std::string("a b"), std::string("\xc3\xa4"), std::string(65, 'a')}) {
+    request.spec.key = wrong;
+    EXPECT_FALSE(decode_submit_request(encode(request))) << wrong;
+  }
+  EXPECT_TRUE(knows_keys(R"({"api":1,"keys":true})"));
+  for (const char* other : {R"({"api":1})", R"({"keys":1})", "", "[]"})
+    EXPECT_FALSE(knows_keys(other)) << other;
 }
 
 TEST(SubmitRequest, EveryWrongKindIsRefused) {

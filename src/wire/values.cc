@@ -59,8 +59,7 @@ void put_request(JsonText& out, const Request& request) {
   out.put_if("ram_bytes", request.ram);
 }
 
-Result<Request> request_from(const Json& json) {
-  Fields fields(json, "the request");
+Request request_of(Fields& fields) {
   Request request;
   request.gpu = gpu_if(fields, "gpu");
   request.devices = fields.texts("devices");
@@ -71,6 +70,13 @@ Result<Request> request_from(const Json& json) {
   request.or_cpu = fields.flag("or_cpu");
   request.cpus = fields.number_if<unsigned>("cpus");
   request.ram = fields.bytes_if("ram_bytes");
+  return request;
+}
+
+Result<Request> request_from(const Json& json, Unknown unknown) {
+  Fields fields(json, "the request", unknown);
+  Request request = request_of(fields);
+  fields.refuse_unknown();
   if (!fields.ok()) return fields.error();
   return request;
 }
@@ -365,12 +371,13 @@ void put_after(JsonText& out, std::string_view key, const std::vector<After>& af
 }
 
 After after_of(const Json& json, Fields& fields) {
-  Fields of_one(json, "a job to come after");
+  Fields of_one(json, "a job to come after", fields.unknown());
   After after{id_from(of_one, "id"), core::When::kOk};
   if (const auto when = core::parse_when(of_one.text("when")))
     after.when = *when;
   else
     of_one.fail("when", "ok, any or fail");
+  of_one.refuse_unknown();
   if (!of_one.ok()) fields.fail(of_one.error());
   return after;
 }

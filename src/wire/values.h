@@ -28,7 +28,9 @@ Result<DaemonView> daemon_from(const Json& json);
 enum class Owner { kSaid, kUnsaid };
 
 void put_request(JsonText& out, const core::Request& request);
-Result<core::Request> request_from(const Json& json);
+Result<core::Request> request_from(const Json& json, Unknown unknown = Unknown::kIgnored);
+// Its members, in an object that has others beside them.
+core::Request request_of(Fields& fields);
 void put_gpu_if(JsonText& out, std::string_view key, const std::optional<core::GpuRequest>& gpu);
 std::optional<core::GpuRequest> gpu_if(Fields& fields, std::string_view key);
 // "KEY_written", which is there when the canonical text of KEY is not what somebody wrote.

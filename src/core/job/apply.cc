@@ -93,6 +93,7 @@ void State::on(const JobSubmitted& submitted, WallTime at) {
   job.submitted = at;
   job.priority = spec.priority;
   job.held = spec.held;
+  if (!spec.key.empty()) keys_[{spec.uid, spec.key}] = job.id.number;
   // What has ended well by now is met; what can never be was refused.
   for (const After& after : spec.after)
     if (ends_among(after.id).open > 0) job.unmet.push_back(after);

@@ -64,6 +64,7 @@ Result<Array> parse_array(std::string_view text) {
       return bad(text, "an array has at most " + std::to_string(kMaxElements) + " jobs");
     array.ranges.push_back(*next);
   }
+  if (array.ranges.size() == 1) return array;  // nothing is twice in a range
   std::vector<std::uint32_t> all = elements_of(array);
   std::sort(all.begin(), all.end());
   if (const auto twice = std::adjacent_find(all.begin(), all.end()); twice != all.end())
@@ -80,6 +81,12 @@ std::string to_string(const Array& array) {
     parts.push_back(std::move(part));
   }
   return base::join(parts, ",") + (array.at_once ? "%" + std::to_string(*array.at_once) : "");
+}
+
+std::size_t count_of(const Array& array) {
+  std::size_t sum = 0;
+  for (const Array::Range& range : array.ranges) sum += count(range);
+  return sum;
 }
 
 std::vector<std::uint32_t> elements_of(const Array& array) {

@@ -37,5 +37,7 @@ Result<Array> parse_array(std::string_view text);
 std::string to_string(const Array& array);
 // In the order in which they are written.
 std::vector<std::uint32_t> elements_of(const Array& array);
+// How many they are.
+std::size_t count_of(const Array& array);
 
 }  // namespace mete::core

@@ -144,7 +144,7 @@ Result<void> State::check_quota(const JobSpec& spec, const Moment& moment) const
   PassInput input;
   input.quotas = quotas_;
   const Quota quota = input.quota_of(spec.user);
-  const std::size_t more = spec.array ? elements_of(*spec.array).size() : 1;
+  const std::size_t more = spec.array ? count_of(*spec.array) : 1;
   const std::string hint = "mete quota shows what " + spec.user + " may have";
   if (quota.jobs && unfinished_of(spec.user) + more > *quota.jobs)
     return Error::exhausted(spec.user + " may have " + std::to_string(*quota.jobs) +
@@ -168,7 +168,7 @@ Result<void> State::check_quota(const JobSpec& spec, const Moment& moment) const
 // There is an end to everything, and nobody comes to it by what another user does alone.
 Result<void> State::check_bounds(const Submit& submit) const {
   const JobSpec& spec = submit.spec;
-  const std::size_t more = spec.array ? elements_of(*spec.array).size() : 1;
+  const std::size_t more = spec.array ? count_of(*spec.array) : 1;
   const char* const hint = "try again when some have ended; mete ps lists them";
   const std::size_t most = submit.admin ? kMaxUnfinished : kMaxUnfinished - kUnfinishedForAdmins;
   if (unfinished() + more > most)

@@ -57,7 +57,10 @@ void State::forget(const Job& job) {
     if (arrays_.at(job.id.number).known == 0) arrays_.erase(job.id.number);
   }
   forgotten_.push_back(job);
-  jobs_.erase(forgotten_.back().id);
+  const JobId id = forgotten_.back().id;
+  jobs_.erase(id);
+  const JobSpec& spec = *forgotten_.back().spec;
+  if (!spec.key.empty() && first_of({id.number}) == nullptr) keys_.erase({spec.uid, spec.key});
 }
 
 void State::forget_old(const std::string& of) {

@@ -148,7 +148,10 @@ struct JobSpec {
   std::optional<WallTime> begin;
   std::optional<WallTime> deadline;
   std::map<std::string, std::string> labels;
-  NotifySpec notify;                 // --notify, --notify-on
+  NotifySpec notify;  // --notify, --notify-on
+  // What its client calls it: a request of this user with an equal key is this job, asked for
+  // again. "": it has none.
+  std::string key;
   std::optional<Detached> detached;  // absent: `mete run`, whose runner is the job's parent
   bool operator==(const JobSpec&) const = default;
 };

@@ -97,6 +97,11 @@ const Job* State::find_by_runner(const ProcessRef& runner) const {
   return found == runners_.end() ? nullptr : &jobs_.at(found->second);
 }
 
+std::optional<JobId> State::find_by_key(std::uint32_t uid, const std::string& key) const {
+  const auto found = keys_.find({uid, key});
+  return found == keys_.end() ? std::nullopt : std::optional(JobId{found->second});
+}
+
 std::vector<const Job*> State::ended_after(WallTime time) const {
   std::vector<const Job*> list;
   for (auto id = ended_.rbegin(); id != ended_.rend(); ++id) {
@@ -423,6 +428,7 @@ State State::from_parts(Parts parts, Rules rules) {
   for (Job& job : parts.jobs) {
     const JobId id = job.id;
     if (id.element && job.state != JobState::kEnded) ++state.arrays_[id.number].open;
+    if (!job.spec->key.empty()) state.keys_[{job.spec->uid, job.spec->key}] = id.number;
     state.enter(state.jobs_.emplace(id, std::move(job)).first->second);
   }
   // Those whose array has lost one already are doomed again.

@@ -119,6 +119,9 @@ class State {
   bool is_over(JobId id, bool any = false) const;
   // The unfinished job of a runner, which has one at most; nullptr: none.
   const Job* find_by_runner(const ProcessRef& runner) const;
+  // The job, or the array, that this user has submitted with this key; nullopt: none, or it is
+  // forgotten.
+  std::optional<JobId> find_by_key(std::uint32_t uid, const std::string& key) const;
   const std::set<JobId>& active() const { return active_; }
   // Those that have ended since, the last first. Stops at the first that ended before: a clock that
   // was set hides some.
@@ -287,6 +290,7 @@ class State {
   std::set<JobId> active_;    // hold a grant
   std::vector<JobId> ended_;  // oldest first
   std::map<std::pair<std::int32_t, std::uint64_t>, JobId> runners_;  // of `mete run`s, unfinished
+  std::map<std::pair<std::uint32_t, std::string>, std::uint64_t> keys_;  // of jobs, by user
   std::vector<Job> forgotten_;                     // to be told once; no part of the state
   std::map<JobId, std::uint32_t> requeued_later_;  // while a log is replayed; no part either
   std::map<JobId, std::set<JobId>> dependents_;

@@ -12,7 +12,7 @@ import time
 
 import jsonschema
 
-from world import ACTOR, BOUND_S, BUILD, GIB, MIB, DaemonTest, read, wait_until
+from world import ACTOR, BOUND_S, BUILD, GIB, MIB, DaemonTest, Forgetful, read, wait_until
 from support import SOURCE, main
 
 PROGRAM = str(BUILD / "tests" / "park_program")
@@ -55,8 +55,8 @@ class ParkTest(DaemonTest):
     def log_of(self, job):
         return read(self.api(f"/v1/jobs/{job}/show")[1]["job"]["log"])  # nothing, before it has one
 
-    def good(self, *words):
-        result = self.mete(*words)
+    def good(self, *words, **options):
+        result = self.mete(*words, **options)
         self.assertEqual(result.returncode, 0, result.stderr)
         return result
 
@@ -124,6 +124,18 @@ class Verbs(ParkTest):
         self.good("unpark", job)
         self.assertEqual(self.job(job)["state"], "running")
         self.ends_well(job)
+
+    def test_an_answer_that_is_lost_is_asked_for_again(self):
+        job = self.worker("--gpu", "10G", "--preemptible")
+        for verb, says in (("park", f"job {job} is parked: 160 MiB"), ("unpark", f"job {job} is back")):
+            before = Forgetful(self, f"POST /v1/jobs/{job}/{verb} ".encode(), times=2, name=verb)
+            said = self.good(verb, job, env={"METE_SOCKET": before.path}).stderr
+            self.assertIn("asking again", said)
+            self.assertIn(says, said)
+            self.assertEqual(before.seen, 3)
+        self.ends_well(job)
+        self.assertEqual(self.events_of(job), [("job.parked", "parking"), ("job.parked", "parked"), ("job.unparked", "parked"),
+                                               ("job.unparked", "unparking"), ("job.unparked", "running")])
 
     def test_a_run_in_a_terminal_is_parked_too(self):
         run = self.start_run("-q", "--gpu", "10G", "--preemptible", "--", PROGRAM, "many", "10", str(8 * MIB), str(self.go))

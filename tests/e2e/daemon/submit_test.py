@@ -9,7 +9,7 @@ import subprocess
 
 import jsonschema
 
-from world import BOUND_S, METE, DaemonTest, wait_until
+from world import BOUND_S, METE, DaemonTest, Forgetful, wait_until
 from support import SOURCE, main
 
 
@@ -228,6 +228,66 @@ jobs:
         a, b = self.submit("-f", path)
         self.assertEqual(self.mete("wait", b).returncode, 0)
         self.assertEqual(self.job(a)["reason"], "held")
+
+
+class AskedTwice(SubmitTest):
+    """The daemon has taken a job and goes away before it has said so."""
+
+    def lossy(self, line, times=1):
+        self.mete("cards")  # it runs
+        before = Forgetful(self, line, times)
+        return before, dict(self.env, METE_SOCKET=before.path)
+
+    def test_the_job_is_asked_for_again_and_is_one(self):
+        before, env = self.lossy(b"POST /v1/jobs ", times=2)
+        for words in ([], ["--array", "0-4"]):
+            before.seen = 0
+            jobs = len(self.jobs())
+            result = self.mete("submit", "-o", "json", "--cpu-only", "--hold", *words, "--", "true", env=env)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("asking again", result.stderr)
+            self.assertEqual(before.seen, 3)
+            document = json.loads(result.stdout)
+            self.assertEqual(document.get("elements"), 5 if words else None)
+            self.assertEqual(len(self.jobs()), jobs + (5 if words else 1))
+            self.assertEqual(self.mete("show", document["id"]).returncode, 0)
+
+    def test_it_is_one_over_a_kill_too(self):
+        self.mete("cards")
+        body = {"job": {"name": "x", "command": ["true"], "cwd": "/", "request": {"gpu": "0"}, "held": True, "detached": {"umask": 18}},
+                "environment": [], "key": "k-1"}
+        first = self.api("/v1/jobs", "POST", json.dumps(body))
+        self.assertEqual(first[0], 201, first)
+        self.kill_daemon()
+        self.mete("ps")
+        again = self.api("/v1/jobs", "POST", json.dumps(body))
+        self.assertEqual((again[0], again[1]["id"]), (201, first[1]["id"]))
+        body["key"] = "k-2"
+        self.assertNotEqual(self.api("/v1/jobs", "POST", json.dumps(body))[1]["id"], first[1]["id"])
+
+    def test_a_daemon_that_does_not_come_back_is_told(self):
+        before, env = self.lossy(b"POST /v1/jobs ", times=1000)
+        result = self.mete("submit", "--cpu-only", "--hold", "--", "true", env=env)
+        self.assertEqual((result.returncode, result.stdout), (125, ""))
+        self.assertIn("whether it has taken the job is not known", result.stderr)
+        self.assertEqual(len(self.jobs()), 1)
+
+    def test_what_is_not_known_is_refused_by_name(self):
+        self.mete("cards")
+        good = {"job": {"name": "x", "command": ["true"], "cwd": "/", "request": {"gpu": "0"}, "held": True, "detached": {"umask": 18}},
+                "environment": []}
+        self.assertEqual(self.api("/v1/jobs", "POST", json.dumps(good))[0], 201)
+        for wrong in ({**good, "gpu_memory": 1}, {**good, "job": {**good["job"], "gpu_memory": 1}},
+                      {**good, "job": {**good["job"], "request": {"gpu": "0", "gpu_memory": 1}}}):
+            for path in ("/v1/jobs", "/v1/try"):
+                status, answer = self.api(path, "POST", json.dumps(wrong))
+                self.assertEqual((status, answer["error"]["code"], answer["error"]["exit"]), (400, "invalid", 64))
+                self.assertIn("unknown field 'gpu_memory'", answer["error"]["message"])
+        for path, body in (("/v1/jobs/1/priority", {"priority": -1}), ("/v1/quotas", {"user": "root", "cards": 1}),
+                           ("/v1/reservations", {"user": "root", "gpu": "1"})):
+            answer = self.api(path, "POST", json.dumps({**body, "gpu_memory": 1}))
+            self.assertEqual(answer[0], 400, answer)
+        self.assertEqual(len(self.jobs()), 1)
 
 
 if __name__ == "__main__":

@@ -196,8 +196,12 @@ class SystemDaemon(UsersTest):
         victim = self.as_user(ALICE, "sleep", "1000")
         run = self.holder_of(ALICE, "40%")
         ticks = int(read(f"/proc/{victim.pid}/stat").rsplit(b")", 1)[1].split()[19])
-        job = {"name": "x", "command": ["true"], "cwd": "/", "request": {"gpu": "40%"}, "uid": ALICE, "user": "root"}
-        request = {"job": job, "runner_start_ticks": ticks, "runner": {"pid": victim.pid, "start_ticks": ticks}, "pid": victim.pid}
+        job = {"name": "x", "command": ["true"], "cwd": "/", "request": {"gpu": "40%"}}
+        request = {"job": job, "runner_start_ticks": ticks}
+        for lie in ({"job": {**job, "uid": ALICE}}, {"job": {**job, "user": "root"}}, {"pid": victim.pid},
+                    {"runner": {"pid": victim.pid, "start_ticks": ticks}}):
+            status, answer = self.speak(BOB, "POST", "/v1/jobs", {**request, **lie})
+            self.assertEqual((status, answer["error"]["code"]), (400, "invalid"), lie)
         status, answer = self.speak(BOB, "POST", "/v1/jobs", request)
         self.assertEqual(status, 201, answer)
         self.assertEqual((self.job(2)["uid"], self.job(2)["user"]), (BOB, str(BOB)))

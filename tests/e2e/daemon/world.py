@@ -6,8 +6,10 @@ import pathlib
 import pty
 import select
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 import jsonschema
@@ -130,7 +132,6 @@ class DaemonTest(MeteTest):
     def api(self, path, method="GET", body=None):
         """A request over the socket, by nothing of ours."""
         import http.client
-        import socket
 
         class Connection(http.client.HTTPConnection):
             def connect(this):
@@ -216,6 +217,49 @@ class DaemonTest(MeteTest):
         schema = json.loads((SOURCE / "docs" / "formats" / f"{name}.schema.json").read_text())
         jsonschema.validate(document, schema, jsonschema.Draft202012Validator)
         return document
+
+
+class Forgetful:
+    """Stands before the daemon and hands everything on, but the answers to the first requests that begin with `line`: it hangs
+    up instead, as a daemon does that is killed when all is on disk."""
+
+    def __init__(self, test, line, times=1, name="forgetful"):
+        self.line, self.left, self.seen = line, times, 0
+        self.daemon = test.env["METE_SOCKET"]
+        self.path = str(test.folder / name)
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.bind(self.path)
+        self.socket.listen(16)
+        test.addCleanup(self.socket.close)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                client, _ = self.socket.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.hand_on, args=(client,), daemon=True).start()
+
+    def hand_on(self, client):
+        with client, socket.socket(socket.AF_UNIX) as daemon:
+            daemon.connect(self.daemon)
+            forget = False
+            while True:
+                ready = select.select([client, daemon], [], [])[0]
+                if client in ready:
+                    data = client.recv(1 << 20)
+                    if data.startswith(self.line):
+                        self.seen += 1
+                        forget = self.seen <= self.left
+                    daemon.sendall(data)
+                else:
+                    data = daemon.recv(1 << 20)
+                    if forget:
+                        return
+                    client.sendall(data)
+                if not data:
+                    return
 
 
 class Screen:
