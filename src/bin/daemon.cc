@@ -125,6 +125,7 @@ class Daemon {
     if (options_.system) {
       limits.connections_per_user = 1280;
       limits.body_bytes_per_user = 16 << 20;
+      limits.waiting_bytes_per_user = 64 << 20;
     }
     Result<net::HttpServer> server = net::HttpServer::start(
         loop_, door_.take_socket(),

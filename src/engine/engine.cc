@@ -507,8 +507,9 @@ const core::Wait* Engine::wait_of(core::JobId id) {
   return &state_.wait_of(*job, moment(), sight());
 }
 
-Result<core::Trial> Engine::try_out(const core::Submit& submit) const {
+Result<core::Trial> Engine::try_out(const core::Submit& submit) {
   if (full_) return disk_is_full();
+  sight_.reset();
   return core::try_out(state_, moment(), submit);
 }
 

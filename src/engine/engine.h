@@ -90,7 +90,7 @@ class Engine {
     return core::explain(state_, moment(), sight(), job);
   }
   // What would become of such a job; nothing changes.
-  Result<core::Trial> try_out(const core::Submit& submit) const;
+  Result<core::Trial> try_out(const core::Submit& submit);
   std::optional<core::Forecast> forecast(core::JobId id) {
     return core::forecast(state_, moment(), sight(), id);
   }

@@ -173,6 +173,12 @@ void Connection::count() {
   counted_out_ = unsent();
 }
 
+// How much of a request is kept until it is answered.
+void Connection::wait_with(std::size_t body_bytes) {
+  host_.loads[peer_.uid].waiting_bytes += body_bytes - waiting_;
+  waiting_ = body_bytes;
+}
+
 void Connection::process() {
   if (processing_) return;
   processing_ = true;
@@ -219,6 +225,11 @@ void Connection::hand_over() {
   received_ = in_.size();
   count();
   if (!request) return refuse(400, request.error().message);
+  if (peer_.uid != host_.limits.unbounded && request->body.size() > kSmall &&
+      host_.loads[peer_.uid].waiting_bytes + request->body.size() >
+          host_.limits.waiting_bytes_per_user)
+    return refuse(503, "too many requests of this user wait for their answers");
+  wait_with(request->body.size());
   head_only_ = request->method == "HEAD";
   request->peer = peer_;
   auto exchange = std::make_shared<Responder::Exchange>();
@@ -244,6 +255,8 @@ void Connection::reply(const Response& response) {
   if (peer_.uid != host_.limits.unbounded && unread > 0 && response.body.size() > kSmall &&
       unread + response.body.size() > host_.limits.unread_bytes_per_user)
     return reply({503, error_json(503, "other answers to this user are not read")});
+  wait_with(0);
+  held_ = response.held;
   put_head(response, false);
   if (!head_only_ && !has_no_body(response.status)) out_ += response.body;
   enter(State::kWriting);
@@ -252,6 +265,7 @@ void Connection::reply(const Response& response) {
 
 void Connection::start_stream(const Response& head) {
   if (state_ != State::kWaiting) return;
+  wait_with(0);
   if (!chunked_) keep_alive_ = false;
   put_head(head, true);
   enter(head_only_ ? State::kWriting : State::kStreaming);
@@ -346,6 +360,7 @@ void Connection::written() {
     return watch_.want(kHangup);
   }
   if (state_ != State::kWriting) return;
+  held_.reset();
   if (!keep_alive_ || host_.draining) return close();
   enter(State::kIdle);
   // What came behind the request. Not here: this may be inside somebody's reply().
@@ -403,6 +418,8 @@ void Connection::close() {
   parser_.reset();
   in_ = out_ = std::string();
   out_sent_ = received_ = 0;
+  wait_with(0);
+  held_.reset();
   count();
   if (const std::shared_ptr<Responder::Exchange> exchange = exchange_.lock())
     exchange->connection.reset();

@@ -33,6 +33,7 @@ struct ConnectionHost : std::enable_shared_from_this<ConnectionHost> {
   struct Load {
     std::size_t connections = 0;
     std::size_t in_bytes = 0;
+    std::size_t waiting_bytes = 0;
     std::size_t out_bytes = 0;
   };
   std::unordered_map<uid_t, Load> loads;
@@ -93,6 +94,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void look_for_stall();
   void lost();
   void count();
+  void wait_with(std::size_t body_bytes);
 
   ConnectionHost& host_;
   Fd socket_;
@@ -104,6 +106,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<RequestParser> parser_;  // while reading
   std::string out_;                        // to be sent, from out_sent_ on
   std::size_t out_sent_ = 0;
+  std::shared_ptr<void> held_;   // of the answer that is being written
+  std::size_t waiting_ = 0;      // body of the request that is not answered yet
   std::size_t received_ = 0;     // of the request that is being read, with what came behind it
   std::size_t counted_in_ = 0;   // in the load of its user
   std::size_t counted_out_ = 0;  // the same

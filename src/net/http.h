@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,6 +43,8 @@ struct Response {
   std::string body;
   std::string content_type = "application/json";
   Fields headers = {};  // further ones; control characters in them are sent as spaces
+  // Let go of when the socket has taken the whole body, or the client is gone.
+  std::shared_ptr<void> held = {};
 };
 
 struct Target {

@@ -67,12 +67,13 @@ class HttpServer {
     // Who is outside of what is counted by users and connections, so that an administrator can
     // always look: root.
     uid_t unbounded = 0;
-    std::size_t connections = 4096;                   // one more gets 503 and is closed
-    std::size_t connections_per_user = 4096;          // the same
-    std::size_t body_bytes_per_user = 4096ull << 20;  // requests that are arriving: 503
-    std::size_t unread_bytes_per_user = 128 << 20;    // answers beside the first one: 503
-    Milliseconds idle{60'000};                        // between requests: closed
-    Milliseconds request_time{10'000};                // from the first byte to the last: 408
+    std::size_t connections = 4096;                      // one more gets 503 and is closed
+    std::size_t connections_per_user = 4096;             // the same
+    std::size_t body_bytes_per_user = 4096ull << 20;     // requests that are arriving: 503
+    std::size_t waiting_bytes_per_user = 4096ull << 20;  // of requests without an answer yet: 503
+    std::size_t unread_bytes_per_user = 128 << 20;       // answers beside the first one: 503
+    Milliseconds idle{60'000};                           // between requests: closed
+    Milliseconds request_time{10'000};                   // from the first byte to the last: 408
     Milliseconds write_stall{60'000};    // an answer of which nothing more is taken: closed
     std::size_t stream_bytes = 1 << 20;  // waiting in a stream: cut off
   };

@@ -12,6 +12,11 @@ struct SystemClock final : Clock {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return std::chrono::seconds(now.tv_sec) + Nanoseconds(now.tv_nsec);
   }
+  Nanoseconds computed() override {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return std::chrono::seconds(now.tv_sec) + Nanoseconds(now.tv_nsec);
+  }
   WallTime wall() override {
     timespec now{};
     clock_gettime(CLOCK_REALTIME, &now);

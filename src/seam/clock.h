@@ -20,6 +20,8 @@ struct Clock {
   virtual Nanoseconds monotonic() = 0;
   // CLOCK_REALTIME: what the machine believes the time is; may jump.
   virtual WallTime wall() = 0;
+  // CLOCK_THREAD_CPUTIME_ID: what this thread has computed, for measuring alone.
+  virtual Nanoseconds computed() { return monotonic(); }
 };
 
 // The machine's clock; lives for ever, any thread may use it.

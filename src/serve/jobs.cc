@@ -199,16 +199,16 @@ void Service::get_job(core::JobId id, const net::Request& request, net::Responde
   if (tag == nullptr && !engine_.settled()) return responder.reply(refuse(not_on_disk()));
   if (tag == nullptr || (engine_.settled() && *tag != tag_of(*job)))
     return reply_with_job(id, 200, responder);
-  add_waiter(id, *tag, false, std::move(responder));
+  add_waiter(id, *tag, false, request.peer.uid, std::move(responder));
 }
 
-void Service::add_waiter(core::JobId id, std::optional<std::string> tag, bool any,
+void Service::add_waiter(core::JobId id, std::optional<std::string> tag, bool any, uid_t uid,
                          net::Responder responder) {
   const std::uint64_t number = ++last_ticket_;
   responder.on_gone([this, number] {
     waiters_.remove_if([number](const Waiter& waiter) { return waiter.number == number; });
   });
-  waiters_.push_back({number, id, std::move(tag), any, std::move(responder)});
+  waiters_.push_back({number, id, std::move(tag), any, uid, std::move(responder)});
 }
 
 // A runner whose daemon did not answer in time says how it stands now on another connection: what
@@ -351,6 +351,7 @@ void Service::list_jobs(const net::Request& request, net::Responder responder) {
   } else {
     response.body = wire::encode_ps(views, clock_.wall());
   }
+  response.held = place_;
   responder.reply(response);
 }
 
@@ -360,9 +361,9 @@ void Service::wait_for_job(core::JobId id, const net::Request& request, net::Res
     return responder.reply(refuse(no_such_job(id)));
   const bool any = request.parameter("any") != nullptr;
   if (engine_.state().is_over(id, any) && engine_.settled())
-    reply_with_ended(id, any, responder);
+    answer_waiter({0, id, std::nullopt, any, request.peer.uid, std::move(responder)});
   else
-    add_waiter(id, std::nullopt, any, std::move(responder));
+    add_waiter(id, std::nullopt, any, request.peer.uid, std::move(responder));
 }
 
 void Service::reply_with_ended(core::JobId id, bool any, const net::Responder& responder) {
@@ -370,10 +371,10 @@ void Service::reply_with_ended(core::JobId id, bool any, const net::Responder& r
   wire::WaitDocument document{clock_.wall(), {}};
   for (const core::Job* job : engine_.state().find_all(id))
     if (!any || job->state == JobState::kEnded) document.jobs.push_back(view_of(*job));
-  if (document.jobs.empty())
-    answer.reply(refuse(no_such_job(id)));
-  else
-    answer.reply(respond(200, wire::encode(document)));
+  if (document.jobs.empty()) return answer.reply(refuse(no_such_job(id)));
+  net::Response response = respond(200, wire::encode(document));
+  response.held = place_;
+  answer.reply(response);
 }
 
 void Service::show_job(core::JobId id, const net::Request& request, net::Responder responder) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 
 namespace mete::serve {
 
@@ -201,6 +202,19 @@ void put_daemon(MetricsText& text, const Figures& figures) {
       static_cast<double>(figures.connections));
   one("mete_daemon_viewers", kGauge, "Open streams of snapshots.",
       static_cast<double>(figures.viewers));
+  one("mete_daemon_requests_waiting", kGauge, "Requests and other work whose turn has not come.",
+      static_cast<double>(figures.waiting));
+  const auto seconds = [](seam::Nanoseconds time) {
+    return std::chrono::duration<double>(time).count();
+  };
+  one("mete_turn_longest_seconds", kGauge, "The longest turn since the daemon started.",
+      seconds(figures.turns.longest));
+  one("mete_turn_longest_cpu_seconds", kGauge,
+      "The most processor time that a turn has taken since the daemon started.",
+      seconds(figures.turns.longest_computed));
+  text.family("mete_turn_duration_seconds", "histogram",
+              "How long the daemon was at one thing, and served nothing else.");
+  text.histogram(figures.turns.all);
   text.family("mete_decision_duration_seconds", "histogram",
               "From a request to its answer, what it decides being on disk.");
   text.histogram(figures.health.decisions);

@@ -55,6 +55,15 @@ struct Figures {
   std::uint64_t helper_restarts = 0;
   std::size_t connections = 0;
   std::size_t viewers = 0;
+  std::size_t waiting = 0;  // requests, and what else is to be answered
+
+  // How long the daemon was at one thing, and nothing else was served.
+  struct Turns {
+    engine::Histogram all;
+    seam::Nanoseconds longest{};
+    seam::Nanoseconds longest_computed{};  // by the processor time that it took
+  };
+  Turns turns;
 };
 
 std::string metrics_text(const Figures& figures);

@@ -80,27 +80,23 @@ void Service::get_events(const net::Request& request, net::Responder responder) 
       std::clamp<std::size_t>(number_or(request.parameter("limit"), kMostEvents), 1, kMostEvents);
   const std::string* accept = request.header("accept");
   const bool stream = accept != nullptr && accept->find("text/event-stream") != std::string::npos;
-  Reader reader{++last_ticket_, from == 0 ? 0 : from - 1, limit, request.peer,
-                stream,         std::move(responder)};
+  const bool wait = stream || request.parameter("wait") != nullptr;
+  Reader reader{++last_ticket_, from == 0 ? 0 : from - 1, limit, request.peer, stream, wait,
+                false,          std::move(responder)};
   // A browser that lost its stream says what it had.
   if (const std::string* last = request.header("last-event-id"); last != nullptr && stream)
     reader.after = number_or(last, reader.after);
-  const bool wait = stream || request.parameter("wait") != nullptr;
+  const std::uint64_t number = reader.number;
+  reader.responder.on_gone([this, number] {
+    readers_.remove_if([number](const Reader& known) { return known.number == number; });
+  });
   if (reader.stream) {
     net::Response head;
     head.content_type = "text/event-stream";
     reader.responder.start_stream(head);
   }
-  if (feed(reader) || reader.responder.gone()) return;
-  if (!wait) {
-    reader.responder.reply(
-        respond(200, wire::encode(wire::EventsDocument{clock_.wall(), {}, reader.after + 1})));
-    return;
-  }
-  reader.responder.on_gone([this, number = reader.number] {
-    readers_.remove_if([number](const Reader& known) { return known.number == number; });
-  });
   readers_.push_back(std::move(reader));
+  feed_again(number);
 }
 
 bool Service::may_see(const seam::StoredEvent& event, const net::Peer& peer) const {
@@ -110,55 +106,76 @@ bool Service::may_see(const seam::StoredEvent& event, const net::Peer& peer) con
   return job != nullptr && job->spec->uid == peer.uid;
 }
 
-bool Service::feed(Reader& reader) {
-  for (;;) {
-    // Whoever reads slowly is told the rest when there is room for it: nothing piles up here.
-    if (reader.stream && reader.responder.unsent() > kAhead) {
-      reader.responder.on_sent([this, number = reader.number] { feed_again(number); });
-      return false;
-    }
-    const Result<std::vector<seam::StoredEvent>> events = engine_.events(reader.after, kMostEvents);
-    if (!events) {
-      if (reader.stream)
-        reader.responder.close();
-      else
-        reader.responder.reply(refuse(events.error()));
-      return true;
-    }
-    if (events->empty()) return false;
-    wire::EventsDocument document{clock_.wall(), {}, 0};
-    for (const seam::StoredEvent& event : *events) {
-      if (document.events.size() == reader.limit || reader.responder.unsent() > kAhead) break;
-      reader.after = event.seq;
-      if (!may_see(event, reader.peer)) continue;
-      Result<wire::EventDocument> shown =
-          wire::document_of({event.seq, {event.at_ms}, event.type, event.job, event.data});
-      if (!shown) continue;
-      if (!reader.stream)
-        document.events.push_back(*std::move(shown));
-      else if (!reader.responder.send("id: " + std::to_string(shown->seq) + "\nevent: " +
-                                      shown->type + "\ndata: " + wire::encode(*shown) + "\n\n"))
-        return true;
-    }
-    if (document.events.empty()) continue;
-    document.next = reader.after + 1;
-    reader.responder.reply(respond(200, wire::encode(document)));
-    return true;
+// A page of the log: whoever may see nothing of a long one must not keep others waiting.
+Service::Fed Service::feed(Reader& reader) {
+  // Whoever reads slowly is told the rest when there is room for it: nothing piles up here.
+  if (reader.stream && reader.responder.unsent() > kAhead) {
+    reader.responder.on_sent([this, number = reader.number] {
+      if (const auto known = find_reader(number); known != readers_.end()) feed_soon(*known);
+    });
+    return Fed::kNothingYet;
   }
+  const Result<std::vector<seam::StoredEvent>> events = engine_.events(reader.after, kMostEvents);
+  if (!events) {
+    if (reader.stream)
+      reader.responder.close();
+    else
+      reader.responder.reply(refuse(events.error()));
+    return Fed::kDone;
+  }
+  if (events->empty()) return Fed::kNothingYet;
+  wire::EventsDocument document{clock_.wall(), {}, 0};
+  for (const seam::StoredEvent& event : *events) {
+    if (document.events.size() == reader.limit || reader.responder.unsent() > kAhead) break;
+    reader.after = event.seq;
+    if (!may_see(event, reader.peer)) continue;
+    Result<wire::EventDocument> shown =
+        wire::document_of({event.seq, {event.at_ms}, event.type, event.job, event.data});
+    if (!shown) continue;
+    if (!reader.stream)
+      document.events.push_back(*std::move(shown));
+    else if (!reader.responder.send("id: " + std::to_string(shown->seq) + "\nevent: " +
+                                    shown->type + "\ndata: " + wire::encode(*shown) + "\n\n"))
+      return Fed::kDone;
+  }
+  if (document.events.empty()) return Fed::kMore;
+  document.next = reader.after + 1;
+  net::Response response = respond(200, wire::encode(document));
+  response.held = place_;
+  reader.responder.reply(response);
+  return Fed::kDone;
+}
+
+std::list<Service::Reader>::iterator Service::find_reader(std::uint64_t number) {
+  return std::find_if(readers_.begin(), readers_.end(),
+                      [number](const Reader& known) { return known.number == number; });
 }
 
 void Service::feed_again(std::uint64_t number) {
-  const auto reader = std::find_if(readers_.begin(), readers_.end(), [number](const Reader& known) {
-    return known.number == number;
-  });
-  if (reader != readers_.end() && feed(*reader)) readers_.erase(reader);
+  const auto reader = find_reader(number);
+  if (reader == readers_.end()) return;
+  reader->queued = false;
+  Fed fed = feed(*reader);
+  if (fed == Fed::kMore) return feed_soon(*reader);
+  if (fed == Fed::kNothingYet && !reader->wait) {
+    reader->responder.reply(
+        respond(200, wire::encode(wire::EventsDocument{clock_.wall(), {}, reader->after + 1})));
+    fed = Fed::kDone;
+  }
+  if (fed == Fed::kDone) readers_.erase(reader);
+}
+
+void Service::feed_soon(Reader& reader) {
+  if (std::exchange(reader.queued, true)) return;
+  queue_.add(reader.peer.uid,
+             [this, number = reader.number](const WorkQueue::Place&) { feed_again(number); });
+  schedule_work();
 }
 
 void Service::feed_readers() {
   if (readers_.empty() || !engine_.settled() || fed_seq_ == engine_.state().last_seq()) return;
   fed_seq_ = engine_.state().last_seq();
-  for (auto reader = readers_.begin(); reader != readers_.end();)
-    reader = feed(*reader) ? readers_.erase(reader) : std::next(reader);
+  for (Reader& reader : readers_) feed_soon(reader);
 }
 
 // ---- administration ----------------------------------------------------------------------------

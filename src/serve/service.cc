@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/text.h"
@@ -20,6 +21,18 @@ namespace {
 constexpr std::int64_t kLongestSleepMs = 60'000;
 // What the driver may show of a job beyond what it says that it holds.
 constexpr Bytes kSlack = Bytes::from_mib(64);
+// After this long others have their turn: the loop, and with it those who have just come.
+constexpr std::chrono::milliseconds kSlice{2};
+// What one turn of the engine is asked at most.
+constexpr std::size_t kMostAsked = 64;
+
+// Those whose answer grows with the number of jobs or of cards.
+bool may_be_large(const net::Request& request) {
+  return request.method == "GET" &&
+         (request.path == "/v1/jobs" || request.path.ends_with("/wait") ||
+          request.path == "/v1/snapshot" || request.path == "/v1/events" ||
+          request.path == "/metrics");
+}
 
 }  // namespace
 
@@ -28,7 +41,8 @@ Service::Service(net::Loop& loop, seam::Clock& clock, engine::Engine& engine, Id
       clock_(clock),
       engine_(engine),
       identity_(std::move(identity)),
-      started_(clock.monotonic()) {}
+      started_(clock.monotonic()),
+      queue_([this] { schedule_work(); }) {}
 
 // ---- turns -------------------------------------------------------------------------------------
 
@@ -52,7 +66,7 @@ void Service::see(Machine machine) {
   schedule_turn();
   seen_ = true;
   for (auto& [request, responder] : std::exchange(early_, {}))
-    if (!responder.gone()) route(request, std::move(responder));
+    serve_request(std::move(request), std::move(responder));
 }
 
 // The machine, with what jobs hold beyond what they say: runners are their users' own, and what
@@ -91,7 +105,61 @@ void Service::schedule_turn() {
   loop_.post([this] { turn(); });
 }
 
+template <class Function>
+void Service::measured(Function function) {
+  const seam::Nanoseconds begun = clock_.monotonic(), computed = clock_.computed();
+  function();
+  const seam::Nanoseconds took = clock_.monotonic() - begun;
+  turns_.all.add(took);
+  turns_.longest = std::max(turns_.longest, took);
+  turns_.longest_computed = std::max(turns_.longest_computed, clock_.computed() - computed);
+}
+
+// ---- slices of work ----------------------------------------------------------------------------
+
+void Service::serve_request(net::Request request, net::Responder responder) {
+  const uid_t uid = request.peer.uid;
+  const bool large = may_be_large(request);
+  WorkQueue::Work work = [this, request = std::move(request),
+                          responder = std::move(responder)](const WorkQueue::Place& place) {
+    if (responder.gone()) return;
+    place_ = place;
+    route(request, responder);
+    place_.reset();
+  };
+  if (large)
+    queue_.add_large(uid, std::move(work));
+  else
+    queue_.add(uid, std::move(work));
+  schedule_work();
+}
+
+void Service::schedule_work() {
+  if (std::exchange(work_scheduled_, true)) return;
+  loop_.post([this] { work(); });
+}
+
+void Service::work() {
+  work_scheduled_ = false;
+  measured([this] {
+    const seam::Nanoseconds begun = clock_.monotonic();
+    while (asked_.size() < kMostAsked) {
+      std::optional<std::function<void()>> next = queue_.next();
+      if (!next) return;
+      (*next)();
+      if (clock_.monotonic() - begun >= kSlice) break;
+    }
+    if (!queue_.empty()) schedule_work();
+  });
+}
+
+// ---- turns of the engine -----------------------------------------------------------------------
+
 void Service::turn() {
+  measured([this] { take_turn(); });
+}
+
+void Service::take_turn() {
   turn_scheduled_ = false;
   Result<std::vector<engine::Answer>> answers = engine_.turn(std::exchange(asked_, {}));
   if (!answers) {
@@ -139,18 +207,36 @@ void Service::answer_waiters() {
       ++waiter;
       continue;
     }
-    const Waiter over = std::move(*waiter);
-    waiter = waiters_.erase(waiter);
-    if (over.tag)
-      reply_with_job(over.job, 200, over.responder);
+    const uid_t uid = waiter->uid;
+    const bool large = !waiter->tag;
+    WorkQueue::Work answer = [this, over = std::move(*waiter)](const WorkQueue::Place& place) {
+      place_ = place;
+      answer_waiter(over);
+      place_.reset();
+    };
+    // Of an array all its jobs are told.
+    if (large)
+      queue_.add_large(uid, std::move(answer));
     else
-      reply_with_ended(over.job, over.any, over.responder);
+      queue_.add(uid, std::move(answer));
+    waiter = waiters_.erase(waiter);
+    schedule_work();
   }
 }
 
+void Service::answer_waiter(const Waiter& over) {
+  if (over.responder.gone()) return;
+  if (!engine_.settled())
+    waiters_.push_back(over);  // what is so now may yet be undone
+  else if (over.tag)
+    reply_with_job(over.job, 200, over.responder);
+  else
+    reply_with_ended(over.job, over.any, over.responder);
+}
+
 bool Service::idle() const {
-  return unanswered_.empty() && asked_.empty() && waiters_.empty() && readers_.empty() &&
-         early_.empty() && engine_.state().unfinished() == 0 &&
+  return unanswered_.empty() && asked_.empty() && queue_.empty() && waiters_.empty() &&
+         readers_.empty() && early_.empty() && engine_.state().unfinished() == 0 &&
          engine_.state().reservations().empty();
 }
 
@@ -167,7 +253,7 @@ void Service::handle(net::Request request, net::Responder responder) {
   if (!seen_ && needs_cards)
     early_.emplace_back(std::move(request), std::move(responder));
   else
-    route(request, std::move(responder));
+    serve_request(std::move(request), std::move(responder));
 }
 
 void Service::route(const net::Request& request, net::Responder responder) {

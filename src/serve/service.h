@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The door of meted: HTTP requests become inputs of the engine, its answers become responses. All
-// requests that arrive while the loop is at other things are one turn, with one sync. Who asks is
-// what the socket says (uid, groups), never what the request says. docs/formats/api.md has every
-// path; service.cc the turns, jobs.cc what is about jobs, queue.cc the rest of the queue, sight.cc
-// snapshots and metrics.
+// The door of meted: HTTP requests become inputs of the engine, its answers become responses.
+// Requests, and what follows of them later (an answer to a wait, the next events of a stream), are
+// served in slices of a few milliseconds, the users in turn (work_queue.h); what one slice asks of
+// the engine is one turn, with one sync. Who asks is what the socket says (uid, groups), never what
+// the request says. docs/formats/api.md has every path; service.cc the turns, jobs.cc what is about
+// jobs, queue.cc the rest of the queue, sight.cc snapshots and metrics.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,7 @@
 #include "net/loop.h"
 #include "serve/history.h"
 #include "serve/metrics.h"
+#include "serve/work_queue.h"
 #include "wire/cards.h"
 #include "wire/job.h"
 #include "wire/queue.h"
@@ -112,6 +114,7 @@ class Service {
     core::JobId job;
     std::optional<std::string> tag;
     bool any = false;  // one job of an array is enough
+    uid_t uid = 0;
     net::Responder responder;
   };
   // Somebody reads the log as it grows; as a stream, or until there is something to answer.
@@ -121,8 +124,11 @@ class Service {
     std::size_t limit = 0;
     net::Peer peer;
     bool stream = false;
+    bool wait = false;    // until there is something to tell
+    bool queued = false;  // to be fed
     net::Responder responder;
   };
+  enum class Fed { kDone, kNothingYet, kMore };
 
   // Somebody looks at the machine, again and again.
   struct Viewer {
@@ -132,6 +138,7 @@ class Service {
     net::Timer timer;
     std::optional<std::uint64_t> history;          // the version that it has
     std::optional<seam::Nanoseconds> stuck_since;  // it takes nothing
+    bool queued = false;                           // to be shown the newest
   };
   // Who waits, in order, as of one version of the engine.
   struct Line {
@@ -153,6 +160,13 @@ class Service {
            std::vector<std::pair<std::string, std::string>> blobs = {});
   void schedule_turn();
   void turn();
+  void take_turn();
+  void serve_request(net::Request request, net::Responder responder);
+  void schedule_work();
+  void work();
+  // Measures one stretch in which the loop does nothing else.
+  template <class Function>
+  void measured(Function function);
   void wake_for_time();
   core::Pool believed() const;
   void answer_waiters();
@@ -186,8 +200,9 @@ class Service {
   void try_job(const net::Request& request, net::Responder responder);
   void explain_job(core::JobId id, const net::Request& request, net::Responder responder);
   void wait_for_job(core::JobId id, const net::Request& request, net::Responder responder);
-  void add_waiter(core::JobId id, std::optional<std::string> tag, bool any,
+  void add_waiter(core::JobId id, std::optional<std::string> tag, bool any, uid_t uid,
                   net::Responder responder);
+  void answer_waiter(const Waiter& over);
   void reply_with_job(core::JobId id, int status, const net::Responder& responder);
   void reply_with_ended(core::JobId id, bool any, const net::Responder& responder);
   Answered changes_to(net::Responder responder);
@@ -200,9 +215,10 @@ class Service {
   bool route_queue(const net::Request& request, const std::vector<std::string_view>& parts,
                    net::Responder& responder);
   void get_events(const net::Request& request, net::Responder responder);
-  // False: there is nothing yet, and it goes on waiting.
-  bool feed(Reader& reader);
+  Fed feed(Reader& reader);
   void feed_again(std::uint64_t number);
+  void feed_soon(Reader& reader);
+  std::list<Reader>::iterator find_reader(std::uint64_t number);
   void feed_readers();
   void post_drain(const std::string& card, bool drain, const net::Request& request,
                   net::Responder responder);
@@ -221,6 +237,7 @@ class Service {
   wire::Snapshot::Job snapshot_job(const core::Job& job);
   std::optional<unsigned> utilisation_of(core::JobId id) const;
   std::shared_ptr<const std::string> snapshot_text(const net::Peer& peer, bool with_history);
+  void show_soon(std::uint64_t number);
   void show_to(std::uint64_t number);
   Figures daemon_figures() const;
   Figures::Job job_figures(const core::Job& job, WallTime now) const;
@@ -256,6 +273,11 @@ class Service {
   std::uint64_t answered_version_ = 0;
   std::uint64_t fed_seq_ = 0;
   bool turn_scheduled_ = false;
+  WorkQueue queue_;
+  WorkQueue::Place place_;  // of what is served this moment, if its answer may be large
+  bool work_scheduled_ = false;
+  // How long the loop was at one thing: all of it, the longest, the longest by what was computed.
+  Figures::Turns turns_;
 };
 
 }  // namespace mete::serve

@@ -192,11 +192,13 @@ void Service::get_snapshot(const net::Request& request, net::Responder responder
   const std::string* history = request.parameter("history");
   if (accept == nullptr || accept->find("text/event-stream") == std::string::npos) {
     if (!engine_.settled()) return responder.reply(refuse(not_on_disk()));
-    return responder.reply(
-        respond(200, *snapshot_text(request.peer, history == nullptr || *history != "0")));
+    net::Response response =
+        respond(200, *snapshot_text(request.peer, history == nullptr || *history != "0"));
+    response.held = place_;
+    return responder.reply(response);
   }
   const std::uint64_t number = ++last_ticket_;
-  Viewer viewer{number, request.peer, std::move(responder), {}, {}, {}};
+  Viewer viewer{number, request.peer, std::move(responder), {}, {}, {}, false};
   if (history != nullptr && *history == "0") viewer.history = UINT64_MAX;
   net::Response head;
   head.content_type = "text/event-stream";
@@ -205,9 +207,18 @@ void Service::get_snapshot(const net::Request& request, net::Responder responder
   viewer.responder.on_gone([this, number] {
     viewers_.remove_if([number](const Viewer& known) { return known.number == number; });
   });
-  viewer.timer = loop_.every(*period, [this, number] { show_to(number); });
+  viewer.timer = loop_.every(*period, [this, number] { show_soon(number); });
   viewers_.push_back(std::move(viewer));
   show_to(number);
+}
+
+void Service::show_soon(std::uint64_t number) {
+  const auto viewer = std::find_if(viewers_.begin(), viewers_.end(), [number](const Viewer& known) {
+    return known.number == number;
+  });
+  if (viewer == viewers_.end() || std::exchange(viewer->queued, true)) return;
+  queue_.add(viewer->peer.uid, [this, number](const WorkQueue::Place&) { show_to(number); });
+  schedule_work();
 }
 
 // Whoever has not read the last one is passed over: the next is then the newest, not the one after.
@@ -216,6 +227,7 @@ void Service::show_to(std::uint64_t number) {
     return known.number == number;
   });
   if (viewer == viewers_.end()) return;
+  viewer->queued = false;
   const seam::Nanoseconds now = clock_.monotonic();
   if (viewer->responder.unread() > 0) {
     if (!viewer->stuck_since) viewer->stuck_since = now;
@@ -252,6 +264,8 @@ Figures Service::daemon_figures() const {
   figures.helper_restarts = around.helper_restarts;
   figures.connections = around.connections;
   figures.viewers = viewers_.size();
+  figures.turns = turns_;
+  figures.waiting = queue_.size();
   return figures;
 }
 
@@ -317,6 +331,7 @@ void Service::handle_metrics(const net::Request& request, net::Responder respond
   net::Response response;
   response.content_type = kMetricsType;
   response.body = *metrics();
+  response.held = place_;
   responder.reply(response);
 }
 

@@ -150,10 +150,9 @@ Explanation explain(const State& state, const Moment& moment, Sight& sight, cons
   return why;
 }
 
-Result<Trial> try_out(State state, const Moment& moment, const Submit& submit) {
-  Result<std::vector<Happened>> happened = state.decide(submit, moment);
-  if (!happened) return std::move(happened).error();
-  for (Happened& what : *happened) state.apply({state.last_seq() + 1, moment.now, std::move(what)});
+namespace {
+
+Trial look_at_last(const State& state, const Moment& moment) {
   const Job& job = state.jobs().rbegin()->second;
   Sight sight = state.look(moment);
   Trial trial;
@@ -162,6 +161,26 @@ Result<Trial> try_out(State state, const Moment& moment, const Submit& submit) {
   if (const auto room = sight.result.waits_for.find(job.id); room != sight.result.waits_for.end())
     trial.parked = room->second;
   if (!trial.grant) trial.why = explain(state, moment, sight, job);
+  return trial;
+}
+
+}  // namespace
+
+Result<Trial> try_out(State& state, const Moment& moment, const Submit& submit) {
+  const Result<std::vector<Happened>> happened = state.decide(submit, moment);
+  if (!happened) return happened.error();
+  const auto& submitted = std::get<JobSubmitted>(happened->front());
+  // The jobs of an array are alike: fifty thousand of them would be made to look at one.
+  JobSpec spec = submit.spec;
+  spec.key.clear();
+  if (spec.array) {
+    const std::uint32_t first = spec.array->ranges.front().first;
+    spec.array->ranges = {{first, first}};
+  }
+  state.apply({state.last_seq() + 1, moment.now,
+               JobSubmitted{submitted.id, std::move(spec), submitted.runner}});
+  const Trial trial = look_at_last(state, moment);
+  state.take_back_last();
   return trial;
 }
 

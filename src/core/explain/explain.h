@@ -72,7 +72,8 @@ struct Trial {
   std::vector<JobId> parked;  // those that would be parked, or give back what they have grown by
   Explanation why;            // of one that would wait
 };
-// An error is what whoever submits it would be told. It works on a copy of all jobs.
-Result<Trial> try_out(State state, const Moment& moment, const Submit& submit);
+// An error is what whoever submits it would be told. Of an array: what would become of its first
+// job. The state is afterwards what it was; a Sight of it is of no use any more.
+Result<Trial> try_out(State& state, const Moment& moment, const Submit& submit);
 
 }  // namespace mete::core

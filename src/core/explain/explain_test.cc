@@ -129,6 +129,35 @@ TEST_F(ExplainTest, AJobIsTriedOutAndNothingIsDifferent) {
   EXPECT_EQ(state_, before);
 }
 
+TEST_F(ExplainTest, AnArrayIsTriedOutByItsFirstJob) {
+  machine_ = pool_of({80, 80});
+  const JobId runs = run(timed("60G", 600));
+  const State before = state_;
+  const std::size_t pending = state_.pending().size();
+  const std::optional<WallTime> change = state_.next_change(now_);
+  Submit submit;
+  submit.spec = spec_of("10G", "carol");
+  submit.spec.time_s = 60;
+  submit.spec.detached = Detached{};
+  submit.spec.array = *parse_array("7-50000,3%2");
+  submit.spec.key = "k";
+  const Result<Trial> trial = try_out(state_, moment(), submit);
+  ASSERT_TRUE(trial.ok()) << trial.error().message;
+  EXPECT_TRUE(trial->grant);
+  submit.spec.after = {{runs, When::kAny}};
+  submit.spec.begin = WallTime{now_.ms + 1000};
+  submit.spec.deadline = WallTime{now_.ms + 100'000};
+  const Result<Trial> later = try_out(state_, moment(), submit);
+  ASSERT_TRUE(later.ok()) << later.error().message;
+  EXPECT_EQ(later->why.id, (JobId{before.jobs().rbegin()->first.number + 1, 7}));
+  EXPECT_EQ(later->why.wait->reason, Reason::kDependency);
+  EXPECT_EQ(state_, before);
+  EXPECT_EQ(state_.pending().size(), pending);
+  EXPECT_EQ(state_.next_change(now_), change);
+  EXPECT_EQ(state_.unfinished_of("carol"), 0u);
+  EXPECT_FALSE(state_.find_by_key(submit.spec.uid, "k"));
+}
+
 TEST_F(ExplainTest, TriedOutItSaysWhoWouldBeParked) {
   JobSpec spec = spec_of("60G");
   spec.preemptible = true;

@@ -110,6 +110,17 @@ void State::on(const JobSubmitted& submitted, WallTime at) {
   }
 }
 
+void State::take_back_last() {
+  const auto last = std::prev(jobs_.end());
+  METE_ASSERT(last->first.number == last_job_ && last->second.state == JobState::kPending &&
+              last->second.spec->key.empty());
+  leave(last->second);
+  arrays_.erase(last_job_);
+  jobs_.erase(last);
+  --last_job_;
+  --last_seq_;
+}
+
 void State::on(const JobGranted& granted, WallTime at) {
   Job& job = step(granted.id, JobState::kStarting);
   job.grant = granted.cards;

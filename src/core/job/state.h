@@ -91,6 +91,9 @@ class State {
   // METE_ASSERTs what can never be: a gap in the numbers, a step that no state allows, a grant for
   // a job that has one.
   void apply(const Event& event);
+  // For trying out: as if the job that was submitted last, which waits, had never been. Nothing was
+  // applied since.
+  void take_back_last();
   // Before a replay, for each time that its log has the job run again: an ended job is not
   // forgotten before that. Whoever wrote the log may have been told to remember more.
   void remember_until_requeued(JobId id) { ++requeued_later_[id]; }
