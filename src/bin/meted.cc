@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's command line: meted [--state-dir DIR] [--system]. The rest is in daemon.cc.
+// The daemon's command line: meted [--state-dir DIR] [--system] [--repair]. The rest is in
+// daemon.cc.
 #include <sys/resource.h>
 
 #include <cstdio>
@@ -11,6 +12,7 @@
 #include "base/exit_code.h"
 #include "base/fd.h"
 #include "bin/daemon.h"
+#include "bin/repair.h"
 #include "launch/state_dir.h"
 #include "net/daemon_start.h"
 
@@ -20,9 +22,10 @@ using mete::Error;
 using mete::Result;
 
 constexpr const char* kUsage =
-    "usage: meted [--state-dir FOLDER] [--system]\n"
+    "usage: meted [--state-dir FOLDER] [--system] [--repair [--json]]\n"
     "  --state-dir FOLDER  where state is kept (default: $METE_STATE_DIR, else as mete does)\n"
     "  --system            for all users of this machine, as root: /run/mete/meted.sock\n"
+    "  --repair            saves what is whole of a damaged state, and ends (mete daemon repair)\n"
     "mete starts a private meted by itself when none answers; this is for service managers.\n";
 
 // A private daemon is started from a shell, and serves others. Its files are not that shell's
@@ -58,10 +61,15 @@ int main(int argc, char** argv) {
   mete::net::ReadyPipe ready = mete::net::ReadyPipe::from_environment();
   mete::daemon::DaemonOptions options;
   options.version = METE_VERSION;
+  bool repair = false, json = false;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     if (word == "--system") {
       options.system = true;
+    } else if (word == "--repair") {
+      repair = true;
+    } else if (word == "--json") {
+      json = true;
     } else if (word == "--state-dir" && i + 1 < argc) {
       options.state_dir = argv[++i];
     } else if (word == "--version") {
@@ -82,6 +90,7 @@ int main(int argc, char** argv) {
     if (!state) return usage_error(state.error().message);
     options.state_dir = *std::move(state);
   }
+  if (repair) return mete::daemon::run_repair(options.state_dir, json);
   const auto places = mete::net::DaemonPlaces::from_environment(options.state_dir);
   const mete::Result<std::string> socket =
       options.system && places.socket.empty()

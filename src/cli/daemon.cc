@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete daemon status|stop`: looks at the daemon, or ends it and waits until it is gone. Never
-// starts one.
+// `mete daemon status|stop|repair`: looks at the daemon, ends it and waits until it is gone, or
+// saves what is whole of a damaged state. Never starts one.
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <vector>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "cli/daemon_client.h"
@@ -21,7 +24,10 @@ namespace {
 
 constexpr int kExitNo = 1;
 constexpr int kPatienceMs = 30'000;
-constexpr std::array kDaemonOptions{kOutputOption};
+constexpr std::array kDaemonOptions{
+    kOutputOption,
+    OptionSpec{"--state-dir", "FOLDER", "repair: of the daemon whose state this is"},
+};
 
 std::string not_running(std::optional<std::int32_t> ended) {
   JsonObject json;
@@ -130,10 +136,43 @@ int nobody(const std::string& word, const Output& output) {
   return word == "status" ? kExitNo : kExitOk;
 }
 
+// The daemon's own program does it: nothing else needs to know how its state is kept.
+int repair(const std::string* said, const Output& output) {
+  const Result<DaemonPlace> place = daemon_place();
+  if (!place) return output.fail(place.error());
+  const std::string& asked = said == nullptr ? place->state_dir : *said;
+  const std::string folder = base::real_path(asked);
+  if (folder.empty())
+    return output.fail(Error::not_found("there is no state in " + base::quote(asked)));
+  if (Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kNever)) {
+    const Result<std::string> document = client->call("GET", "/v1/daemon");
+    const Result<wire::DaemonView> view =
+        document ? wire::decode_daemon(*document) : Result<wire::DaemonView>(document.error());
+    if (view && base::real_path(view->state_dir) == folder)
+      return output.fail(
+          Error::busy("the daemon runs, and its state is not damaged")
+              .with_evidence("pid " + std::to_string(view->pid))
+              .with_hint("mete daemon stop, if it should be looked at all the same"));
+  }
+  const std::string program = net::program_beside_us("meted");
+  if (program.empty())
+    return output.fail(Error::not_found("meted is missing").with_hint("install all of mete"));
+  std::vector<std::string> words = {program, "--repair", "--state-dir", folder};
+  if (output.json()) words.emplace_back("--json");
+  std::vector<char*> arguments;
+  for (std::string& each : words) arguments.push_back(each.data());
+  arguments.push_back(nullptr);
+  (void)execv(program.c_str(), arguments.data());
+  return output.fail(Error::from_errno("run " + program, errno));
+}
+
 int run_daemon(const Parsed& parsed, const Output& output) {
-  const Result<std::string> word = sub_word("daemon", parsed.rest, {"status", "stop"});
+  const Result<std::string> word = sub_word("daemon", parsed.rest, {"status", "stop", "repair"});
   if (!word) return output.fail(word.error());
   if (const Result<void> r = no_more_than(1, parsed.rest); !r) return output.fail(r.error());
+  if (*word == "repair") return repair(parsed.find("--state-dir"), output);
+  if (parsed.has("--state-dir"))
+    return output.fail(Error::invalid("--state-dir is for mete daemon repair"));
   Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kNever);
   if (!client && nobody_listens(client.error())) return nobody(*word, output);
   if (!client) return output.fail(client.error());
@@ -144,17 +183,19 @@ int run_daemon(const Parsed& parsed, const Output& output) {
 
 const Verb kDaemonVerb{
     "daemon",
-    "say whether the daemon runs, or stop it",
-    "mete daemon status|stop [-o json]",
+    "say whether the daemon runs, stop it, or repair its state",
+    "mete daemon status|stop|repair [--state-dir FOLDER] [-o json]",
     "mete daemon status\n"
-    "mete daemon stop            # jobs that run go on; the next command starts a new daemon",
+    "mete daemon stop            # jobs that run go on; the next command starts a new daemon\n"
+    "mete daemon repair          # saves what is whole of a damaged state, and keeps a copy",
     "A private daemon starts with the first command that needs it and ends by itself when idle.\n"
     "status: exit code 0 when one runs, 1 when none does. stop waits until it is gone; it is no\n"
-    "error if none runs.",
+    "error if none runs. repair is for a daemon that says that its state is damaged; it says what\n"
+    "is lost, and does nothing where nothing is damaged.",
     kDaemonOptions,
     Rest::kWords,
     run_daemon,
-    {"status", "stop"},
+    {"status", "stop", "repair"},
 };
 
 }  // namespace mete::cli

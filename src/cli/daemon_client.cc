@@ -75,7 +75,9 @@ Result<DaemonClient> DaemonClient::open_for_jobs() {
         .with_evidence("nobody listens at " + place->places.system_socket)
         .with_hint("systemctl start meted, or ask the administrator");
   const std::string database = base::join_path(place->state_dir, "meted.db");
-  if (access(database.c_str(), F_OK) == 0) {
+  // A mark without its database: the daemon will say what is wrong.
+  const std::string mark = base::join_path(place->state_dir, "meted.mark");
+  if (access(mark.c_str(), F_OK) == 0 || access(database.c_str(), F_OK) == 0) {
     client = open_at(*place, Start::kIfNeeded, -1);
     if (client || client.error().code != ErrorCode::kNotFound) return client;
     Error error = std::move(client).error();

@@ -43,10 +43,10 @@ struct Store {
   virtual void append(StoredEvent event) = 0;
   // Of the last event appended or an earlier one; 0: of none.
   virtual void put_snapshot(Snapshot snapshot) = 0;
-  // Contents that events speak of by their hash (base::content_hash): environments, scripts. Put
-  // again: nothing. Kept like an event: by the next commit.
+  // Contents that events speak of by their hash (base::content_hash): environments, scripts, long
+  // commands. Put again: nothing. Kept like an event: by the next commit.
   virtual void put_blob(std::string hash, std::string data) = 0;
-  // not_found: no such content.
+  // not_found: no such content. corrupt: it is not what was put.
   virtual Result<std::string> load_blob(const std::string& hash) = 0;
   // With the next snapshot all others are let go of, but for those that the same commit puts.
   virtual void keep_blobs(std::vector<std::string> hashes) = 0;
@@ -55,6 +55,15 @@ struct Store {
   // not known. A snapshot that finds no room where the events alone do is dropped, without an
   // error: it is only a shortcut, and the next one does its work.
   virtual Result<void> commit() = 0;
+
+  // What was queued since the last commit is let go of, as if it had never been said.
+  virtual void withdraw() = 0;
+  // Whether there is room for a commit of so many bytes beside what is set aside. Asked before work
+  // is taken in, so that it is refused rather than tried; true says nothing about the commit.
+  virtual bool has_room(std::uint64_t bytes) {
+    (void)bytes;
+    return true;
+  }
 
   // Room set aside for the day the disk is full. After `exhausted`: free it and commit again, then
   // take nothing new in, so that it lasts for the ends of what runs. True: there was some.

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/file.h"
+
 namespace mete::store {
 
 namespace {
@@ -45,6 +47,9 @@ ErrorCode code_of(sqlite3* connection, int code) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return ErrorCode::kBusy;
+    case SQLITE_TOOBIG:
+    case SQLITE_NOMEM:
+      return ErrorCode::kInvalid;  // it cannot be kept, and all else can
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_AUTH:
@@ -63,9 +68,8 @@ std::string hint_for(ErrorCode code, const std::string& file) {
     case ErrorCode::kDenied:
       return "the file and its folder must belong to the user meted runs as, and be writable";
     case ErrorCode::kCorrupt:
-      return "put a copy back, or move it away together with " + file +
-             "-wal to begin with an empty one; `sqlite3 " + file +
-             " .recover` may still read its events";
+      return "put a whole copy back, or save what is whole: mete daemon repair --state-dir " +
+             base::parent_path(file);
     default:
       return "look at the disk (dmesg), then start meted again: it goes on from what was kept";
   }

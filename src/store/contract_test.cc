@@ -2,6 +2,7 @@
 // What seam/store.h promises, kept by the real store and by the fakes that stand in for it.
 #include <filesystem>
 
+#include "base/content_hash.h"
 #include "store/test/disk.h"
 #include "tests/support/mem_store.h"
 
@@ -121,41 +122,45 @@ TYPED_TEST(StoreContract, TheNewestSnapshotCounts) {
 
 TYPED_TEST(StoreContract, ContentsAreKeptWithTheEventsThatSpeakOfThem) {
   const std::string data("A=b\0C=\xff\0", 9);
+  const std::string hash = base::content_hash(data), of_nothing = base::content_hash("");
   this->append(1, 1);
-  this->store().put_blob("aa", data);
-  EXPECT_EQ(this->store().load_blob("aa").error().code, ErrorCode::kNotFound);
+  this->store().put_blob(hash, data);
+  EXPECT_EQ(this->store().load_blob(hash).error().code, ErrorCode::kNotFound);
   ASSERT_TRUE(this->store().commit());
-  EXPECT_EQ(this->store().load_blob("aa").value(), data);
-  this->store().put_blob("bb", "never committed");
+  EXPECT_EQ(this->store().load_blob(hash).value(), data);
+  this->store().put_blob(of_nothing, "");
   this->world_.die();
-  EXPECT_EQ(this->store().load_blob("aa").value(), data);
-  EXPECT_EQ(this->store().load_blob("bb").error().code, ErrorCode::kNotFound);
-  this->store().put_blob("bb", "");
+  EXPECT_EQ(this->store().load_blob(hash).value(), data);
+  EXPECT_EQ(this->store().load_blob(of_nothing).error().code, ErrorCode::kNotFound);
+  this->store().put_blob(of_nothing, "");
   ASSERT_TRUE(this->store().commit()) << "without an event, too";
   this->world_.die();
-  EXPECT_EQ(this->store().load_blob("bb").value(), "");
+  EXPECT_EQ(this->store().load_blob(of_nothing).value(), "");
 }
 
 TYPED_TEST(StoreContract, AContentIsPutOnce) {
-  this->store().put_blob("aa", "first");
-  this->store().put_blob("aa", "again in the same commit");
+  const std::string hash = base::content_hash("first");
+  this->store().put_blob(hash, "first");
+  this->store().put_blob(hash, "again in the same commit");
   ASSERT_TRUE(this->store().commit());
-  this->store().put_blob("aa", "and in another");
+  this->store().put_blob(hash, "and in another");
   ASSERT_TRUE(this->store().commit());
-  EXPECT_EQ(this->store().load_blob("aa").value(), "first");
+  EXPECT_EQ(this->store().load_blob(hash).value(), "first");
 }
 
 TYPED_TEST(StoreContract, ASnapshotLetsGoOfContentsThatNobodySpeaksOf) {
-  for (const char* hash : {"aa", "bb", "cc"}) this->store().put_blob(hash, "x");
+  const auto hash = [](const char* name) { return base::content_hash(name); };
+  const auto put = [&](const char* name) { this->store().put_blob(hash(name), name); };
+  for (const char* name : {"aa", "bb", "cc"}) put(name);
   this->append(1, 1);
   ASSERT_TRUE(this->store().commit());
-  const auto there = [&](const char* hash) { return this->store().load_blob(hash).ok(); };
-  this->store().keep_blobs({"aa", "zz"});
+  const auto there = [&](const char* name) { return this->store().load_blob(hash(name)).ok(); };
+  this->store().keep_blobs({hash("aa"), "zz"});
   this->append(2, 2);
   ASSERT_TRUE(this->store().commit());
   EXPECT_TRUE(there("bb")) << "there was no snapshot yet";
-  this->store().put_blob("dd", "put after the list was made");
-  this->store().put_blob("cc", "x");
+  put("dd");  // after the list was made
+  put("cc");
   this->store().put_snapshot({2, "{}"});
   ASSERT_TRUE(this->store().commit());
   EXPECT_TRUE(there("aa"));
@@ -170,6 +175,23 @@ TYPED_TEST(StoreContract, ASnapshotLetsGoOfContentsThatNobodySpeaksOf) {
   ASSERT_TRUE(this->store().commit());
   this->world_.die();
   EXPECT_FALSE(there("aa"));
+}
+
+TYPED_TEST(StoreContract, WhatIsWithdrawnWasNeverSaid) {
+  this->append(1, 2);
+  ASSERT_TRUE(this->store().commit());
+  this->append(3, 4);
+  this->store().put_snapshot({4, "{}"});
+  this->store().put_blob(base::content_hash("x"), "x");
+  this->store().keep_blobs({});
+  this->store().withdraw();
+  ASSERT_TRUE(this->store().commit());
+  EXPECT_EQ(this->numbers(), (Numbers{1, 2}));
+  EXPECT_EQ(this->store().load_snapshot().value(), std::nullopt);
+  EXPECT_FALSE(this->store().load_blob(base::content_hash("x")));
+  this->append(3, 3);
+  ASSERT_TRUE(this->store().commit());
+  EXPECT_EQ(this->numbers(), (Numbers{1, 2, 3}));
 }
 
 TYPED_TEST(StoreContract, GapInTheNumbersIsImpossible) {

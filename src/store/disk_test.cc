@@ -13,6 +13,8 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/content_hash.h"
+
 namespace mete::store {
 namespace {
 
@@ -70,10 +72,11 @@ TEST_F(DiskTest, ContentWithoutRoomKeepsItsEventsOut) {
   append_more(*store, 0, 2);
   ASSERT_TRUE(store->commit());
   append_more(*store, 2, 1);
-  store->put_blob("aa", std::string(1 << 20, 'b'));
+  const std::string data(1 << 20, 'b');
+  store->put_blob(base::content_hash(data), data);
   EXPECT_EQ(store->commit().error().code, ErrorCode::kExhausted);
   expect_events(*store, 1, 2);
-  EXPECT_EQ(store->load_blob("aa").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(store->load_blob(base::content_hash(data)).error().code, ErrorCode::kNotFound);
   store->put_snapshot({2, "{}"});
   EXPECT_EQ(store->commit().error().code, ErrorCode::kExhausted) << "all of it is still queued";
 }

@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "base/file.h"
+#include "store/mark.h"
 
 namespace mete::store {
 
@@ -29,18 +30,6 @@ Error untrusted(const std::string& path, const char* why) {
 Error not_writable(const std::string& path, int error) {
   return Error::from_errno("the state cannot be written: " + path, error)
       .with_hint("make it writable, or set METE_STATE_DIR to a folder of your own on a local disk");
-}
-
-Result<std::string> prepare_folder(const std::string& folder) {
-  if (Result<void> made = base::make_directories(folder); !made) return std::move(made).error();
-  char real[PATH_MAX];
-  if (realpath(folder.c_str(), real) == nullptr) return Error::from_errno("find " + folder, errno);
-  struct stat info {};
-  if (lstat(real, &info) != 0) return Error::from_errno("look at " + folder, errno);
-  if (info.st_uid != geteuid()) return untrusted(real, " belongs to another user");
-  if ((info.st_mode & 022) != 0) return untrusted(real, " is writable by others");
-  if (access(real, W_OK | X_OK) != 0) return not_writable(real, errno);
-  return std::string(real);
 }
 
 // The name must be on the disk before anything is said to be.
@@ -72,8 +61,20 @@ bool has_bytes(const std::string& path) {
 
 }  // namespace
 
+Result<std::string> trusted_folder(const std::string& folder) {
+  if (Result<void> made = base::make_directories(folder); !made) return std::move(made).error();
+  char real[PATH_MAX];
+  if (realpath(folder.c_str(), real) == nullptr) return Error::from_errno("find " + folder, errno);
+  struct stat info {};
+  if (lstat(real, &info) != 0) return Error::from_errno("look at " + folder, errno);
+  if (info.st_uid != geteuid()) return untrusted(real, " belongs to another user");
+  if ((info.st_mode & 022) != 0) return untrusted(real, " is writable by others");
+  if (access(real, W_OK | X_OK) != 0) return not_writable(real, errno);
+  return std::string(real);
+}
+
 Result<Files> prepare_files(const std::string& folder) {
-  Result<std::string> real = prepare_folder(folder);
+  Result<std::string> real = trusted_folder(folder);
   if (!real) return std::move(real).error();
   Files files{*real, base::join_path(*real, "meted.db")};
   files.unclean = has_bytes(files.database + "-wal");
@@ -86,6 +87,15 @@ Result<Files> prepare_files(const std::string& folder) {
     return Error::corrupt(files.database + " is gone, but its log is there")
         .with_evidence(files.database + "-wal is not empty")
         .with_hint("put the database back, or move the log away to begin with an empty one");
+  }
+  // One that is empty was never more; beside a mark it was.
+  if (has_bytes(mark_path(*real)) && (!exists || info.st_size == 0)) {
+    return Error::corrupt(files.database + (exists ? " is empty" : " is gone") +
+                          ", but there was one")
+        .with_evidence(mark_path(*real) + " says so")
+        .with_hint(
+            "put the database back; or move its mark away to begin with an empty one, and "
+            "lose all jobs");
   }
   if (exists) {
     if (Result<void> r = check_database(files.database, info); !r) return std::move(r).error();

@@ -15,6 +15,10 @@ struct Files {
   bool unclean = false;  // the last one to use it was killed: its log is still there
 };
 
+// Without symbolic links. Made (0700) where it is missing; denied: somebody else's, or writable by
+// others.
+Result<std::string> trusted_folder(const std::string& folder);
+
 // Makes the folder (0700) and an empty database file (0600) where they are missing. denied: a
 // symbolic link, somebody else's, or writable by others.
 Result<Files> prepare_files(const std::string& folder);

@@ -4,9 +4,46 @@
 
 #include <string>
 
+#include "store/rows.h"
+
 namespace mete::store {
 
 namespace {
+
+// The checksum of an event for SQL: seq, at_ms, type, job, data.
+void event_sum(sqlite3_context* context, int /*count*/, sqlite3_value** values) {
+  const auto text = [&](int at) {
+    const auto* bytes = static_cast<const char*>(sqlite3_value_blob(values[at]));
+    const int size = sqlite3_value_bytes(values[at]);
+    return bytes == nullptr ? std::string() : std::string(bytes, static_cast<std::size_t>(size));
+  };
+  const seam::StoredEvent event{static_cast<std::uint64_t>(sqlite3_value_int64(values[0])),
+                                sqlite3_value_int64(values[1]), text(2), text(3), text(4)};
+  sqlite3_result_int64(context, sum_of(event));
+}
+
+// Checksums for what is there, and the snapshot in rows.
+Result<void> to_version_3(Connection& connection) {
+  const int code = sqlite3_create_function_v2(connection.get(), "mete_event_sum", 5, SQLITE_UTF8,
+                                              nullptr, event_sum, nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) return to_error(connection.get(), code, "use");
+  if (Result<void> r =
+          connection.run("UPDATE events SET sum = mete_event_sum(seq, at_ms, type, job, data)");
+      !r)
+    return r;
+  Result<Statement> row =
+      connection.prepare("SELECT seq, data FROM old_snapshots ORDER BY seq DESC LIMIT 1");
+  if (!row) return std::move(row).error();
+  const Result<bool> there = row->step();
+  if (!there) return there.error();
+  if (*there) {
+    const seam::Snapshot snapshot{static_cast<std::uint64_t>(row->number(0)), row->text(1)};
+    row->reset();
+    if (Result<void> r = put_snapshot(connection, snapshot); !r) return r;
+  }
+  row->reset();
+  return connection.run("DROP TABLE old_snapshots");
+}
 
 constexpr Step kSteps[] = {
     {1, R"(
@@ -28,6 +65,27 @@ CREATE TABLE blobs (
   data BLOB NOT NULL
 ) STRICT;
 )"},
+    {3, R"(
+ALTER TABLE events ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE snapshots RENAME TO old_snapshots;
+CREATE TABLE snapshots (
+  slot INTEGER PRIMARY KEY,
+  seq INTEGER NOT NULL,
+  parts INTEGER NOT NULL,
+  bytes INTEGER NOT NULL,
+  sum INTEGER NOT NULL
+) STRICT;
+CREATE TABLE snapshot_parts (
+  part INTEGER PRIMARY KEY,
+  data BLOB NOT NULL,
+  sum INTEGER NOT NULL
+) STRICT;
+CREATE TABLE identity (
+  id TEXT NOT NULL
+) STRICT;
+INSERT INTO identity VALUES (lower(hex(randomblob(16))));
+)",
+     to_version_3},
 };
 static_assert(std::size(kSteps) == kSchemaVersion);
 
@@ -66,7 +124,7 @@ Result<void> check_identity(Connection& connection, int newest) {
             "empty one");
   }
   if (*version < 1) {
-    return Error::corrupt(file + " has no version").with_hint("put a copy back, or move it away");
+    return damaged(connection, "it has no version");
   }
   return {};
 }
@@ -82,6 +140,7 @@ Result<void> migrate(Connection& connection, std::span<const Step> steps) {
                             "PRAGMA application_id = " + std::to_string(kApplicationId) +
                             "; PRAGMA user_version = " + std::to_string(step.to) + ";";
     Result<void> done = connection.run(sql.c_str());
+    if (done && step.then != nullptr) done = step.then(connection);
     if (done) done = transaction->commit();
     if (!done) {
       return std::move(done).error().within("bring the store to version " +

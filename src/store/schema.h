@@ -11,13 +11,15 @@
 namespace mete::store {
 
 // The version that this program writes; what GET /v1/version calls "store".
-inline constexpr int kSchemaVersion = 2;
+inline constexpr int kSchemaVersion = 3;
 // "mete", in the database's header: tells our file from other programs' databases.
 inline constexpr int kApplicationId = 0x6d657465;
 
 struct Step {
   int to = 0;  // from to-1
   const char* sql = "";
+  // What SQL cannot say, after it and in the same transaction.
+  Result<void> (*then)(Connection& connection) = nullptr;
 };
 std::span<const Step> schema_steps();
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/schema.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <fstream>
 #include <string_view>
@@ -47,9 +49,9 @@ TEST_F(SchemaTest, TheSampleOfVersion1Loads) {
   EXPECT_EQ(store->load_events(0, 100).value(), expected);
   EXPECT_EQ(store->load_snapshot().value(), (seam::Snapshot{3, R"({"jobs":[{"id":"1"}]})"}));
   store->append(event_of(6));
-  store->put_blob("aa", "content");
+  store->put_blob(base::content_hash("content"), "content");
   EXPECT_TRUE(store->commit()) << "and can be written";
-  EXPECT_EQ(store->load_blob("aa").value(), "content");
+  EXPECT_EQ(store->load_blob(base::content_hash("content")).value(), "content");
 }
 
 TEST_F(SchemaTest, TheSampleOfVersion2Loads) {
@@ -68,13 +70,51 @@ TEST_F(SchemaTest, TheSampleOfVersion2Loads) {
   EXPECT_TRUE(store->commit()) << "and can be written";
 }
 
+TEST_F(SchemaTest, TheSampleOfVersion3Loads) {
+  take_sample("v3.db");
+  const std::unique_ptr<SqliteStore> store = open();
+  ASSERT_NE(store, nullptr);
+  const std::vector<seam::StoredEvent> events = store->load_events(0, 100).value();
+  ASSERT_EQ(events.size(), 9u);
+  EXPECT_EQ(events.back().type, "job.held");
+  EXPECT_EQ(store->load_snapshot().value()->seq, 6u);
+  EXPECT_EQ(store->load_snapshot().value()->data.find("{\"schema\":\"mete.state/2\""), 0u);
+  std::string command = "python";
+  command += std::string("\0sum.py\0", 8) + std::string(6'000, '7') + '\0';
+  EXPECT_EQ(store->load_blob(base::content_hash(command)).value(), command);
+  store->append(event_of(10));
+  EXPECT_TRUE(store->commit()) << "and can be written";
+}
+
+// What had no checksums has them from then on.
+TEST_F(SchemaTest, AnOlderOneIsMadeWhole) {
+  for (const char* name : {"v1.db", "v2.db"}) {
+    take_sample(name);
+    (void)unlink(path("meted.mark").c_str());
+    std::vector<seam::StoredEvent> before;
+    std::optional<seam::Snapshot> snapshot;
+    {
+      const std::unique_ptr<SqliteStore> store = open();
+      ASSERT_NE(store, nullptr);
+      before = store->load_events(0, 100).value();
+      snapshot = store->load_snapshot().value();
+      ASSERT_TRUE(snapshot);
+    }
+    EXPECT_GT(size_of(path("meted.mark")), 0u);
+    const std::unique_ptr<SqliteStore> store = open();
+    ASSERT_NE(store, nullptr);
+    EXPECT_EQ(store->load_events(0, 100).value(), before);
+    EXPECT_EQ(store->load_snapshot().value(), snapshot);
+  }
+}
+
 TEST_F(SchemaTest, HeaderSaysWhoseAndWhichVersion) {
   make_store();
   std::ifstream file(path("meted.db"), std::ios::binary);
   std::string header(100, '\0');
   file.read(header.data(), 100);
   EXPECT_EQ(header.substr(68, 4), "mete");
-  EXPECT_EQ(header.substr(60, 4), std::string("\0\0\0\2", 4));
+  EXPECT_EQ(header.substr(60, 4), std::string("\0\0\0\3", 4));
 }
 
 TEST_F(SchemaTest, NewerVersionIsRefusedAndLeftAlone) {
@@ -82,7 +122,7 @@ TEST_F(SchemaTest, NewerVersionIsRefusedAndLeftAlone) {
   run_sql("PRAGMA user_version = 7; CREATE TABLE later (x)");
   const Error error = refused();
   EXPECT_EQ(error.code, ErrorCode::kUnsupported);
-  EXPECT_EQ(error.evidence, "its version is 7, this mete knows up to 2");
+  EXPECT_EQ(error.evidence, "its version is 7, this mete knows up to 3");
   EXPECT_NE(error.message.find(path("meted.db")), std::string::npos);
   EXPECT_FALSE(error.hint.empty());
   run_sql("SELECT x FROM later");
@@ -113,7 +153,7 @@ TEST_F(SchemaTest, WhatIsNoDatabaseIsRefused) {
 
 TEST_F(SchemaTest, OursWithoutItsTablesIsRefused) {
   make_store();
-  run_sql("DROP TABLE snapshots");
+  run_sql("DROP TABLE snapshot_parts");
   EXPECT_EQ(refused().code, ErrorCode::kCorrupt);
 }
 
@@ -133,11 +173,9 @@ TEST_F(SchemaTest, TruncatedDatabaseIsRefusedOrFoundWhenRead) {
   }
 }
 
-TEST_F(SchemaTest, AfterAKillTheWholeDatabaseIsChecked) {
+TEST_F(SchemaTest, TheWholeDatabaseIsCheckedAlsoAfterACleanEnd) {
   make_store(2'000);
-  // A log in which nothing is valid: what a kill before the first commit leaves.
-  std::ofstream(path("meted.db-wal"), std::ios::binary) << std::string(100, '\0');
-  // In the middle of the events, where opening does not look otherwise.
+  // In the middle of the events.
   overwrite(size_of(path("meted.db")) / 8192 * 4096, std::string(200, '\xee'));
   EXPECT_EQ(refused().code, ErrorCode::kCorrupt);
 }
@@ -146,6 +184,7 @@ TEST_F(SchemaTest, KilledWhileMakingTheFileStartsAnew) {
   copy_file("/dev/null", path("meted.db"));  // before SQLite had it
   make_store();
   ASSERT_EQ(unlink(path("meted.db").c_str()), 0);
+  ASSERT_EQ(unlink(path("meted.mark").c_str()), 0);
   copy_file("/dev/null", path("meted.db"));
   run_sql("PRAGMA journal_mode = WAL");  // before the first step
   make_store();
@@ -159,17 +198,18 @@ TEST_F(SchemaTest, StepsAreTakenOnceEachAllOrNothing) {
   const std::vector<Step> steps = {
       schema_steps()[0],
       schema_steps()[1],
-      {3, "ALTER TABLE events ADD COLUMN host TEXT NOT NULL DEFAULT '';"},
-      {4, "CREATE TABLE half (x); INSERT INTO nowhere VALUES (1);"},
+      schema_steps()[2],
+      {4, "ALTER TABLE events ADD COLUMN host TEXT NOT NULL DEFAULT '';"},
+      {5, "CREATE TABLE half (x); INSERT INTO nowhere VALUES (1);"},
   };
   const Result<void> failed = migrate(*connection, steps);
   ASSERT_FALSE(failed);
-  EXPECT_NE(failed.error().message.find("version 4"), std::string::npos);
-  EXPECT_EQ(connection->number("PRAGMA user_version").value(), 3);
+  EXPECT_NE(failed.error().message.find("version 5"), std::string::npos);
+  EXPECT_EQ(connection->number("PRAGMA user_version").value(), 4);
   EXPECT_EQ(connection->number("SELECT count(*) FROM events WHERE host = ''").value(), 3);
   EXPECT_EQ(connection->number("SELECT count(*) FROM sqlite_schema WHERE name = 'half'").value(),
             0);
-  EXPECT_TRUE(migrate(*connection, std::span(steps).first(3))) << "nothing is left to do";
+  EXPECT_TRUE(migrate(*connection, std::span(steps).first(4))) << "nothing is left to do";
 }
 
 }  // namespace

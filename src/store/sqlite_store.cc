@@ -4,11 +4,15 @@
 // ends, and the next one copies the whole log into the database before it goes on.
 #include "store/sqlite_store.h"
 
+#include <sys/statvfs.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "base/assert.h"
+#include "base/content_hash.h"
 #include "store/schema.h"
 
 namespace mete::store {
@@ -18,6 +22,8 @@ namespace {
 // Deleted in one commit at most, so that no commit becomes long; more than come in between two
 // snapshots, so that it keeps pace.
 constexpr std::uint64_t kMaxPruned = 10'000;
+// For what comes with a commit: pages of the tree, a log that begins.
+constexpr std::uint64_t kRoomForAnything = 256 << 10;
 constexpr std::uint64_t kMaxSeq = std::numeric_limits<std::int64_t>::max();
 
 std::int64_t to_sql(std::uint64_t seq) { return static_cast<std::int64_t>(std::min(seq, kMaxSeq)); }
@@ -50,7 +56,11 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& folder
 }
 
 SqliteStore::SqliteStore(Connection connection, const Files& files, SqliteOptions options)
-    : connection_(std::move(connection)), ballast_(files.folder), options_(options) {}
+    : connection_(std::move(connection)),
+      ballast_(files.folder),
+      mark_(files.folder),
+      folder_(files.folder),
+      options_(options) {}
 
 SqliteStore::~SqliteStore() = default;
 
@@ -61,13 +71,8 @@ Result<void> SqliteStore::prepare(const Files& files) {
        {"PRAGMA locking_mode = EXCLUSIVE", "PRAGMA cell_size_check = ON",
         "PRAGMA trusted_schema = OFF", "PRAGMA cache_size = -1024", "PRAGMA synchronous = FULL"})
     if (Result<void> r = connection_.run(sql); !r) return r;
-  if (Result<void> r = check_identity(connection_); !r) return r;
-  if (files.unclean) {
-    Result<std::string> check = connection_.text("PRAGMA quick_check(1)");
-    if (!check) return std::move(check).error();
-    if (*check != "ok")
-      return to_error(connection_.get(), SQLITE_CORRUPT, "check").with_evidence(*check);
-  }
+  // Before anything is written: what is refused stays as it is, and can be repaired.
+  if (Result<void> r = check(files); !r) return r;
   if (Result<void> r = set_up(); !r) return r;
   // What a killed predecessor left in its log may be in the kernel's memory only, if it died of a
   // sync that failed. In the database, synced, it is safe. No room for that: it is safe enough to
@@ -77,7 +82,36 @@ Result<void> SqliteStore::prepare(const Files& files) {
     return r;
   if (Result<void> r = migrate(connection_); !r) return r;
   if (Result<void> r = prepare_statements(); !r) return r;
-  return find_bounds();
+  if (bounds_.identity.empty()) {  // it was new, or of an older version
+    Result<Bounds> bounds = verify(connection_, std::nullopt);
+    if (!bounds) return std::move(bounds).error();
+    bounds_ = *std::move(bounds);
+  }
+  (void)open_mark();  // no room for it: the engine asks again
+  return {};
+}
+
+Result<void> SqliteStore::check(const Files& files) {
+  if (Result<void> r = check_identity(connection_); !r) return r;
+  Result<std::optional<MarkContent>> mark = read_mark(files.folder);
+  if (!mark) {
+    Error error = std::move(mark).error();
+    if (error.code == ErrorCode::kCorrupt) error.hint = damaged(connection_, "").hint;
+    return error;
+  }
+  const Result<std::int64_t> version = connection_.number("PRAGMA user_version");
+  if (!version) return version.error();
+  if (*mark && (*mark)->version != static_cast<std::uint64_t>(*version))
+    return damaged(connection_, "its version is " + std::to_string(*version) + ", its mark says " +
+                                    std::to_string((*mark)->version));
+  Result<std::string> sound = connection_.text("PRAGMA quick_check(1)");
+  if (!sound) return std::move(sound).error();
+  if (*sound != "ok") return damaged(connection_, *sound);
+  if (*version < 3) return {};
+  Result<Bounds> bounds = verify(connection_, *mark);
+  if (!bounds) return std::move(bounds).error();
+  bounds_ = *std::move(bounds);
+  return {};
 }
 
 Result<void> SqliteStore::set_up() {
@@ -102,17 +136,15 @@ Result<void> SqliteStore::set_up() {
 
 Result<void> SqliteStore::prepare_statements() {
   const std::pair<Statement*, const char*> wanted[] = {
-      {&insert_event_, "INSERT INTO events (seq, at_ms, type, job, data) VALUES (?, ?, ?, ?, ?)"},
+      {&insert_event_,
+       "INSERT INTO events (seq, at_ms, type, job, data, sum) VALUES (?, ?, ?, ?, ?, ?)"},
       {&insert_blob_, "INSERT OR IGNORE INTO blobs (hash, data) VALUES (?, ?)"},
       {&delete_blob_, "DELETE FROM blobs WHERE hash = ?"},
       {&select_blob_, "SELECT data FROM blobs WHERE hash = ?"},
       {&select_hashes_, "SELECT hash FROM blobs"},
-      {&insert_snapshot_, "INSERT OR REPLACE INTO snapshots (seq, data) VALUES (?, ?)"},
       {&delete_events_, "DELETE FROM events WHERE seq < ?"},
-      {&delete_snapshots_, "DELETE FROM snapshots WHERE seq < ?"},
       {&select_events_,
-       "SELECT seq, at_ms, type, job, data FROM events WHERE seq > ? ORDER BY seq LIMIT ?"},
-      {&select_snapshot_, "SELECT seq, data FROM snapshots ORDER BY seq DESC LIMIT 1"},
+       "SELECT seq, at_ms, type, job, data, sum FROM events WHERE seq > ? ORDER BY seq LIMIT ?"},
   };
   for (const auto& [statement, sql] : wanted) {
     Result<Statement> made = connection_.prepare(sql);
@@ -122,37 +154,13 @@ Result<void> SqliteStore::prepare_statements() {
   return {};
 }
 
-Result<void> SqliteStore::find_bounds() {
-  Result<Statement> row = connection_.prepare(
-      "SELECT (SELECT min(seq) FROM events), (SELECT max(seq) FROM events),"
-      " (SELECT max(seq) FROM snapshots)");
-  if (!row) return std::move(row).error();
-  Result<bool> stepped = row->step();
-  if (!stepped) return std::move(stepped).error();
-  const bool empty = row->is_null(0);
-  const std::int64_t first = row->number(0), last = row->number(1), snapshot = row->number(2);
-  // Every event after the snapshot is there, and none is missing before the snapshot's own.
-  const bool sound =
-      empty ? snapshot == 0 : first >= 1 && first <= snapshot + 1 && snapshot <= last;
-  if (!sound) {
-    return to_error(connection_.get(), SQLITE_CORRUPT, "load")
-        .with_evidence("events " + std::to_string(first) + " to " + std::to_string(last) +
-                       ", snapshot of " + std::to_string(snapshot));
-  }
-  if (empty) return {};
-  first_ = static_cast<std::uint64_t>(first);
-  last_ = static_cast<std::uint64_t>(last);
-  snapshot_seq_ = static_cast<std::uint64_t>(snapshot);
-  return {};
-}
-
 Result<std::optional<seam::Snapshot>> SqliteStore::load_snapshot() {
-  const ResetAtEnd reset(select_snapshot_);
-  Result<bool> row = select_snapshot_.step();
-  if (!row) return std::move(row).error();
-  if (!*row) return std::optional<seam::Snapshot>();
-  return std::optional(seam::Snapshot{static_cast<std::uint64_t>(select_snapshot_.number(0)),
-                                      select_snapshot_.text(1)});
+  const Result<std::vector<SnapshotHead>> heads = snapshot_heads(connection_);
+  if (!heads) return heads.error();
+  if (heads->empty()) return std::optional<seam::Snapshot>();
+  Result<seam::Snapshot> snapshot = store::load_snapshot(connection_, heads->front());
+  if (!snapshot) return std::move(snapshot).error();
+  return std::optional(*std::move(snapshot));
 }
 
 Result<std::vector<seam::StoredEvent>> SqliteStore::load_events(std::uint64_t after_seq,
@@ -161,31 +169,30 @@ Result<std::vector<seam::StoredEvent>> SqliteStore::load_events(std::uint64_t af
   select_events_.bind(1, to_sql(after_seq));
   select_events_.bind(2, to_sql(limit));
   std::vector<seam::StoredEvent> events;
-  std::uint64_t expected = std::max(first_, after_seq + 1);
+  std::uint64_t expected = std::max(bounds_.first, after_seq + 1);
   for (;;) {
     Result<bool> row = select_events_.step();
     if (!row) return std::move(row).error();
     if (!*row) return events;
-    const Statement& at = select_events_;
-    events.push_back({static_cast<std::uint64_t>(at.number(0)), at.number(1), at.text(2),
-                      at.text(3), at.text(4)});
-    if (events.back().seq != expected) {
-      return to_error(connection_.get(), SQLITE_CORRUPT, "load")
-          .with_evidence("event " + std::to_string(expected) + " is missing");
+    std::optional<seam::StoredEvent> event = event_in(select_events_);
+    if (!event || event->seq != expected) {
+      return damaged(connection_, "event " + std::to_string(expected) +
+                                      (event ? " is missing" : " is not as written"));
     }
+    events.push_back(*std::move(event));
     ++expected;
   }
 }
 
 void SqliteStore::append(seam::StoredEvent event) {
-  METE_ASSERT(event.seq == last_ + queued_.size() + 1);
+  METE_ASSERT(event.seq == bounds_.last + queued_.size() + 1);
   METE_ASSERT(event.seq <= kMaxSeq);
   queued_.push_back(std::move(event));
 }
 
 void SqliteStore::put_snapshot(seam::Snapshot snapshot) {
-  METE_ASSERT(snapshot.seq <= last_ + queued_.size());
-  METE_ASSERT(snapshot.seq >= (queued_snapshot_ ? queued_snapshot_->seq : snapshot_seq_));
+  METE_ASSERT(snapshot.seq <= bounds_.last + queued_.size());
+  METE_ASSERT(snapshot.seq >= (queued_snapshot_ ? queued_snapshot_->seq : bounds_.snapshot));
   queued_snapshot_ = std::move(snapshot);
 }
 
@@ -199,7 +206,10 @@ Result<std::string> SqliteStore::load_blob(const std::string& hash) {
   Result<bool> row = select_blob_.step();
   if (!row) return std::move(row).error();
   if (!*row) return Error::not_found("there is no content " + hash);
-  return select_blob_.blob(0);
+  std::string data = select_blob_.blob(0);
+  if (base::content_hash(data) != hash)
+    return damaged(connection_, "the content " + hash + " is not as written");
+  return data;
 }
 
 void SqliteStore::keep_blobs(std::vector<std::string> hashes) {
@@ -211,9 +221,10 @@ Result<void> SqliteStore::commit() {
   if (queued_.empty() && queued_blobs_.empty() && !queued_snapshot_) return {};
   if (Result<void> r = check_in_place(); !r) return broken_by(std::move(r).error());
   Result<void> written = write(queued_snapshot_);
-  // A snapshot is only a shortcut. One for which there is no room must not keep events out.
-  if (!written && written.error().code == ErrorCode::kExhausted && queued_snapshot_ &&
-      !(queued_.empty() && queued_blobs_.empty())) {
+  // A snapshot is only a shortcut. One that cannot be kept must not keep events out.
+  const bool may_be_the_snapshot = !written && written.error().code != ErrorCode::kIo &&
+                                   written.error().code != ErrorCode::kCorrupt;
+  if (may_be_the_snapshot && queued_snapshot_ && !(queued_.empty() && queued_blobs_.empty())) {
     written = write(std::nullopt);
     if (written) {
       queued_snapshot_.reset();
@@ -224,15 +235,18 @@ Result<void> SqliteStore::commit() {
     if (written.error().code == ErrorCode::kExhausted) return written;
     return broken_by(std::move(written).error());
   }
-  if (!queued_.empty()) last_ = queued_.back().seq;
+  if (!queued_.empty()) bounds_.last = queued_.back().seq;
   if (queued_snapshot_) {
-    snapshot_seq_ = queued_snapshot_->seq;
-    first_ = first_kept(*queued_snapshot_);
+    const std::uint64_t first = first_kept(*queued_snapshot_);
+    bounds_.older_snapshot = older_with(*queued_snapshot_);
+    bounds_.snapshot = queued_snapshot_->seq;
+    bounds_.first = first;
     kept_blobs_.reset();
   }
   queued_.clear();
   queued_blobs_.clear();
   queued_snapshot_.reset();
+  mark_.write(bounds_.last);
   if (log_pages_ < options_.checkpoint_pages) return {};
   Result<void> copied = checkpoint(SQLITE_CHECKPOINT_PASSIVE);
   // No room: all is safe in the log, and the next commit tries again.
@@ -248,6 +262,30 @@ Result<void> SqliteStore::check_in_place() {
   return Error::io(std::string(sqlite3_db_filename(connection_.get(), "main")) +
                    " was removed or replaced")
       .with_hint("start again: the next daemon begins with what is there");
+}
+
+void SqliteStore::withdraw() {
+  queued_.clear();
+  queued_blobs_.clear();
+  queued_snapshot_.reset();
+  kept_blobs_.reset();
+}
+
+// So much is written into the log, and again when that is copied into the database.
+bool SqliteStore::has_room(std::uint64_t bytes) {
+  struct statvfs disk {};
+  if (statvfs(folder_.c_str(), &disk) != 0) return true;
+  const std::uint64_t blocks = geteuid() == 0 ? disk.f_bfree : disk.f_bavail;
+  return blocks * disk.f_frsize >= 3 * bytes + kRoomForAnything;
+}
+
+Result<void> SqliteStore::open_mark() {
+  return mark_.open({bounds_.identity, bounds_.last, kSchemaVersion});
+}
+
+bool SqliteStore::restore_ballast() {
+  if (!mark_.is_open()) (void)open_mark();
+  return ballast_.restore();
 }
 
 Result<void> SqliteStore::write(const std::optional<seam::Snapshot>& snapshot) {
@@ -298,30 +336,34 @@ Result<void> SqliteStore::write_events() {
     insert_event_.bind(3, event.type);
     insert_event_.bind(4, event.job);
     insert_event_.bind(5, event.data);
+    insert_event_.bind(6, sum_of(event));
     if (Result<void> r = insert_event_.run(); !r) return r;
   }
   return {};
 }
 
 Result<void> SqliteStore::write_snapshot(const seam::Snapshot& snapshot) {
-  delete_snapshots_.bind(1, to_sql(snapshot.seq));
-  if (Result<void> r = delete_snapshots_.run(); !r) return r;
-  insert_snapshot_.bind(1, to_sql(snapshot.seq));
-  insert_snapshot_.bind(2, snapshot.data);
-  if (Result<void> r = insert_snapshot_.run(); !r) return r;
+  if (Result<void> r = store::put_snapshot(connection_, snapshot); !r) return r;
   delete_events_.bind(1, to_sql(first_kept(snapshot)));
   if (Result<void> r = delete_events_.run(); !r) return r;
   return delete_other_blobs();
 }
 
-// The oldest event to keep with this snapshot. Example: events 1..250, snapshot of 200, keep 100:
-// 151 and later stay. Never one that the snapshot does not cover, and never all: the last event's
-// number is where the next one goes on from.
+// The one that is kept besides this one; itself, if there is none.
+std::uint64_t SqliteStore::older_with(const seam::Snapshot& snapshot) const {
+  if (bounds_.snapshot == 0) return snapshot.seq;
+  return snapshot.seq == bounds_.snapshot ? bounds_.older_snapshot : bounds_.snapshot;
+}
+
+// The oldest event to keep with this snapshot. Example: events 1..250, snapshots of 180 and 200,
+// keep 100: 151 and later stay. Never one that a snapshot that is kept does not cover, and never
+// all: the last event's number is where the next one goes on from.
 std::uint64_t SqliteStore::first_kept(const seam::Snapshot& snapshot) const {
-  const std::uint64_t last = queued_.empty() ? last_ : queued_.back().seq;
+  const std::uint64_t last = queued_.empty() ? bounds_.last : queued_.back().seq;
   const std::uint64_t keep = std::max<std::uint64_t>(options_.keep_events, 1);
   const std::uint64_t by_count = last >= keep ? last - keep + 1 : 1;
-  return std::clamp(std::min(by_count, snapshot.seq + 1), first_, first_ + kMaxPruned);
+  return std::clamp(std::min(by_count, older_with(snapshot) + 1), bounds_.first,
+                    bounds_.first + kMaxPruned);
 }
 
 Result<void> SqliteStore::checkpoint(int mode) {

@@ -16,6 +16,8 @@
 #include "seam/store.h"
 #include "store/connection.h"
 #include "store/files.h"
+#include "store/mark.h"
+#include "store/rows.h"
 
 namespace mete::store {
 
@@ -50,18 +52,21 @@ class SqliteStore final : public seam::Store {
   void keep_blobs(std::vector<std::string> hashes) override;
   // After io or corrupt every further commit fails with the same Error.
   Result<void> commit() override;
+  void withdraw() override;
+  bool has_room(std::uint64_t bytes) override;
   bool free_ballast() override { return ballast_.free(); }
-  bool restore_ballast() override { return ballast_.restore(); }
+  bool restore_ballast() override;
 
   // Of the last event that is on the disk; 0: none yet.
-  std::uint64_t last_seq() const { return last_; }
+  std::uint64_t last_seq() const { return bounds_.last; }
 
  private:
   SqliteStore(Connection connection, const Files& files, SqliteOptions options);
   Result<void> prepare(const Files& files);
   Result<void> set_up();
   Result<void> prepare_statements();
-  Result<void> find_bounds();
+  Result<void> check(const Files& files);
+  Result<void> open_mark();
   Result<void> write(const std::optional<seam::Snapshot>& snapshot);
   Result<void> write_blobs();
   Result<void> write_events();
@@ -70,19 +75,20 @@ class SqliteStore final : public seam::Store {
   Result<void> checkpoint(int mode);
   std::uint64_t first_kept(const seam::Snapshot& snapshot) const;
   Result<void> check_in_place();
+  std::uint64_t older_with(const seam::Snapshot& snapshot) const;
   Result<void> broken_by(Error error);
 
   // Statements are let go of before the connection is closed: the order of these members.
   Connection connection_;
-  Statement insert_event_, insert_snapshot_, delete_events_, delete_snapshots_;
-  Statement select_events_, select_snapshot_;
+  Statement insert_event_, delete_events_, select_events_;
   Statement insert_blob_, delete_blob_, select_blob_, select_hashes_;
   Ballast ballast_;
+  Mark mark_;
+  std::string folder_;
   SqliteOptions options_;
   int log_pages_ = 0;  // told by SQLite after each commit
 
-  // What is on the disk: events first_ .. last_; first_ is last_ + 1 when there are none.
-  std::uint64_t first_ = 1, last_ = 0, snapshot_seq_ = 0;
+  Bounds bounds_;  // what is on the disk
   std::vector<seam::StoredEvent> queued_;
   std::optional<seam::Snapshot> queued_snapshot_;
   std::map<std::string, std::string> queued_blobs_;

@@ -25,6 +25,7 @@ class MemStore : public seam::Store {
   Result<std::string> load_blob(const std::string& hash) override;
   void keep_blobs(std::vector<std::string> hashes) override;
   Result<void> commit() override;
+  void withdraw() override { forget_uncommitted(); }
 
   // The process died: what was not committed is gone, what was is still there.
   void forget_uncommitted();
@@ -64,10 +65,14 @@ class FaultyStore : public MemStore {
   // `ballast_commits` more.
   void set_full(std::size_t ballast_commits = 1000);
   void set_room();
+  // There is no room for new work, which the store knows before it is tried.
+  void set_short(bool is) { short_ = is; }
+  bool has_ballast() const { return ballast_; }
   // The process died and was started again: what was not synced is gone, and so is the error.
   void crash();
 
   Result<void> commit() override;
+  bool has_room(std::uint64_t /*bytes*/) override { return !short_; }
   bool free_ballast() override;
   bool restore_ballast() override;
 
@@ -80,6 +85,7 @@ class FaultyStore : public MemStore {
   std::optional<Fault> fault_;
   std::optional<Error> broken_;  // after io and corrupt nothing more is kept, as in the real one
   bool full_ = false;
+  bool short_ = false;
   bool ballast_ = true;
   std::size_t ballast_commits_ = 0;
 };
