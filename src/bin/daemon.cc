@@ -307,6 +307,7 @@ class Daemon {
     options.rules.grace_s = config.grace_s.value;
     options.rules.park_min_run_s = config.park_min_run_s.value;
     options.rules.ended_kept = config.history_jobs.value;
+    options.rules.user_bytes = config.user_bytes.value.count();
     options.rules.idle_warn_s = config.idle_warn_s.value;
     options.rules.idle_notify_s = config.idle_notify_s.value;
     options.rules.idle_park_s = config.park_idle_s.value;

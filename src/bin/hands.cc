@@ -16,6 +16,7 @@
 #include "launch/keeper_spawn.h"
 #include "wire/job.h"
 #include "wire/keeper.h"
+#include "wire/submit.h"
 
 namespace mete::daemon {
 
@@ -260,6 +261,12 @@ Result<std::string> Hands::plan_for(const core::Job& job) {
     Result<std::string> script = store_.load_blob(detached.script);
     if (!script) return std::move(script).error().within("its script");
     plan.script = *std::move(script);
+  }
+  if (!job.spec->command_content.empty()) {
+    const Result<std::string> command = store_.load_blob(job.spec->command_content);
+    if (!command) return Error(command.error()).within("its command");
+    plan.spec.command = wire::words_in(*command);
+    plan.spec.command_content.clear();
   }
   return wire::encode(plan);
 }

@@ -46,6 +46,7 @@ struct Config {
   Setting<std::uint64_t> grace_s{30};              // between TERM and KILL of a cancelled job
   Setting<std::uint64_t> retry_pause_s{10};        // before the first of --retries
   Setting<std::optional<std::uint64_t>> cpus{std::nullopt};  // nullopt: as many as there are
+  Setting<Bytes> user_bytes{Bytes::from_mib(256)};           // of the state, for each user's jobs
   // [park]
   Setting<std::optional<Bytes>> arena{std::nullopt};  // of host memory, for each card
   Setting<std::string> spill{""};                     // a folder for what does not fit; "": none

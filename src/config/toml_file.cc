@@ -209,6 +209,15 @@ Result<void> set_sendmail(const toml::node& node, const Origin& origin, Config& 
   return {};
 }
 
+Result<void> set_user_bytes(const toml::node& node, const Origin& origin, Config& config) {
+  const toml::value<std::string>* value = node.as_string();
+  const Result<Bytes> bytes = base::parse_bytes(value == nullptr ? "" : value->get());
+  if (!bytes || *bytes < Bytes::from_mib(1) || *bytes > Bytes::from_mib(1 << 20))
+    return wrong("between 1M and 1T, in quotes", "user_bytes = \"256M\"");
+  config.user_bytes = {*bytes, origin};
+  return {};
+}
+
 Result<void> set_log_max(const toml::node& node, const Origin& origin, Config& config) {
   const toml::value<std::string>* value = node.as_string();
   const Result<Bytes> bytes = base::parse_bytes(value == nullptr ? "" : value->get());
@@ -277,7 +286,7 @@ struct Key {
   std::string_view name;
   Set set;
 };
-constexpr std::array<Key, 27> kKeys{{
+constexpr std::array<Key, 28> kKeys{{
     {"daemon", "idle_s", set_idle},
     {"daemon", "policy", set_policy},
     {"daemon", "admin_group", set_admin_group},
@@ -287,6 +296,7 @@ constexpr std::array<Key, 27> kKeys{{
     {"queue", "starve_after_s", set_starve_after},
     {"queue", "grace_s", set_grace},
     {"queue", "retry_pause_s", set_retry_pause},
+    {"queue", "user_bytes", set_user_bytes},
     {"queue", "cpus", set_cpus},
     {"park", "arena", set_arena},
     {"park", "spill", set_spill},

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/content_hash.h"
 #include "base/text.h"
 #include "serve/advice.h"
 #include "serve/explain_view.h"
@@ -42,12 +41,6 @@ std::vector<wire::ShowDocument::Process> once_each(
 // It does nothing on its cards for so long that its runner is told.
 bool is_warned_of(const core::Job& job) {
   return job.idle && job.idle->step != core::IdleStep::kSeen;
-}
-
-std::string blob_of(const std::vector<std::string>& lines) {
-  std::string blob;
-  for (const std::string& line : lines) blob.append(line).push_back('\0');
-  return blob;
 }
 
 }  // namespace
@@ -105,28 +98,25 @@ void Service::post_run(wire::RunRequest wanted, const net::Request& request,
                        net::Responder responder) {
   core::Submit submit = submit_of(std::move(wanted.spec), wanted.wait, request.peer);
   submit.runner = core::ProcessRef{request.peer.pid, wanted.runner_start_ticks};
-  ask(std::move(submit), [this, responder](engine::Answer done) {
-    net::Responder answer = responder;
-    if (!done.result)
-      answer.reply(refuse(explained(done.result.error())));
-    else
-      reply_with_job(*done.result, 201, answer);
-  });
+  Contents contents = take_contents(submit.spec);
+  ask(
+      std::move(submit),
+      [this, responder](engine::Answer done) {
+        net::Responder answer = responder;
+        if (!done.result)
+          answer.reply(refuse(explained(done.result.error())));
+        else
+          reply_with_job(*done.result, 201, answer);
+      },
+      std::move(contents));
 }
 
 void Service::post_submit(wire::SubmitRequest wanted, const net::Request& request,
                           net::Responder responder) {
   core::Submit submit = submit_of(std::move(wanted.spec), wanted.wait, request.peer);
-  core::Detached& detached = *submit.spec.detached;
-  if (Result<void> r = take_identity(request.peer, detached); !r)
+  if (Result<void> r = take_identity(request.peer, *submit.spec.detached); !r)
     return responder.reply(refuse(r.error()));
-  std::vector<std::pair<std::string, std::string>> blobs;
-  blobs.emplace_back("", blob_of(wanted.environment));
-  blobs.back().first = detached.environment = base::content_hash(blobs.back().second);
-  if (!wanted.script.empty()) {
-    detached.script = base::content_hash(wanted.script);
-    blobs.emplace_back(detached.script, std::move(wanted.script));
-  }
+  Contents contents = take_contents(submit.spec, wanted.environment, std::move(wanted.script));
   ask(
       std::move(submit),
       [this, responder](engine::Answer done) {
@@ -139,7 +129,7 @@ void Service::post_submit(wire::SubmitRequest wanted, const net::Request& reques
         answer.reply(
             respond(201, wire::encode(wire::SubmitReply{*done.result, elements}, clock_.wall())));
       },
-      std::move(blobs));
+      std::move(contents));
 }
 
 // With who asks, and what the request leaves to the configuration.
@@ -161,8 +151,12 @@ void Service::try_job(const net::Request& request, net::Responder responder) {
   Result<wire::JobRequest> wanted = wire::decode_job_request(request.body);
   if (!wanted) return responder.reply(refuse_words(wanted.error()));
   if (!engine_.settled()) return responder.reply(refuse(not_on_disk()));
-  const core::Submit submit = std::visit(
+  core::Submit submit = std::visit(
       [&](auto& of) { return submit_of(std::move(of.spec), of.wait, request.peer); }, *wanted);
+  if (auto* of = std::get_if<wire::SubmitRequest>(&*wanted))
+    (void)take_contents(submit.spec, of->environment, std::move(of->script));
+  else
+    (void)take_contents(submit.spec);
   const Result<core::Trial> trial = engine_.try_out(submit);
   if (!trial) return responder.reply(refuse(explained(trial.error())));
   wire::DryRunDocument document;
@@ -470,6 +464,15 @@ wire::ShowDocument Service::show_of(const core::Job& job) {
     if (identity_.logs_of) std::tie(document.log, document.err) = identity_.logs_of(job);
     if (const Result<std::string> blob = engine_.blob(job.spec->detached->environment))
       document.environment = wire::environment_names(*blob);
+  }
+  if (!job.spec->command_content.empty()) {
+    if (const Result<std::string> command = engine_.blob(job.spec->command_content)) {
+      core::JobSpec whole = *job.spec;
+      whole.command = wire::words_in(*command);
+      document.view.job.spec = std::move(whole);
+    } else {
+      document.notes.push_back("all of its command cannot be read: " + command.error().message);
+    }
   }
   if (const auto found = machine_.processes.find(job.id);
       found != machine_.processes.end() && job.state != JobState::kEnded)

@@ -9,8 +9,10 @@
 #include <optional>
 #include <string_view>
 
+#include "base/content_hash.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "wire/submit.h"
 
 namespace mete::serve {
 
@@ -108,6 +110,27 @@ bool is_user(const std::string& name) {
 bool is_member(const net::Peer& peer, gid_t group) {
   return peer.gid == group ||
          std::find(peer.groups.begin(), peer.groups.end(), group) != peer.groups.end();
+}
+
+Contents take_contents(core::JobSpec& spec, const std::vector<std::string>& environment,
+                       std::string script) {
+  Contents contents;
+  const auto add = [&](std::string data, std::string& hash, std::uint64_t& bytes) {
+    hash = base::content_hash(data);
+    bytes = data.size();
+    contents.emplace_back(hash, std::move(data));
+  };
+  if (spec.detached) {
+    core::Detached& detached = *spec.detached;
+    add(wire::blob_of(environment), detached.environment, detached.environment_bytes);
+    if (!script.empty()) add(std::move(script), detached.script, detached.script_bytes);
+  }
+  std::string command = wire::blob_of(spec.command);
+  if (command.size() > wire::kLongCommand) {
+    spec.command = wire::beginning_of(spec.command);
+    add(std::move(command), spec.command_content, spec.command_bytes);
+  }
+  return contents;
 }
 
 Result<void> take_identity(const net::Peer& peer, core::Detached& detached) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -19,6 +20,13 @@ bool is_user(const std::string& name);
 
 // Whether it is one of the group's: by what it had when it connected.
 bool is_member(const net::Peer& peer, gid_t group);
+
+// What a job has of contents, by their hash.
+using Contents = std::vector<std::pair<std::string, std::string>>;
+// Takes environment and script (of a detached job) and a long command out of the spec, which names
+// them by their hash from then on.
+Contents take_contents(core::JobSpec& spec, const std::vector<std::string>& environment = {},
+                       std::string script = "");
 
 // gid, groups and limits of the peer into `detached`. busy: it has gone, and cannot be asked.
 Result<void> take_identity(const net::Peer& peer, core::Detached& detached);

@@ -76,6 +76,22 @@ core::Exit old_exit() {
   return exit;
 }
 
+core::JobSpec long_spec() {
+  core::JobSpec spec;
+  spec.name = "sum";
+  spec.command = {"sum", "7777…"};
+  spec.command_content = std::string(64, 'c');
+  spec.command_bytes = 90'000;
+  spec.folder = "/";
+  spec.detached = core::Detached{};
+  spec.detached->environment = std::string(64, 'a');
+  spec.detached->environment_bytes = 2'048;
+  spec.detached->script = std::string(64, 'b');
+  spec.detached->script_bytes = 300;
+  spec.detached->umask = 18;
+  return spec;
+}
+
 core::JobSpec script_spec() {
   core::JobSpec spec = plain_spec();
   spec.detached.emplace();
@@ -175,6 +191,7 @@ const std::map<std::string, Happened>& golden() {
       {"job.grown-more.json", core::JobGrown{{12}, {Bytes::from_gib(9), Bytes::from_gib(8)}}},
       {"job.grown-asked.json", core::JobGrown{{12}, {}, true}},
       {"job.submitted-script.json", core::JobSubmitted{{14}, script_spec(), {}}},
+      {"job.submitted-long.json", core::JobSubmitted{{15}, long_spec(), {}}},
       {"job.granted-element.json", core::JobGranted{{13, 0}, {}}},
       {"job.started-keeper.json",
        core::JobStarted{{13, 3}, {413, 98765}, 0, core::ProcessRef{412, 98760}}},

@@ -42,6 +42,8 @@ void put_detached(JsonText& out, const Detached& detached, Owner owner) {
   if (owner == Owner::kSaid) {
     out.put_if("environment", std::string_view(detached.environment));
     out.put_if("script", std::string_view(detached.script));
+    if (detached.environment_bytes != 0) out.put("environment_bytes", detached.environment_bytes);
+    if (detached.script_bytes != 0) out.put("script_bytes", detached.script_bytes);
     out.put("gid", detached.gid);
     out.key("groups").open_list();
     for (const std::uint32_t group : detached.groups) out.value(group);
@@ -82,6 +84,8 @@ Detached detached_from(const Json& json, Owner owner, Fields& spec) {
   if (owner == Owner::kSaid) {
     detached.environment = fields.text_if("environment").value_or("");
     detached.script = fields.text_if("script").value_or("");
+    detached.environment_bytes = fields.number_if("environment_bytes").value_or(0);
+    detached.script_bytes = fields.number_if("script_bytes").value_or(0);
     detached.gid = fields.number<std::uint32_t>("gid");
     for (const Json& group : fields.list("groups")) {
       const bool fits = group.is_number_unsigned() && group.get<std::uint64_t>() <= UINT32_MAX;
@@ -185,6 +189,8 @@ void put_spec(JsonText& out, const JobSpec& spec, Owner owner) {
   out.close_list();
   out.key("cwd").exact(spec.folder);
   if (owner == Owner::kSaid) {
+    out.put_if("command_content", std::string_view(spec.command_content));
+    if (spec.command_bytes != 0) out.put("command_bytes", spec.command_bytes);
     out.put("uid", spec.uid);
     out.key("user").exact(spec.user);
   }
@@ -206,6 +212,8 @@ Result<JobSpec> spec_from(const Json& json, Owner owner) {
   spec.command = fields.exacts("command");
   spec.folder = fields.exact_if("cwd").value_or("");
   if (owner == Owner::kSaid) {
+    spec.command_content = fields.text_if("command_content").value_or("");
+    spec.command_bytes = fields.number_if("command_bytes").value_or(0);
     spec.uid = fields.number<std::uint32_t>("uid");
     spec.user = fields.exact("user");
     spec.key = fields.text_if("key").value_or("");

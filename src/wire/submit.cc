@@ -98,6 +98,27 @@ bool knows_keys(std::string_view version) {
   return fields.flag("keys") && fields.ok();
 }
 
+std::string blob_of(const std::vector<std::string>& words) {
+  std::string blob;
+  for (const std::string& word : words) blob.append(word).push_back('\0');
+  return blob;
+}
+
+std::vector<std::string> words_in(std::string_view blob) {
+  std::vector<std::string> words;
+  while (!blob.empty()) {
+    const std::size_t end = std::min(blob.find('\0'), blob.size());
+    words.emplace_back(blob.substr(0, end));
+    blob.remove_prefix(std::min(end + 1, blob.size()));
+  }
+  return words;
+}
+
+std::vector<std::string> beginning_of(const std::vector<std::string>& command) {
+  // Short enough to be listed as it is, with the mark that there is more.
+  return listed_command(command, kListedCommand - 8);
+}
+
 std::string encode(const SubmitReply& reply, WallTime at) {
   JsonText out;
   out.open();

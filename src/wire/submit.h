@@ -34,6 +34,13 @@ Result<JobRequest> decode_job_request(std::string_view json);
 // Of the answer to GET /v1/version: a job that is asked for twice with one key is one job.
 bool knows_keys(std::string_view version);
 
+// A long command is a content like environment and script: its words, each ended by NUL.
+inline constexpr std::size_t kLongCommand = 4096;  // bytes, NULs included
+std::string blob_of(const std::vector<std::string>& words);
+std::vector<std::string> words_in(std::string_view blob);
+// What stands for a long command in lists: its beginning.
+std::vector<std::string> beginning_of(const std::vector<std::string>& command);
+
 // {"schema":"mete.submit/1","at":T,"id":"12","elements":100}, see docs/formats/submit.schema.json.
 struct SubmitReply {
   core::JobId id;

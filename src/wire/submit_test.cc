@@ -117,6 +117,22 @@ TEST(SubmitRequest, EveryWrongKindIsRefused) {
     EXPECT_FALSE(decode_submit_request(text).ok()) << text;
 }
 
+TEST(Contents, ACommandIsKeptWordByWord) {
+  const std::vector<std::string> words = {"sh", "", "a b", "\xff\n", ""};
+  EXPECT_EQ(words_in(blob_of(words)), words);
+  EXPECT_EQ(words_in(blob_of({})), std::vector<std::string>{});
+}
+
+TEST(Contents, TheBeginningOfACommandIsListedAsItIs) {
+  const std::vector<std::string> beginning =
+      beginning_of({"python", "train.py", std::string(300'000, 'x'), "more"});
+  ASSERT_EQ(beginning.size(), 3u);
+  EXPECT_EQ(beginning[1], "train.py");
+  EXPECT_TRUE(beginning[2].ends_with("…"));
+  EXPECT_EQ(beginning_of(beginning), beginning);
+  EXPECT_EQ(beginning_of({"true"}), std::vector<std::string>{"true"});
+}
+
 TEST(JobRequest, IsASubmitWhereItIsDetached) {
   const Result<JobRequest> submit = decode_job_request(encode(full_request()));
   ASSERT_TRUE(submit.ok()) << submit.error().message;

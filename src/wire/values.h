@@ -109,7 +109,8 @@ void put_jobs(JsonText& out, const std::vector<JobView>& jobs, Words words);
 // "…".
 inline constexpr std::size_t kListedCommand = 256;
 bool is_listed_whole(const std::vector<std::string>& command);
-std::vector<std::string> listed_command(const std::vector<std::string>& command);
+std::vector<std::string> listed_command(const std::vector<std::string>& command,
+                                        std::size_t bytes = kListedCommand);
 Result<std::vector<JobView>> jobs_from(Fields& fields);
 
 void put_id(JsonText& out, std::string_view key, core::JobId id);

@@ -77,10 +77,11 @@ bool is_listed_whole(const std::vector<std::string>& command) {
   return true;
 }
 
-std::vector<std::string> listed_command(const std::vector<std::string>& command) {
+std::vector<std::string> listed_command(const std::vector<std::string>& command,
+                                        std::size_t bytes) {
   if (is_listed_whole(command)) return command;
   std::vector<std::string> words;
-  std::size_t left = kListedCommand;
+  std::size_t left = bytes;
   for (const std::string& word : command) {
     if (word.size() + 1 > left) {
       // Not within a character of UTF-8, of which all bytes but the first are 10xxxxxx.

@@ -97,17 +97,24 @@ void State::on(const JobSubmitted& submitted, WallTime at) {
   // What has ended well by now is met; what can never be was refused.
   for (const After& after : spec.after)
     if (ends_among(after.id).open > 0) job.unmet.push_back(after);
+  UserState& user = users_[spec.user];
+  const auto add = [&] {
+    enter(jobs_.emplace(job.id, job).first->second);
+    user.known.hold(job);
+    user.open.hold(job);
+  };
   if (!spec.array) {
-    enter(jobs_.emplace(job.id, job).first->second);
-    return;
+    add();
+  } else {
+    Ends& array = arrays_[job.id.number];
+    for (const std::uint32_t element : elements_of(*spec.array)) {
+      job.id.element = element;
+      add();
+      ++array.open;
+      ++array.known;
+    }
   }
-  Ends& array = arrays_[job.id.number];
-  for (const std::uint32_t element : elements_of(*spec.array)) {
-    job.id.element = element;
-    enter(jobs_.emplace(job.id, job).first->second);
-    ++array.open;
-    ++array.known;
-  }
+  forget_for_room(spec.user);
 }
 
 void State::take_back_last() {
@@ -174,6 +181,7 @@ void State::on(const JobEnded& ended, WallTime at) {
   job.idle.reset();
   job.unmet.clear();
   enter(job);
+  users_.at(job.spec->user).open.drop(job);
   tell_dependents(job);
   forget_old(job.spec->user);
 }
@@ -186,6 +194,7 @@ void State::on(const JobRequeued& requeued, WallTime at) {
   const bool was_ended = job.state == JobState::kEnded;
   if (!was_ended) charge(job, requeued.exit, at);
   leave(job);
+  if (was_ended) users_.at(job.spec->user).open.hold(job);
   if (was_ended && job.id.element) {
     Ends& array = arrays_[job.id.number];
     ++array.open;

@@ -52,6 +52,7 @@ bool State::may_forget(const Job& job) const {
 
 void State::forget(const Job& job) {
   out_of_history(job);
+  users_.at(job.spec->user).known.drop(job);
   if (job.id.element) {
     change_array(job, [](Ends& array) { --array.known; });
     if (arrays_.at(job.id.number).known == 0) arrays_.erase(job.id.number);
@@ -76,6 +77,22 @@ void State::forget_old(const std::string& of) {
     const Job& job = jobs_.at(id);
     if (job.spec->user != name || !may_forget(job)) return false;
     --spare;
+    forget(job);
+    return true;
+  });
+}
+
+// The oldest of the user's ended jobs go when all of them take more than they may. More than
+// needed, for the same reason as above.
+void State::forget_for_room(const std::string& of) {
+  const std::string name = of;  // is in a job that may go
+  const UserState& user = users_.at(name);
+  if (user.known.bytes() <= rules_.user_bytes || user.ended == 0) return;
+  const std::uint64_t most = rules_.user_bytes - rules_.user_bytes / 10;
+  std::erase_if(ended_, [&](JobId id) {
+    if (user.known.bytes() <= most) return false;
+    const Job& job = jobs_.at(id);
+    if (job.spec->user != name || !may_forget(job)) return false;
     forget(job);
     return true;
   });

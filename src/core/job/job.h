@@ -112,6 +112,8 @@ struct ResourceLimit {
 struct Detached {
   std::string environment;  // blob: "NAME=VALUE" lines, each ended by NUL
   std::string script;       // blob of the script that is the command's first word; "": a program
+  std::uint64_t environment_bytes = 0;  // sizes of the two; 0: not known, of a log of before
+  std::uint64_t script_bytes = 0;
   std::uint32_t gid = 0;
   std::vector<std::uint32_t> groups;
   std::uint32_t umask = 0;
@@ -131,6 +133,10 @@ struct JobSpec {
   std::string user;
   Request request;
   std::vector<std::string> command;
+  // Of a long command: all of it is a blob, its words, each ended by NUL, and `command` a beginning
+  // for lists. "": `command` is all of it.
+  std::string command_content;
+  std::uint64_t command_bytes = 0;  // of the blob
   std::string folder;
   std::optional<std::uint64_t> time_s;  // --time
   std::int32_t priority = 0;

@@ -192,9 +192,16 @@ std::size_t State::unfinished_of(const std::string& user) const {
   return found == users_.end() ? 0 : found->second.unfinished;
 }
 
+std::uint64_t State::bytes_of(const std::string& user, bool open) const {
+  const auto found = users_.find(user);
+  if (found == users_.end()) return 0;
+  return open ? found->second.open.bytes() : found->second.known.bytes();
+}
+
 std::vector<std::string> State::blobs() const {
   std::set<std::string> hashes;
   for (const auto& [id, job] : jobs_) {
+    if (!job.spec->command_content.empty()) hashes.insert(job.spec->command_content);
     if (!job.spec->detached) continue;
     hashes.insert(job.spec->detached->environment);
     if (!job.spec->detached->script.empty()) hashes.insert(job.spec->detached->script);
@@ -429,6 +436,9 @@ State State::from_parts(Parts parts, Rules rules) {
     const JobId id = job.id;
     if (id.element && job.state != JobState::kEnded) ++state.arrays_[id.number].open;
     if (!job.spec->key.empty()) state.keys_[{job.spec->uid, job.spec->key}] = id.number;
+    UserState& user = state.users_[job.spec->user];
+    user.known.hold(job);
+    if (job.state != JobState::kEnded) user.open.hold(job);
     state.enter(state.jobs_.emplace(id, std::move(job)).first->second);
   }
   // Those whose array has lost one already are doomed again.

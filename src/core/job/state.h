@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "core/job/account.h"
 #include "core/job/event.h"
 #include "core/job/input.h"
 #include "core/job/job.h"
@@ -38,6 +39,9 @@ inline constexpr std::size_t kMaxReservations = 1'000;
 inline constexpr std::size_t kMaxAfter = 100;
 inline constexpr std::size_t kMaxNameBytes = 255;     // both are in every list
 inline constexpr std::size_t kMaxLabelBytes = 4'096;  // keys and values together
+// What a spec says in texts, without contents: it is in every snapshot.
+inline constexpr std::size_t kMaxSpecBytes = 64 << 10;
+inline constexpr std::uint64_t kMaxContentBytes = 64 << 20;  // one environment, script or command
 inline constexpr std::uint64_t kMaxTimeS = 10 * 366 * 86'400;
 
 // What is decided upon.
@@ -150,6 +154,8 @@ class State {
   std::vector<const Job*> freed_by_cancel(std::span<const JobId> ids) const;
   Bytes disk_of(const std::string& user) const;
   std::size_t unfinished_of(const std::string& user) const;
+  // Of the state that are a user's (Rules::user_bytes); `open`: of unfinished jobs alone.
+  std::uint64_t bytes_of(const std::string& user, bool open = false) const;
   // Contents that unfinished and remembered jobs speak of.
   std::vector<std::string> blobs() const;
   // When a job that holds a grant will have ended: by its limit (true), or as learned.
@@ -197,12 +203,15 @@ class State {
     std::size_t ended = 0;         // and not forgotten
     std::size_t arrays_known = 0;  // that keep one of their failures
     Bytes disk;
+    Account known;  // of all jobs that are not forgotten
+    Account open;   // of those that have not ended
   };
   using Decided = Result<std::vector<Happened>>;
 
   Decided decide_submit(const Submit& submit, const Moment& moment) const;
   Result<void> check_bounds(const Submit& submit) const;
   Result<void> check_machine(const Request& request) const;
+  Result<void> check_bytes(const JobSpec& spec, std::uint64_t jobs, std::uint64_t number) const;
   Result<void> check_submit(const Submit& submit, const Moment& moment) const;
   Result<void> check_after(const JobSpec& spec, bool admin) const;
   Result<void> check_quota(const JobSpec& spec, const Moment& moment) const;
@@ -281,6 +290,7 @@ class State {
   bool may_forget(const Job& job) const;
   void forget(const Job& job);
   void forget_old(const std::string& user);
+  void forget_for_room(const std::string& user);
   Ends ends_among(JobId id) const;
   bool in_vain(const After& after) const;
   std::string who_can_be_parked_later(const Job& job, const Sight& sight) const;

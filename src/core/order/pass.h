@@ -44,11 +44,12 @@ struct Rules {
   // What this machine has: no job can ask for more. nullopt: not known.
   std::optional<std::uint32_t> machine_cpus;
   std::optional<Bytes> machine_ram;
-  std::uint64_t retry_pause_s = 10;    // before the first retry; doubles with each
-  std::size_t ended_kept = 10'000;     // of each user's jobs
-  std::uint64_t park_min_run_s = 10;   // nobody is parked for another who has not run for so long
-  std::uint64_t park_patience_s = 30;  // then others are asked than those who do not park
-  std::uint64_t park_retry_s = 60;     // after which one that could not be parked is asked again
+  std::uint64_t retry_pause_s = 10;      // before the first retry; doubles with each
+  std::size_t ended_kept = 10'000;       // of each user's jobs
+  std::uint64_t user_bytes = 256 << 20;  // of the state that are one user's (core/job/account.h)
+  std::uint64_t park_min_run_s = 10;     // nobody is parked for another who has not run for so long
+  std::uint64_t park_patience_s = 30;    // then others are asked than those who do not park
+  std::uint64_t park_retry_s = 60;       // after which one that could not be parked is asked again
   // What is done about a job that does nothing on its cards, each after so long; 0: never.
   std::uint64_t idle_warn_s = 0;
   std::uint64_t idle_notify_s = 0;

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many bytes of the daemon's state are a user's: of some jobs, each with what it says and with
+// its contents. What several jobs share (an environment, the spec of an array) is kept once, and
+// counts once.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "core/job/job.h"
+
+namespace mete::core {
+
+// For each job, besides what it says: its rows and indexes.
+inline constexpr std::uint64_t kJobBytes = 512;
+
+// Of the texts in a spec; contents and groups are not among them.
+std::uint64_t text_bytes(const JobSpec& spec);
+
+class Account {
+ public:
+  void hold(const Job& job);
+  // Of one that is held.
+  void drop(const Job& job);
+  std::uint64_t bytes() const { return bytes_; }
+  // What so many jobs of this spec would add. `number`: of their array, if some of it is held.
+  std::uint64_t more_by(const JobSpec& spec, std::uint64_t jobs, std::uint64_t number = 0) const;
+
+ private:
+  struct Shared {
+    std::uint64_t holders = 0;
+    std::uint64_t bytes = 0;
+  };
+  template <typename Key>
+  void hold(std::map<Key, Shared>& shared, const Key& key, std::uint64_t bytes);
+  template <typename Key>
+  void drop(std::map<Key, Shared>& shared, const Key& key);
+
+  std::uint64_t bytes_ = 0;
+  std::map<std::string, Shared> contents_;  // by hash
+  std::map<std::uint64_t, Shared> arrays_;  // specs, by number
+};
+
+}  // namespace mete::core
