@@ -182,8 +182,12 @@ std::optional<core::Happened> job_event(std::string_view type, Fields& fields) {
 
 std::optional<core::Happened> other_event(std::string_view type, Fields& fields) {
   if (type == "escape.seen") return core::EscapeSeen{id_from(fields, "id"), escape_of(fields)};
-  if (type == "card.lost") return core::CardLost{fields.text("card")};
-  if (type == "card.back") return core::CardBack{fields.text("card")};
+  // The first version called it uuid.
+  if (type == "card.lost" || type == "card.back") {
+    std::string card = fields.has("card") ? fields.text("card") : fields.text("uuid");
+    if (type == "card.lost") return core::CardLost{std::move(card)};
+    return core::CardBack{std::move(card)};
+  }
   if (type == "card.drained") return core::CardDrained{fields.text("card"), fields.text("by")};
   if (type == "card.undrained") return core::CardUndrained{fields.text("card")};
   if (type == "quota.set") return quota_set_from(fields);

@@ -4,6 +4,7 @@
 // of an array name one spec. The first version was one line, with its jobs inside.
 #include "wire/state.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -324,6 +325,38 @@ class Jobs {
   std::set<JobId> ids_;
 };
 
+// Written before there were specs, states and numbers in a snapshot: {"jobs":[{"id":"1"}]}.
+bool is_of_the_first_days(const Json& json) {
+  return json.is_object() && !json.contains("schema") && !json.contains("last_seq") &&
+         json.contains("jobs") && json["jobs"].is_array();
+}
+
+std::uint64_t last_of(Fields& fields) {
+  std::uint64_t last = 0;
+  for (const Json& element : fields.list("jobs")) {
+    Fields of_one(element, "the job");
+    last = std::max(last, id_from(of_one, "id").number);
+  }
+  return last;
+}
+
+// All that is known of such a job is its number: its runner did not outlive its daemon. It is
+// nobody's, and ends as lost.
+Result<Job> job_of_the_first_days(const Json& json) {
+  Fields fields(json, "the job");
+  Job job;
+  job.id = id_from(fields, "id");
+  JobSpec spec;
+  spec.name = "unknown";
+  spec.user = "nobody";
+  spec.uid = UINT32_MAX;
+  job.spec = std::move(spec);
+  job.state = JobState::kStopping;
+  job.outcome = core::Outcome::kLost;
+  if (!fields.ok()) return fields.error();
+  return job;
+}
+
 Result<void> read_lines(Lines& lines, std::size_t specs_left, State::Parts& parts) {
   std::vector<core::SharedSpec> specs;
   Jobs jobs(parts);
@@ -372,14 +405,15 @@ std::string encode(const State::Parts& parts) {
   return out.take();
 }
 
-Result<State::Parts> decode_parts(std::string_view text) {
+Result<State::Parts> decode_parts(std::string_view text, std::uint64_t of_event) {
   Lines lines(text);
   const Result<Json> first = lines.next();
   if (!first) return first.error();
   Fields fields(*first, "the snapshot");
   State::Parts parts;
-  parts.last_seq = fields.number("last_seq");
-  parts.last_job = fields.number("last_job");
+  const bool first_days = is_of_the_first_days(*first);
+  parts.last_seq = first_days ? of_event : fields.number("last_seq");
+  parts.last_job = first_days ? last_of(fields) : fields.number("last_job");
   parts.last_reservation = fields.number_if("last_reservation").value_or(0);
   parts.boot_id = fields.text_if("boot_id").value_or("");
   read_rules(fields, parts);
@@ -387,7 +421,9 @@ Result<State::Parts> decode_parts(std::string_view text) {
   if (fields.child("jobs").is_array()) {  // version 1
     Jobs jobs(parts);
     for (const Json& element : fields.list("jobs"))
-      if (Result<void> added = jobs.add(whole_job_from(element, {})); !added)
+      if (Result<void> added =
+              jobs.add(first_days ? job_of_the_first_days(element) : whole_job_from(element, {}));
+          !added)
         return std::move(added).error();
   } else {
     const auto count = fields.number<std::size_t>("jobs");

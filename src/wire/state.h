@@ -12,6 +12,7 @@ namespace mete::wire {
 
 std::string encode(const core::State::Parts& parts);
 // corrupt: it contradicts itself.
-Result<core::State::Parts> decode_parts(std::string_view json);
+// `of_event`: what the first snapshots did not say, the event that they are of.
+Result<core::State::Parts> decode_parts(std::string_view json, std::uint64_t of_event = 0);
 
 }  // namespace mete::wire

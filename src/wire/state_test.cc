@@ -56,6 +56,19 @@ TEST(Parts, AJobWithoutAUserNameKeepsItsOwner) {
   EXPECT_EQ(decode_parts(encode(parts))->jobs[0].spec->uid, 4294967294u);
 }
 
+// Before there was more: tests/data/store/v1.db has one.
+TEST(Parts, OneOfTheFirstDaysIsRead) {
+  const Result<State::Parts> parts = decode_parts(R"({"jobs":[{"id":"1"},{"id":"7"}]})", 3);
+  ASSERT_TRUE(parts.ok()) << parts.error().message;
+  EXPECT_EQ(parts->last_seq, 3u);
+  EXPECT_EQ(parts->last_job, 7u);
+  ASSERT_EQ(parts->jobs.size(), 2u);
+  EXPECT_EQ(parts->jobs[1].id, JobId{7});
+  EXPECT_EQ(parts->jobs[0].state, core::JobState::kStopping);
+  EXPECT_EQ(parts->jobs[0].outcome, core::Outcome::kLost);
+  EXPECT_FALSE(decode_parts(R"({"jobs":[{"id":"x"}]})", 3).ok());
+}
+
 // As the version before the queue wrote it.
 TEST(Parts, TheFirstVersionIsRead) {
   const Result<State::Parts> parts = decode_parts(

@@ -86,7 +86,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       METE_ASSERT(!wire::encode_error(wire::decode_error(text), 1).empty());
       break;
     case 'S':  // a state that was accepted can be taken up
-      there_and_back(text, wire::decode_parts, encode);
+      there_and_back(
+          text, [](std::string_view one) { return wire::decode_parts(one); }, encode);
       if (auto parts = wire::decode_parts(text))
         METE_ASSERT(core::State::from_parts(*parts).jobs().size() == parts->jobs.size());
       break;
