@@ -121,19 +121,22 @@ TEST_F(DetachedTest, IsStartedOnceWhenItHasItsGrant) {
 
 TEST_F(DetachedTest, NothingIsStartedThatIsNotOnDisk) {
   store_.set_full(0);
-  EXPECT_TRUE(turn({detached("8G")}).empty());
-  EXPECT_EQ(launcher_.take_calls(), Calls{"reserve 1"});
+  EXPECT_EQ(turn({detached("8G")}).front().result.error().code, ErrorCode::kExhausted);
+  EXPECT_EQ(launcher_.take_calls(), (Calls{"reserve 1", "forget 1"}));
   EXPECT_TRUE(launcher_.kept().empty());
   store_.set_room();
-  EXPECT_EQ(tick().size(), 1u);
-  EXPECT_EQ(launcher_.take_calls(), Calls{"start 1"});
+  clock_.advance(seam::Milliseconds(1'000));
+  EXPECT_EQ(tick().size(), 0u);
+  EXPECT_TRUE(turn({detached("8G")}).front().result.ok());
+  EXPECT_EQ(launcher_.take_calls(), (Calls{"reserve 1", "start 1"}));
 }
 
 TEST_F(DetachedTest, AnEndThatIsNotOnDiskIsNotPutAway) {
   const JobId id = run_detached("8G");
   store_.set_full(0);
   keeper_ended(id);
-  EXPECT_EQ(launcher_.take_calls(), Calls{}) << "the keeper's record is all there is of it";
+  EXPECT_EQ(launcher_.take_calls(), Calls{"reserve 1"})
+      << "the keeper's record is all there is of it";
   store_.set_room();
   tick();
   EXPECT_EQ(launcher_.take_calls(), Calls{"forget 1"});
@@ -402,15 +405,17 @@ TEST_F(DetachedTest, ContentsAreKeptWithTheJobThatSpeaksOfThem) {
 
 TEST_F(DetachedTest, OnAFullDiskContentsComeWithTheirJobOrNotAtAll) {
   store_.set_full(0);
-  ASSERT_TRUE(engine_->turn({{1, detached("8G"), {{"e1", "A=b"}}}})->empty());
-  EXPECT_TRUE(store_.blobs().empty());
-  const auto refused = engine_->turn({{2, detached("8G"), {{"e2", "C=d"}}}});
-  ASSERT_EQ(refused->size(), 1u);
-  EXPECT_EQ(refused->front().result.error().code, ErrorCode::kExhausted);
+  for (std::uint64_t ticket : {1, 2}) {
+    const auto refused = engine_->turn({{ticket, detached("8G"), {{"e1", "A=b"}}}});
+    ASSERT_EQ(refused->size(), 1u);
+    EXPECT_EQ(refused->front().result.error().code, ErrorCode::kExhausted);
+  }
   store_.set_room();
+  clock_.advance(seam::Milliseconds(1'000));
   tick();
-  EXPECT_EQ(store_.blobs().size(), 1u);
-  EXPECT_EQ(*store_.load_blob("e1"), "A=b");
+  EXPECT_TRUE(store_.blobs().empty());
+  ASSERT_TRUE(engine_->turn({{3, detached("8G"), {{"e1", "A=b"}}}})->front().result.ok());
+  EXPECT_EQ(*store_.load_blob("e1"), "A=b") << "what was withdrawn is put again";
 }
 
 TEST_F(DetachedTest, ContentsThatNoJobSpeaksOfGoWithTheNextSnapshot) {

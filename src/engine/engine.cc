@@ -47,6 +47,27 @@ core::JobId id_of(const core::Input& input) {
       input);
 }
 
+// About what one more event of any kind takes.
+constexpr std::uint64_t kEventBytes = 1 << 10;
+// After something was withdrawn: whoever goes on asking makes nobody load the state each time.
+constexpr seam::Milliseconds kFullPause{1'000};
+
+// What can be refused while the disk is full: it adds work, or changes what can stay as it is. What
+// ends jobs, and what became of them, is never refused: the ballast is for that.
+bool can_wait(const core::Input& input) {
+  return std::visit(
+      [](const auto& in) {
+        using In = std::decay_t<decltype(in)>;
+        return std::is_same_v<In, core::Submit> || std::is_same_v<In, core::Requeue> ||
+               std::is_same_v<In, core::Hold> || std::is_same_v<In, core::Release> ||
+               std::is_same_v<In, core::SetPriority> || std::is_same_v<In, core::Drain> ||
+               std::is_same_v<In, core::SetQuota> || std::is_same_v<In, core::Reserve> ||
+               std::is_same_v<In, core::Unreserve> || std::is_same_v<In, core::Foretold> ||
+               std::is_same_v<In, core::ParkJob> || std::is_same_v<In, core::UnparkJob>;
+      },
+      input);
+}
+
 Error disk_is_full() {
   return Error::exhausted("the disk with mete's state is full")
       .with_hint("make room there; running jobs go on");
@@ -63,10 +84,13 @@ Engine::Engine(seam::Clock& clock, seam::Store& store, seam::Launcher& launcher,
 
 Result<void> Engine::load() {
   loaded_ = true;
+  state_ = core::State(options_.rules);
+  blobs_.clear();
+  since_snapshot_ = 0;
   Result<std::optional<seam::Snapshot>> snapshot = store_.load_snapshot();
   if (!snapshot) return std::move(snapshot).error();
   if (*snapshot) {
-    Result<core::State::Parts> parts = wire::decode_parts((*snapshot)->data);
+    Result<core::State::Parts> parts = wire::decode_parts((*snapshot)->data, (*snapshot)->seq);
     if (!parts) return std::move(parts).error().within("the recorded state");
     if (parts->last_seq != (*snapshot)->seq)
       return Error::corrupt("the recorded state is of event " + std::to_string(parts->last_seq) +
@@ -142,7 +166,8 @@ Result<void> Engine::boot() {
   }
   touched_.clear();
   // On a full disk it is recorded later, and decided again after another crash.
-  const Result<bool> kept = commit();
+  Result<Kept> kept = commit();
+  if (kept && *kept == Kept::kNoRoom) kept = commit();
   if (!kept) return kept.error();
   return {};
 }
@@ -205,8 +230,8 @@ void Engine::take(const Asked& asked, std::vector<Answer>& answers) {
       return;
     }
   }
-  if (full_ && std::holds_alternative<core::Submit>(asked.input)) {
-    answers.push_back({asked.ticket, disk_is_full()});
+  if (can_wait(asked.input) && !has_room_for(asked)) {
+    if (asked.ticket != 0) answers.push_back({asked.ticket, disk_is_full()});
     return;
   }
   Result<std::vector<core::Happened>> happened = state_.decide(asked.input, moment());
@@ -241,6 +266,17 @@ Result<core::JobId> Engine::answer_again(core::JobId id, const core::Submit& sub
       job.outcome == core::Outcome::kCancelled)
     return core::no_room_now({core::Reason::kResources, "memory that others have taken", {}});
   return id;
+}
+
+bool Engine::has_room_for(const Asked& asked) {
+  if (full_) return false;
+  std::uint64_t bytes = kEventBytes;
+  for (const auto& [hash, data] : asked.blobs)
+    if (!blobs_.contains(hash)) bytes += data.size();
+  short_ = !store_.has_room(batch_bytes_ + bytes);
+  if (short_) return false;
+  batch_bytes_ += bytes;
+  return true;
 }
 
 // More for a job only with the other daemons' consent. That it has less they hear once it is on
@@ -403,22 +439,46 @@ Result<void> Engine::commit_store() {
   return done;
 }
 
-Result<bool> Engine::commit() {
-  if (!uncommitted_) return true;
+Result<Engine::Kept> Engine::commit() {
+  if (!uncommitted_) return Kept::kAll;
   // A snapshot costs as much as there are jobs.
   if (since_snapshot_ >= std::max<std::uint64_t>(options_.snapshot_every, state_.jobs().size()))
     put_snapshot();
   Result<void> done = commit_store();
   if (!done && done.error().code == ErrorCode::kExhausted) {
-    full_ = true;
+    if (!std::exchange(full_, true)) return Kept::kNoRoom;
     // What was put aside for this: ends are still recorded.
     if (store_.free_ballast()) done = commit_store();
-    if (!done && done.error().code == ErrorCode::kExhausted) return false;
+    if (!done && done.error().code == ErrorCode::kExhausted) return Kept::kQueued;
   }
   if (!done) return std::move(done).error();
   uncommitted_ = false;
-  if (full_ && store_.restore_ballast()) full_ = false;
-  return true;
+  if (full_ && clock_.monotonic() >= full_until_ && store_.restore_ballast()) full_ = false;
+  return Kept::kAll;
+}
+
+// What this turn decided found no room: as if we had been killed before it and started again. What
+// other daemons were told of it is taken back.
+Result<void> Engine::withdraw() {
+  const std::set<core::JobId> touched = std::exchange(touched_, {});
+  store_.withdraw();
+  uncommitted_ = false;
+  unsaid_.clear();
+  fresh_.clear();
+  over_.clear();
+  sight_.reset();
+  if (Result<void> r = load(); !r) return r;
+  for (const core::JobId id : touched) {
+    const core::Job* job = state_.find(id);
+    if (job != nullptr && state_.active().contains(id))
+      (void)launcher_.reserve(id, core::held_now(*job));
+    else
+      launcher_.forget(id);
+  }
+  full_until_ = clock_.monotonic() + kFullPause;
+  grants_due_ = true;
+  ++version_;
+  return {};
 }
 
 // Those whose runner lives are ended by it, unless it should have done so long ago; a keeper waits
@@ -479,7 +539,32 @@ Result<std::vector<Answer>> Engine::turn(std::vector<Asked> inputs) {
                                    [](const Asked& asked) { return asked.ticket != 0; });
   ++health_.turns;
   const WallTime before = std::exchange(now_, clock_.wall());
-  if (full_ && !uncommitted_ && store_.restore_ballast()) full_ = false;
+  if (full_ && !uncommitted_ && begun >= full_until_ && store_.restore_ballast()) full_ = false;
+  if (short_) short_ = !store_.has_room(0);
+  const std::map<core::Outcome, std::uint64_t> ended = health_.ended;
+  decide_all(inputs, before, answers);
+  Result<Kept> kept = commit();
+  if (kept && *kept == Kept::kNoRoom) {
+    // Once more, with new work refused and nothing granted.
+    if (Result<void> r = withdraw(); !r) return std::move(r).error();
+    answers.clear();
+    health_.ended = ended;
+    decide_all(inputs, before, answers);
+    kept = commit();
+  }
+  if (!kept) return kept.error();
+  if (awaited) health_.decisions.add(clock_.monotonic() - begun);
+  if (*kept == Kept::kAll) {
+    act();
+    begins_ = state_.next_change(now_);
+    for (Answer& answer : std::exchange(unsaid_, {})) answers.push_back(std::move(answer));
+  }
+  return answers;
+}
+
+void Engine::decide_all(const std::vector<Asked>& inputs, WallTime before,
+                        std::vector<Answer>& answers) {
+  batch_bytes_ = 0;
   for (const Asked& asked : inputs) take(asked, answers);
   if (std::exchange(machine_changed_, false)) ++version_;
   end_overdue();
@@ -490,15 +575,6 @@ Result<std::vector<Answer>> Engine::turn(std::vector<Asked> inputs) {
     ++version_;
   }
   if (grants_due_ || fresh_may_start()) grant_what_fits();
-  const Result<bool> kept = commit();
-  if (!kept) return kept.error();
-  if (awaited) health_.decisions.add(clock_.monotonic() - begun);
-  if (*kept) {
-    act();
-    begins_ = state_.next_change(now_);
-    for (Answer& answer : std::exchange(unsaid_, {})) answers.push_back(std::move(answer));
-  }
-  return answers;
 }
 
 const core::Wait* Engine::wait_of(core::JobId id) {
@@ -508,7 +584,7 @@ const core::Wait* Engine::wait_of(core::JobId id) {
 }
 
 Result<core::Trial> Engine::try_out(const core::Submit& submit) {
-  if (full_) return disk_is_full();
+  if (disk_full()) return disk_is_full();
   sight_.reset();
   return core::try_out(state_, moment(), submit);
 }

@@ -69,9 +69,10 @@ class Engine {
   // Takes effect in the next turn.
   void see(core::Pool machine);
 
-  // One turn. On a full disk nothing is answered: what was decided stays queued, the answers come
-  // from the turn in which it could be recorded, and new jobs are refused. Other store errors are
-  // fatal: the caller ends, and the next start replays.
+  // One turn. On a full disk whatever only adds work is refused, before the room is touched that
+  // was set aside for ends and cancels; where that is used up too nothing is answered: what was
+  // decided stays queued, and the answers come from the turn in which it could be recorded. Other
+  // store errors are fatal: the caller ends, and the next start replays.
   Result<std::vector<Answer>> turn(std::vector<Asked> inputs);
 
   const core::State& state() const { return state_; }
@@ -98,7 +99,7 @@ class Engine {
   std::optional<WallTime> next_change() const;
   // Grows whenever a job, a grant or a wait may have changed.
   std::uint64_t version() const { return version_; }
-  bool disk_full() const { return full_; }
+  bool disk_full() const { return full_ || short_; }
   const Health& health() const { return health_; }
   // Everything in state() is on disk. False only after a turn that found the disk full and no
   // ballast: nobody may be told of the state then, since a crash would undo it.
@@ -115,8 +116,11 @@ class Engine {
 
  private:
   void record(core::Happened what);
+  // What is recorded of this turn's inputs, and of the time that has passed.
+  void decide_all(const std::vector<Asked>& inputs, WallTime before, std::vector<Answer>& answers);
   void take(const Asked& asked, std::vector<Answer>& answers);
   Result<core::JobId> answer_again(core::JobId id, const core::Submit& submit) const;
+  bool has_room_for(const Asked& asked);
   bool others_let_it_grow(const std::vector<core::Happened>& happened);
   void record_all(std::vector<core::Happened> happened, std::vector<core::JobId>& changed);
   void what_is_due();
@@ -130,8 +134,11 @@ class Engine {
   Result<core::JobId> start_now_or_never(core::JobId id);
   bool fresh_may_start();
   void grant_what_fits();
-  Result<bool> commit();  // false: the disk is full
+  // kNoRoom: for the first time, and nothing was done about it. kQueued: nor with the ballast.
+  enum class Kept { kAll, kNoRoom, kQueued };
+  Result<Kept> commit();
   Result<void> commit_store();
+  Result<void> withdraw();
   bool is_ours_to_end(const core::Job& job) const;
   void act();
   void act_on(const core::Job& job);
@@ -172,7 +179,10 @@ class Engine {
   bool machine_changed_ = false;  // so much that those who wait should hear of it
   bool loaded_ = false;
   bool uncommitted_ = false;
-  bool full_ = false;
+  bool full_ = false;               // what adds work is refused, and nobody is granted anything
+  seam::Nanoseconds full_until_{};  // at least, after something was withdrawn
+  bool short_ = false;              // there is no room for new work, and none was tried
+  std::uint64_t batch_bytes_ = 0;   // of new work in this turn, about
 };
 
 }  // namespace mete::engine

@@ -51,19 +51,25 @@ TEST_F(EngineTest, WhatWasNotCommittedNeverWas) {
 TEST_F(EngineTest, NothingIsAnsweredOrActedOnBeforeTheCommit) {
   // Every call that changes the world looks at the store (see the fixture); an answer is what
   // turn() returns, after it.
+  const JobId id = run("80G");
+  const JobId next = submit("80G");
+  const std::size_t committed = store_.committed().size();
   (void)launcher_.take_calls();
   store_.set_full(0);
-  EXPECT_TRUE(turn({job("8G")}).empty());
-  EXPECT_EQ(launcher_.take_calls(), std::vector<std::string>{"reserve 1"})
-      << "a reservation comes first, and is taken back by a crash";
+  EXPECT_TRUE(turn({end_of(id)}).empty());
+  EXPECT_EQ(launcher_.take_calls(),
+            (std::vector<std::string>{"reserve 2", "reserve 1", "forget 2"}))
+      << "a reservation comes first, and is taken back";
   EXPECT_FALSE(engine_->settled());
-  EXPECT_TRUE(store_.committed().empty());
+  EXPECT_EQ(store_.committed().size(), committed);
   store_.set_room();
+  clock_.advance(seam::Milliseconds(1'000));
   const std::vector<Answer> answers = tick();
   ASSERT_EQ(answers.size(), 1u);
-  EXPECT_EQ(answers[0].result->number, 1u);
+  EXPECT_EQ(*answers[0].result, id);
   EXPECT_TRUE(engine_->settled());
-  EXPECT_EQ(launcher_.take_calls(), std::vector<std::string>{"watch 1"});
+  tick();
+  EXPECT_EQ(state_of(next), JobState::kStarting);
 }
 
 TEST_F(EngineTest, OneTurnIsOneCommit) {
@@ -136,9 +142,60 @@ TEST_F(EngineTest, OnAFullDiskNewJobsAreRefusedAndWaitingOnesStay) {
   const std::vector<Answer> answers = turn({job("1G")});
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_EQ(answers[0].result.error().code, ErrorCode::kExhausted);
-  // It may have been granted in the turn that found the disk full; later ones grant nothing.
-  const Ids starting = in_state(JobState::kStarting);
-  EXPECT_TRUE(starting.empty() || starting == Ids{next});
+  EXPECT_EQ(in_state(JobState::kStarting), Ids{});
+  EXPECT_EQ(state_of(next), JobState::kPending);
+}
+
+TEST_F(EngineTest, OnAFullDiskASubmitLeavesTheBallastAlone) {
+  const JobId id = run("40G");
+  const std::size_t committed = store_.committed().size();
+  store_.set_full(10);
+  std::vector<Answer> answers = turn({job("1G")});
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].result.error().code, ErrorCode::kExhausted);
+  EXPECT_TRUE(store_.has_ballast());
+  EXPECT_EQ(store_.committed().size(), committed);
+  EXPECT_EQ(engine_->state().jobs().size(), 1u) << "as if nobody had asked";
+  EXPECT_TRUE(engine_->settled());
+  // In one turn with what the ballast is for.
+  answers = turn({job("1G"), core::Cancel{id, alice()}, job("2G")});
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_FALSE(store_.has_ballast());
+  for (const Answer& answer : answers)
+    EXPECT_EQ(answer.result.ok(), answer.result.ok() && *answer.result == id);
+  EXPECT_EQ(state_of(id), JobState::kStopping);
+  crash_and_restart();
+  EXPECT_EQ(state_of(id), JobState::kStopping);
+  EXPECT_EQ(engine_->state().jobs().size(), 1u);
+}
+
+TEST_F(EngineTest, OnAFullDiskOnlyWhatEndsJobsIsTaken) {
+  const JobId runs = run("40G");
+  const JobId waits = submit("80G");
+  store_.set_full(10);
+  turn({core::Cancel{runs, alice()}});
+  ASSERT_TRUE(engine_->disk_full());
+  for (const core::Input& input :
+       {core::Input(core::Hold{waits, alice()}), core::Input(core::SetPriority{waits, alice(), -1}),
+        core::Input(core::ParkJob{runs, alice()})})
+    EXPECT_EQ(turn({input}).front().result.error().code, ErrorCode::kExhausted);
+  EXPECT_TRUE(turn({core::Cancel{waits, alice()}}).front().result.ok());
+  EXPECT_EQ(state_of(waits), JobState::kEnded);
+}
+
+TEST_F(EngineTest, WhatHasNoRoomIsRefusedUntried) {
+  const JobId id = run("40G");
+  const std::size_t commits = store_.commits();
+  store_.set_short(true);
+  EXPECT_EQ(turn({job("1G")}).front().result.error().code, ErrorCode::kExhausted);
+  EXPECT_EQ(store_.commits(), commits);
+  EXPECT_TRUE(engine_->disk_full()) << "and it is said";
+  ended(id);
+  EXPECT_EQ(state_of(id), JobState::kEnded);
+  EXPECT_TRUE(store_.has_ballast());
+  store_.set_short(false);
+  EXPECT_NE(submit("1G").number, 0u);
+  EXPECT_FALSE(engine_->disk_full());
 }
 
 TEST_F(EngineTest, OnAFullDiskNobodyIsGrantedWhatTheBallastIsFor) {
@@ -261,6 +318,7 @@ TEST_F(EngineTest, AMissingEventIsCorruptNotSkipped) {
     void put_blob(std::string, std::string) override {}
     Result<std::string> load_blob(const std::string&) override { return Error::not_found("none"); }
     void keep_blobs(std::vector<std::string>) override {}
+    void withdraw() override {}
     Result<void> commit() override { return {}; }
   } store;
   Engine engine(clock_, store, launcher_, options_);
