@@ -47,27 +47,6 @@ core::JobId id_of(const core::Input& input) {
       input);
 }
 
-// About what one more event of any kind takes.
-constexpr std::uint64_t kEventBytes = 1 << 10;
-// After something was withdrawn: whoever goes on asking makes nobody load the state each time.
-constexpr seam::Milliseconds kFullPause{1'000};
-
-// What can be refused while the disk is full: it adds work, or changes what can stay as it is. What
-// ends jobs, and what became of them, is never refused: the ballast is for that.
-bool can_wait(const core::Input& input) {
-  return std::visit(
-      [](const auto& in) {
-        using In = std::decay_t<decltype(in)>;
-        return std::is_same_v<In, core::Submit> || std::is_same_v<In, core::Requeue> ||
-               std::is_same_v<In, core::Hold> || std::is_same_v<In, core::Release> ||
-               std::is_same_v<In, core::SetPriority> || std::is_same_v<In, core::Drain> ||
-               std::is_same_v<In, core::SetQuota> || std::is_same_v<In, core::Reserve> ||
-               std::is_same_v<In, core::Unreserve> || std::is_same_v<In, core::Foretold> ||
-               std::is_same_v<In, core::ParkJob> || std::is_same_v<In, core::UnparkJob>;
-      },
-      input);
-}
-
 Error disk_is_full() {
   return Error::exhausted("the disk with mete's state is full")
       .with_hint("make room there; running jobs go on");
@@ -268,17 +247,6 @@ Result<core::JobId> Engine::answer_again(core::JobId id, const core::Submit& sub
   return id;
 }
 
-bool Engine::has_room_for(const Asked& asked) {
-  if (full_) return false;
-  std::uint64_t bytes = kEventBytes;
-  for (const auto& [hash, data] : asked.blobs)
-    if (!blobs_.contains(hash)) bytes += data.size();
-  short_ = !store_.has_room(batch_bytes_ + bytes);
-  if (short_) return false;
-  batch_bytes_ += bytes;
-  return true;
-}
-
 // More for a job only with the other daemons' consent. That it has less they hear once it is on
 // disk: whoever finds the old log after a crash would give the same bytes out again.
 bool Engine::others_let_it_grow(const std::vector<core::Happened>& happened) {
@@ -430,55 +398,6 @@ void Engine::grant_what_fits() {
                            each.for_job});
   for (const core::JobId id : steps.shrink) record(core::JobGrown{id, {}, true});
   if (!refused) grants_due_ = false;  // room comes with their answers
-}
-
-Result<void> Engine::commit_store() {
-  const seam::Nanoseconds begun = clock_.monotonic();
-  Result<void> done = store_.commit();
-  health_.commits.add(clock_.monotonic() - begun);
-  return done;
-}
-
-Result<Engine::Kept> Engine::commit() {
-  if (!uncommitted_) return Kept::kAll;
-  // A snapshot costs as much as there are jobs.
-  if (since_snapshot_ >= std::max<std::uint64_t>(options_.snapshot_every, state_.jobs().size()))
-    put_snapshot();
-  Result<void> done = commit_store();
-  if (!done && done.error().code == ErrorCode::kExhausted) {
-    if (!std::exchange(full_, true)) return Kept::kNoRoom;
-    // What was put aside for this: ends are still recorded.
-    if (store_.free_ballast()) done = commit_store();
-    if (!done && done.error().code == ErrorCode::kExhausted) return Kept::kQueued;
-  }
-  if (!done) return std::move(done).error();
-  uncommitted_ = false;
-  if (full_ && clock_.monotonic() >= full_until_ && store_.restore_ballast()) full_ = false;
-  return Kept::kAll;
-}
-
-// What this turn decided found no room: as if we had been killed before it and started again. What
-// other daemons were told of it is taken back.
-Result<void> Engine::withdraw() {
-  const std::set<core::JobId> touched = std::exchange(touched_, {});
-  store_.withdraw();
-  uncommitted_ = false;
-  unsaid_.clear();
-  fresh_.clear();
-  over_.clear();
-  sight_.reset();
-  if (Result<void> r = load(); !r) return r;
-  for (const core::JobId id : touched) {
-    const core::Job* job = state_.find(id);
-    if (job != nullptr && state_.active().contains(id))
-      (void)launcher_.reserve(id, core::held_now(*job));
-    else
-      launcher_.forget(id);
-  }
-  full_until_ = clock_.monotonic() + kFullPause;
-  grants_due_ = true;
-  ++version_;
-  return {};
 }
 
 // Those whose runner lives are ended by it, unless it should have done so long ago; a keeper waits

@@ -55,6 +55,10 @@ inline constexpr seam::Milliseconds kStopPatience{10'000};
 // For one that was granted, and never said to have begun.
 inline constexpr seam::Milliseconds kStartPatience{120'000};
 
+// What can be refused while the disk is full: it adds work, or changes what can stay as it is. What
+// ends jobs, and what became of them, is never refused.
+bool can_wait(const core::Input& input);
+
 class Engine {
  public:
   Engine(seam::Clock& clock, seam::Store& store, seam::Launcher& launcher, Options options);

@@ -117,7 +117,7 @@ std::string with_known_header(std::string page) {
   const auto put = [&](std::size_t at, std::string_view bytes) {
     page.replace(at, bytes.size(), bytes);
   };
-  using namespace std::string_view_literals;
+  using std::string_view_literals::operator""sv;
   put(0, "SQLite format 3\0\x10\0\2\2\0\x40\x20\x20"sv);
   put(44, "\0\0\0\4"sv);
   put(56, "\0\0\0\1"sv);

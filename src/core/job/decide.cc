@@ -165,54 +165,6 @@ Result<void> State::check_quota(const JobSpec& spec, const Moment& moment) const
   return {};
 }
 
-// There is an end to everything, and nobody comes to it by what another user does alone.
-Result<void> State::check_bounds(const Submit& submit) const {
-  const JobSpec& spec = submit.spec;
-  const std::size_t more = spec.array ? count_of(*spec.array) : 1;
-  const char* const hint = "try again when some have ended; mete ps lists them";
-  const std::size_t most = submit.admin ? kMaxUnfinished : kMaxUnfinished - kUnfinishedForAdmins;
-  if (unfinished() + more > most)
-    return Error::exhausted("there are " + std::to_string(unfinished()) + " unfinished jobs")
-        .with_evidence("there can be " + std::to_string(most))
-        .with_hint(hint);
-  if (!submit.admin && unfinished_of(spec.user) + more > kMaxUnfinishedOfUser)
-    return Error::exhausted(spec.user + " has " + std::to_string(unfinished_of(spec.user)) +
-                            " unfinished jobs")
-        .with_evidence("one user can have " + std::to_string(kMaxUnfinishedOfUser))
-        .with_hint(hint);
-  const std::uint64_t texts = text_bytes(spec);
-  if (texts > kMaxSpecBytes)
-    return Error::invalid("what is said of the job is too long: paths, labels, names of cards")
-        .with_evidence("it takes " + std::to_string(texts) + " bytes, and may take " +
-                       std::to_string(kMaxSpecBytes));
-  return check_bytes(spec, more, 0);
-}
-
-// Ended jobs do not count: they are forgotten for this one. Nobody is exempt from what the store
-// can hold.
-Result<void> State::check_bytes(const JobSpec& spec, std::uint64_t jobs,
-                                std::uint64_t number) const {
-  const auto in_words = [](std::uint64_t bytes) { return to_string(Bytes::from_bytes(bytes)); };
-  const std::uint64_t largest = std::max(
-      spec.command_bytes,
-      spec.detached ? std::max(spec.detached->environment_bytes, spec.detached->script_bytes) : 0);
-  if (largest > kMaxContentBytes)
-    return Error::invalid("the job's command, script or environment is too long")
-        .with_evidence("it takes " + in_words(largest) + ", and may take " +
-                       in_words(kMaxContentBytes));
-  static const UserState kNobody;
-  const auto found = users_.find(spec.user);
-  const Account& open = (found == users_.end() ? kNobody : found->second).open;
-  const std::uint64_t more = open.more_by(spec, jobs, number);
-  if (open.bytes() + more <= rules_.user_bytes) return {};
-  return Error::exhausted("the unfinished jobs of " + spec.user + " take too much of mete's state")
-      .with_evidence("they take " + in_words(open.bytes()) + ", this takes " + in_words(more) +
-                     " more, and one user may have " + in_words(rules_.user_bytes))
-      .with_hint(
-          "try again when some have ended, or end some: mete cancel; [queue] user_bytes in "
-          "the configuration is the limit");
-}
-
 // More CPUs or memory than the machine has: such a job could never have them.
 Result<void> State::check_machine(const Request& request) const {
   if (request.cpus && rules_.machine_cpus && *request.cpus > *rules_.machine_cpus) {

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// See engine.h: commits, and what becomes of a turn that finds no room. What can wait is refused,
+// so that the room that was set aside is there for ends and cancels.
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "engine/engine.h"
+
+namespace mete::engine {
+
+namespace {
+
+// About what one more event of any kind takes.
+constexpr std::uint64_t kEventBytes = 1 << 10;
+// After something was withdrawn: whoever goes on asking makes nobody load the state each time.
+constexpr seam::Milliseconds kFullPause{1'000};
+
+}  // namespace
+
+bool can_wait(const core::Input& input) {
+  return std::visit(
+      [](const auto& in) {
+        using In = std::decay_t<decltype(in)>;
+        return std::is_same_v<In, core::Submit> || std::is_same_v<In, core::Requeue> ||
+               std::is_same_v<In, core::Hold> || std::is_same_v<In, core::Release> ||
+               std::is_same_v<In, core::SetPriority> || std::is_same_v<In, core::Drain> ||
+               std::is_same_v<In, core::SetQuota> || std::is_same_v<In, core::Reserve> ||
+               std::is_same_v<In, core::Unreserve> || std::is_same_v<In, core::Foretold> ||
+               std::is_same_v<In, core::ParkJob> || std::is_same_v<In, core::UnparkJob>;
+      },
+      input);
+}
+
+bool Engine::has_room_for(const Asked& asked) {
+  if (full_) return false;
+  std::uint64_t bytes = kEventBytes;
+  for (const auto& [hash, data] : asked.blobs)
+    if (!blobs_.contains(hash)) bytes += data.size();
+  short_ = !store_.has_room(batch_bytes_ + bytes);
+  if (short_) return false;
+  batch_bytes_ += bytes;
+  return true;
+}
+
+Result<void> Engine::commit_store() {
+  const seam::Nanoseconds begun = clock_.monotonic();
+  Result<void> done = store_.commit();
+  health_.commits.add(clock_.monotonic() - begun);
+  return done;
+}
+
+Result<Engine::Kept> Engine::commit() {
+  if (!uncommitted_) return Kept::kAll;
+  // A snapshot costs as much as there are jobs.
+  if (since_snapshot_ >= std::max<std::uint64_t>(options_.snapshot_every, state_.jobs().size()))
+    put_snapshot();
+  Result<void> done = commit_store();
+  if (!done && done.error().code == ErrorCode::kExhausted) {
+    if (!std::exchange(full_, true)) return Kept::kNoRoom;
+    // What was put aside for this: ends are still recorded.
+    if (store_.free_ballast()) done = commit_store();
+    if (!done && done.error().code == ErrorCode::kExhausted) return Kept::kQueued;
+  }
+  if (!done) return std::move(done).error();
+  uncommitted_ = false;
+  if (full_ && clock_.monotonic() >= full_until_ && store_.restore_ballast()) full_ = false;
+  return Kept::kAll;
+}
+
+// What this turn decided found no room: as if we had been killed before it and started again. What
+// other daemons were told of it is taken back.
+Result<void> Engine::withdraw() {
+  const std::set<core::JobId> touched = std::exchange(touched_, {});
+  store_.withdraw();
+  uncommitted_ = false;
+  unsaid_.clear();
+  fresh_.clear();
+  over_.clear();
+  sight_.reset();
+  if (Result<void> r = load(); !r) return r;
+  for (const core::JobId id : touched) {
+    const core::Job* job = state_.find(id);
+    if (job != nullptr && state_.active().contains(id))
+      (void)launcher_.reserve(id, core::held_now(*job));
+    else
+      launcher_.forget(id);
+  }
+  full_until_ = clock_.monotonic() + kFullPause;
+  grants_due_ = true;
+  ++version_;
+  return {};
+}
+
+}  // namespace mete::engine
