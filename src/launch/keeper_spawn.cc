@@ -92,7 +92,6 @@ Result<SpawnedKeeper> spawn_keeper(const SpawnKeeper& what, const std::string& p
   SpawnedKeeper keeper;
   const int error = posix_spawn(&keeper.pid, what.program.c_str(), &with.actions_,
                                 &with.attributes_, argv.data(), environment.data());
-  if (error == ENOMEM) return Error::busy("no memory to start a keeper");
   if (error != 0) return Error::from_errno("run " + what.program, error);
   keeper.words = std::move(pipe->read);
   return keeper;
@@ -110,16 +109,16 @@ Result<pid_t> spawn_detached(const std::vector<std::string>& argv,
   pid_t pid = -1;
   const int error = posix_spawn(&pid, argv.front().c_str(), &with.actions_, &with.attributes_,
                                 words.data(), lines.data());
-  if (error == ENOMEM) return Error::busy("no memory to start " + argv.front());
   if (error != 0) return Error::from_errno("run " + argv.front(), error);
   return pid;
 }
 
 std::vector<std::string> keeper_environment(const std::vector<std::string>& own) {
   constexpr std::string_view kKept[] = {
-      "PATH=",         "HOME=",        "LANG=",   "TZ=",           "LD_LIBRARY_PATH=",
-      "METE_",         "CUDA_",        "NVIDIA_", "ASAN_OPTIONS=", "UBSAN_OPTIONS=",
-      "TSAN_OPTIONS=", "LSAN_OPTIONS="};
+      "PATH=", "HOME=", "LANG=", "TZ=", "LD_LIBRARY_PATH=", "METE_", "CUDA_", "NVIDIA_",
+      "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS=", "LSAN_OPTIONS=",
+      // Where the simulated cards' server is found (simgpu/client.h), and the state folder.
+      "XDG_RUNTIME_DIR=", "XDG_STATE_HOME="};
   constexpr std::string_view kOfAJob[] = {"METE_JOB_",
                                           "METE_GRANT=",
                                           "METE_ATTEMPT=",

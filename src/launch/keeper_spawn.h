@@ -17,9 +17,10 @@ inline constexpr int kPlanFd = 3;
 inline constexpr int kWordsFd = 4;
 // What it says, a line each.
 inline constexpr const char* kSaysStarted = "started";
-inline constexpr const char* kSaysTaken = "taken";       // another has the claim
-inline constexpr const char* kSaysNotNow = "not now ";   // and why: worth another try
-inline constexpr const char* kSaysRefused = "refused ";  // and why: trying again will not help
+inline constexpr const char* kSaysTaken = "taken";      // another has the claim
+inline constexpr const char* kSaysNotNow = "not now ";  // and why: worth another try
+inline constexpr const char* kSaysRefused =
+    "refused ";  // and why: this keeper cannot read the plan
 
 struct SpawnKeeper {
   std::string program;

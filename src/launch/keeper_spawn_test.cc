@@ -52,13 +52,24 @@ TEST(SpawnKeeper, AProgramThatIsNotThereIsAnError) {
 }
 
 TEST(KeeperEnvironment, KeepsWhatFindsTheCardsAndNothingOfAJob) {
-  const std::vector<std::string> own = {
-      "PATH=/bin",      "SECRET=1",       "METE_SIM=4xH200",        "METE_STATE_DIR=/s",
-      "METE_JOB_ID=12", "METE_GRANT=/g",  "METE_JOB_TOKEN=1.2",     "METE_ARRAY_INDEX=3",
-      "LD_PRELOAD=a",   "METE_ATTEMPT=1", "CUDA_VISIBLE_DEVICES=1", "CUDA_MPS_PIPE_DIRECTORY=/m"};
+  const std::vector<std::string> own = {"PATH=/bin",
+                                        "SECRET=1",
+                                        "METE_SIM=4xH200",
+                                        "METE_STATE_DIR=/s",
+                                        "METE_JOB_ID=12",
+                                        "METE_GRANT=/g",
+                                        "METE_JOB_TOKEN=1.2",
+                                        "METE_ARRAY_INDEX=3",
+                                        "LD_PRELOAD=a",
+                                        "METE_ATTEMPT=1",
+                                        "CUDA_VISIBLE_DEVICES=1",
+                                        "CUDA_MPS_PIPE_DIRECTORY=/m",
+                                        "XDG_RUNTIME_DIR=/run/user/0",
+                                        "XDG_SESSION_ID=4"};
   EXPECT_EQ(keeper_environment(own),
             (std::vector<std::string>{"PATH=/bin", "METE_SIM=4xH200", "METE_STATE_DIR=/s",
-                                      "CUDA_MPS_PIPE_DIRECTORY=/m"}));
+                                      "CUDA_MPS_PIPE_DIRECTORY=/m", "XDG_RUNTIME_DIR=/run/user/0"}))
+      << "without the last a mover would not find the simulated cards";
 }
 
 }  // namespace

@@ -248,6 +248,37 @@ class Verbs(ParkTest):
         self.ends_well(job)
 
 
+class Elsewhere(ParkTest):
+    """The simulated cards' server is found by XDG_RUNTIME_DIR alone, also by the mover."""
+
+    def setUp(self):
+        super().setUp()
+        for name in ("METE_STATE_DIR", "METE_SIM_DIR"):
+            del self.env[name]
+        self.env["XDG_STATE_HOME"] = str(self.folder / "home")
+        self.env["XDG_RUNTIME_DIR"] = str(self.folder / "sim")
+        os.makedirs(self.folder / "sim", 0o700)
+        self.addCleanup(self.end_server)
+
+    def end_server(self):
+        folder = f"{self.folder}/sim/mete-sim-{os.geteuid()}".encode()
+        for entry in pathlib.Path("/proc").glob("[0-9]*"):
+            if folder in read(entry / "cmdline").split(b"\0"):
+                os.kill(int(entry.name), signal.SIGKILL)
+
+    def processes(self, name):
+        mark = f"XDG_STATE_HOME={self.folder}/home".encode()
+        return sorted(int(entry.name) for entry in pathlib.Path("/proc").glob("[0-9]*")
+                      if os.path.basename(read(entry / "cmdline").split(b"\0")[0]).decode(errors="replace") == name
+                      and mark in read(entry / "environ").split(b"\0"))
+
+    def test_out_and_back(self):
+        job = self.worker("--gpu", "40G", "--preemptible")
+        self.assertIn(f"job {job} is parked: 160 MiB in host memory", self.good("park", job).stderr)
+        self.assertIn(f"job {job} is back", self.good("unpark", job).stderr)
+        self.ends_well(job)
+
+
 class Arena(ParkTest):
     config = "[park]\nmin_run_s = 0\narena = \"64M\"\n"
 
