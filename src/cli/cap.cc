@@ -18,7 +18,7 @@ int run_plan(const CapPlan& plan, bool quiet, const Output& output) {
     if (!quiet && !output.json()) output.say("cap: " + describe(plan.job));
   };
   const Result<JobEnd> end = run_job(plan.job, hooks, output);
-  if (!end) return output.fail(end.error());
+  if (!end) return output.fail(end.error(), exit_code_of_launch(end.error()));
   if (!end->ended.started) return cannot_run(plan.job, end->ended, output);
   return end->ended.exit_code;
 }

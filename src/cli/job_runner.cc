@@ -24,6 +24,7 @@
 #include "launch/grant_file.h"
 #include "launch/job_groups.h"
 #include "launch/leftovers.h"
+#include "launch/meter_check.h"
 #include "launch/state_dir.h"
 #include "node/probe.h"
 #include "node/proc.h"
@@ -292,6 +293,7 @@ Result<JobEnd> run_job(const JobPlan& plan, const JobHooks& hooks, const Output&
     if (!pid) return pid.error();
     asked.outsiders.pids.push_back(*pid);
     asked.outsider_ended = [&](pid_t) { return sampler->start_again(); };
+    asked.before_start = [&] { return launch::check_meter(plan.parts.preload); };
   }
   if (plan.simulated)
     asked.outsiders.program = base::real_path(base::join_path(plan.parts.simgpu, "mete-simgpu"));
@@ -310,6 +312,7 @@ Result<JobEnd> run_job(const JobPlan& plan, const JobHooks& hooks, const Output&
   hooks.prepare(asked);
   const Result<launch::Ended> ended = launch::supervise(asked);
   hooks.ended();
+  if (!ended && ended.error().code == ErrorCode::kBusy) return ended.error();
   if (!ended)
     return Error::io("the program cannot be started").with_evidence(ended.error().message);
   JobEnd end{*ended, {}, false, explain_limits(plan, groups, output), ""};
@@ -339,11 +342,17 @@ Error exec_job(const JobPlan& plan, const Output& output) {
   bool inside = true;
   for (const int door : groups.doors()) inside = write(door, "0", 1) == 1 && inside;
   if (inside) groups.keep();
+  if (*made)
+    if (Result<void> r = launch::check_meter(plan.parts.preload); !r) return std::move(r).error();
   char** const ours = std::exchange(environ, environment.data());
   (void)execvp(argv.front(), argv.data());
   const int error = errno;
   environ = ours;
   return Error::from_errno("run " + base::quote(plan.command.front()), error);
+}
+
+int exit_code_of_launch(const Error& error) {
+  return error.code == ErrorCode::kBusy ? kExitFailed : base::exit_code_of(error.code);
 }
 
 int cannot_run(const JobPlan& plan, const launch::Ended& ended, const Output& output) {

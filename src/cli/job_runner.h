@@ -79,10 +79,15 @@ struct JobHooks {
 };
 
 // Runs it to its end and says on stderr what helps to understand a failure. Errors: nothing ran.
+// busy: the installation or the machine cannot run it at the moment (no meter that would be loaded,
+// no process to be had), and another try may succeed.
 Result<JobEnd> run_job(const JobPlan& plan, const JobHooks& hooks, const Output& output);
 
 // Replaces this process by the program (run --exec); returns only if that fails.
 Error exec_job(const JobPlan& plan, const Output& output);
+
+// The exit code for an error of run_job: that the installation is at fault is no lack of room (75).
+int exit_code_of_launch(const Error& error);
 
 // The exit code of a program that could not be run, with its error said.
 int cannot_run(const JobPlan& plan, const launch::Ended& ended, const Output& output);

@@ -102,7 +102,9 @@ class Supervisor {
     if (Result<void> r = prepare(); !r) return std::move(r).error();
     for (std::size_t rank = 0; rank < asked_.programs.size(); ++rank) {
       const Result<StartFailure> failure = start(rank);
+      const bool some_ran = !leaders_.empty();
       if (!failure || failure->error != 0) abandon();
+      if (!failure && some_ran) return Error::io(failure.error().message);  // not to be tried again
       if (!failure) return failure.error();
       if (failure->error != 0)
         return Ended{false, failure->error == ENOENT ? 127 : 126, 0, failure->error, failure->step,
@@ -162,6 +164,7 @@ class Supervisor {
     if (!failure) return std::move(failure).error();
     const std::vector<char*> argv = c_strings(asked_.programs[rank].argv);
     const std::vector<char*> environment = c_strings(asked_.programs[rank].environment);
+    if (Result<void> r = asked_.before_start(); !r) return std::move(r).error();
     const pid_t leader = fork();
     if (leader < 0) return Error::from_errno("fork", errno);
     if (leader == 0)

@@ -71,6 +71,8 @@ struct Supervision {
   std::vector<Program> programs;
   // Descriptors to which each program writes "0" before it begins: doors of control groups.
   std::vector<int> doors;
+  // Asked right before each program is started: an error, and it is not.
+  std::function<Result<void>()> before_start = [] { return Result<void>(); };
   Outsiders outsiders;  // processes below us that are no part of the job
   OutsiderEnded outsider_ended = [](pid_t) { return -1; };
   // All of them run now.
@@ -94,7 +96,7 @@ struct Supervision {
 inline constexpr int kGraceSeconds = 10;
 
 // Must be called from the main and only thread; blocks until the last process of the job is gone.
-// Errors are our own failures (fork, no such folder): nothing ran.
+// Errors are our own failures (fork, no such folder): nothing ran. busy: worth another try.
 //
 // Signals INT, TERM, HUP, QUIT, USR1, USR2, WINCH, CONT and TSTP that somebody sent to us alone are
 // sent on to the program, or to every process of the job once the program has ended. What is sent

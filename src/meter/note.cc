@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who we are, for a launcher that reads the file and does not load it (abi/meter_note.h). Written
+// for the assembler: a C++ object cannot be in a section of type note.
+#include "abi/meter_note.h"
+
+#define METE_TEXT_OF(value) #value
+#define METE_TEXT(value) METE_TEXT_OF(value)
+
+asm(".pushsection .note.mete, \"a\", %note\n"
+    ".balign 4\n"
+    ".long 5\n"  // the name's bytes, with its zero
+    ".long 4\n"  // the content's bytes
+    ".long 1\n"  // kMeterNoteType
+    ".asciz \"mete\"\n"
+    ".balign 4\n"
+    ".short " METE_TEXT(METE_NOTE_GRANT_MAJOR) "\n"
+    ".short " METE_TEXT(METE_NOTE_GRANT_MINOR) "\n"
+    ".popsection\n");
