@@ -42,6 +42,10 @@ ErrorCode code_of(int error_number) {
       return ErrorCode::kDenied;
     case EAGAIN:
     case EBUSY:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case ENOBUFS:
       return ErrorCode::kBusy;
     default:
       return ErrorCode::kIo;

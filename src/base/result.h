@@ -52,7 +52,8 @@ struct Error {
     return {ErrorCode::kUnsupported, std::move(message)};
   }
   // "open /var/lib/mete/log: Permission denied". ENOENT is not_found, EACCES and EPERM are denied,
-  // EAGAIN and EBUSY are busy, everything else is io.
+  // EAGAIN, EBUSY and what means that descriptors or memory are short at the moment (EMFILE,
+  // ENFILE, ENOMEM, ENOBUFS) are busy, everything else is io.
   static Error from_errno(std::string_view what, int error_number);
 
   Error with_evidence(std::string text) && {

@@ -45,6 +45,8 @@ TEST(Error, FromErrnoKeepsTheSystemsWordsAndChoosesTheCode) {
   EXPECT_EQ(Error::from_errno("open x", ENOENT).code, ErrorCode::kNotFound);
   EXPECT_EQ(Error::from_errno("open x", EACCES).code, ErrorCode::kDenied);
   EXPECT_EQ(Error::from_errno("open x", EBUSY).code, ErrorCode::kBusy);
+  for (const int short_of : {EMFILE, ENFILE, ENOMEM, EAGAIN})
+    EXPECT_EQ(Error::from_errno("open x", short_of).code, ErrorCode::kBusy) << "not now";
   EXPECT_EQ(Error::from_errno("open x", ENOSPC).code, ErrorCode::kIo);
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/daemon_client.h"
 
+#include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 
@@ -139,18 +141,27 @@ Result<DaemonClient> DaemonClient::open_at(const DaemonPlace& place, Start start
 }
 
 Result<std::string> DaemonClient::body_of(Result<net::HttpClient::Reply> reply) {
+  turned_away_ = false;
   went_away_ = !reply && http_.stopped() == net::HttpClient::Stopped::kNo;
   if (!reply) return std::move(reply).error();
+  turned_away_ = reply && reply->status == 503 && http_.closed_behind() &&
+                 wire::decode_error(reply->body).code == ErrorCode::kBusy;
   if (reply->status >= 200 && reply->status < 300) return std::move(reply->body);
   return wire::decode_error(reply->body);
 }
 
 Result<std::string> DaemonClient::call(std::string_view method, const std::string& target,
                                        std::string_view body, const net::Wait& wait) {
-  Result<std::string> answer = body_of(http_.request(method, target, body, wait));
-  if (!answer && silent())
-    return does_not_answer(http_, wait.timeout.value_or(net::Milliseconds(0)));
-  return answer;
+  const net::Deadline deadline = net::Deadline::in(wait.timeout.value_or(*kPatience.timeout));
+  for (int tries = 1;; ++tries) {
+    Result<std::string> answer = body_of(http_.request(method, target, body, wait));
+    if (!answer && silent())
+      return does_not_answer(http_, wait.timeout.value_or(net::Milliseconds(0)));
+    if (!turned_away_ || deadline.poll_timeout() == 0) return answer;
+    pollfd interrupt{wait.interrupt, POLLIN, 0};
+    if (poll(&interrupt, 1, std::min({50 * tries, 1'000, deadline.poll_timeout()})) > 0)
+      return answer;
+  }
 }
 
 Result<std::string> DaemonClient::receive(const net::Wait& wait) {

@@ -73,6 +73,10 @@ class DaemonClient {
   // Whether the last call was not answered in time: the next one would wait as long again.
   bool silent() const { return http_.stopped() == net::HttpClient::Stopped::kTimeout; }
 
+  // Whether it had too many clients and did not look at what was asked. call() asks again for as
+  // long as it may wait, or half a minute.
+  bool turned_away() const { return turned_away_; }
+
   net::HttpClient& http() { return http_; }
   const net::HttpClient& http() const { return http_; }
 
@@ -87,6 +91,7 @@ class DaemonClient {
 
   net::HttpClient http_;
   bool went_away_ = false;
+  bool turned_away_ = false;
 };
 
 }  // namespace mete::cli

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kMaxFailures = 600;  // one after another, in the end with a second between them
 constexpr int kSayAway = 3;
+constexpr int kTurnedAway = 50;  // it is there, and is asked once a second until it has time
 
 // Nobody answers, or it died while it was starting: not what a daemon says of itself.
 bool away(const Error& error) {
@@ -42,7 +43,9 @@ std::optional<Result<std::string>> LastingClient::next(net::Milliseconds most) {
   Result<std::string> answer = client_->receive({most, -1});
   if (!answer && client_->http().stopped() != net::HttpClient::Stopped::kNo) return std::nullopt;
   sent_ = false;
-  if (!answer && client_->went_away()) return lost(std::move(answer).error(), most);
+  if (!answer && client_->turned_away()) failures_ = std::min(failures_, kTurnedAway);
+  if (!answer && (client_->went_away() || client_->turned_away()))
+    return lost(std::move(answer).error(), most);
   return answer;
 }
 

@@ -231,6 +231,7 @@ void Connection::hand_over() {
     return refuse(503, "too many requests of this user wait for their answers");
   wait_with(request->body.size());
   head_only_ = request->method == "HEAD";
+  asked_ = request->method == "GET" ? ++host_.questions : 0;
   request->peer = peer_;
   auto exchange = std::make_shared<Responder::Exchange>();
   exchange->host = host_.weak_from_this();
@@ -247,6 +248,16 @@ void Connection::refuse(int status, const std::string& why) {
   keep_alive_ = head_only_ = false;
   enter(State::kWaiting);
   reply({status, error_json(status, why)});
+}
+
+void Connection::give_way() {
+  const std::shared_ptr<Connection> self = shared_from_this();
+  if (const std::shared_ptr<Responder::Exchange> exchange = exchange_.lock()) {
+    exchange->tell_gone();
+    exchange->connection.reset();
+  }
+  asked_ = 0;
+  refuse(503, "the daemon has too many clients");
 }
 
 void Connection::reply(const Response& response) {

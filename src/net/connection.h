@@ -37,6 +37,7 @@ struct ConnectionHost : std::enable_shared_from_this<ConnectionHost> {
     std::size_t out_bytes = 0;
   };
   std::unordered_map<uid_t, Load> loads;
+  std::uint64_t questions = 0;
 
   Loop* loop = nullptr;
   Handler handler;
@@ -68,6 +69,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const Peer& peer() const { return peer_; }
   // Nothing has been asked that is not answered.
   bool idle() const;
+  // Which of all the questions (GET) on this server that wait for an answer this is, by age; 0:
+  // none waits here.
+  std::uint64_t waits_since() const { return state_ == State::kWaiting ? asked_ : 0; }
+  // For another client: 503, and closed. The question is to be asked again.
+  void give_way();
   void close();
 
   // For Responder.
@@ -111,6 +117,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::size_t received_ = 0;     // of the request that is being read, with what came behind it
   std::size_t counted_in_ = 0;   // in the load of its user
   std::size_t counted_out_ = 0;  // the same
+  std::uint64_t asked_ = 0;      // the number of the question; 0: it was none
   std::weak_ptr<Responder::Exchange> exchange_;
   bool keep_alive_ = true;   // of the request being answered
   bool chunked_ = true;      // HTTP/1.0 knows no chunks: a stream ends with the connection

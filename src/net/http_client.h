@@ -67,6 +67,8 @@ class HttpClient {
   const Peer& peer() const { return peer_; }
   const std::string& path() const { return path_; }
   // To poll together with other descriptors.
+  // After an answer: the daemon closes the connection behind it.
+  bool closed_behind() const { return !reusable_; }
   int descriptor() const { return socket_.get(); }
 
  private:

@@ -4,7 +4,9 @@
 #include <malloc.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "net/http_client.h"
@@ -222,6 +224,55 @@ TEST(HostileClient, OneTooManyGets503AndIsClosed) {
   expect_alive(server);
 }
 
+// Who asks and waits does so again; who has told the daemon something cannot know whether it was
+// heard.
+TEST(HostileClient, WithoutADescriptorTheLongestQuestionMakesRoom) {
+  HttpServer::Limits limits;
+  limits.unbounded = getuid();
+  limits.descriptors = 3;
+  std::vector<Responder> kept;
+  std::atomic<int> arrived = 0;
+  std::atomic<int> gone = 0;
+  TestServer server(
+      [&](const Request& request, Responder responder) {
+        if (request.path == "/now") return responder.reply({200, "at once"});
+        responder.on_gone([&] { ++gone; });
+        kept.push_back(std::move(responder));
+        ++arrived;
+      },
+      limits);
+  std::vector<Raw> clients;
+  for (const char* request :
+       {"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+        "GET /b HTTP/1.1\r\nHost: x\r\n\r\n", "GET /c HTTP/1.1\r\nHost: x\r\n\r\n"}) {
+    clients.emplace_back(server.path());
+    ASSERT_TRUE(clients.back().say(request));
+    while (arrived != static_cast<int>(clients.size())) std::this_thread::yield();
+  }
+  Raw fourth(server.path());
+  ASSERT_TRUE(fourth.say("GET /now HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+  EXPECT_TRUE(fourth.hear_all().ends_with("at once"));
+  EXPECT_EQ(status_of(clients[1].hear_all()), 503);
+  while (gone != 1) std::this_thread::yield();
+  server.do_there([&] {
+    for (Responder& responder : kept) responder.reply({200, "in the end"});
+    kept.clear();
+  });
+  EXPECT_NE(clients[0].hear("in the end"), "");
+  EXPECT_NE(clients[2].hear("in the end"), "");
+}
+
+TEST(HostileClient, WithoutADescriptorAndAQuestionOneMoreGets503) {
+  HttpServer::Limits limits;
+  limits.unbounded = getuid();
+  limits.descriptors = 1;
+  TestServer server(echo, limits);
+  Raw first(server.path());
+  first.say(kGet);
+  first.hear("answered /");
+  EXPECT_EQ(status_of(Raw(server.path()).hear_all()), 503);
+}
+
 TEST(HostileClient, OneUserCannotTakeAllConnections) {
   HttpServer::Limits limits = for_everybody();
   limits.connections_per_user = 1;
@@ -268,7 +319,7 @@ TEST(HostileClient, WithoutDescriptorsClientsAreTurnedAwayAndTheLoopGoesOn) {
   ASSERT_EQ(connect(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address),
             0);
   Raw turned_away(std::move(socket));
-  EXPECT_EQ(turned_away.hear_all(), "");
+  EXPECT_EQ(status_of(turned_away.hear_all()), 503);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   expect_alive(server);
 }

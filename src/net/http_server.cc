@@ -37,6 +37,7 @@ struct HttpServer::Impl : ConnectionHost {
   Result<void> listen_on(Fd socket);
   void no_descriptor_left();
   bool full_for(const Peer& peer) const;
+  bool make_room();
   void closed(Connection& connection) override;
   void check_drained();
 
@@ -66,7 +67,7 @@ bool HttpServer::Impl::accept_one() {
   }
   const Result<Peer> peer = peer_of(socket.get());
   if (!peer) return true;  // it is gone already
-  if (full_for(*peer)) {
+  if (full_for(*peer) || !make_room()) {
     (void)send(socket.get(), kFull.data(), kFull.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     return true;
   }
@@ -81,13 +82,29 @@ bool HttpServer::Impl::accept_one() {
 // on a socket which stays readable.
 void HttpServer::Impl::no_descriptor_left() {
   reserve.reset();
-  { const Fd turned_away(accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
+  {
+    const Fd turned_away(accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (turned_away)
+      (void)send(turned_away.get(), kFull.data(), kFull.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
   reserve.reset(open_reserve());
   errno = EAGAIN;
   if (!reserve) {
     watch.want(0);
     pause = loop->after(kPause, [this] { watch.want(kReadable); });
   }
+}
+
+bool HttpServer::Impl::make_room() {
+  if (open.size() < limits.descriptors) return true;
+  std::shared_ptr<Connection> longest;
+  for (const auto& [raw, connection] : open)
+    if (connection->waits_since() != 0 &&
+        (longest == nullptr || connection->waits_since() < longest->waits_since()))
+      longest = connection;
+  if (longest == nullptr) return false;
+  longest->give_way();
+  return open.size() < limits.descriptors;
 }
 
 bool HttpServer::Impl::full_for(const Peer& peer) const {

@@ -67,8 +67,12 @@ class HttpServer {
     // Who is outside of what is counted by users and connections, so that an administrator can
     // always look: root.
     uid_t unbounded = 0;
-    std::size_t connections = 4096;                      // one more gets 503 and is closed
-    std::size_t connections_per_user = 4096;             // the same
+    std::size_t connections = 4096;           // one more gets 503 and is closed
+    std::size_t connections_per_user = 4096;  // the same
+    // Of everybody, the unbounded user too: as many as there are descriptors for. One more takes
+    // the place of the question (GET) that has waited longest for its answer, which gets 503 and is
+    // closed, to be asked again; where there is none it gets 503 itself.
+    std::size_t descriptors = SIZE_MAX;
     std::size_t body_bytes_per_user = 4096ull << 20;     // requests that are arriving: 503
     std::size_t waiting_bytes_per_user = 4096ull << 20;  // of requests without an answer yet: 503
     std::size_t unread_bytes_per_user = 128 << 20;       // answers beside the first one: 503

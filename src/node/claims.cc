@@ -90,6 +90,9 @@ struct ReadFile {
 // Error: it is a living daemon's, and cannot be understood.
 Result<std::optional<ReadFile>> read_file(const std::string& path, const ClaimsOwner& owner) {
   const Fd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  // Without a descriptor to look with it may well be there.
+  if (Error error = Error::from_errno("open " + path, errno); !fd && error.code == ErrorCode::kBusy)
+    return error;
   if (!fd) return std::optional<ReadFile>();
   struct stat info {};
   if (fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != owner.uid ||
