@@ -19,7 +19,7 @@ struct DescriptorShares {
 inline constexpr std::size_t kOwnDescriptors = 34;
 
 // Of 64: 10 clients, 5 handles on keepers and 5 on runners, 5 starts. Of 1,024: 330, 165, 165 and
-// 165. Nobody needs more than some thousands.
+// 165. More than some thousands are of no use.
 inline DescriptorShares share_descriptors(std::size_t limit) {
   const std::size_t spare = limit > kOwnDescriptors ? limit - kOwnDescriptors : 0;
   return {std::clamp<std::size_t>(spare / 3, 4, 4096), std::clamp<std::size_t>(spare / 6, 2, 32768),

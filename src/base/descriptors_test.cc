@@ -19,7 +19,7 @@ TEST(Descriptors, FewAreSharedEvenSo) {
   for (const std::size_t limit : {0, 3, 20}) EXPECT_GE(share_descriptors(limit).connections, 4u);
 }
 
-TEST(Descriptors, NobodyNeedsABillion) {
+TEST(Descriptors, ThousandsAreEnoughWhereABillionIsAllowed) {
   const DescriptorShares shares = share_descriptors(1'000'000'000);
   EXPECT_EQ(shares.connections, 4096u);
   EXPECT_EQ(shares.starting, 256u);

@@ -121,6 +121,7 @@ class Daemon {
 
   Result<void> serve() {
     net::HttpServer::Limits limits;
+    limits.descriptors = options_.descriptors.shares.connections;
     // Of all users none can shut out the others. A thousand waiting runs of one have to do.
     if (options_.system) {
       limits.connections_per_user = 1280;
@@ -184,14 +185,14 @@ class Daemon {
 
   // For whoever can reach it; nothing else is served there.
   Result<net::HttpServer> open_metrics() {
-    constexpr std::size_t kClients = 64;
+    const std::size_t clients = std::min<std::size_t>(64, options_.descriptors.shares.handles);
     const Result<base::HostPort> address =
         base::parse_host_port(options_.config.metrics_listen.value);
     if (!address) return address.error();
     Result<Fd> socket = net::listen_tcp(*address);
     if (!socket) return std::move(socket).error();
     net::HttpServer::Limits limits;
-    limits.connections = limits.connections_per_user = kClients;
+    limits.connections = limits.connections_per_user = clients;
     limits.body_bytes = limits.header_bytes = 16 << 10;
     return net::HttpServer::start(
         loop_, *std::move(socket),
@@ -294,7 +295,8 @@ class Daemon {
             parts_,
             readings_path(),
             simulated_,
-            [this] { return door_.path(); }};
+            [this] { return door_.path(); },
+            options_.descriptors};
   }
 
   engine::Options engine_options() const {
@@ -558,7 +560,7 @@ int run_daemon(const DaemonOptions& asked, net::ReadyPipe ready) {
   Result<net::Listener> listener =
       net::claim_place({options.socket, options.system, net::Milliseconds(2'000)});
   if (!listener) return failed(listener.error(), ready);
-  (void)net::raise_descriptor_limit();
+  options.descriptors = raise_descriptors();
   Result<launch::Parts> parts = launch::find_parts();
   if (!parts) return failed(parts.error(), ready);
   Result<std::unique_ptr<store::SqliteStore>> store = store::SqliteStore::open(options.state_dir);

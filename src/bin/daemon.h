@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "bin/descriptors.h"
 #include "config/config.h"
 #include "net/ready_pipe.h"
 
@@ -17,6 +18,7 @@ struct DaemonOptions {
   bool system = false;
   std::string version;
   config::Config config;
+  Descriptors descriptors = {};  // found when it starts
 };
 
 // Runs until it is told to stop or has had nothing to do for long. Tells `ready` once it listens,

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <tuple>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "launch/grant_file.h"
 #include "launch/job_scan.h"
 #include "launch/keeper_spawn.h"
+#include "launch/meter_check.h"
 #include "wire/job.h"
 #include "wire/keeper.h"
 #include "wire/submit.h"
@@ -37,7 +39,9 @@ Hands::Hands(HandsSettings settings, seam::Loop loop, seam::Clock& clock, Claims
       log_(std::move(log)),
       movers_(mover_settings(), loop, clock, log_),
       processes_(loop, clock, watcher_callbacks(), outsiders()),
-      keepers_(keeper_settings(), loop, clock, keeper_callbacks(), processes_) {}
+      keepers_(keeper_settings(), loop, clock, keeper_callbacks(), processes_) {
+  processes_.keep_handles(settings_.descriptors.shares.handles);
+}
 
 void Hands::meet(const engine::Engine& engine, const serve::Service& service) {
   engine_ = &engine;
@@ -79,8 +83,8 @@ launch::KeeperCallbacks Hands::keeper_callbacks() {
     tell_(std::move(ended));
   };
   callbacks.runner_gone = [this](core::JobId id) { tell_(core::RunnerGone{id}); };
-  callbacks.not_launched = [this](core::JobId id, const std::string& why) {
-    tell_(core::NotLaunched{id, why});
+  callbacks.not_launched = [this](core::JobId id, const std::string& why, bool later) {
+    tell_(core::NotLaunched{id, why, later});
   };
   callbacks.read_exit = [](std::string_view text) -> std::optional<core::Exit> {
     Result<core::Exit> exit = wire::decode_exit(text);
@@ -97,6 +101,8 @@ launch::KeeperSettings Hands::keeper_settings() const {
   settings.boot = launch::boot_id();
   settings.environment = launch::keeper_environment(base::own_environment());
   settings.outsiders = outsiders();
+  settings.most_handles = settings_.descriptors.shares.handles;
+  settings.most_starting = settings_.descriptors.shares.starting;
   settings.patience =
       seam::Milliseconds((settings_.config.grace_s.value + kPatienceS) * std::uint64_t{1000});
   return settings;
@@ -147,7 +153,11 @@ void Hands::start(const core::Job& job) {
                          (!job.grant.empty() && service_->machine().cards.empty());
   keepers_.start(job.id, job.attempt,
                  find_only ? launch::Start::kFindOnly : launch::Start::kIfNeeded,
-                 [&] { return plan_for(job); });
+                 [this, id = job.id]() -> Result<std::string> {
+                   const core::Job* now = engine_->state().find(id);
+                   if (now == nullptr) return Error::not_found("the job is gone");
+                   return plan_for(*now);
+                 });
   if (const auto keeper = keepers_.keeper_of(job.id)) claims_.runs(job.id, *keeper);
 }
 
@@ -219,16 +229,36 @@ Result<void> Hands::make_folder_of(const core::Job& job) const {
   return {};
 }
 
+// At each launch: all of mete may have been taken away or replaced since we began. The keeper looks
+// at the meter once more, as the job's user.
+Result<void> Hands::check_parts(const core::Job& job) {
+  if (settings_.parts.keeper.empty()) {
+    if (const Result<launch::Parts> now = launch::find_parts())
+      settings_.parts.keeper = now->keeper;
+    if (settings_.parts.keeper.empty()) return Error::busy("mete-keeper is missing");
+    keepers_.use_program(settings_.parts.keeper);
+  }
+  return job.grant.empty() ? Result<void>() : launch::check_meter(settings_.parts.preload);
+}
+
+// Ours was raised: a job whose submitter's limits are not known has what we were started with.
+void Hands::give_own_limit(core::Detached& detached) const {
+  const std::optional<core::ResourceLimit>& before = settings_.descriptors.before;
+  const bool known = std::any_of(detached.limits.begin(), detached.limits.end(),
+                                 [](const auto& limit) { return limit.resource == RLIMIT_NOFILE; });
+  if (before && !known) detached.limits.push_back(*before);
+}
+
 Result<std::string> Hands::plan_for(const core::Job& job) {
-  if (settings_.parts.keeper.empty())
-    return Error::not_found("mete-keeper is missing").with_hint("install all of mete");
-  if (Result<void> r = make_folder_of(job); !r) return std::move(r).error();
+  if (Result<void> r = check_parts(job); !r) return std::move(r).error();
+  if (Result<void> r = make_folder_of(job); !r) return Error::io(std::move(r).error().message);
   const core::Detached& detached = *job.spec->detached;
   wire::KeeperPlan plan;
   plan.job = job.id;
   plan.attempt = job.attempt;
   plan.spec = *job.spec;
   plan.spec.request = core::request_of(job);
+  give_own_limit(*plan.spec.detached);
   plan.grant = job.grant;
   const serve::Machine& machine = service_->machine();
   for (const core::GrantedCard& granted : job.grant)

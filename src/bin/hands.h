@@ -7,6 +7,7 @@
 #include <string>
 
 #include "bin/claims_keeper.h"
+#include "bin/descriptors.h"
 #include "bin/movers.h"
 #include "config/config.h"
 #include "core/job/input.h"
@@ -29,6 +30,7 @@ struct HandsSettings {
   std::string readings;                 // path
   std::string simulated;                // METE_SIM
   std::function<std::string()> socket;  // where we listen now
+  Descriptors descriptors;
 };
 
 class Hands final : public seam::Launcher {
@@ -66,6 +68,8 @@ class Hands final : public seam::Launcher {
   // The folder of a job's user: logs, grants, scripts.
   std::string folder_of(std::uint32_t uid) const;
   Result<void> make_folder_of(const core::Job& job) const;
+  Result<void> check_parts(const core::Job& job);
+  void give_own_limit(core::Detached& detached) const;
   Result<std::string> plan_for(const core::Job& job);
 
   HandsSettings settings_;

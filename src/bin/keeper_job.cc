@@ -35,6 +35,7 @@
 #include "launch/job_output.h"
 #include "launch/keeper_record.h"
 #include "launch/keeper_spawn.h"
+#include "launch/meter_check.h"
 #include "launch/process_tree.h"
 #include "seam/clock.h"
 #include "wire/job.h"
@@ -195,21 +196,27 @@ class Keeper {
 
  private:
   core::Exit run() {
-    if (Result<void> r = take_on_owner(); !r) return not_started(in_words(r.error()));
+    if (Result<void> r = take_on_owner(); !r) return not_started(r.error());
     take_on_environment(plan_);
-    if (Result<void> r = open_output(); !r) return not_started(in_words(r.error()));
+    // Before there is a log, into which each try would write.
+    if (Result<void> r = check_meter_if_needed(); !r) return not_started(r.error());
+    if (Result<void> r = open_output(); !r) return not_started(r.error());
     if (plan_.attempt > 1) output_->say("attempt " + std::to_string(plan_.attempt));
     Result<cli::JobPlan> job = job_plan();
-    if (!job) return not_started(in_words(job.error()));
+    if (!job) return not_started(job.error());
     const cli::Output talk([this](std::string_view text) { output_->say(text); });
     const Result<cli::JobEnd> end = cli::run_job(*job, hooks(*job), talk);
-    if (!end) return not_started(in_words(end.error()));
+    if (!end) return not_started(end.error());
     if (!end->ended.started) {
       core::Exit exit = not_started(start_failure(end->ended, plan_));
       exit.code = end->ended.exit_code;
       return exit;
     }
     return ended(*end);
+  }
+
+  Result<void> check_meter_if_needed() const {
+    return plan_.grant.empty() ? Result<void>() : launch::check_meter(plan_.preload);
   }
 
   Result<void> take_on_owner() {
@@ -386,6 +393,15 @@ class Keeper {
     if (output_->lost() > 0)
       notes_.push_back(std::to_string(output_->lost()) + " bytes of output could not be written");
     exit.log_bytes = output_->size();
+    return exit;
+  }
+
+  // busy: what is missing may come back, and the job waits for it.
+  core::Exit not_started(const Error& error) {
+    if (error.code != ErrorCode::kBusy) return not_started(in_words(error));
+    core::Exit exit;
+    exit.not_started = exit.not_now = true;
+    notes_.push_back(in_words(error));
     return exit;
   }
 

@@ -65,7 +65,12 @@ struct Detail {
     if (event.not_before) text += ", not before " + moment_to_the_second(*event.not_before, now);
     return text;
   }
-  std::string operator()(const core::JobUngranted&) const { return "nothing was started"; }
+  std::string operator()(const core::JobUngranted& event) const {
+    std::string text = "nothing was started";
+    if (!event.why.empty()) text += ": " + event.why;
+    if (event.not_before) text += ", not before " + moment_to_the_second(*event.not_before, now);
+    return text;
+  }
   std::string operator()(const core::JobHeld&) const { return ""; }
   std::string operator()(const core::JobReleased&) const { return ""; }
   std::string operator()(const core::JobPriority& event) const {

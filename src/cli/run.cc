@@ -41,6 +41,7 @@ constexpr int kMaxFailures = 60;  // of reaching the daemon, one after another
 constexpr int kMaxStarts = 8;     // the same, before there is a job
 constexpr int kMaxAway = 600;     // the same, when it is not ours to start: about ten minutes
 constexpr int kSayAway = 3;
+constexpr int kTurnedAway = 2;  // it is there, and is asked on until it has time
 constexpr int kMaxForgotten = 3;
 // A program that ends sooner is reported once: its start together with its end.
 constexpr int kFirstTickMs = 50;
@@ -125,6 +126,7 @@ class Run {
       if (!went_away_ || failures == most || (interrupted_ != 0 && method != "DELETE") ||
           (interrupted_ != 0 && !may_start_ && failures == kSayAway))
         return std::move(body).error();
+      if (client_ && client_->turned_away()) failures = std::min(failures, kTurnedAway);
       client_.reset();
       if (id_ && !may_start_ && failures == kSayAway) {
         line_.clear();
@@ -206,7 +208,9 @@ class Run {
       line_.refresh(waited_s());
       answer = client_->receive(wait);
     }
-    went_away_ = !answer && client_->went_away();
+    if (!answer && client_->turned_away() && !ending && interrupted_ == 0)
+      interrupted_ = signals_.take();
+    went_away_ = !answer && (client_->went_away() || client_->turned_away());
     return answer;
   }
 
@@ -325,7 +329,7 @@ class Run {
     core::Exit exit;
     exit.not_started = true;
     report_end(exit);
-    return output_.fail(error);
+    return output_.fail(error, exit_code_of_launch(error));
   }
 
   int replace(const JobPlan& job) {

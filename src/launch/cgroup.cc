@@ -187,10 +187,11 @@ void Cgroup::open_killer() {
         killer_ = *std::move(opened);
 }
 
-std::vector<pid_t> Cgroup::members() const {
+std::vector<pid_t> Cgroup::members(bool* whole) const {
   std::vector<pid_t> pids;
   const Result<std::string> text =
       base::read_all(base::join_path(folder_, "cgroup.procs"), 16 << 20);
+  if (whole != nullptr) *whole = text.ok() || text.error().code != ErrorCode::kBusy;
   if (!text) return pids;
   for (const std::string_view line : base::split(*text, '\n')) {
     const Result<std::uint64_t> pid = base::parse_uint(line);

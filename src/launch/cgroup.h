@@ -65,7 +65,9 @@ class Cgroup {
   // Whether a process of ours can go in: a child tries.
   bool can_enter() const;
   // Living processes, zombies not.
-  std::vector<pid_t> members() const;
+  // `whole`, where it is given: false when they could not be read for want of a descriptor or
+  // memory.
+  std::vector<pid_t> members(bool* whole = nullptr) const;
   // SIGKILL to every process in it. Where the kernel can, none escapes by forking meanwhile;
   // otherwise to be asked again until there is none.
   void kill_all() const;

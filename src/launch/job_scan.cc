@@ -47,14 +47,18 @@ std::optional<std::uint64_t> number_after(const std::string& text, std::string_v
   return value ? std::optional(*value) : std::nullopt;
 }
 
-// Of a living process of this user; nothing that could block is asked.
-std::optional<Seen> look(pid_t pid, std::uint32_t uid) {
+// Of a living process of this user; nothing that could block is asked. `whole` becomes false where
+// it could not be looked.
+std::optional<Seen> look(pid_t pid, std::uint32_t uid, bool* whole) {
   const Result<std::string> status = base::read_all(proc(pid, "status"));
+  if (!status && status.error().code == ErrorCode::kBusy) *whole = false;
   if (!status || number_after(*status, "\nUid:") != uid) return std::nullopt;
   abi::ProcessStat stat;
-  if (abi::read_stat(static_cast<std::uint32_t>(pid), &stat) != abi::StatResult::kRead ||
-      is_remains(stat))
-    return std::nullopt;
+  const abi::StatResult result = abi::read_stat(static_cast<std::uint32_t>(pid), &stat);
+  if (result == abi::StatResult::kUnknown &&
+      (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+    *whole = false;
+  if (result != abi::StatResult::kRead || is_remains(stat)) return std::nullopt;
   return Seen{stat.start, static_cast<pid_t>(number_after(*status, "\nPPid:").value_or(0))};
 }
 
@@ -76,7 +80,7 @@ class Scan {
  public:
   Scan(const JobScan& scan, const ScanReport& report) : scan_(scan), report_(report) {}
 
-  void run() {
+  bool run() {
     for (int pass = 0; pass < kMaxPasses; ++pass) {
       const std::optional<std::uint64_t> before = processes_made();
       const std::vector<pid_t> fresh = new_processes();
@@ -88,8 +92,9 @@ class Scan {
       else
         for (const pid_t pid : fresh) by_mapping(pid);
       by_descent();
-      if (fresh.empty() && pass > 0 && processes_made() == before) return;
+      if (fresh.empty() && pass > 0 && processes_made() == before) break;
     }
+    return whole_;
   }
 
  private:
@@ -99,13 +104,15 @@ class Scan {
   // first: it may be gone in a moment. Those that hang come last.
   std::vector<pid_t> new_processes() {
     std::vector<pid_t> numbers;
-    for (const pid_t pid : all_processes())
+    bool listed = true;
+    for (const pid_t pid : all_processes(&listed))
       if (looked_.insert(pid).second) numbers.push_back(pid);
+    whole_ = whole_ && listed;
     std::sort(numbers.rbegin(), numbers.rend());
     std::stable_partition(numbers.begin(), numbers.end(),
                           [&](pid_t pid) { return !scan_.later.contains(pid); });
     std::erase_if(numbers, [&](pid_t pid) {
-      const std::optional<Seen> seen = look(pid, scan_.job.uid);
+      const std::optional<Seen> seen = look(pid, scan_.job.uid, &whole_);
       if (!seen || is_outsider(pid, scan_.outsiders)) return true;
       seen_[pid] = *seen;
       return false;
@@ -127,6 +134,7 @@ class Scan {
   void by_environment(pid_t pid) {
     report_.looking(pid);
     const Result<std::string> text = base::read_all(proc(pid, "environ"), kMaxFile);
+    if (!text && text.error().code == ErrorCode::kBusy) whole_ = false;
     if (!text) return;
     const std::string environment = '\0' + *text + '\0';
     if (!has_variable(environment, "METE_JOB_ID=" + to_string(scan_.job.id)) ||
@@ -140,6 +148,7 @@ class Scan {
     if (grants_.empty() || members_.contains(pid)) return;
     report_.looking(pid);
     const Result<std::string> maps = base::read_all(proc(pid, "maps"), kMaxFile);
+    if (!maps && maps.error().code == ErrorCode::kBusy) whole_ = false;
     for (const std::string& grant : grants_)
       if (maps && maps->find(" " + grant + "\n") != std::string::npos) take(pid);
   }
@@ -161,11 +170,12 @@ class Scan {
   std::map<pid_t, Seen> seen_;
   std::set<pid_t> members_;
   std::set<std::string> grants_;
+  bool whole_ = true;
 };
 
 }  // namespace
 
-void scan_job(const JobScan& scan, const ScanReport& report) { Scan(scan, report).run(); }
+bool scan_job(const JobScan& scan, const ScanReport& report) { return Scan(scan, report).run(); }
 
 std::optional<std::uint64_t> processes_made() {
   const Result<std::string> text = base::read_all("/proc/stat", kMaxFile);
@@ -191,7 +201,8 @@ bool signal_process(const core::ProcessRef& process, std::uint32_t uid, int sign
   // declares pidfd_open() as a C++ function.
   const Fd handle(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
   if (!handle) return false;
-  const std::optional<Seen> seen = look(process.pid, uid);
+  bool whole = true;
+  const std::optional<Seen> seen = look(process.pid, uid, &whole);
   if (!seen || seen->start != process.start_ticks) return false;
   return syscall(SYS_pidfd_send_signal, handle.get(), signal_number, nullptr, 0) == 0;
 }

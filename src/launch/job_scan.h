@@ -44,8 +44,9 @@ struct ScanReport {
 // with the job's grant file mapped, and all that descends from these. Looks at what was forked
 // meanwhile until a pass over /proc shows no process that it has not looked at, and the kernel has
 // made none during that pass: then none was missed. On a machine that forks all the time it is
-// content with kMaxPasses that agree.
-void scan_job(const JobScan& scan, const ScanReport& report);
+// content with kMaxPasses that agree. False: there was no descriptor or memory to look with, and
+// what was found says nothing about what was not.
+bool scan_job(const JobScan& scan, const ScanReport& report);
 
 // How many processes the kernel has ever made; nullopt where it does not say.
 std::optional<std::uint64_t> processes_made();
@@ -53,7 +54,8 @@ std::optional<std::uint64_t> processes_made();
 // Is this very process there, and not only its remains?
 bool is_living(const core::ProcessRef& process);
 
-// Sends a signal to this very process if it is of this user; false: it is gone or another's.
+// Sends a signal to this very process if it is of this user; false: it is gone or another's, or
+// there is no descriptor for that now.
 bool signal_process(const core::ProcessRef& process, std::uint32_t uid, int signal_number);
 
 }  // namespace mete::launch

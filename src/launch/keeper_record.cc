@@ -224,6 +224,9 @@ Result<KeeperRecord> KeeperRecord::claim(const std::string& folder, const Claim&
   const std::string draft =
       base::join_path(folder, "." + name + "." + std::to_string(claim.keeper.pid));
   Result<Fd> file = make_whole_file(draft, bytes);
+  // Busy would mean that another has the claim.
+  if (!file && file.error().code == ErrorCode::kBusy)
+    return Error::io(std::move(file).error().message);
   if (!file) return std::move(file).error();
   const int linked = link(draft.c_str(), path.c_str());
   const int error = errno;

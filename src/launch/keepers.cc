@@ -90,7 +90,7 @@ std::optional<core::ProcessRef> Keepers::keeper_of(core::JobId job) const {
 // ---- starting and finding ----------------------------------------------------------------------
 
 void Keepers::start(core::JobId job, std::uint32_t attempt, Start how,
-                    const std::function<Result<std::string>()>& plan) {
+                    std::function<Result<std::string>()> plan) {
   if (const auto known = jobs_.find(job); known != jobs_.end()) {
     if (known->second.attempt == attempt && !known->second.over) return;
     unwatch(known->second);
@@ -99,19 +99,54 @@ void Keepers::start(core::JobId job, std::uint32_t attempt, Start how,
   Kept& kept = jobs_[job];
   kept.attempt = attempt;
   kept.generation = ++generations_;
+  if (how == Start::kIfNeeded) kept.plan = std::move(plan);
+  look(job);
+}
+
+// Is there a record, of an earlier daemon's keeper or of one that was faster than ours?
+void Keepers::look(core::JobId job) {
+  Kept& kept = jobs_.at(job);
   const Result<Record> record = read_record(path_of(job, kept));
   if (record) {
     adopt(job, kept, *record);
+  } else if (record.error().code == ErrorCode::kBusy) {
+    later(job, kBeforeNextTry, &Keepers::look);  // no descriptor left: it may well run
   } else if (record.error().code != ErrorCode::kNotFound) {
     callbacks_.trouble("job " + core::to_string(job) + ": " + record.error().message);
     later(job, seam::Milliseconds(0), &Keepers::tell_gone);
-  } else if (how == Start::kFindOnly) {
+  } else if (!kept.plan || kept.stopping) {
     later(job, seam::Milliseconds(0), &Keepers::tell_not_launched);
-  } else if (Result<std::string> bytes = plan(); bytes) {
-    spawn(job, kept, *bytes);
+  } else if (starting_ >= settings_.most_starting) {
+    waiting_.emplace_back(job, kept.generation);
   } else {
-    kept.why = bytes.error().message;
+    launch(job);
+  }
+}
+
+void Keepers::launch(core::JobId job) {
+  Kept& kept = jobs_.at(job);
+  const Result<std::string> bytes = std::exchange(kept.plan, nullptr)();
+  if (bytes) {
+    spawn(job, kept, *bytes);
+    return;
+  }
+  const Error& error = bytes.error();
+  const std::string why = error.message + (error.evidence.empty() ? "" : ": " + error.evidence);
+  if (error.code == ErrorCode::kBusy || error.code == ErrorCode::kIo) {
+    put_off(job, kept, why);
+  } else {
+    kept.why = why;
     later(job, seam::Milliseconds(0), &Keepers::tell_not_launched);
+  }
+}
+
+void Keepers::launch_waiting() {
+  while (!waiting_.empty() && starting_ < settings_.most_starting) {
+    const auto [job, generation] = waiting_.front();
+    waiting_.pop_front();
+    if (const Kept* kept = find(job, generation);
+        kept != nullptr && kept->plan && !kept->over && !kept->stopping)
+      launch(job);
   }
 }
 
@@ -119,18 +154,15 @@ void Keepers::spawn(core::JobId job, Kept& kept, const std::string& plan) {
   Result<SpawnedKeeper> keeper = spawn_keeper(
       {settings_.program, to_string(RecordName{job, kept.attempt}), settings_.environment}, plan);
   if (!keeper) {
-    const bool in_need =
-        keeper.error().code != ErrorCode::kNotFound && keeper.error().code != ErrorCode::kDenied;
-    callbacks_.trouble("job " + core::to_string(job) + ": " + keeper.error().message);
-    if (!in_need) kept.why = keeper.error().message;
-    later(job, in_need ? kBeforeNextTry : seam::Milliseconds(0), &Keepers::tell_not_launched);
+    put_off(job, kept, keeper.error().message);
     return;
   }
   kept.child = keeper->pid;
   kept.words = std::move(keeper->words);
+  ++starting_;
   loop_.watch_fd(kept.words.get(), [this, job] { hear(job); });
   // Our own child: until we reap it the number is its own.
-  kept.pidfd.reset(static_cast<int>(syscall(SYS_pidfd_open, kept.child, 0)));
+  kept.pidfd = handle_on(kept.child);
   watch(job, kept);
 }
 
@@ -138,10 +170,11 @@ void Keepers::spawn(core::JobId job, Kept& kept, const std::string& plan) {
 void Keepers::adopt(core::JobId job, Kept& kept, const Record& record) {
   kept.keeper = record.claim.keeper;
   kept.groups = record.groups;
-  kept.pidfd.reset(static_cast<int>(syscall(SYS_pidfd_open, kept.keeper.pid, 0)));
+  kept.plan = nullptr;
+  kept.pidfd = handle_on(kept.keeper.pid);
   // A handle on whatever has this pid now: is it still the one that was meant?
   if (record.claim.boot != settings_.boot || !is_living(kept.keeper)) {
-    kept.pidfd.reset();
+    drop_handle(kept);
     later(job, seam::Milliseconds(0), &Keepers::keeper_ended);
     return;
   }
@@ -157,11 +190,36 @@ void Keepers::watch(core::JobId job, Kept& kept) {
 }
 
 void Keepers::unwatch(Kept& kept) {
-  for (Fd* fd : {&kept.pidfd, &kept.words}) {
-    if (!*fd) continue;
-    loop_.unwatch_fd(fd->get());
-    fd->reset();
-  }
+  if (kept.pidfd) loop_.unwatch_fd(kept.pidfd.get());
+  drop_handle(kept);
+  drop_words(kept);
+}
+
+// None, where there is no descriptor for it.
+Fd Keepers::handle_on(pid_t pid) {
+  Fd handle;
+  if (handles_ < settings_.most_handles)
+    handle.reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (handle) ++handles_;
+  return handle;
+}
+
+void Keepers::drop_handle(Kept& kept) {
+  if (!kept.pidfd) return;
+  kept.pidfd.reset();
+  --handles_;
+}
+
+// It has said what it had to say: another may be started.
+void Keepers::drop_words(Kept& kept) {
+  if (!kept.words) return;
+  loop_.unwatch_fd(kept.words.get());
+  kept.words.reset();
+  --starting_;
+  if (waiting_.empty()) return;
+  loop_.after(seam::Milliseconds(0), [this, alive = alive_] {
+    if (*alive) launch_waiting();
+  });
 }
 
 void Keepers::poll_keeper(core::JobId job) {
@@ -188,10 +246,12 @@ void Keepers::hear(core::JobId job) {
   while ((got = read(kept.words.get(), buffer, sizeof buffer)) > 0)
     if (kept.heard.size() < kMaxWords) kept.heard.append(buffer, static_cast<std::size_t>(got));
   if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
-    loop_.unwatch_fd(kept.words.get());
-    kept.words.reset();
+    drop_words(kept);
   }
-  if (!kept.told_start && said(kept.heard, kSaysStarted)) poll_start(job);
+  if (kept.told_start || !said(kept.heard, kSaysStarted)) return;
+  // Its last word. A helper of the keeper may have the other end for as long as the job runs.
+  drop_words(kept);
+  poll_start(job);
 }
 
 void Keepers::poll_start(core::JobId job) {
@@ -233,11 +293,19 @@ void Keepers::keeper_ended(core::JobId job) {
   pollfd ended{kept.pidfd.get(), POLLIN, 0};
   if (kept.pidfd && poll(&ended, 1, 0) == 0) return;
   unwatch(kept);
-  const pid_t keeper = kept.child > 0 ? kept.child : kept.keeper.pid;
+  kept.ended = kept.child > 0 ? kept.child : kept.keeper.pid;
   if (kept.child > 0) (void)waitpid(kept.child, nullptr, WNOHANG);
   kept.child = -1;  // from now on it may be another's number
+  read_last_words(job);
+}
+
+void Keepers::read_last_words(core::JobId job) {
+  Kept& kept = jobs_.at(job);
+  const pid_t keeper = kept.ended;
   const Result<Record> record = read_record(path_of(job, kept));
-  if (!record && record.error().code == ErrorCode::kNotFound) {
+  if (!record && record.error().code == ErrorCode::kBusy) {
+    later(job, kBeforeNextTry, &Keepers::read_last_words);  // how it ended stands there
+  } else if (!record && record.error().code == ErrorCode::kNotFound) {
     claimed_nothing(job, kept);
   } else if (!record) {
     callbacks_.trouble("job " + core::to_string(job) + ": " + record.error().message);
@@ -273,11 +341,9 @@ void Keepers::conclude(core::JobId job, Kept& kept, const Record& record) {
 
 void Keepers::claimed_nothing(core::JobId job, Kept& kept) {
   if (const std::optional<std::string> why = said(kept.heard, kSaysRefused)) {
-    kept.why = *why;
-    tell_not_launched(job);
+    put_off(job, kept, "mete-keeper is of another version than the daemon that runs: " + *why);
   } else if (const std::optional<std::string> need = said(kept.heard, kSaysNotNow)) {
-    callbacks_.trouble("job " + core::to_string(job) + ": " + *need);
-    later(job, kBeforeNextTry, &Keepers::tell_not_launched);
+    put_off(job, kept, *need);
   } else {
     died_early(job, kept);
   }
@@ -287,16 +353,29 @@ void Keepers::claimed_nothing(core::JobId job, Kept& kept) {
 void Keepers::died_early(core::JobId job, Kept& kept) {
   const int times = kept.stopping ? 0 : ++early_deaths_[job];
   if (times > kMaxEarlyDeaths) {
-    kept.why = "its keeper died " + std::to_string(times) + " times before it could run anything";
     early_deaths_.erase(job);
+    put_off(job, kept,
+            "its keeper died " + std::to_string(times) + " times before it could run anything");
+  } else
+    later(job, times > 1 ? kBeforeNextTry : seam::Milliseconds(0), &Keepers::tell_not_launched);
+}
+
+void Keepers::put_off(core::JobId job, Kept& kept, const std::string& why) {
+  const seam::Nanoseconds now = clock_.monotonic();
+  if (why != said_ || now - said_at_ >= kSayAgain) {
+    callbacks_.trouble("job " + core::to_string(job) + " cannot be launched now: " + why);
+    said_ = why;
+    said_at_ = now;
   }
-  later(job, times > 1 ? kBeforeNextTry : seam::Milliseconds(0), &Keepers::tell_not_launched);
+  kept.why = why;
+  kept.later = true;
+  later(job, seam::Milliseconds(0), &Keepers::tell_not_launched);
 }
 
 void Keepers::tell_not_launched(core::JobId job) {
   Kept& kept = jobs_.at(job);
   if (std::exchange(kept.over, true)) return;
-  callbacks_.not_launched(job, kept.why);
+  callbacks_.not_launched(job, kept.why, kept.later);
 }
 
 void Keepers::tell_gone(core::JobId job) {
@@ -319,6 +398,8 @@ void Keepers::stop(core::JobId job) {
   if (std::exchange(kept.stopping, true)) return;
   if (kept.gone) {
     later(job, seam::Milliseconds(0), &Keepers::end_leftovers);
+  } else if (kept.plan) {
+    later(job, seam::Milliseconds(0), &Keepers::look);  // it waits to be started, and never will be
   } else if (!kept.over) {
     send(kept, SIGTERM);
     send(kept, SIGCONT);
@@ -359,7 +440,10 @@ void Keepers::end_leftovers(core::JobId job) {
   const bool kill_now = clock_.monotonic() - *kept.ending_since >= ProcessWatcher::kGrace;
   bool some = false;
   for (const Cgroup& group : groups_of(job, kept)) {
-    for (const pid_t pid : group.members()) {
+    bool whole = true;
+    const std::vector<pid_t> members = group.members(&whole);
+    some = some || !whole;  // they cannot be seen now
+    for (const pid_t pid : members) {
       if (is_outsider(pid, settings_.outsiders)) continue;
       some = true;
       // Once, also to what was forked since the last look.

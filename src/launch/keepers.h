@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -45,6 +46,8 @@ struct KeeperSettings {
   // From a stop on: so long a keeper has to end its job (the grace that it was told, and more);
   // then it is killed.
   seam::Milliseconds patience{60'000};
+  std::size_t most_handles = 65'536;  // on keepers; the others are looked at now and then
+  std::size_t most_starting = 256;    // at a time; the others wait for them
 };
 
 struct KeptStart {
@@ -61,7 +64,8 @@ struct KeeperCallbacks {
   std::function<void(core::JobId, const KeptStart&)> started;
   std::function<void(core::JobId, const KeptEnd&)> ended;
   std::function<void(core::JobId)> runner_gone;
-  std::function<void(core::JobId, const std::string& why)> not_launched;  // "": try again
+  // "": try again. `later`: the installation or the machine is at fault; not at once.
+  std::function<void(core::JobId, const std::string& why, bool later)> not_launched;
   // What stands in a record as the exit (wire::decode_exit); nullopt: not understood.
   std::function<std::optional<core::Exit>(std::string_view)> read_exit;
   // For the daemon's log.
@@ -82,14 +86,18 @@ class Keepers final {
   // (those that are not over): records of others are removed, and drafts of claims.
   Result<void> begin(const std::function<bool(core::JobId, std::uint32_t attempt)>& wanted);
 
-  // `plan` makes the bytes for a new keeper (wire::encode) and is called at most once, at once.
-  // Again for an attempt that is kept already: nothing happens.
+  // `plan` makes the bytes for a new keeper (wire::encode) and is called at most once, at
+  // once or when others have been started. Its errors end the job, but for busy and io, which are
+  // worth another try. Again for an attempt that is kept already: nothing happens.
   void start(core::JobId job, std::uint32_t attempt, Start how,
-             const std::function<Result<std::string>()>& plan);
+             std::function<Result<std::string>()> plan);
   // Of a job that was started here first, after a restart too. Asking again does no harm.
   void stop(core::JobId job);
   // Removes the record and what else is left. For a job whose end is on disk.
   void forget(core::JobId job);
+
+  // Of keepers that are started from now on.
+  void use_program(std::string program) { settings_.program = std::move(program); }
 
   // Also of one that is gone; nullopt: never claimed, or not known here.
   std::optional<core::ProcessRef> keeper_of(core::JobId job) const;
@@ -99,21 +107,25 @@ class Keepers final {
   static constexpr seam::Milliseconds kPollStart{100};        // of one that another daemon started
   static constexpr seam::Milliseconds kPollGroup{50};         // while it is being ended
   static constexpr seam::Milliseconds kBeforeNextTry{1'000};  // when the machine is in need
+  static constexpr seam::Milliseconds kSayAgain{60'000};      // that nothing can be launched
   static constexpr int kMaxEarlyDeaths = 3;
 
   struct Kept {
     std::uint32_t attempt = 1;
     std::uint64_t generation = 0;
     pid_t child = -1;         // to be reaped
+    pid_t ended = -1;         // the keeper of this number is gone, and its record is to be read
     core::ProcessRef keeper;  // pid 0: not known yet
     Fd pidfd;
     Fd words;           // what the keeper says
     std::string heard;  // of it
     std::vector<std::string> groups;
+    std::function<Result<std::string>()> plan;  // until it is launched, or found
     bool told_start = false;
-    bool over = false;  // one of the three was called, or is about to be
-    std::string why;    // of not_launched
-    bool gone = false;  // without a word: there may be processes of the job
+    bool over = false;   // one of the three was called, or is about to be
+    std::string why;     // of not_launched
+    bool later = false;  // of not_launched
+    bool gone = false;   // without a word: there may be processes of the job
     bool stopping = false;
     std::optional<seam::Nanoseconds> ending_since = {};  // what it left behind
     std::set<pid_t> termed;                              // of that
@@ -123,10 +135,16 @@ class Keepers final {
   void later(core::JobId job, seam::Milliseconds delay, void (Keepers::*what)(core::JobId));
   std::string path_of(core::JobId job, const Kept& kept) const;
 
+  void look(core::JobId job);
+  void launch(core::JobId job);
+  void launch_waiting();
   void spawn(core::JobId job, Kept& kept, const std::string& plan);
   void adopt(core::JobId job, Kept& kept, const Record& record);
   void watch(core::JobId job, Kept& kept);
   void unwatch(Kept& kept);
+  Fd handle_on(pid_t pid);
+  void drop_handle(Kept& kept);
+  void drop_words(Kept& kept);
   void poll_keeper(core::JobId job);
   void poll_start(core::JobId job);
   void hear(core::JobId job);
@@ -134,9 +152,12 @@ class Keepers final {
 
   // The keeper is gone: what does its record say?
   void keeper_ended(core::JobId job);
+  void read_last_words(core::JobId job);
   void conclude(core::JobId job, Kept& kept, const Record& record);
   void claimed_nothing(core::JobId job, Kept& kept);
   void died_early(core::JobId job, Kept& kept);
+  // By the installation or the machine, which is said in the daemon's log, but not all the time.
+  void put_off(core::JobId job, Kept& kept, const std::string& why);
   void tell_not_launched(core::JobId job);
   void tell_gone(core::JobId job);
 
@@ -153,7 +174,12 @@ class Keepers final {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // timers outlive us
   std::map<core::JobId, Kept> jobs_;
   std::map<core::JobId, int> early_deaths_;
+  std::string said_;             // by put_off, the last time
+  seam::Nanoseconds said_at_{};  // and when
   std::uint64_t generations_ = 0;
+  std::size_t handles_ = 0;
+  std::size_t starting_ = 0;                                   // with an open pipe for its words
+  std::deque<std::pair<core::JobId, std::uint64_t>> waiting_;  // to be started; with the generation
 };
 
 }  // namespace mete::launch

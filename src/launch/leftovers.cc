@@ -52,12 +52,15 @@ bool contains_variable(const std::string& environment, const std::string& variab
          environment.find('\0' + variable + '\0') != std::string::npos;
 }
 
+// True also where there is no descriptor to look with: a file that may be in use is not removed.
 bool uses(pid_t pid, const std::string& path) {
   constexpr std::size_t kMax = 16 << 20;
   const std::string folder = "/proc/" + std::to_string(pid);
   const Result<std::string> environment = base::read_all(folder + "/environ", kMax);
   if (environment && contains_variable(*environment, "METE_GRANT=" + path)) return true;
   const Result<std::string> maps = base::read_all(folder + "/maps", kMax);
+  for (const Result<std::string>* text : {&environment, &maps})
+    if (!*text && text->error().code == ErrorCode::kBusy) return true;
   return maps && maps->find(path + "\n") != std::string::npos;
 }
 
@@ -68,11 +71,13 @@ bool used_by_somebody(const std::string& path) {
   for (int pass = 0; pass < kMaxPasses; ++pass) {
     const std::optional<std::uint64_t> before = processes_made();
     bool some = false;
-    for (const pid_t pid : all_processes()) {
+    bool whole = true;
+    for (const pid_t pid : all_processes(&whole)) {
       if (!looked.insert(pid).second) continue;
       some = true;
       if (uses(pid, path)) return true;
     }
+    if (!whole) return true;
     if (!some && processes_made() == before) return false;
   }
   return true;  // not known

@@ -43,7 +43,7 @@ Error cannot(const std::string& path, const Error& error) {
   return cannot(path, colon == std::string::npos ? error.message : error.message.substr(colon + 2));
 }
 
-// So many bytes at this place, or none.
+// Reads `bytes` bytes at this offset; false: the file has fewer, or cannot be read.
 bool read_at(int file, std::uint64_t at, void* to, std::size_t bytes) {
   auto* next = static_cast<char*>(to);
   while (bytes > 0) {

@@ -158,7 +158,7 @@ TEST_F(MeterCheckTest, APathThatLdPreloadCannotHold) {
 TEST_F(MeterCheckTest, OneThatThisUserMayNotRead) {
   ASSERT_EQ(chmod(path("libmete.so").c_str(), 0), 0);
   ASSERT_EQ(chmod(root_.c_str(), 0755), 0);
-  const bool root = geteuid() == 0;  // who may read everything
+  const bool root = geteuid() == 0;  // root may read everything
   if (root) {
     ASSERT_EQ(seteuid(65534), 0);
   }

@@ -32,7 +32,9 @@ std::vector<pid_t> quick_look(const Outsiders& outsiders) {
 }  // namespace
 
 bool offspring_is_gone(const Outsiders& outsiders) {
-  const std::vector<pid_t> children = own_children();
+  bool whole = true;
+  const std::vector<pid_t> children = own_children(&whole);
+  if (!whole) return false;  // without a descriptor to look with
   return std::all_of(children.begin(), children.end(),
                      [&](pid_t pid) { return is_outsider(pid, outsiders); });
 }

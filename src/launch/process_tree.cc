@@ -28,8 +28,9 @@ struct Stat {
 
 // The name in the second field may hold spaces and brackets: what follows the last ')' is
 // unambiguous.
-std::optional<Stat> read_stat(pid_t pid) {
+std::optional<Stat> read_stat(pid_t pid, bool* whole = nullptr) {
   const Result<std::string> text = base::read_all("/proc/" + std::to_string(pid) + "/stat");
+  if (!text && whole != nullptr && text.error().code == ErrorCode::kBusy) *whole = false;
   if (!text) return std::nullopt;
   const std::size_t bracket = text->rfind(')');
   if (bracket == std::string::npos || bracket + 4 > text->size()) return std::nullopt;
@@ -41,9 +42,10 @@ std::optional<Stat> read_stat(pid_t pid) {
   return Stat{fields[0].front(), static_cast<pid_t>(*parent)};
 }
 
-std::vector<pid_t> numbers_in(const std::string& folder) {
+std::vector<pid_t> numbers_in(const std::string& folder, bool* whole = nullptr) {
   std::vector<pid_t> pids;
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(folder.c_str()), closedir);
+  if (!directory && whole != nullptr) *whole = false;
   if (!directory) return pids;
   while (const dirent* entry = readdir(directory.get())) {
     const Result<std::uint64_t> number = base::parse_uint(entry->d_name);
@@ -65,13 +67,16 @@ bool is_outsider(pid_t pid, const Outsiders& outsiders) {
          std::string_view(path, static_cast<std::size_t>(length)) == outsiders.program;
 }
 
-std::vector<pid_t> all_processes() { return numbers_in("/proc"); }
+std::vector<pid_t> all_processes(bool* whole) {
+  if (whole != nullptr) *whole = true;
+  return numbers_in("/proc", whole);
+}
 
-std::vector<pid_t> descendants(pid_t root, const Outsiders& without) {
+std::vector<pid_t> descendants(pid_t root, const Outsiders& without, bool* whole) {
   std::multimap<pid_t, pid_t> children;
   std::set<pid_t> dead;
-  for (const pid_t pid : all_processes()) {
-    const std::optional<Stat> stat = read_stat(pid);
+  for (const pid_t pid : all_processes(whole)) {
+    const std::optional<Stat> stat = read_stat(pid, whole);
     if (!stat) continue;
     children.emplace(stat->parent, pid);
     if (stat->state == 'Z' || stat->state == 'X') dead.insert(pid);
@@ -105,9 +110,12 @@ std::vector<pid_t> some_descendants(pid_t root, std::size_t most) {
   return found;
 }
 
-std::vector<pid_t> own_children() {
+std::vector<pid_t> own_children(bool* whole) {
   std::vector<pid_t> children;
-  if (const Result<std::string> text = base::read_all("/proc/thread-self/children", 16 << 20)) {
+  const Result<std::string> text = base::read_all("/proc/thread-self/children", 16 << 20);
+  if (whole != nullptr) *whole = text.ok() || text.error().code != ErrorCode::kBusy;
+  if (!text && text.error().code == ErrorCode::kBusy) return children;
+  if (text) {
     for (const std::string_view word : base::split(*text, ' '))
       if (const Result<std::uint64_t> pid = base::parse_uint(base::trim(word)))
         children.push_back(static_cast<pid_t>(*pid));
@@ -115,7 +123,7 @@ std::vector<pid_t> own_children() {
   }
   // A kernel without these lists (CONFIG_PROC_CHILDREN). The folder lists every process that is
   // there when it is opened and stays.
-  for (const pid_t pid : all_processes())
+  for (const pid_t pid : all_processes(whole))
     if (parent_of(pid) == getpid()) children.push_back(pid);
   return children;
 }

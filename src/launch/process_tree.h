@@ -20,7 +20,9 @@ bool is_outsider(pid_t pid, const Outsiders& outsiders);
 
 // Every living descendant of `root` (zombies are not living) without the outsiders; parents before
 // their children.
-std::vector<pid_t> descendants(pid_t root, const Outsiders& without);
+// `whole`, where it is given: false when there was no descriptor or memory to look with, so that
+// some may be missing.
+std::vector<pid_t> descendants(pid_t root, const Outsiders& without, bool* whole = nullptr);
 
 // The same without a look at every process of the machine, by what the kernel lists as children; at
 // most `most` of them, and some may be missed while others end. Empty where it has no such lists.
@@ -30,7 +32,7 @@ std::vector<pid_t> some_descendants(pid_t root, std::size_t most);
 // may reap its children meanwhile. Then no child is missed, however fast processes fork and end: a
 // child stays in the kernel's list until this process reaps it, and the orphans of a child are in
 // that list before the child itself can be reaped.
-std::vector<pid_t> own_children();
+std::vector<pid_t> own_children(bool* whole = nullptr);
 
 // The parent of a process, as of now; 0: the process is gone.
 pid_t parent_of(pid_t pid);
@@ -41,7 +43,7 @@ bool catches(pid_t pid, int signal_number);
 // True while the process is stopped by a signal.
 bool is_stopped(pid_t pid);
 
-// Every process, of this user or not, whose number can be seen.
-std::vector<pid_t> all_processes();
+// Every process, of this user or not, whose number can be seen. `whole` as above.
+std::vector<pid_t> all_processes(bool* whole = nullptr);
 
 }  // namespace mete::launch

@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "base/fd.h"
+#include "launch/job_scan.h"
 
 namespace mete::launch {
 namespace {
@@ -58,6 +60,28 @@ TEST(ProcessTree, OutsidersAndWhatTheyForkedAreLeftOut) {
   EXPECT_FALSE(has(descendants(getpid(), {{family.child_}, ""}), family.grandchild_));
   EXPECT_TRUE(is_outsider(family.child_, {{family.child_}, ""}));
   EXPECT_FALSE(is_outsider(family.child_, {{}, "/bin/true"}));
+}
+
+// A look that was not possible says nothing about what is there.
+TEST(ProcessTree, WithoutADescriptorALookIsNotWhole) {
+  const Family family;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  bool whole = true;
+  EXPECT_FALSE(descendants(getpid(), {}, &whole).empty());
+  EXPECT_TRUE(whole);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const bool none_seen = descendants(getpid(), {}, &whole).empty();
+  const bool scanned = scan_job({{{12, {}}, getuid(), {2147483, 77}}, {}, {}},
+                                {[](pid_t) {}, [](const core::ProcessRef&) {}});
+  const bool lives = is_living({family.child_, 1});
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(none_seen);
+  EXPECT_FALSE(whole);
+  EXPECT_FALSE(scanned);
+  EXPECT_TRUE(lives) << "as far as can be said";
 }
 
 }  // namespace

@@ -27,8 +27,10 @@ namespace {
 constexpr std::size_t kMaxText = 8 << 20;  // of one look
 
 // A stopped process must run to hear it.
-void send_term(const core::ProcessRef& process, std::uint32_t uid) {
-  if (signal_process(process, uid, SIGTERM)) (void)signal_process(process, uid, SIGCONT);
+bool send_term(const core::ProcessRef& process, std::uint32_t uid) {
+  if (!signal_process(process, uid, SIGTERM)) return false;
+  (void)signal_process(process, uid, SIGCONT);
+  return true;
 }
 
 // In the child: one line for each thing that it finds.
@@ -85,6 +87,7 @@ void ProcessWatcher::unwatch_runner(Watched& watched) {
   if (!watched.pidfd) return;
   loop_.unwatch_fd(watched.pidfd.get());
   watched.pidfd.reset();
+  --handles_;
 }
 
 void ProcessWatcher::watch(core::JobId job, core::ProcessRef runner) {
@@ -94,10 +97,14 @@ void ProcessWatcher::watch(core::JobId job, core::ProcessRef runner) {
   Watched& watched = jobs_[job];
   watched.runner = runner;
   watched.generation = ++generations_;
-  if (runner.pid > 0) watched.pidfd.reset(static_cast<int>(syscall(SYS_pidfd_open, runner.pid, 0)));
+  errno = 0;
+  if (runner.pid > 0 && handles_ < most_handles_)
+    watched.pidfd.reset(static_cast<int>(syscall(SYS_pidfd_open, runner.pid, 0)));
   const int error = errno;
+  if (watched.pidfd) ++handles_;
   // A handle on whatever has this pid now: is it still the one that was meant?
   if (!is_living(runner) || (!watched.pidfd && error == ESRCH)) {
+    if (watched.pidfd) --handles_;
     watched.pidfd.reset();
     later(job, seam::Milliseconds(0), &ProcessWatcher::runner_ended);
   } else if (watched.pidfd) {
@@ -158,8 +165,8 @@ void ProcessWatcher::step(core::JobId job) {
   for (const auto& [pid, start] : stopping.members) {
     if (stopping.killing)
       (void)signal_process({pid, start}, *uid, SIGKILL);
-    else if (stopping.termed.insert(pid).second)
-      send_term({pid, start}, *uid);
+    else if (!stopping.termed.contains(pid) && send_term({pid, start}, *uid))
+      stopping.termed.insert(pid);
   }
   if (!stopping.members.empty() && !stopping.killing) {
     later(job, kFirstPause * 5, &ProcessWatcher::step);
@@ -174,16 +181,17 @@ void ProcessWatcher::start_look(core::JobId job, Watched& watched, std::uint32_t
   Result<base::Forked> forked = Error::busy("too many looks hang");
   if (unreaped_.size() < kMaxUnreaped)
     forked = base::fork_around_socket("mete-look", [&](int socket) {
-      scan_job(scan, {[&](pid_t pid) { say(socket, "look " + std::to_string(pid) + "\n"); },
-                      [&](const core::ProcessRef& found) {
-                        if (stopping.killing)
-                          (void)signal_process(found, uid, SIGKILL);
-                        else if (!stopping.termed.contains(found.pid))
-                          send_term(found, uid);
-                        say(socket, "found " + std::to_string(found.pid) + " " +
-                                        std::to_string(found.start_ticks) + "\n");
-                      }});
-      say(socket, "end\n");
+      const bool whole =
+          scan_job(scan, {[&](pid_t pid) { say(socket, "look " + std::to_string(pid) + "\n"); },
+                          [&](const core::ProcessRef& found) {
+                            if (stopping.killing)
+                              (void)signal_process(found, uid, SIGKILL);
+                            else if (!stopping.termed.contains(found.pid))
+                              (void)send_term(found, uid);
+                            say(socket, "found " + std::to_string(found.pid) + " " +
+                                            std::to_string(found.start_ticks) + "\n");
+                          }});
+      if (whole) say(socket, "end\n");
     });
   if (!forked) {
     later(job, kLongestPause, &ProcessWatcher::step);

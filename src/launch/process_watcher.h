@@ -50,6 +50,8 @@ class ProcessWatcher final {
 
   // The same runner again changes nothing.
   void watch(core::JobId job, core::ProcessRef runner);
+  // Descriptors for runners, from now on; the others are looked at now and then.
+  void keep_handles(std::size_t most) { most_handles_ = most; }
   // Of a job that was watched first, after a restart too: its runner tells its processes from
   // others. A job that nobody watched never had a runner, and is gone.
   void stop(core::JobId job);
@@ -108,6 +110,8 @@ class ProcessWatcher final {
   Outsiders outsiders_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // timers outlive us
   std::map<core::JobId, Watched> jobs_;
+  std::size_t most_handles_ = SIZE_MAX;
+  std::size_t handles_ = 0;
   std::uint64_t generations_ = 0;
   std::uint64_t looks_ = 0;
   std::vector<pid_t> unreaped_;

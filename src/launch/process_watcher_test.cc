@@ -122,6 +122,21 @@ TEST_F(WatcherTest, TellsWhenARunnerEnds) {
   EXPECT_EQ(loop_.watched(), 0u);
 }
 
+TEST_F(WatcherTest, ARunnerWithoutADescriptorIsLookedAtNowAndThen) {
+  watcher_->keep_handles(0);
+  const pid_t runner = fork();
+  if (runner == 0)
+    for (;;) pause();
+  watcher_->watch(kJob, ref_of(runner));
+  EXPECT_EQ(loop_.watched(), 0u);
+  loop_.advance(Milliseconds(10000));
+  EXPECT_TRUE(runners_gone_.empty());
+  kill(runner, SIGKILL);
+  waitpid(runner, nullptr, 0);
+  loop_.advance(Milliseconds(10000));
+  EXPECT_EQ(runners_gone_.size(), 1u);
+}
+
 TEST_F(WatcherTest, ARunnerThatIsGoneAlreadyIsToldOfAfterwards) {
   watcher_->watch(kJob, kRunner);
   EXPECT_TRUE(runners_gone_.empty()) << "not from within";

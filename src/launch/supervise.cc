@@ -35,6 +35,7 @@ constexpr int kForwarded[] = {SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
 constexpr std::chrono::milliseconds kStillGrace{1'000};
 constexpr int kInsistSeconds = 1;  // a second Ctrl-C within this time means it
 constexpr int kLookAgainMs = 100;
+constexpr int kLookLaterMs = 1'000;
 constexpr int kSignalsAtOnce = 64;
 
 std::vector<char*> c_strings(const std::vector<std::string>& strings) {
@@ -270,8 +271,10 @@ class Supervisor {
 
   // A child that is about to become one of the outsiders' programs does so without a signal.
   int wait_ms(int tick_ms) const {
-    if (running_ > 0 || outsiders_.program.empty()) return tick_ms;
-    return tick_ms < 0 ? kLookAgainMs : std::min(tick_ms, kLookAgainMs);
+    if (running_ > 0) return tick_ms;
+    // Without outsiders only a look for which there was no descriptor is to be made again.
+    const int most = outsiders_.program.empty() ? kLookLaterMs : kLookAgainMs;
+    return tick_ms < 0 ? most : std::min(tick_ms, most);
   }
 
   void handle_signals() {

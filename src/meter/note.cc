@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who we are, for a launcher that reads the file and does not load it (abi/meter_note.h). Written
-// for the assembler: a C++ object cannot be in a section of type note.
+// What this library is, for a launcher that reads the file and does not load it (abi/meter_note.h).
+// Written for the assembler: a C++ object cannot be in a section of type note.
 #include "abi/meter_note.h"
 
 #define METE_TEXT_OF(value) #value

@@ -224,8 +224,8 @@ TEST(HostileClient, OneTooManyGets503AndIsClosed) {
   expect_alive(server);
 }
 
-// Who asks and waits does so again; who has told the daemon something cannot know whether it was
-// heard.
+// A question can be asked again. A client that told the daemon something could not know whether it
+// was heard, so its connection stays.
 TEST(HostileClient, WithoutADescriptorTheLongestQuestionMakesRoom) {
   HttpServer::Limits limits;
   limits.unbounded = getuid();

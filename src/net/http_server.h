@@ -69,7 +69,7 @@ class HttpServer {
     uid_t unbounded = 0;
     std::size_t connections = 4096;           // one more gets 503 and is closed
     std::size_t connections_per_user = 4096;  // the same
-    // Of everybody, the unbounded user too: as many as there are descriptors for. One more takes
+    // Of all users, the unbounded one too: as many as there are descriptors for. One more takes
     // the place of the question (GET) that has waited longest for its answer, which gets 503 and is
     // closed, to be asked again; where there is none it gets 503 itself.
     std::size_t descriptors = SIZE_MAX;

@@ -75,7 +75,7 @@ Result<Fd> connect_unix(const std::string& path, Milliseconds timeout) {
   const Result<sockaddr_un> address = unix_address(path);
   if (!address) return address.error();
   Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  // Not busy, which would say that nobody listens: it is we who cannot ask.
+  // Not busy, which would mean that no daemon listens: this process cannot ask.
   if (!socket) return Error::io(Error::from_errno("make a socket", errno).message);
   // A connect() waits only while the listener's queue is full; the send timeout bounds that.
   const Deadline deadline = Deadline::in(timeout);

@@ -39,7 +39,10 @@ void put(JsonText& out, const core::JobRequeued& event) {
   put_gpu_if(out, "gpu", event.gpu);
   out.put_if("not_before", event.not_before);
 }
-void put(JsonText& /*out*/, const core::JobUngranted& /*event*/) {}
+void put(JsonText& out, const core::JobUngranted& event) {
+  if (!event.why.empty()) out.key("why").exact(event.why);
+  out.put_if("not_before", event.not_before);
+}
 void put(JsonText& /*out*/, const core::JobHeld& /*event*/) {}
 void put(JsonText& /*out*/, const core::JobReleased& /*event*/) {}
 void put(JsonText& out, const core::JobPriority& event) { out.put("priority", event.priority); }
@@ -165,7 +168,9 @@ std::optional<core::Happened> job_event(std::string_view type, Fields& fields) {
   if (type == "job.ended")
     return core::JobEnded{id, outcome_from(fields, "outcome"), exit_if(fields, "exit")};
   if (type == "job.requeued") return requeued_from(fields, id);
-  if (type == "job.ungranted") return core::JobUngranted{id};
+  if (type == "job.ungranted")
+    return core::JobUngranted{id, fields.exact_if("why").value_or(""),
+                              fields.time_if("not_before")};
   if (type == "job.parked") return parked_from(fields, id);
   if (type == "job.unparked") return unparked_from(fields, id);
   if (type == "job.grown")

@@ -204,6 +204,8 @@ const std::map<std::string, Happened>& golden() {
                                                    *core::parse_gpu("12G"),
                                                    WallTime{1'800'000'000'123}}},
       {"job.ungranted-one.json", core::JobUngranted{{13, 3}}},
+      {"job.ungranted-later.json",
+       core::JobUngranted{{13, 3}, "mete-keeper is missing", WallTime{1'800'000'000'123}}},
       {"job.held-one.json", core::JobHeld{{12}}},
       {"job.released-one.json", core::JobReleased{{12}}},
       {"job.priority-one.json", core::JobPriority{{12}, -5}},

@@ -237,6 +237,9 @@ TEST(Reports, PartsReadBackByThemselves) {
   Exit odd;
   odd.note = kOddBytes;
   EXPECT_EQ(decode_exit(encode(odd))->note, kOddBytes);
+  Exit not_now;
+  not_now.not_started = not_now.not_now = true;
+  EXPECT_EQ(*decode_exit(encode(not_now)), not_now);
   EXPECT_FALSE(decode_exit("{\"ran_ms\":-1}").ok());
   const Result<JobSpec> spec = decode_spec(encode(full_detached_spec()));
   ASSERT_TRUE(spec.ok()) << spec.error().message;

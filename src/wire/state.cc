@@ -102,6 +102,12 @@ void put_whole_job(JsonText& out, const Job& job, std::size_t spec) {
   out.put_if("started_at", job.started);
   out.put_if("ended_at", job.ended);
   out.put_if("not_before", job.not_before);
+  if (job.put_off) {
+    out.key("put_off").open();
+    out.key("why").exact(job.put_off->why);
+    out.put("times", job.put_off->times);
+    out.close();
+  }
   if (job.failures != 0) out.put("failures", job.failures);
   if (!job.unmet.empty()) put_after(out, "unmet", job.unmet);
   if (job.outcome) out.put("outcome", to_string(*job.outcome));
@@ -160,6 +166,11 @@ Result<Job> whole_job_from(const Json& json, const std::vector<core::SharedSpec>
   job.started = fields.time_if("started_at");
   job.ended = fields.time_if("ended_at");
   job.not_before = fields.time_if("not_before");
+  if (fields.has("put_off")) {
+    Fields put_off(fields.child("put_off"), "what put the job off");
+    job.put_off = core::PutOff{put_off.exact("why"), put_off.number<std::uint32_t>("times")};
+    if (!put_off.ok()) fields.fail(put_off.error());
+  }
   job.failures = fields.number_if<std::uint32_t>("failures").value_or(0);
   job.unmet = after_from(fields, "unmet");
   if (fields.has("outcome")) job.outcome = outcome_from(fields, "outcome");

@@ -291,6 +291,7 @@ void put_exit(JsonText& out, const Exit& exit) {
   out.put_if("exit_code", exit.code);
   out.put_if("signal", exit.signal);
   out.flag_if("not_started", exit.not_started);
+  out.flag_if("not_now", exit.not_now);
   out.flag_if("timed_out", exit.timed_out);
   out.flag_if("gpu_oom", exit.gpu_oom);
   out.flag_if("ram_oom", exit.ram_oom);
@@ -310,6 +311,7 @@ Result<Exit> exit_from(const Json& json) {
   exit.code = fields.number_if<int>("exit_code");
   exit.signal = fields.number_if<int>("signal");
   exit.not_started = fields.flag("not_started");
+  exit.not_now = fields.flag("not_now");
   exit.timed_out = fields.flag("timed_out");
   exit.gpu_oom = fields.flag("gpu_oom");
   exit.ram_oom = fields.flag("ram_oom");

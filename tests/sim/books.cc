@@ -426,6 +426,9 @@ void Books::on(const core::JobUngranted& what) {
     fail(what.id, "gives its grant back, and its program was started");
   give_back(entry);
   entry.state = JobState::kPending;
+  if (what.not_before)
+    entry.not_before_ms =
+        std::max(entry.spec->begin ? entry.spec->begin->ms : 0, what.not_before->ms);
   begin_waiting(entry);
 }
 

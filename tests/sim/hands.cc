@@ -35,10 +35,12 @@ void Hands::start(const core::Job& job) {
   if (job.state != JobState::kStarting && job.state != JobState::kStopping)
     judge_.fail("job " + to_string(job.id) + " runs, and no keeper has ever claimed it");
   if (job.state != JobState::kStarting) return;  // whatever was to be ended is not there
-  if (!lives_.quiet && dice_.per_mille(15))
+  if (!lives_.quiet && dice_.per_mille(15)) {
     watched->second.failed = "posix_spawn: Resource temporarily unavailable";
-  else if (lives_.quiet || dice_.percent(99))
+    watched->second.later = dice_.percent(70);
+  } else if (lives_.quiet || dice_.percent(99)) {
     lives_.spawn(job);
+  }
 }
 
 void Hands::watch(JobId job, core::ProcessRef runner) {
@@ -107,7 +109,7 @@ std::vector<core::Input> Hands::news(bool all) {
 
 void Hands::of_keeper(JobId id, Watched& watched, std::vector<core::Input>& news) {
   if (!watched.failed.empty()) {
-    news.emplace_back(core::NotLaunched{id, watched.failed});
+    news.emplace_back(core::NotLaunched{id, watched.failed, watched.later});
     return;
   }
   if (const auto before = before_.find(id); before != before_.end()) {

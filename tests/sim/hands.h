@@ -51,6 +51,7 @@ class Hands final : public seam::Launcher {
     std::uint32_t attempt = 1;
     bool started_told = false;
     std::string failed;  // why no keeper could be spawned
+    bool later = false;  // worth another try
   };
   const Reserved& reserved() const { return reserved_; }
   const std::map<core::JobId, Watched>& started() const { return detached_; }

@@ -47,6 +47,7 @@ void State::enter(const Job& job) {
     return;
   }
   for (const After& after : job.unmet) dependents_[after.id].insert(job.id);
+  if (job.put_off) put_off_.insert(job.id);
   if (!job.held && job.unmet.empty()) pending_.insert(job);
   if (spec.deadline)
     start_by_.emplace(spec.deadline->ms - static_cast<std::int64_t>(spec.time_s.value_or(0)) * 1000,
@@ -74,6 +75,7 @@ void State::leave(const Job& job) {
     if (found->second.empty()) dependents_.erase(found);
   }
   doomed_.erase(job.id);
+  put_off_.erase(job.id);
   if (!job.held && job.unmet.empty()) pending_.erase(job);
   if (spec.deadline)
     start_by_.erase(
@@ -176,6 +178,7 @@ void State::on(const JobEnded& ended, WallTime at) {
   job.exit = ended.exit;
   job.ended = at;
   job.held = false;
+  job.put_off.reset();
   job.requeue = false;
   job.park.reset();
   job.idle.reset();
@@ -230,6 +233,7 @@ void State::on(const JobRequeued& requeued, WallTime at) {
   job.stopped.clear();
   job.gpu = requeued.gpu;
   job.not_before = requeued.not_before;
+  job.put_off.reset();
   enter(job);
 }
 
@@ -294,6 +298,7 @@ void State::tell_dependents_of(JobId target, bool failed) {
 void State::on(const JobStarted& started, WallTime at) {
   Job& job = step(started.id, JobState::kRunning);
   job.program = started.program;
+  job.put_off.reset();
   if (started.runner) job.runner = started.runner;
   job.started = WallTime{at.ms - static_cast<std::int64_t>(started.ago_ms)};
   enter(job);
@@ -315,6 +320,10 @@ void State::on(const JobUngranted& ungranted, WallTime) {
   Job& job = step(ungranted.id, JobState::kPending);
   job.grant.clear();
   job.runner.reset();
+  if (ungranted.not_before) {
+    job.not_before = ungranted.not_before;
+    job.put_off = PutOff{ungranted.why, job.put_off ? job.put_off->times + 1 : 1};
+  }
   enter(job);
 }
 

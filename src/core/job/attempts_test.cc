@@ -324,6 +324,49 @@ TEST_F(AttemptsTest, WhatCannotBeLaunchedEndsWithTheReason) {
   EXPECT_EQ(job(id).exit->note, "no such user");
 }
 
+TEST_F(AttemptsTest, WhatTheInstallationCannotLaunchWaitsAndIsTriedAgain) {
+  const JobId id = submit("80G");
+  const JobId other = submit("80G");
+  for (const std::int64_t pause_s : {1, 2, 4, 8, 16, 30, 30}) {
+    ASSERT_EQ(grant(), Ids{id});
+    ASSERT_TRUE(take(NotLaunched{id, "mete-keeper is missing", true}).ok());
+    EXPECT_EQ(state_of(id), JobState::kPending);
+    EXPECT_EQ(job(id).attempt, 1u);
+    EXPECT_EQ(wait_of(id).reason, Reason::kRetry);
+    EXPECT_NE(wait_of(id).text.find("mete-keeper is missing"), std::string::npos);
+    EXPECT_EQ(job(id).not_before->ms - now_.ms, pause_s * 1000);
+    EXPECT_EQ(grant(), Ids{other}) << "which is not kept waiting";
+    ASSERT_TRUE(take(NotLaunched{other, ""}).ok());
+    now_.ms += pause_s * 1000;
+  }
+  ASSERT_EQ(grant(), Ids{id});
+  ASSERT_TRUE(take(Started{id, 0, ProcessRef{5, 6}}).ok());
+  EXPECT_FALSE(job(id).put_off.has_value());
+}
+
+TEST_F(AttemptsTest, WhatItsKeeperCannotStartNowWaitsInTheSameAttempt) {
+  const JobId id = submit(with_retries(3));
+  grant();
+  Exit exit;
+  exit.not_started = exit.not_now = true;
+  exit.note = "libmete.so is gone";
+  ASSERT_TRUE(take(Ended{id, 0, exit}).ok());
+  EXPECT_EQ(state_of(id), JobState::kPending);
+  EXPECT_EQ(job(id).attempt, 1u);
+  EXPECT_EQ(job(id).failures, 0u);
+  EXPECT_NE(wait_of(id).text.find("libmete.so is gone"), std::string::npos);
+  EXPECT_TRUE(cancel(id).ok());
+  EXPECT_EQ(job(id).outcome, Outcome::kCancelled);
+}
+
+TEST_F(AttemptsTest, ManyThatCannotBeLaunchedAreNotAllTriedEverySecond) {
+  std::vector<JobId> jobs;
+  for (int i = 0; i < 100; ++i) jobs.push_back(submit("100M"));
+  ASSERT_EQ(grant().size(), jobs.size());
+  for (const JobId id : jobs) ASSERT_TRUE(take(NotLaunched{id, "gone", true}).ok());
+  EXPECT_GE(job(jobs.back()).not_before->ms - now_.ms, 9'000);
+}
+
 TEST_F(AttemptsTest, WhatIsCancelledBeforeItWasLaunchedIsCancelled) {
   const JobId id = submit("10G");
   grant();

@@ -304,6 +304,8 @@ State::Decided State::decide_ended(const Ended& ended, const Moment& moment) con
     default:
       break;
   }
+  if ((*job)->state == JobState::kStarting && (*job)->spec->detached && ended.exit.not_now)
+    return one(put_off(**job, ended.exit.note, moment));
   std::vector<Happened> happened;
   if ((*job)->state == JobState::kStarting && ended.program)
     happened.emplace_back(JobStarted{ended.id, *ended.program, ended.ago_ms, (*job)->runner});
@@ -342,10 +344,25 @@ std::vector<Happened> State::decide_not_launched(const NotLaunched& failed,
   if (job->state == JobState::kStopping) return one(after_attempt(*job, *job->outcome, {}, moment));
   if (job->state != JobState::kStarting) return {};
   if (failed.why.empty()) return one(JobUngranted{failed.id});
+  if (failed.later) return one(put_off(*job, failed.why, moment));
   Exit exit;
   exit.not_started = true;
   exit.note = failed.why;
   return one(JobEnded{failed.id, Outcome::kLaunchFailed, std::move(exit)});
+}
+
+// After 1, 2, 4, ... 30 seconds. However many jobs there are, together they are tried about ten
+// times a second at most: each try is two synced events and perhaps a process. They are tried until
+// they start or are cancelled, since nothing that was acknowledged may be lost.
+Happened State::put_off(const Job& job, std::string why, const Moment& moment) const {
+  constexpr std::int64_t kLongestMs = 30'000;
+  constexpr std::int64_t kEachMs = 100;
+  constexpr std::int64_t kLongestOfManyMs = 600'000;
+  const std::uint32_t times = job.put_off ? job.put_off->times : 0;
+  const std::int64_t own = std::min(std::int64_t{1000} << std::min(times, 5u), kLongestMs);
+  const std::int64_t others =
+      std::min(static_cast<std::int64_t>(put_off_.size()) * kEachMs, kLongestOfManyMs);
+  return JobUngranted{job.id, std::move(why), WallTime{moment.now.ms + std::max(own, others)}};
 }
 
 std::vector<Happened> State::decide_look(const Pool& machine) const {

@@ -61,6 +61,8 @@ struct JobRequeued {
 // Nothing was launched under its grant, which is free: it waits again, in the same attempt.
 struct JobUngranted {
   JobId id;
+  std::string why = {};                     // the installation or the machine cannot launch it now
+  std::optional<WallTime> not_before = {};  // with a reason: when to try again
   bool operator==(const JobUngranted&) const = default;
 };
 struct JobHeld {

@@ -96,6 +96,8 @@ struct RunnerGone {
 struct NotLaunched {
   JobId id;
   std::string why;  // "": try again
+  bool later =
+      false;  // with a reason: the installation or the machine is at fault; try again later
 };
 // The last process of a job that nobody waited for is gone.
 struct JobGone {

@@ -204,6 +204,7 @@ struct Exit {
   std::optional<int> code;    // absent after a signal
   std::optional<int> signal;  // absent after an exit
   bool not_started = false;   // the program could not be run at all
+  bool not_now = false;       // and that is the installation's or the machine's fault: try again
   bool timed_out = false;
   bool gpu_oom = false;      // its cap refused it memory, and it failed
   bool ram_oom = false;      // the kernel ended a process at the limit of --ram, and it failed
@@ -212,6 +213,13 @@ struct Exit {
   std::optional<Bytes> log_bytes;       // what its logs take on the disk
   std::string note;  // one line for its user: why it could not start, what it did beside its cap
   bool operator==(const Exit&) const = default;
+};
+
+// Why a job that had its turn could not be launched, and how many times that happened in a row.
+struct PutOff {
+  std::string why;
+  std::uint32_t times = 1;
+  bool operator==(const PutOff&) const = default;
 };
 
 // One of the lives of a job that is over while the job is not.
@@ -308,6 +316,7 @@ struct Job {
   std::optional<WallTime> started;  // this attempt
   std::optional<WallTime> ended;
   std::optional<WallTime> not_before;  // a retry that waits a little
+  std::optional<PutOff> put_off;       // until it starts
   std::uint32_t failures = 0;          // attempts that count against --retries
   std::vector<After> unmet;            // of spec.after, what has not come yet
   std::optional<Outcome> outcome;

@@ -328,6 +328,11 @@ Wait State::wait_of_its_own(const Job& job, const Moment& moment, const Sight& s
   }
   if (job.spec->begin && *job.spec->begin > moment.now)
     return {Reason::kBegin, "its time, " + to_string(*job.spec->begin), {}};
+  if (job.not_before && *job.not_before > moment.now && job.put_off)
+    return {Reason::kRetry,
+            "its next try, at " + to_string(*job.not_before) + ": it could not be started (" +
+                job.put_off->why + ")",
+            {}};
   if (job.not_before && *job.not_before > moment.now)
     return {Reason::kRetry, "its next attempt, at " + to_string(*job.not_before), {}};
   if (const auto room = sight.result.waits_for.find(job.id); room != sight.result.waits_for.end())

@@ -243,6 +243,8 @@ class State {
   std::vector<Happened> decide_look(const Pool& machine) const;
   Result<const Job*> of_user(JobId id, std::uint32_t uid) const;
   Result<std::vector<const Job*>> of_caller(JobId id, const Caller& by) const;
+  // It waits again: so long as what it needs to be launched is missing.
+  Happened put_off(const Job& job, std::string why, const Moment& moment) const;
   // The end of an attempt, or of the job.
   Happened after_attempt(const Job& job, Outcome outcome, std::optional<Exit> exit,
                          const Moment& moment) const;
@@ -307,6 +309,7 @@ class State {
   std::vector<Job> forgotten_;                     // to be told once; no part of the state
   std::map<JobId, std::uint32_t> requeued_later_;  // while a log is replayed; no part either
   std::map<JobId, std::set<JobId>> dependents_;
+  std::set<JobId> put_off_;                            // pending ones that could not be launched
   std::set<JobId> doomed_;                             // a dependency can never be met
   std::set<std::pair<std::int64_t, JobId>> start_by_;  // pending ones with a deadline
   std::set<std::pair<std::int64_t, JobId>> end_by_;    // active ones

@@ -185,7 +185,7 @@ class RandomWorld : public World {
       case 7:
         return JobGone{id};
       case 8:
-        return NotLaunched{id, one_in(2) ? "" : "no such folder"};
+        return NotLaunched{id, one_in(2) ? "" : "no such folder", one_in(2)};
       default:
         return Foretold{any_id(), {now_, any_time(), any_time()}};
     }

@@ -90,6 +90,7 @@ core::Job full_job() {
   job.started = WallTime{1'800'000'001'000};
   job.ended = WallTime{1'800'000'002'999};
   job.not_before = WallTime{1'800'000'004'000};
+  job.put_off = core::PutOff{"mete-keeper is missing", 3};
   job.failures = 2;
   job.unmet = {{JobId{9, 0}, core::When::kFail}};
   job.outcome = core::Outcome::kGpuOom;

@@ -133,8 +133,8 @@ class Driver {
       next_();
     };
     calls.runner_gone = [this](core::JobId job) { tell("runner_gone", job); };
-    calls.not_launched = [this](core::JobId job, const std::string& why) {
-      tell("not_launched", job, {{"why", why}});
+    calls.not_launched = [this](core::JobId job, const std::string& why, bool later) {
+      tell("not_launched", job, {{"why", why}, {"later", later}});
     };
     calls.read_exit = [](std::string_view text) -> std::optional<core::Exit> {
       const Result<core::Exit> exit = wire::decode_exit(text);
@@ -195,7 +195,7 @@ class Driver {
   void start(const wire::KeeperPlan& plan, launch::Start how) {
     uids_[plan.job] = plan.spec.uid;
     keepers_.start(plan.job, plan.attempt, how,
-                   [&]() -> Result<std::string> { return wire::encode(plan); });
+                   [plan]() -> Result<std::string> { return wire::encode(plan); });
   }
 
   void start_true(std::uint64_t number) {

@@ -204,7 +204,7 @@ class Keepers(KeeperTest):
                 return int(pid)
         return None
 
-    def test_one_that_dies_again_and_again_is_given_up(self):
+    def test_one_that_dies_again_and_again_is_tried_less_often(self):
         broken = self.folder / "broken"
         broken.write_text("#!/bin/sh\nexit 1\n")
         broken.chmod(0o755)
@@ -215,7 +215,9 @@ class Keepers(KeeperTest):
             self.assertEqual(self.driver.wait(1, *FINAL)["why"], "")
             self.forget(1)
         self.sh(1, "true")
-        self.assertIn("its keeper died 4 times", self.driver.wait(1, *FINAL)["why"])
+        event = self.driver.wait(1, *FINAL)
+        self.assertIn("its keeper died 4 times", event["why"])
+        self.assertTrue(event["later"])
 
     def test_one_that_cannot_be_executed(self):
         self.driver.kill()
@@ -224,6 +226,7 @@ class Keepers(KeeperTest):
         event = self.final(1)
         self.assertEqual(event["event"], "not_launched")
         self.assertIn("No such file", event["why"])
+        self.assertTrue(event["later"])
 
 
 @unittest.skipUnless(os.geteuid() == 0, "needs root, to mount a small disk")
@@ -265,7 +268,8 @@ class FullDisk(KeeperTest):
         self.fill()
         self.sh(1, "echo ran >> $OUT/ran")
         event = self.final(1)
-        self.assertEqual((event["event"], event["why"]), ("not_launched", ""))
+        self.assertEqual((event["event"], event["later"]), ("not_launched", True))
+        self.assertIn("No space", event["why"])
         self.assertFalse((self.folder / "ran").exists())
         self.assertEqual(self.records(), [])
         os.unlink(self.state / "ballast")

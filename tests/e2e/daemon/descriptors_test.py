@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A daemon that may open next to nothing: what it acknowledged runs, what runs is not lost, and people are still served."""
+import json
+import os
+import resource
+import time
+
+from world import DaemonTest, wait_until
+from support import main
+
+LONG_S = 400  # for a hundred jobs on a machine that does much else
+
+
+class Few(DaemonTest):
+    sim = "4xH200"
+
+    def setUp(self):
+        super().setUp()
+        path = self.folder / "config.toml"
+        path.write_text("[queue]\ncpus = 0\n")
+        self.env["METE_CONFIG"] = str(path)
+        self.go = self.folder / "go"
+        self.addCleanup(self.end_jobs)
+        self.ok("cards")  # starts the simulated cards' server, which is to have enough of them
+
+    def end_jobs(self):
+        self.go.touch()
+        self.mete("cancel", *self.mete("ps", "-q").stdout.split())
+
+    def start_daemon(self, limit):
+        """One that has so few descriptors, and cannot have more."""
+        self.end_daemon()
+        result = self.mete("run", "-q", "--cpu-only", "--", "true",
+                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with open(f"/proc/{self.daemon_pid()}/limits") as file:
+            self.assertIn(str(limit), next(line for line in file if line.startswith("Max open files")))
+
+    def submit(self, count, *words):
+        """Submits `count` jobs that run until they are let go; each leaves a trace of its own."""
+        result = self.mete("submit", "--array", f"0-{count - 1}", *words, "--", "sh", "-c",
+                           f"echo >> {self.folder}/ran.$METE_JOB_ID; while [ ! -e {self.go} ]; do sleep 0.3; done")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout.strip()
+
+    def states(self):
+        found = {}
+        # By our own client, which asks again when it is turned away.
+        for job in json.loads(self.ok("ps", "-a", "-o", "json").stdout)["jobs"]:
+            key = job.get("outcome") or job["state"]
+            found[key] = found.get(key, 0) + 1
+        return found
+
+    def wait_for(self, condition, what):
+        deadline = time.monotonic() + LONG_S
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, f"{what}, but {self.states()}")
+            time.sleep(0.5)
+
+    def all_run_and_end(self, count):
+        self.wait_for(lambda: self.states().get("running") == count, f"all {count} run")
+        self.go.touch()
+        self.wait_for(lambda: set(self.states()) == {"ok"}, "all end well")
+        traces = [(self.folder / name).read_text() for name in os.listdir(self.folder) if name.startswith("ran.")]
+        self.assertEqual(traces, ["\n"] * count, "each ran, and once")
+
+    def test_ninety_jobs_with_64(self):
+        self.start_daemon(64)
+        self.submit(70, "--cpu-only")
+        self.submit(20, "--gpu", "1G")
+        # Keepers that hold a connection to the daemon do not shut out other clients.
+        for _ in range(5):
+            self.assertEqual(self.mete("ps").returncode, 0)
+        self.all_run_and_end(90)
+
+    def test_ninety_jobs_with_128(self):
+        self.start_daemon(128)
+        self.submit(80, "--cpu-only")
+        self.submit(10, "--gpu", "1G")
+        self.all_run_and_end(90)
+
+    def test_a_hundred_that_run_are_found_again(self):
+        self.start_daemon(512)
+        self.submit(90, "--cpu-only")
+        self.submit(10, "--gpu", "1G")
+        self.wait_for(lambda: self.states().get("running") == 100, "all run")
+        self.start_daemon(64)
+        self.assertEqual({state for state in self.states() if state != "ok"}, {"running"})
+        self.all_run_and_end(100)
+
+    def test_a_job_has_its_submitters_limit(self):
+        self.start_daemon(128)
+        result = self.mete("submit", "--cpu-only", "--log", str(self.folder / "log"), "--", "sh", "-c", "ulimit -Sn",
+                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, 110)))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        wait_until(lambda: set(self.states()) == {"ok"}, "it ends")
+        self.assertEqual((self.folder / "log").read_text(), "100\n")
+
+
+if __name__ == "__main__":
+    main()
