@@ -168,7 +168,8 @@ struct GrantHeader {
   Word grower;             // OwnerWord of the runner that answers asks; 0: nobody does
   Word park_knocks;        // counts calls that came to a closed gate
   Word park_disk_bytes;    // of what movers keep for the job: how much they have put on disk
-  uint8_t unused[1648];
+  Word driver_refusals;    // how often the driver had no memory although the cap had room
+  uint8_t unused[1640];
   GrantCard cards[kMaxCards];
 };
 static_assert(sizeof(GrantHeader) == 4096);

@@ -342,7 +342,8 @@ class Daemon {
     const core::State& state = engine_.state();
     for (const core::JobId id : state.active()) {
       const core::Job& job = *state.find(id);
-      holds.push_back({id, job.runner, job.spec->uid, {}});
+      node::JobHold& hold = holds.emplace_back(node::JobHold{id, job.runner, job.spec->uid, {}});
+      for (const core::GrantedCard& card : job.grant) hold.cards.push_back(card.uuid);
     }
     for (const core::Job* job : state.ended_after(WallTime{now - kJustEndedMs}))
       holds.push_back({job->id, job->runner, job->spec->uid, {}});

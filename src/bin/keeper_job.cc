@@ -28,6 +28,7 @@
 #include "cli/parker.h"
 #include "cli/runner_line.h"
 #include "cli/slurm_environment.h"
+#include "cli/ungranted.h"
 #include "launch/container_watch.h"
 #include "launch/grant_file.h"
 #include "launch/identity.h"
@@ -303,6 +304,9 @@ class Keeper {
     hooks.started = [this](pid_t pid) { started(pid); };
     hooks.prepare = [this](launch::Supervision& asked) { prepare(asked); };
     if (plan_.socket.empty() || plan_.grant.empty()) return hooks;
+    hooks.who_holds = [this, &job] {
+      return cli::who_holds_ungranted(plan_.socket, cli::uuids_of(job), to_string(plan_.job));
+    };
     hooks.made = [this, &job](const launch::GrantFile* grant) { begin_parking(job, grant); };
     hooks.ended = [this] { parker_.reset(); };
     hooks.stands_still = [this] { return parker_ && parker_->is_away(); };
@@ -390,6 +394,7 @@ class Keeper {
                    base::duration_in_words(static_cast<std::int64_t>(*plan_.spec.time_s)) +
                    " is over");
     if (!end.escapes.empty()) notes_.push_back(end.escapes);
+    if (!end.card_full.empty()) notes_.push_back(end.card_full);
     if (output_->lost() > 0)
       notes_.push_back(std::to_string(output_->lost()) + " bytes of output could not be written");
     exit.log_bytes = output_->size();

@@ -161,6 +161,20 @@ void add_processes(const seam::CardReading& card, const node::CardSnapshot& snap
   }
 }
 
+// A job that uses some of its cards is known to use nothing of the others, where the driver lists
+// every process with its figure.
+void add_unused(const MachineInputs& inputs, const node::Attribution& attribution,
+                serve::Machine& machine) {
+  for (const node::JobHold& job : inputs.jobs) {
+    const auto used = machine.used.find(job.id);
+    if (used == machine.used.end()) continue;
+    for (const node::CardUse& use : attribution.cards)
+      if (use.processes_known && !use.silent.contains(job.id) &&
+          std::find(job.cards.begin(), job.cards.end(), use.uuid) != job.cards.end())
+        used->second.try_emplace(use.uuid);
+  }
+}
+
 }  // namespace
 
 MachineSeen look_at(const MachineInputs& inputs,
@@ -172,7 +186,8 @@ MachineSeen look_at(const MachineInputs& inputs,
   if (inputs.snapshot == nullptr) return seen;
   std::vector<node::OtherHold> others;
   for (const node::OtherClaim& other : inputs.claims)
-    others.push_back({other.user + "'s mete", other.claim.runner, other.claim.uuid});
+    others.push_back(
+        {other.user + "'s mete", other.claim.runner, other.claim.uuid, other.claim.bytes});
   node::Attribution attribution =
       node::attribute(without_movers(inputs), inputs.jobs, others, owners_before);
   seen.owners = std::move(attribution.owners);
@@ -185,11 +200,13 @@ MachineSeen look_at(const MachineInputs& inputs,
     if (card.capacity()) seen.capacities[card.uuid] = *card.capacity();
     seen.machine.pool.cards.push_back(pool_card(card, use, inputs));
     seen.machine.cards.push_back(view(card, use, seen.machine.pool.cards.back(), inputs));
-    for (const auto& [job, bytes] : use.jobs) seen.machine.used[job][card.uuid] = bytes;
+    for (const auto& [job, bytes] : use.jobs)
+      if (!use.silent.contains(job)) seen.machine.used[job][card.uuid] = bytes;
     add_processes(card, *inputs.snapshot, seen);
     if (!card.processes)
       for (const auto& [job, bytes] : use.jobs) seen.loads[job].push_back(std::nullopt);
   }
+  add_unused(inputs, attribution, seen.machine);
   for (auto& [job, processes] : seen.machine.processes)
     std::stable_sort(processes.begin(), processes.end(),
                      [](const auto& a, const auto& b) { return a.pid < b.pid; });

@@ -53,9 +53,12 @@ std::string note_of(const CardView& card) {
   if (card.state == "lost") notes.emplace_back("fell off the bus or needs a reset");
   if (card.state == "drained") notes.emplace_back("no new jobs");
   if (!card.unusable.empty()) notes.push_back(card.unusable);
-  for (const CardView::JobShare& job : card.jobs)
-    if (!job.outside.is_zero())
-      notes.push_back("job " + job.id + " holds " + to_string(job.outside) + " outside its meter");
+  for (const CardView::JobShare& job : card.jobs) {
+    std::vector<std::string> holds;
+    if (!job.outside.is_zero()) holds.push_back(to_string(job.outside) + " outside its meter");
+    if (!job.over.is_zero()) holds.push_back(to_string(job.over) + " beyond its grant");
+    if (!holds.empty()) notes.push_back("job " + job.id + " holds " + base::join(holds, ", "));
+  }
   if (stale(card))
     notes.push_back(
         "read " + base::duration_in_words(static_cast<std::int64_t>(*card.reading_age_s)) + " ago");
@@ -112,6 +115,7 @@ std::string holders_of(const CardView& card, WallTime now) {
     text += "#" + job.id + "(" + brief_if(job.used) + " of " + base::brief(job.bytes);
     if (job.whole) text += ", alone";
     if (!job.outside.is_zero()) text += ", " + base::brief(job.outside) + " outside its cap";
+    if (!job.over.is_zero()) text += ", " + base::brief(job.over) + " beyond its grant";
     if (job.idle_since) text += ", idle " + base::brief_duration(*job.idle_since, now);
     holders.push_back(base::printable(text + ")"));
   }

@@ -61,7 +61,15 @@ std::string holder_text(const ExplainDocument::Holder& holder, WallTime now) {
   return more.empty() ? text : text + " (" + base::join(more, ", ") + ")";
 }
 
+std::string outside_text(const ExplainDocument::Outside& outside) {
+  return printable(outside.who) + " holds " + to_string(outside.bytes) +
+         (outside.job ? " beyond its grant" : "");
+}
+
 std::string card_line(const ExplainDocument::Card& card, WallTime now) {
+  const std::string name = "  card " + std::to_string(card.index) + "  ";
+  // The job does not ask for this card: who is there does not matter.
+  if (!card.needs && !card.text.empty()) return name + printable(with_local_times(card.text, now));
   std::vector<std::string> parts;
   if (card.state != "ok") parts.push_back(card.state);
   if (card.needs && card.free && card.state == "ok")
@@ -72,13 +80,15 @@ std::string card_line(const ExplainDocument::Card& card, WallTime now) {
       holders.push_back(holder_text(holder, now));
     parts.push_back("held by " + base::join(holders, ", "));
   }
+  for (const ExplainDocument::Outside& outside : card.outside)
+    parts.push_back(outside_text(outside));
   for (const ExplainDocument::Reserved& reserved : card.reserved)
     parts.push_back(to_string(reserved.bytes) + " reserved for " + printable(reserved.user) +
                     " until " + moment(reserved.until, now));
   // Where values say nothing, the daemon's own words do.
   if (parts.empty() && !card.text.empty())
     parts.push_back(printable(with_local_times(card.text, now)));
-  return "  card " + std::to_string(card.index) + "  " + base::join(parts, "; ");
+  return name + base::join(parts, "; ");
 }
 
 // What it waits for; what is said of each card is on the card's own line.

@@ -163,6 +163,20 @@ void explain_failure(const JobPlan& plan, abi::Grant& grant, const Output& outpu
   }
 }
 
+// Within its cap it was refused by the driver: others hold more of the card than they were granted.
+std::string full_card_of(const JobPlan& plan, const abi::Grant& grant, const JobHooks& hooks) {
+  const std::uint64_t refusals = grant.header.driver_refusals.load();
+  if (refusals == 0) return "";
+  std::vector<std::string> cards;
+  for (const PlanCard& card : plan.cards) cards.push_back(std::to_string(card.machine.card.index));
+  const std::string who = hooks.who_holds();
+  return "the driver had no GPU memory for the program " + std::to_string(refusals) +
+         (refusals == 1 ? " time" : " times") + ", although its cap had room: " +
+         (who.empty() ? (cards.size() == 1 ? "card " : "one of cards ") + base::join(cards, ", ") +
+                            " was full; mete cards shows what is held there"
+                      : who);
+}
+
 void add_books(const JobPlan& plan, abi::Grant& grant, JobEnd& end) {
   for (std::uint32_t c = 0; c < plan.cards.size() && c < abi::kMaxCards; ++c) {
     Bytes peak;
@@ -318,7 +332,11 @@ Result<JobEnd> run_job(const JobPlan& plan, const JobHooks& hooks, const Output&
   JobEnd end{*ended, {}, false, explain_limits(plan, groups, output), ""};
   if (grant == nullptr || !ended->started) return end;
   add_books(plan, grant->grant(), end);
-  if (ended->exit_code != 0) explain_failure(plan, grant->grant(), output);
+  if (ended->exit_code != 0) {
+    explain_failure(plan, grant->grant(), output);
+    end.card_full = full_card_of(plan, grant->grant(), hooks);
+    if (!end.card_full.empty()) output.say("hint: " + end.card_full);
+  }
   end.escapes = escapes_of(grant->grant());
   if (!end.escapes.empty()) output.say("warning: " + end.escapes);
   return end;

@@ -57,10 +57,11 @@ struct JobPlan {
 
 struct JobEnd {
   launch::Ended ended;
-  std::vector<Bytes> peaks;  // for each card
-  bool refused = false;      // the cap refused it memory at least once
-  bool ram_oom = false;      // the kernel ended a process of it at the limit of --ram
-  std::string escapes;       // what it held outside its cap, in words; "": nothing
+  std::vector<Bytes> peaks;    // for each card
+  bool refused = false;        // the cap refused it memory at least once
+  bool ram_oom = false;        // the kernel ended a process of it at the limit of --ram
+  std::string escapes;         // what it held outside its cap, in words; "": nothing
+  std::string card_full = {};  // that the driver had no memory for it, and why; "": it had
 };
 
 // What happens meanwhile; the fields of launch::Supervision with the same names.
@@ -74,6 +75,8 @@ struct JobHooks {
   std::function<int()> tick_ms = [] { return -1; };
   std::function<bool()> tick;
   std::function<bool()> stands_still = [] { return false; };
+  // Who holds memory of its cards that no grant covers, in words (ungranted.h); "": not known.
+  std::function<std::string()> who_holds = [] { return std::string(); };
   // The last word on how it is run.
   std::function<void(launch::Supervision&)> prepare = [](launch::Supervision&) {};
 };

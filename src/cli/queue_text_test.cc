@@ -211,6 +211,27 @@ TEST_F(QueueText, ExplainNamesPlaceTimeHoldersAndTheWayOut) {
             "               or  if bob's job 14 ended");
 }
 
+TEST_F(QueueText, ExplainNamesWhatIsHeldOutsideGrantsAndNothingOnCardsThatAreNotAskedFor) {
+  wire::ExplainDocument document;
+  document.at = at(0);
+  document.id = {31};
+  document.cards.resize(2);
+  document.cards[0].needs = Bytes::from_gib(32);
+  document.cards[0].free = Bytes::from_gib(20);
+  document.cards[0].outside = {{"job 12 of alice", Bytes::from_gib(48), core::JobId{12}},
+                               {"process 412 of bob (python)", Bytes::from_gib(3), {}}};
+  document.cards[1].index = 1;
+  document.cards[1].holders = {{{14}, "bob", Bytes::from_gib(9), {}, "", {}}};
+  document.cards[1].text = "not one of those named by --devices";
+  const std::string text = explain_text(document);
+  EXPECT_NE(
+      text.find("  card 0  needs 32 GiB, 20 GiB free; job 12 of alice holds 48 GiB beyond its "
+                "grant; process 412 of bob (python) holds 3 GiB\n"),
+      std::string::npos)
+      << text;
+  EXPECT_TRUE(text.ends_with("\n  card 1  not one of those named by --devices")) << text;
+}
+
 TEST_F(QueueText, AHeldJobSaysWhatLetsItStart) {
   wire::ExplainDocument document;
   document.at = at(0);

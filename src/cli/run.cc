@@ -19,6 +19,7 @@
 #include "cli/parker.h"
 #include "cli/run_plan.h"
 #include "cli/runner_line.h"
+#include "cli/ungranted.h"
 #include "cli/verbs.h"
 #include "cli/wait_line.h"
 #include "cli/wait_signals.h"
@@ -248,6 +249,7 @@ class Run {
     hooks.watched = [this] { return hear(); };
     hooks.tick_ms = [this] { return tick_ms(); };
     hooks.tick = [this] { return tick(); };
+    hooks.who_holds = [&] { return who_holds_ungranted(socket_, uuids_of(job), job.job); };
     const Result<JobEnd> end = run_job(job, hooks, output_);
     if (!end) return launch_failed(end.error());
     core::Exit exit;
@@ -256,6 +258,7 @@ class Run {
     exit.ram_oom = end->ram_oom && end->ended.exit_code != 0;
     exit.gpu_oom = end->refused && end->ended.exit_code != 0;
     exit.peaks = end->peaks;
+    exit.note = end->card_full;
     if (end->ended.signal != 0)
       exit.signal = end->ended.signal;
     else

@@ -6,6 +6,7 @@
 #include "cli/subword.h"
 #include "cli/table.h"
 #include "cli/topology.h"
+#include "cli/ungranted.h"
 #include "core/request/gpu.h"
 #include "node/nvml_text.h"
 
@@ -242,6 +243,26 @@ TEST(DriverAdvice, KnowsTheUsualTrouble) {
   const std::string not_loaded = "nvmlInit: driver not loaded (9)";
   EXPECT_EQ(driver_advice(not_loaded, nullptr), "sudo modprobe nvidia");
   EXPECT_NE(driver_advice(not_loaded, "64xH200").find("at most 32"), std::string::npos);
+}
+
+TEST(Cards, WhatIsHeldBeyondAGrantIsNoted) {
+  wire::CardsDocument document;
+  wire::CardView& card = document.cards.emplace_back();
+  card.uuid = "GPU-1";
+  card.jobs = {{"1", "alice", Bytes::from_gib(2), false, Bytes::from_gib(50)}};
+  card.jobs[0].outside = Bytes::from_gib(50);
+  card.jobs[0].over = card.over = Bytes::from_gib(48);
+  EXPECT_NE(cards_table(document, {}, {})
+                .find("job 1 holds 50 GiB outside its meter, 48 GiB beyond its grant"),
+            std::string::npos);
+  card.foreign_list = {{412, "bob", Bytes::from_gib(3), "python", {}}, {{}, "carol", {}}};
+  const std::vector<std::string> cards{"GPU-1"};
+  EXPECT_EQ(ungranted_on(document, cards, "2"),
+            "job 1 of alice holds 48 GiB beyond its grant on card 0, process 412 of bob, outside "
+            "mete, holds 3 GiB on card 0");
+  EXPECT_EQ(ungranted_on(document, cards, "1"),
+            "process 412 of bob, outside mete, holds 3 GiB on card 0");
+  EXPECT_EQ(ungranted_on(document, std::vector<std::string>{"GPU-2"}, "2"), "");
 }
 
 }  // namespace

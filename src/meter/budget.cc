@@ -148,13 +148,20 @@ uint64_t charged_bytes(int card) {
 }
 
 bool worth_another_try(int* tries) {
-  if (*tries >= 200) return false;
+  abi::Word& refusals = process.grant->header.driver_refusals;
+  if (*tries >= 200) {
+    refusals.fetch_add(1);
+    return false;
+  }
   if (*tries == 0 && my_slot() >= 0) {
     // The books may have had room without the dead one's bytes, so that nobody has looked yet.
     for (uint32_t c = 0; c < process.grant->header.card_count; ++c) reap(static_cast<int>(c));
   }
   const uint64_t died = process.grant->header.last_reap_ns.load();
-  if (died == 0 || abi::monotonic_ns() - died > kRecentDeathNs) return false;
+  if (died == 0 || abi::monotonic_ns() - died > kRecentDeathNs) {
+    refusals.fetch_add(1);
+    return false;
+  }
   ++*tries;
   const int saved = errno;
   abi::sleep_quietly(1'000'000);

@@ -36,9 +36,9 @@ void release(int card, uint64_t units);
 uint64_t limit_bytes(int card);
 uint64_t charged_bytes(int card);
 
-// True if somebody of this job died within the last second: its memory may be on its way back, and
-// a driver that says "out of memory" deserves another try. Sleeps a millisecond; `tries` counts up
-// to 200 ms.
+// The driver says "out of memory" although the cap had room. True if a process of this job died
+// within the last second: its memory may be on its way back, and the driver deserves another try.
+// Sleeps a millisecond; `tries` counts up to 200 ms. False: the refusal stands, and is counted.
 bool worth_another_try(int* tries);
 
 // Sleeps 50 µs; keeps errno. For short waits on another thread.

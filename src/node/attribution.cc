@@ -76,13 +76,30 @@ std::optional<JobId> job_of(const World& world, pid_t pid) {
   return std::nullopt;
 }
 
-bool is_claimed(const World& world, const std::string& uuid, pid_t pid) {
+// The claim on this card to which the process belongs; nullptr: to none.
+const OtherHold* claim_of(const World& world, const std::string& uuid, pid_t pid) {
   const ProcessFacts* process = world.family.find(pid);
-  return process != nullptr && process->visible &&
-         std::any_of(world.others.begin(), world.others.end(), [&](const OtherHold& other) {
-           return other.uuid == uuid && other.runner &&
-                  world.family.belongs_to(*process, *other.runner);
-         });
+  if (process == nullptr || !process->visible) return nullptr;
+  const auto found =
+      std::find_if(world.others.begin(), world.others.end(), [&](const OtherHold& other) {
+        return other.uuid == uuid && other.runner &&
+               world.family.belongs_to(*process, *other.runner);
+      });
+  return found == world.others.end() ? nullptr : &*found;
+}
+
+// What the processes of claims hold, divided into what was claimed and what is beyond that: another
+// daemon's job may have escaped as one of ours may.
+void divide_claimed(const std::map<const OtherHold*, Bytes>& held, CardUse& use) {
+  for (const auto& [claim, bytes] : held) {
+    const bool within = !claim->bytes || bytes <= claim->bytes->plus(kClaimNoise);
+    use.claimed = use.claimed.plus(within ? bytes : *claim->bytes);
+    if (!within)
+      use.over_claim.push_back({claim->who + " beyond its claim", bytes - *claim->bytes});
+  }
+  std::sort(use.over_claim.begin(), use.over_claim.end(), [](const HeldBy& a, const HeldBy& b) {
+    return std::tie(a.who, a.bytes) < std::tie(b.who, b.bytes);
+  });
 }
 
 Bytes charged_to(const JobHold& job, const std::string& uuid) {
@@ -94,24 +111,25 @@ Bytes charged_to(const JobHold& job, const std::string& uuid) {
 Bytes sort_out(const seam::CardReading& card, const World& world, CardUse& use,
                std::map<pid_t, JobId>& owners) {
   Bytes explained;
-  std::set<JobId> silent;  // jobs with a process whose figure the driver does not tell
+  std::map<const OtherHold*, Bytes> claims;
   for (const seam::ProcessReading& process : *card.processes) {
     const Bytes used = process.used.value_or(Bytes{});
     explained = explained.plus(used);
     if (const std::optional<JobId> job = job_of(world, process.pid)) {
       use.jobs[*job] = use.jobs[*job].plus(used);
       owners[process.pid] = *job;
-      if (!process.used) silent.insert(*job);
-    } else if (is_claimed(world, card.uuid, process.pid)) {
-      use.claimed = use.claimed.plus(used);
+      if (!process.used) use.silent.insert(*job);
+    } else if (const OtherHold* claim = claim_of(world, card.uuid, process.pid)) {
+      claims[claim] = claims[claim].plus(used);
     } else if (const ProcessFacts* facts = world.family.find(process.pid)) {
       use.foreign.push_back({process.pid, facts->user, facts->comm, process.used});
     } else {
       use.ending = use.ending.plus(used);
     }
   }
+  divide_claimed(claims, use);
   for (const JobHold& job : world.jobs)
-    if (silent.contains(job.id)) explained = explained.plus(charged_to(job, card.uuid));
+    if (use.silent.contains(job.id)) explained = explained.plus(charged_to(job, card.uuid));
   return explained;
 }
 
@@ -132,6 +150,7 @@ std::vector<HeldBy> in_words(const CardUse& use) {
     }
     words.push_back({std::move(who), sum});
   }
+  words.insert(words.end(), use.over_claim.begin(), use.over_claim.end());
   if (!use.unlisted.is_zero())
     words.push_back(
         {use.processes_known ? "nobody that the driver lists" : "others", use.unlisted});

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct JobHold {
   std::uint32_t uid = 0;
   // What its meter has charged, by card UUID: for drivers that do not list processes.
   std::map<std::string, Bytes> charged;
+  std::vector<std::string> cards = {};  // that it was granted, by UUID
 };
 
 // What another daemon claims on one card.
@@ -29,6 +31,7 @@ struct OtherHold {
   std::string who;
   std::optional<core::ProcessRef> runner;
   std::string uuid;
+  std::optional<Bytes> bytes = {};  // nullopt: all that its processes hold is within the claim
 };
 
 struct ForeignProcess {
@@ -40,7 +43,7 @@ struct ForeignProcess {
 };
 
 // In words, for people and for placement; all of them together are everything on the card that is
-// neither a job's nor within a claim.
+// neither a job's nor within a claim. What a job holds beyond its grant is not judged here.
 struct HeldBy {
   std::string who;  // "process 412 of alice (python)", "2 processes of bob"
   Bytes bytes;
@@ -50,14 +53,17 @@ struct HeldBy {
 struct CardUse {
   std::string uuid;
   std::map<core::JobId, Bytes> jobs;  // what each really holds; also beyond its grant
-  Bytes claimed;                      // held by processes of other daemons' claims
+  std::set<core::JobId> silent;       // those of which the driver does not tell all
+  Bytes claimed;                      // held by processes of other daemons' claims, within these
+  std::vector<HeldBy> over_claim;     // the same, beyond them
   std::vector<ForeignProcess> foreign;
   // Used, though no listed process holds it; zero when that is no more than noise.
   Bytes unlisted;
   // Held by processes that had ended when they were looked for.
   Bytes ending;
   bool processes_known = false;
-  std::vector<HeldBy> outside;  // foreign, unlisted and ending in words, the largest first
+  // foreign, over_claim, unlisted and ending in words, the largest first
+  std::vector<HeldBy> outside;
 
   Bytes outside_bytes() const;
   bool operator==(const CardUse&) const = default;
@@ -72,6 +78,8 @@ struct Attribution {
 
 // Less than this, not listed, is the driver's own bookkeeping.
 inline constexpr Bytes kUnlistedNoise = Bytes::from_mib(64);
+// Less than this beyond a claim is a reading that is a moment older than the claim.
+inline constexpr Bytes kClaimNoise = Bytes::from_mib(64);
 
 Attribution attribute(const CardSnapshot& snapshot, const std::vector<JobHold>& jobs,
                       const std::vector<OtherHold>& others,

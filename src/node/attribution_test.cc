@@ -96,6 +96,17 @@ TEST_F(AttributionTest, ClaimsOfOthersAreNotForeign) {
   EXPECT_EQ(use().outside_bytes(), mib(900)) << "claimed elsewhere";
 }
 
+TEST_F(AttributionTest, WhatIsHeldBeyondAClaimIsForeign) {
+  others_ = {{"bob's mete", core::ProcessRef{200, 1200}, kCard, mib(1000)}};
+  lives(200, 1, "mete");
+  lives(201, 200, "python");
+  holds(201, mib(1064));
+  EXPECT_TRUE(use().outside.empty()) << "noise";
+  holds(201, mib(4000));
+  EXPECT_EQ(use().claimed, mib(1000));
+  EXPECT_EQ(use().outside, (std::vector<HeldBy>{{"bob's mete beyond its claim", mib(4064)}}));
+}
+
 TEST_F(AttributionTest, ForeignProcessesAreGroupedByUser) {
   lives(401, 1, "python");
   lives(402, 1, "jupyter");
@@ -134,6 +145,7 @@ TEST_F(AttributionTest, WithoutAListWhatIsNotChargedIsForeign) {
 TEST_F(AttributionTest, AJobWhoseFigureIsNotToldCountsAsCharged) {
   lives(101, 100, "python");
   holds(101, std::nullopt);
+  EXPECT_TRUE(use().silent.contains(kJob)) << "that it holds nothing is not known";
   *snapshot_.cards[0].used = mib(4100);
   EXPECT_TRUE(use().outside.empty());
   *snapshot_.cards[0].used = mib(4096 + 65);

@@ -38,6 +38,8 @@ Document::Card card_of(const core::Explanation::OnCard& on, std::string name,
   for (const core::Explanation::CardReserved& reserved : on.reserved)
     card.reserved.push_back({reserved.user, reserved.until, reserved.bytes});
   card.text = on.text;
+  for (const core::Outside& outside : on.outside)
+    card.outside.push_back({outside.who, outside.bytes, outside.job});
   return card;
 }
 

@@ -76,6 +76,8 @@ void put_cards(MetricsText& text, const Figures& figures) {
            [](const View& card) { return card.used; });
   of_bytes("mete_card_memory_foreign_bytes", "What is in use on the card outside of mete.",
            [](const View& card) { return card.foreign; });
+  of_bytes("mete_card_memory_over_bytes", "What jobs hold on the card beyond their grants.",
+           [](const View& card) { return std::optional(card.over); });
   of_cards("mete_card_utilisation_ratio", "How busy the card is, by the driver: 0 to 1.",
            [](const View& card) -> std::optional<double> {
              if (!card.utilisation_pct) return std::nullopt;

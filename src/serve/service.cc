@@ -19,7 +19,8 @@ namespace {
 // A timer for a moment that is far away is set again; a clock that is set must not be slept
 // through.
 constexpr std::int64_t kLongestSleepMs = 60'000;
-// What the driver may show of a job beyond what it says that it holds.
+// What the driver may show of a job beyond its grant without anybody having to know: NVML's figures
+// are rounded, and a block that is being freed is counted for a moment longer.
 constexpr Bytes kSlack = Bytes::from_mib(64);
 // After this long others have their turn: the loop, and with it those who have just come.
 constexpr std::chrono::milliseconds kSlice{2};
@@ -32,6 +33,25 @@ bool may_be_large(const net::Request& request) {
          (request.path == "/v1/jobs" || request.path.ends_with("/wait") ||
           request.path == "/v1/snapshot" || request.path == "/v1/events" ||
           request.path == "/metrics");
+}
+
+// What jobs hold beyond their grants. A job may also hold memory of a card that it was not granted.
+void add_excess(const core::PoolCard& placed, wire::CardView& card) {
+  for (const core::Outside& outside : placed.foreign) {
+    if (!outside.job) continue;
+    card.over = card.over.plus(outside.bytes);
+    const std::string id = to_string(*outside.job);
+    auto share = std::find_if(card.jobs.begin(), card.jobs.end(),
+                              [&](const auto& job) { return job.id == id; });
+    if (share == card.jobs.end()) {
+      wire::CardView::JobShare stray;
+      stray.id = id;
+      stray.user = outside.user;
+      stray.used = outside.bytes;
+      share = card.jobs.insert(card.jobs.end(), std::move(stray));
+    }
+    share->over = outside.bytes;
+  }
 }
 
 }  // namespace
@@ -69,32 +89,37 @@ void Service::see(Machine machine) {
     serve_request(std::move(request), std::move(responder));
 }
 
-// The machine, with what jobs hold beyond what they say: runners are their users' own, and what
-// they say to have given back is others' to have once the driver says so too.
+// What counts as held by a job on each card: its grant, or what is left of it while it is parked.
+// A runner is its user's own process. What it says to have given back is still held until the
+// driver says so too.
+std::map<std::string, Bytes> Service::counted(const core::Job& job) const {
+  std::map<std::string, Bytes> counted;
+  const std::vector<core::GrantedCard> held = core::held_now(job);
+  const auto said = doubted_.find(job.id);
+  for (std::size_t i = 0; i < held.size(); ++i)
+    counted[held[i].uuid] = said != doubted_.end() && i < said->second.size()
+                                ? std::min(held[i].bytes, said->second[i])
+                                : held[i].bytes;
+  return counted;
+}
+
+// The machine, with what jobs hold beyond their grants: a process without its meter takes what it
+// wants, on every card that it can reach. That is not granted to another job.
 core::Pool Service::believed() const {
   core::Pool pool = machine_.pool;
-  const auto add = [&](const core::Job& job, const std::vector<Bytes>& held) {
-    const auto used = machine_.used.find(job.id);
-    if (used == machine_.used.end()) return;
-    for (std::size_t i = 0; i < job.grant.size() && i < held.size(); ++i) {
-      const auto on_card = used->second.find(job.grant[i].uuid);
-      if (on_card == used->second.end() || on_card->second <= held[i] + kSlack) continue;
-      for (core::PoolCard& card : pool.cards)
-        if (card.card.uuid == job.grant[i].uuid)
-          card.foreign.push_back(
-              {"job " + to_string(job.id) + " of " + job.spec->user + " beyond what it says",
-               on_card->second - held[i], job.id});
-    }
-  };
   for (const core::JobId id : engine_.state().active()) {
+    const auto used = machine_.used.find(id);
+    if (used == machine_.used.end()) continue;
     const core::Job& job = *engine_.state().find(id);
-    const bool grows = !job.grant.empty() && !job.grant.front().most.is_zero();
-    if (const auto said = doubted_.find(id); said != doubted_.end()) {
-      add(job, said->second);
-    } else if (core::is_away(job) || grows) {
-      std::vector<Bytes> held;
-      for (const core::GrantedCard& card : core::held_now(job)) held.push_back(card.bytes);
-      add(job, held);
+    const std::map<std::string, Bytes> counted = this->counted(job);
+    for (core::PoolCard& card : pool.cards) {
+      const auto on_card = used->second.find(card.card.uuid);
+      if (on_card == used->second.end()) continue;
+      const auto grant = counted.find(card.card.uuid);
+      const Bytes may = grant == counted.end() ? Bytes() : grant->second;
+      if (on_card->second <= may + kSlack) continue;
+      card.foreign.push_back({"job " + to_string(id) + " of " + job.spec->user,
+                              on_card->second - may, id, job.spec->user});
     }
   }
   return pool;
@@ -355,6 +380,7 @@ wire::CardsDocument Service::cards(const net::Peer* reader) const {
           share.idle_since = idle->second;
         card.jobs.push_back(share);
       }
+      add_excess(placed, card);
     }
   }
   return document;

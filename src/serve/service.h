@@ -168,6 +168,7 @@ class Service {
   template <class Function>
   void measured(Function function);
   void wake_for_time();
+  std::map<std::string, Bytes> counted(const core::Job& job) const;
   core::Pool believed() const;
   void answer_waiters();
   void route(const net::Request& request, net::Responder responder);

@@ -10,8 +10,10 @@ namespace mete::top {
 
 namespace {
 
-constexpr Signs kUnicode{true, "█", "░", "▚", "·", "─", "▸", "├─", "└─", "│", "▲", "▼", "·", "°"};
-constexpr Signs kAscii{false, "#", "-", "x", ".", "-", ">", "|-", "`-", "|", "^", "v", "-", " "};
+constexpr Signs kUnicode{true, "█",  "░", "▚", "▓", "·", "─", "▸",
+                         "├─", "└─", "│", "▲", "▼", "·", "°"};
+constexpr Signs kAscii{false, "#",  "-", "x", "!", ".", "-", ">",
+                       "|-",  "`-", "|", "^", "v", "-", " "};
 
 // Of `cells` what `part` of `whole` takes, to the nearest; something is never nothing.
 std::size_t share(std::size_t cells, Bytes part, Bytes whole) {
@@ -65,6 +67,9 @@ void draw_card_bar(Canvas& canvas, At where, std::size_t width, const wire::Card
                    signs);
     where.column += cells;
     left -= cells;
+    const std::size_t over = std::min(left, share(width, job.over, total));
+    draw_run(canvas, where, over, signs.over, Colour::kHot);
+    left -= over;
     odd = !odd;
   }
 }

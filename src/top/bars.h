@@ -20,6 +20,7 @@ struct Signs {
   std::string_view used;
   std::string_view granted;  // and not used
   std::string_view foreign;
+  std::string_view over;  // held by a job beyond its grant
   std::string_view free;
   std::string_view line;
   std::string_view mark;    // of the row that is selected
@@ -33,8 +34,8 @@ struct Signs {
 };
 const Signs& signs(bool unicode);
 
-// A card: each job's grant in turn, used and not; what is used outside mete at the right end.
-// However small, whoever has something has a cell.
+// A card: each job's grant in turn, used and not, and what the job holds beyond it; what is used
+// outside mete at the right end. However small, each of them has a cell.
 void draw_card_bar(Canvas& canvas, At where, std::size_t width, const wire::CardView& card,
                    const Signs& signs);
 

@@ -180,7 +180,7 @@ struct CardPen {
   }
 };
 
-void draw_heading(Canvas& canvas, std::size_t row, const Signs& signs) {
+void draw_heading(Canvas& canvas, std::size_t row, bool over, const Signs& signs) {
   for (std::size_t column = 0; column < canvas.size().columns; ++column)
     canvas.set({row, column}, signs.line, {Colour::kFaint});
   canvas.put({row, 2}, " CARDS ", {Colour::kTitle});
@@ -189,10 +189,12 @@ void draw_heading(Canvas& canvas, std::size_t row, const Signs& signs) {
     std::string_view word;
     Colour colour;
   };
-  const Entry legend[] = {{signs.used, "used", Colour::kOne},
-                          {signs.granted, "granted", Colour::kOne},
-                          {signs.foreign, "outside", Colour::kForeign},
-                          {signs.free, "free", Colour::kFaint}};
+  std::vector<Entry> legend = {{signs.used, "used", Colour::kOne},
+                               {signs.granted, "granted", Colour::kOne},
+                               {signs.foreign, "outside", Colour::kForeign},
+                               {signs.free, "free", Colour::kFaint}};
+  // A rare thing has no place in the legend until it is there.
+  if (over) legend.insert(legend.begin() + 2, {signs.over, "beyond its grant", Colour::kHot});
   std::size_t taken = 2;
   for (const Entry& entry : legend) taken += entry.word.size() + 3;
   if (canvas.size().columns < taken + 14) return;
@@ -240,7 +242,9 @@ const wire::Series* used_of(const Snapshot& snapshot, core::JobId job) {
 void draw_cards(Canvas& canvas, const Scene& scene, const View& view, const Geometry& geometry) {
   const std::vector<CardView>& cards = scene.snapshot.cards;
   const Signs& signs = top::signs(scene.setting.unicode);
-  if (geometry.heading) draw_heading(canvas, geometry.cards_top - 1, signs);
+  const bool over = std::any_of(cards.begin(), cards.end(),
+                                [](const CardView& card) { return !card.over.is_zero(); });
+  if (geometry.heading) draw_heading(canvas, geometry.cards_top - 1, over, signs);
   if (geometry.cards_lines == 0) return;
   if (cards.empty()) {
     const bool read = scene.snapshot.trouble.empty();

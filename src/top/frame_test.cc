@@ -58,6 +58,18 @@ class Frames : public testing::Test {
   View view_;
 };
 
+TEST_F(Frames, ABarShowsWhatAJobHoldsBeyondItsGrant) {
+  wire::Snapshot snapshot = make_snapshot({1, 0});
+  wire::CardView& card = snapshot.cards[0];
+  card.jobs = {{"1", "alice", Bytes::from_gib(2), false, Bytes::from_gib(50)}};
+  card.used = Bytes::from_gib(50);
+  EXPECT_EQ(draw(snapshot, {80, 24}).text().find("▓"), std::string::npos);
+  card.jobs[0].over = card.over = Bytes::from_gib(48);
+  const std::string text = draw(snapshot, {80, 24}).text();
+  EXPECT_NE(text.find("█▓▓▓▓"), std::string::npos) << text;
+  EXPECT_NE(text.find("▓ beyond its grant"), std::string::npos) << text;
+}
+
 TEST_F(Frames, AreAsInTheFiles) {
   struct Case {
     const char* name;

@@ -224,6 +224,7 @@ Canvas help_page(const Scene& scene, std::size_t columns) {
   sheet.title("the bar of a card");
   sheet.line(signs.used, "used, job by job");
   sheet.line(signs.granted, "granted, and not used");
+  sheet.line(signs.over, "held by a job beyond its grant: not granted to others");
   sheet.line(signs.foreign, "used outside mete: seen, and never granted");
   sheet.line(signs.free, "free");
   return sheet.done();

@@ -37,6 +37,7 @@ Json card_json(const CardView& card) {
   json["granted_bytes"] = card.granted.count();
   put(json, "used_bytes", card.used);
   put(json, "foreign_bytes", card.foreign);
+  if (!card.over.is_zero()) json["over_bytes"] = card.over.count();
   json["grantable_bytes"] = card.grantable.count();
   put_number(json, "utilisation_pct", card.utilisation_pct);
   put_number(json, "temperature_c", card.temperature_c);
@@ -56,6 +57,7 @@ Json card_json(const CardView& card) {
     if (!job.outside.is_zero()) share["outside_bytes"] = job.outside.count();
     if (!job.name.empty()) share["name"] = job.name;
     if (job.idle_since) share["idle_since"] = to_string(*job.idle_since);
+    if (!job.over.is_zero()) share["over_bytes"] = job.over.count();
     jobs.push_back(share);
   }
   json["jobs"] = jobs;
@@ -87,6 +89,7 @@ Result<CardView> card_from(const Json& json) {
   card.granted = fields.bytes_if("granted_bytes").value_or(Bytes());
   card.used = fields.bytes_if("used_bytes");
   card.foreign = fields.bytes_if("foreign_bytes");
+  card.over = fields.bytes_if("over_bytes").value_or(Bytes());
   card.grantable = fields.bytes_if("grantable_bytes").value_or(Bytes());
   card.utilisation_pct = fields.number_if<unsigned>("utilisation_pct");
   card.temperature_c = fields.number_if<int>("temperature_c");
@@ -104,7 +107,8 @@ Result<CardView> card_from(const Json& json) {
     card.jobs.push_back({job.text("id"), job.text("user"), Bytes::from_bytes(job.number("bytes")),
                          job.flag("whole"), job.bytes_if("used_bytes"),
                          job.bytes_if("outside_bytes").value_or(Bytes()),
-                         job.text_if("name").value_or(""), job.time_if("idle_since")});
+                         job.text_if("name").value_or(""), job.time_if("idle_since"),
+                         job.bytes_if("over_bytes").value_or(Bytes())});
     if (!job.ok()) fields.fail(job.error());
   }
   for (const Json& element : fields.list("foreign")) {

@@ -27,6 +27,7 @@ struct CardView {
   Bytes granted;
   std::optional<Bytes> used;
   std::optional<Bytes> foreign;
+  Bytes over;  // held by jobs beyond their grants; no part of `granted` or `foreign`
   Bytes grantable;
   std::optional<unsigned> utilisation_pct;
   std::optional<int> temperature_c;
@@ -48,6 +49,7 @@ struct CardView {
     Bytes outside = {};     // its meter, by what was last told of its processes
     std::string name = {};  // "": a job that the reader may not look at
     std::optional<WallTime> idle_since = {};
+    Bytes over = {};  // what it holds beyond `bytes`
   };
   std::vector<JobShare> jobs;
   struct Foreign {

@@ -175,6 +175,8 @@ ExplainDocument explain() {
                   {{10, 1}, "eve", Bytes::from_gib(20), {}, "", {}}};
   card.reserved = {{"carol", after(900), Bytes::from_gib(20)}};
   card.text = "40 GiB free of the 56 GiB needed";
+  card.outside = {{"job 9 of bob", Bytes::from_gib(2), JobId{9}},
+                  {"process 412 of dave (python)", Bytes::from_gib(1), {}}};
   document.cards = {card};
   document.changes = {{"gpu", "ask for 28 % instead", "--gpu 28%", {}},
                       {"job-ends", "bob's job 9 ends", "", JobId{9}}};
@@ -265,6 +267,7 @@ Snapshot snapshot() {
   card.granted = Bytes::from_gib(8);
   card.used = Bytes::from_gib(6);
   card.foreign = Bytes::from_gib(1);
+  card.over = Bytes::from_gib(2);
   card.grantable = Bytes::from_gib(131);
   card.utilisation_pct = 96;
   card.temperature_c = 61;
@@ -274,6 +277,7 @@ Snapshot snapshot() {
   card.numa = 0;
   card.links = {{1, 18}};
   card.jobs = {{"12_3", "alice", Bytes::from_gib(8), true, Bytes::from_gib(3)}};
+  card.jobs[0].over = Bytes::from_gib(2);
   card.foreign_list = {{412, "bob", Bytes::from_gib(1), "python", 7}, {{}, "carol", {}}};
   all.cards = {card};
   all.jobs = {{pending(), {}, {}, {}},

@@ -11,6 +11,7 @@ namespace {
 using Card = ExplainDocument::Card;
 using Change = ExplainDocument::Change;
 using Holder = ExplainDocument::Holder;
+using Outside = ExplainDocument::Outside;
 using Reserved = ExplainDocument::Reserved;
 
 void put_holder(JsonText& out, const Holder& holder) {
@@ -45,6 +46,15 @@ void put_one(JsonText& out, const Card& card) {
   }
   out.close_list();
   out.put("text", card.text);
+  out.key("outside").open_list();
+  for (const Outside& outside : card.outside) {
+    out.open();
+    out.put("who", outside.who);
+    out.put("bytes", outside.bytes);
+    if (outside.job) put_id(out, "job", *outside.job);
+    out.close();
+  }
+  out.close_list();
   out.close();
 }
 
@@ -79,6 +89,15 @@ Card card_from(const Json& json, Fields& outer) {
     if (!of_one.ok()) fields.fail(of_one.error());
   }
   card.text = fields.text("text");
+  // A daemon of before does not say.
+  if (fields.has("outside"))
+    for (const Json& element : fields.list("outside")) {
+      Fields of_one(element, "what is outside");
+      Outside outside{of_one.text("who"), of_one.bytes("bytes"), {}};
+      if (of_one.has("job")) outside.job = id_from(of_one, "job");
+      if (!of_one.ok()) fields.fail(of_one.error());
+      card.outside.push_back(std::move(outside));
+    }
   if (!fields.ok()) outer.fail(fields.error());
   return card;
 }

@@ -37,6 +37,13 @@ struct ExplainDocument {
     std::optional<WallTime> idle_since;
     bool operator==(const Holder&) const = default;
   };
+  // Memory of a card that is no job's grant.
+  struct Outside {
+    std::string who;  // "process 412 of alice (python)", "bob's mete", "job 12 of carol"
+    Bytes bytes;
+    std::optional<core::JobId> job;  // that holds it beyond its grant
+    bool operator==(const Outside&) const = default;
+  };
   struct Reserved {
     std::string user;
     WallTime until;
@@ -52,7 +59,8 @@ struct ExplainDocument {
     std::optional<Bytes> free;
     std::vector<Holder> holders;
     std::vector<Reserved> reserved;
-    std::string text;  // why not here
+    std::string text;                   // why not here
+    std::vector<Outside> outside = {};  // the largest first
     bool operator==(const Card&) const = default;
   };
   std::vector<Card> cards;

@@ -266,8 +266,9 @@ void try_ends(const State& state, const Question& question, Found& found) {
 }
 
 // One above each level, and each level: between two levels one priority is as good as another.
-void try_priorities(Question& question, const Job& job, Found& found) {
-  if (job.priority >= kMaxPriority) return;
+void try_priorities(const State& state, Question& question, const Job& job, Found& found) {
+  // Room is being made for it as it is.
+  if (job.priority >= kMaxPriority || question.room_is_being_made()) return;
   // Who does not start as the first of all starts nowhere else in the line. With a quota it may: on
   // what others leave, a percentage of a smaller card, it keeps within it.
   const bool within = question.now().quota_of(question.kind().user) == Quota{};
@@ -288,8 +289,10 @@ void try_priorities(Question& question, const Job& job, Found& found) {
   std::size_t walks = 0;
   for (const std::int32_t level : levels) {
     if (++walks > question.most_walks()) return;
-    const std::optional<std::vector<JobId>> parked = question.with_priority(level);
+    std::optional<std::vector<JobId>> parked = question.with_priority(level);
     if (!parked) continue;
+    // A job that is being parked for another is not parked once more.
+    std::erase_if(*parked, [&](JobId id) { return is_being_parked(*state.find(id)); });
     const std::string number = std::to_string(level);
     Change change{Change::Kind::kPriority, "", "--priority " + number};
     change.text = "instead of " + std::to_string(job.priority);
@@ -457,7 +460,7 @@ std::vector<Change> changes(const State& state, const Moment& moment, const Sigh
   try_requests(question, Change::Kind::kCpus, with_fewer_cpus(request), found);
   try_times(state, question, job, found);
   try_ends(state, question, found);
-  try_priorities(question, job, found);
+  try_priorities(state, question, job, found);
   try_quotas(question, found);
   try_reservations(question, found);
   try_drained(state, question, found);

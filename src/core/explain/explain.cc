@@ -55,6 +55,17 @@ std::vector<Explanation::CardHolder> holders_of(const PoolCard& card, const Pass
   return list;
 }
 
+// Without what is reserved, which has a list of its own.
+std::vector<Explanation::CardOutside> outside_of(const PoolCard& card) {
+  std::vector<Explanation::CardOutside> list;
+  for (const std::vector<Outside>* each : {&card.claimed, &card.foreign})
+    for (const Outside& outside : *each)
+      if (!outside.bytes.is_zero()) list.push_back(outside);
+  std::stable_sort(list.begin(), list.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  return list;
+}
+
 std::vector<Explanation::CardReserved> reserved_on(const PoolCard& card, const PassInput& input,
                                                    const Kind& kind) {
   std::vector<Explanation::CardReserved> list;
@@ -84,6 +95,7 @@ std::vector<OnCard> cards_for(const Sight& sight, const Job& job) {
     if (card.drained) on.state = Explanation::CardState::kDrained;
     if (card.lost) on.state = Explanation::CardState::kLost;
     on.holders = holders_of(card, sight.input);
+    on.outside = outside_of(sight.input.pool.cards[at]);
     on.reserved = reserved_on(card, sight.input, kind);
     const Need* need = nullptr;
     if (needs)
@@ -159,7 +171,8 @@ Trial look_at_last(const State& state, const Moment& moment) {
   for (const JobGranted& start : sight.result.start)
     if (start.id == job.id) trial.grant = start.cards;
   if (const auto room = sight.result.waits_for.find(job.id); room != sight.result.waits_for.end())
-    trial.parked = room->second;
+    for (const JobId id : room->second)
+      if (!is_being_parked(*state.find(id))) trial.parked.push_back(id);
   if (!trial.grant) trial.why = explain(state, moment, sight, job);
   return trial;
 }

@@ -44,6 +44,8 @@ struct Explanation {
     Bytes bytes;
     bool operator==(const CardReserved&) const = default;
   };
+  // Held by processes outside mete, claimed by other daemons, or held by a job beyond its grant.
+  using CardOutside = Outside;
   enum class CardState { kOk, kDrained, kLost };
   struct OnCard {
     std::uint32_t index = 0;
@@ -53,6 +55,7 @@ struct Explanation {
     std::optional<Bytes> needs;  // absent: the request is not for this card
     std::optional<Bytes> free;   // for this job; absent: not known
     std::vector<CardHolder> holders;
+    std::vector<CardOutside> outside;    // the largest first
     std::vector<CardReserved> reserved;  // for others, while it could run
     std::string text;                    // why not here; "": it could be here
     bool operator==(const OnCard&) const = default;

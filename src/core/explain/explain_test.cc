@@ -84,6 +84,61 @@ TEST_F(ExplainTest, SeveralJobsAreNamedWhereOneIsNotEnough) {
   EXPECT_EQ(change(waits, Change::Kind::kJobEnds).jobs, (Ids{first, second}));
 }
 
+// A job without its meter took 48 GiB more than it was granted.
+TEST_F(ExplainTest, WhatAJobHoldsBeyondItsGrantIsNamedAndItsEndHelps) {
+  const JobId escaped = run("2G", "alice");
+  machine_.cards[0].foreign = {{"job 1 of alice", Bytes::from_gib(48), escaped, "alice"},
+                               {"process 412 of bob (python)", Bytes::from_gib(3)}};
+  const JobId waits = submit("40G", "carol");
+  EXPECT_TRUE(grant().empty());
+  const Explanation why = why_waits(waits);
+  EXPECT_EQ(why.wait->text,
+            "40 GiB on one card; card 0: 27 GiB free of the 40 GiB needed, job 1 of alice holds "
+            "48 GiB beyond its grant, process 412 of bob (python) holds 3 GiB, alice's job 1 holds "
+            "2 GiB");
+  EXPECT_EQ(why.wait->holders, Ids{escaped});
+  EXPECT_EQ(why.cards[0].outside, machine_.cards[0].foreign) << "processes outside mete too";
+  EXPECT_EQ(change(waits, Change::Kind::kJobEnds).jobs, Ids{escaped});
+}
+
+// It was granted one card, and holds memory of another too.
+TEST_F(ExplainTest, AJobThatHoldsMemoryOfACardThatItWasNotGrantedIsInTheWayThere) {
+  machine_ = pool_of({80, 80});
+  const JobId escaped = run("1", "alice");
+  machine_.cards[1].foreign = {{"job 1 of alice", Bytes::from_gib(50), escaped, "alice"}};
+  const JobId waits = submit("1", "bob");
+  EXPECT_TRUE(grant().empty());
+  EXPECT_EQ(why_waits(waits).wait->holders, Ids{escaped});
+  ended(escaped);
+  machine_.cards[1].foreign.clear();
+  EXPECT_EQ(grant(), Ids{waits});
+}
+
+TEST_F(ExplainTest, AJobThatIsBeingParkedIsNotOfferedToBeParked) {
+  JobSpec low = spec_of("60G");
+  low.preemptible = true;
+  const JobId gives_way = run(low);
+  later(600);
+  JobSpec high = spec_of("60G", "root");
+  high.priority = 1;
+  const JobId waits = submit(high);
+  EXPECT_TRUE(take(ParkJob{gives_way, caller("root"), false}).ok());
+  EXPECT_EQ(state_of(gives_way), JobState::kParking);
+  EXPECT_EQ(why_waits(waits).wait->text, "room that is being made: job 1 is being parked for it");
+  EXPECT_EQ(change(waits, Change::Kind::kPriority).text, "") << "a higher one does not help";
+  // To get the room before the other one helps, and nothing more is parked for that.
+  const JobId behind = submit("60G", "bob");
+  EXPECT_EQ(change(behind, Change::Kind::kPriority).jobs, Ids{});
+  EXPECT_EQ(change(behind, Change::Kind::kPriority).text, "instead of 0");
+  Submit submit;
+  submit.admin = true;
+  submit.spec = high;
+  submit.spec.priority = 2;
+  const Result<Trial> trial = try_out(state_, moment(), submit);
+  ASSERT_TRUE(trial.ok());
+  EXPECT_TRUE(trial->parked.empty());
+}
+
 TEST_F(ExplainTest, ARunningJobIsExplainedInASentence) {
   const JobId id = run("10G");
   const Explanation why = why_waits(id);

@@ -28,6 +28,8 @@ class Question {
   std::optional<std::size_t> first_as(std::span<const Kind> kinds) const;
   // If it were neither held nor to begin later.
   bool in_line() const;
+  // Others are being parked, or asked to shrink, for it.
+  bool room_is_being_made() const { return sight_.result.waits_for.contains(job_.id); }
   // Whether it would start with another priority; the jobs that would be parked for it then.
   std::optional<std::vector<JobId>> with_priority(std::int32_t priority);
   // Cancelled, whatever their users' other jobs were waiting for.

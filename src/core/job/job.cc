@@ -132,6 +132,10 @@ bool is_away(const Job& job) {
          (job.state == JobState::kParked || job.state == JobState::kStopping);
 }
 
+bool is_being_parked(const Job& job) {
+  return job.state == JobState::kParking || job.growth == Growth::kAsked;
+}
+
 std::vector<GrantedCard> held_now(const Job& job) {
   std::vector<GrantedCard> cards = job.grant;
   if (!is_away(job)) return cards;

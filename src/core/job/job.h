@@ -350,6 +350,8 @@ bool has_grown(const Job& job);
 Request request_of(const Job& job);
 // Its memory is not on its cards: it is parked, also while it is being ended.
 bool is_away(const Job& job);
+// It was told to leave its cards, or to give back what it has grown by, and has not done so yet.
+bool is_being_parked(const Job& job);
 // What it holds of the cards now: of a parked job only what stays there.
 std::vector<GrantedCard> held_now(const Job& job);
 // For how long it has been parked in this attempt.

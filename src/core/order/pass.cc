@@ -413,8 +413,10 @@ Held held_of(const std::vector<GrantedCard>& cards) {
 }
 
 void remove_grant(Pool& pool, JobId id) {
-  for (PoolCard& card : pool.cards)
+  for (PoolCard& card : pool.cards) {
     std::erase_if(card.holders, [id](const Holder& holder) { return holder.job == id; });
+    std::erase_if(card.foreign, [id](const Outside& outside) { return outside.job == id; });
+  }
 }
 
 Pool seen_by(const PassInput& input, const Pool& pool, const Kind& kind) {

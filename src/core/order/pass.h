@@ -134,7 +134,7 @@ Pool seen_by(const PassInput& input, const Pool& pool, const Kind& kind);
 std::optional<WallTime> ends_if_started(const PassInput& input, const Kind& kind);
 
 Held held_of(const std::vector<GrantedCard>& cards);
-// Takes the grant of a job off.
+// Takes the grant of a job off, and what it holds beyond it.
 void remove_grant(Pool& pool, JobId id);
 
 }  // namespace mete::core

@@ -52,7 +52,10 @@ struct Holder {
 struct Outside {
   std::string who;  // "process 412 of alice", "2 processes of bob", "bob's mete"
   Bytes bytes;
-  std::optional<JobId> job = {};  // of ours, which holds more than it says: nothing to itself
+  // A job of ours that holds this beyond its grant. The job itself may still use it: it is not in
+  // its own way.
+  std::optional<JobId> job = {};
+  std::string user = {};  // of that job
   bool operator==(const Outside&) const = default;
 };
 
@@ -68,7 +71,8 @@ struct PoolCard {
   bool one_process = false;
   std::vector<Holder> holders;   // our own grants
   std::vector<Outside> claimed;  // by other daemons on this machine
-  std::vector<Outside> foreign;  // held by processes outside mete, as last read
+  // Held by processes outside mete, and by jobs beyond their grants, as last read.
+  std::vector<Outside> foreign;
   // The last reading is too old to know what others hold (the driver does not answer).
   bool stale = false;
   Bytes context;  // what a process's first context costs here, reserve included; zero: not known

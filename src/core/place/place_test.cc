@@ -173,7 +173,7 @@ TEST(Place, AWholeCardMayBeGivenBesideAParkedJob) {
             (kH200 - Bytes::from_mib(518)).round_down(kGranule));
   EXPECT_TRUE(may_return(pool, JobId{1}, {{0, pool.cards[0].card.uuid, gib(40), false}}));
   // What it holds beyond what it said is nobody else's, and in its own way least of all.
-  pool.cards[0].foreign = {{"job 1 beyond what it says", kH200 - gib(2), JobId{1}}};
+  pool.cards[0].foreign = {{"job 1 of alice", kH200 - gib(2), JobId{1}}};
   EXPECT_TRUE(may_return(pool, JobId{1}, {{0, pool.cards[0].card.uuid, gib(40), false}}));
   pool.cards[0].foreign.clear();
   pool.cards[0].holders.push_back({JobId{2}, "bob", "", kH200 - gib(2), true});

@@ -43,20 +43,23 @@ std::string who_is_on(const PoolCard& card) {
   struct Share {
     Bytes bytes;
     std::string who;
+    bool beyond_grant = false;
   };
   std::vector<Share> shares;
   for (const Holder& holder : card.holders)
     shares.push_back({holder.bytes, name_of(holder) + (holder.parked ? ", parked," : "")});
   for (const std::vector<Outside>* list : {&card.claimed, &card.foreign})
     for (const Outside& outside : *list)
-      if (!outside.bytes.is_zero()) shares.push_back({outside.bytes, printable(outside.who)});
+      if (!outside.bytes.is_zero())
+        shares.push_back({outside.bytes, printable(outside.who), outside.job.has_value()});
   std::sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) {
     return std::tie(b.bytes, a.who) < std::tie(a.bytes, b.who);
   });
   std::vector<std::string> parts;
   for (const Share& share : shares) {
     if (parts.size() == kNamedHolders) break;
-    parts.push_back(share.who + " holds " + to_string(share.bytes));
+    parts.push_back(share.who + " holds " + to_string(share.bytes) +
+                    (share.beyond_grant ? " beyond its grant" : ""));
   }
   if (const std::size_t more = shares.size() - parts.size(); more > 0)
     parts.push_back("and " + std::to_string(more) + (more == 1 ? " other" : " others"));
@@ -83,6 +86,22 @@ std::string for_what(const Pool& pool, const Needs& needs, std::size_t with_room
   if (with_room > 0)
     text += ", " + std::to_string(with_room) + (with_room == 1 ? " has" : " have") + " room now";
   return text;
+}
+
+// The card as if each job had been granted all that it holds: its end gives back both.
+PoolCard with_all_held(const PoolCard& card) {
+  PoolCard all = card;
+  for (const Outside& outside : card.foreign) {
+    if (!outside.job) continue;
+    const auto own = std::find_if(all.holders.begin(), all.holders.end(),
+                                  [&](const Holder& holder) { return holder.job == *outside.job; });
+    if (own != all.holders.end())
+      own->bytes = own->bytes.plus(outside.bytes);
+    else
+      all.holders.push_back({*outside.job, "", "", outside.bytes});
+  }
+  std::erase_if(all.foreign, [](const Outside& outside) { return outside.job.has_value(); });
+  return all;
 }
 
 // The fewest of a card's jobs whose end would make room for the need: the largest, the last of them
@@ -202,6 +221,8 @@ Wait wait_for(const Pool& pool, const Needs& needs) {
     return {Reason::kResources, "this machine to be one of which --where is true", {}};
   std::vector<std::string> whys;
   std::vector<Freed> freed;
+  std::vector<PoolCard> held;  // what `freed` points to
+  held.reserve(needs.cards.size());
   std::size_t without_room = 0;
   for (const Need& need : needs.cards) {
     const PoolCard& card = pool.cards[need.at];
@@ -209,11 +230,12 @@ Wait wait_for(const Pool& pool, const Needs& needs) {
     if (room.what == InTheWay::kNothing) continue;
     if (++without_room <= kNamedCards)
       whys.push_back("card " + std::to_string(card.card.index) + ": " + why_not(card, need, room));
-    auto enough = enough_on(card, need, room);
+    const PoolCard& all = held.emplace_back(with_all_held(card));
+    auto enough = enough_on(all, need, room);
     if (!enough) continue;
     Bytes bytes;
     for (const Holder* holder : *enough) bytes = bytes.plus(holder->bytes);
-    freed.push_back({&card, *std::move(enough), bytes});
+    freed.push_back({&all, *std::move(enough), bytes});
   }
   if (without_room > kNamedCards)
     whys.push_back("and " + std::to_string(without_room - kNamedCards) + " more");

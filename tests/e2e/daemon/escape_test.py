@@ -170,6 +170,90 @@ class Warn(EscapeTest):
         wait_until(lambda: self.card().get("foreign_bytes", 0) > 3 * GIB, "it is seen")
         self.readings(4)
         self.assertEqual(self.escapes_seen(), [])
+        # Who asks why there is no room hears of it.
+        tried = self.run_("--dry-run", "--gpu", "138G", "--", "true")
+        self.assertIn(f"process {stranger.pid} of ", tried.stdout)
+        ident = self.mete("submit", "--gpu", "138G", "--", "true").stdout.strip()
+        explained = json.loads(self.mete("explain", ident, "-o", "json").stdout)
+        self.assertGreater(explained["cards"][0]["outside"][0]["bytes"], 3 * GIB)
+        self.assertIn(f"process {stranger.pid} of ", self.mete("explain", ident).stdout)
+        self.mete("cancel", ident)
+        self.end(process)
+
+
+class Beyond(EscapeTest):
+    """What a job holds beyond its grant is not granted to another, and a job that fails for it is told by whom."""
+
+    def start_culprit(self, *words):
+        process = self.start_run("-q", *words, "--gpu", "2G", "--", "env", "-u", "LD_PRELOAD", ACTOR, stdin=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        for line in ("init", "retain 0", "take alloc 50G"):
+            self.tell(process, line)
+        wait_until(lambda: self.card().get("over_bytes", 0) > 48 * GIB, "it is seen")
+        return process
+
+    def test_it_is_not_granted_again(self):
+        culprit = self.start_culprit()
+        card = self.card()
+        self.assertLess(card["granted_bytes"], 3 * GIB)
+        self.assertLess(card["grantable_bytes"], card["capacity_bytes"] - 50 * GIB)
+        self.assertEqual(card["foreign_bytes"], 0)
+        self.assertEqual([(job["id"], job["over_bytes"]) for job in card["jobs"]], [("1", card["over_bytes"])])
+        self.assertIn("beyond its grant", self.mete("cards").stdout)
+        snapshot = self.api("/v1/snapshot")[1]
+        self.assertGreater(snapshot["cards"][0]["over_bytes"], 48 * GIB)
+        self.assert_refused(self.run_("--gpu", "120G", "--no-wait", "--", "true"), 75, "job 1 of ", "beyond its grant")
+        self.assertEqual(self.run_("-q", "--gpu", "60G", "--no-wait", "--", "true").returncode, 0, "the rest is there to be had")
+        ident = self.mete("submit", "--gpu", "120G", "--", "true").stdout.strip()
+        explained = json.loads(self.mete("explain", ident, "-o", "json").stdout)
+        self.assertEqual(explained["cards"][0]["outside"][0]["job"], "1")
+        self.assertIn("job-ends", [change["kind"] for change in explained["changes"]])
+        self.end(culprit)
+        self.assertEqual(self.mete("wait", ident).returncode, 0)
+        wait_until(lambda: "over_bytes" not in self.card(), "nothing is held any more")
+
+    def test_the_innocent_hears_who_it_was(self):
+        innocent = self.start_run("-q", "--gpu", "100G", "--", "sh", "-c", f"{ACTOR}; exit 3", stdin=subprocess.PIPE)
+        self.addCleanup(innocent.kill)
+        for line in ("init", "retain 0"):
+            self.tell(innocent, line)
+        go = self.folder / "go"
+        script = f"while [ ! -e {go} ]; do sleep 0.05; done; {ACTOR} 'init,retain 0,take alloc 15G'; exit 3"
+        submitted = self.mete("submit", "--gpu", "20G", "--", "sh", "-c", script).stdout.strip()
+        self.wait_state(submitted, "running")
+        culprit = self.start_culprit()
+        self.assertNotEqual(self.say(innocent, "take alloc 95G")[:1], ["0"], "the card is full, within its cap")
+        self.tell(innocent, "take alloc 75G")
+        go.touch()
+        self.wait_state(submitted, "ended")
+        innocent.stdin.close()
+        innocent.stdin = None
+        self.assertEqual(innocent.wait(BOUND_S), 3)
+        said = innocent.stderr.read()
+        self.assertIn("hint: the driver had no GPU memory for the program", said)
+        self.assertIn("job 3 of ", said)
+        self.assertIn("beyond its grant on card 0", said)
+        for ident in ("1", submitted):
+            shown = self.mete("show", ident).stdout
+            self.assertIn("job 3 of ", shown, ident)
+            self.assertIn("beyond its grant", shown, ident)
+            self.assertNotEqual(self.job(ident)["outcome"], "gpu-oom", "its own cap had room")
+        self.end(culprit)
+
+
+class BeyondItsCards(EscapeTest):
+    sim = "2xH200"
+
+    def test_memory_of_a_card_that_it_was_not_granted(self):
+        process = self.start_run("-q", "--gpu", "2G", "--devices", "0", "--", "env", "-u", "LD_PRELOAD", "-u", "CUDA_VISIBLE_DEVICES",
+                                 ACTOR, stdin=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        for line in ("init", "retain 1", "take alloc 50G"):
+            self.tell(process, line)
+        wait_until(lambda: self.card(1).get("over_bytes", 0) > 50 * GIB, "it is seen")
+        self.assertEqual([(job["id"], job["bytes"]) for job in self.card(1)["jobs"]], [("1", 0)])
+        self.assertLess(self.card(1)["grantable_bytes"], 95 * GIB)
+        self.assert_refused(self.run_("--gpu", "120G", "--devices", "1", "--no-wait", "--", "true"), 75, "beyond its grant")
         self.end(process)
 
 

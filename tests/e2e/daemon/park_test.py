@@ -351,7 +351,7 @@ class Liar(ParkTest):
         self.assertEqual(self.post("/v1/jobs/1/parked", {"parked": True, "held_bytes": [0], "moved_bytes": 0})[0], 200)
         self.assertEqual(self.job(1)["state"], "parked")
         for _ in range(3):
-            self.assert_refused(self.run_("--gpu", "80G", "--no-wait", "--", "true"), 75, "beyond what it says")
+            self.assert_refused(self.run_("--gpu", "80G", "--no-wait", "--", "true"), 75, "beyond its grant")
             self.new_reading()
         program.stdin.close()
         program.wait(BOUND_S)

@@ -191,6 +191,18 @@ class Snapshot(SightTest):
         wait_until(lambda: viewers() == 0, "none is there")
 
 
+class SomeOfItsCards(DaemonTest):
+    sim = "2xH200"
+
+    def test_a_card_that_a_job_does_not_use_is_known_to_be_unused(self):
+        process = self.start_actor("--gpu", "2x4G")
+        self.tell(process, "take alloc 1G")
+        wait_until(lambda: self.job(1)["grant"][0].get("used_bytes", 0) > GIB, "its memory is seen")
+        self.assertEqual(self.job(1)["grant"][1].get("used_bytes"), 0)
+        self.assertRegex(self.mete("ps").stdout.splitlines()[1], r" 0,1 +[0-9.]+ GiB ")
+        self.end_actor(process)
+
+
 class Cost(SightTest):
     sim = "8xH200"
 
