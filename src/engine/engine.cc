@@ -13,6 +13,7 @@ namespace mete::engine {
 namespace {
 
 constexpr std::size_t kReplayBatch = 1000;
+constexpr std::int64_t kOldMs = 1'000;  // then what was seen of the line is looked at again
 
 // What others hold is told in steps: a neighbour whose memory breathes by a few megabytes is no
 // reason to wake a thousand waiting programs.
@@ -444,7 +445,8 @@ void Engine::act() {
 }
 
 core::Sight& Engine::sight() {
-  if (!sight_ || sight_version_ != version_) {
+  const bool old = sight_ && (now_ < sight_->input.now || now_.ms - sight_->input.now.ms >= kOldMs);
+  if (!sight_ || old || sight_version_ != version_) {
     sight_.emplace(state_.look(moment()));
     sight_version_ = version_;
   }

@@ -86,7 +86,8 @@ class Engine {
   core::Moment moment() const { return {machine_, options_.policy, now_}; }
   // Why a pending job waits; nullptr for others. As of the last turn; found when it is asked for.
   const core::Wait* wait_of(core::JobId id);
-  // The line as of the last turn.
+  // The line as of the last turn, or a second before: how far running jobs have come changes what
+  // can be said of those that wait.
   core::Sight& sight();
   // The next turn should not wait for an input.
   bool again() const { return again_; }
@@ -97,7 +98,7 @@ class Engine {
   // What would become of such a job; nothing changes.
   Result<core::Trial> try_out(const core::Submit& submit);
   std::optional<core::Forecast> forecast(core::JobId id) {
-    return core::forecast(state_, moment(), sight(), id);
+    return core::forecast(state_, sight(), id);
   }
   // When a turn is due although nothing has arrived; nullopt: never.
   std::optional<WallTime> next_change() const;

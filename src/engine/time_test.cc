@@ -175,5 +175,19 @@ TEST_F(TimeTest, ARunThatWasBeingCancelledWhenTheMachineWentDownIsCancelled) {
   EXPECT_EQ(engine_->state().find(other)->outcome, Outcome::kLost);
 }
 
+// Nothing happens for a while: what is told then is told of now.
+TEST_F(TimeTest, AForecastIsNotOfAMomentThatHasPassed) {
+  core::Submit first = job("80G");
+  first.spec.time_s = 600;
+  run(std::move(first));
+  const JobId waits = submit("80G");
+  const WallTime began = clock_.wall();
+  EXPECT_LE(engine_->forecast(waits)->at.ms - began.ms, 601'000);
+  clock_.advance(std::chrono::seconds(605));
+  engine_->see(machine_);
+  tick();
+  EXPECT_GE(engine_->forecast(waits)->at, clock_.wall());
+}
+
 }  // namespace
 }  // namespace mete::engine

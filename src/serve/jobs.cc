@@ -326,6 +326,7 @@ void Service::list_jobs(const net::Request& request, net::Responder responder) {
   const bool all = request.parameter("all") != nullptr;
   const std::string* user = request.parameter("user");
   std::vector<wire::JobView> views;
+  forecasts_.look();
   const auto add = [&](const core::Job& job) {
     if ((all || job.state != JobState::kEnded) && may_see(job, request.peer) &&
         (user == nullptr || job.spec->user == *user))
@@ -395,7 +396,12 @@ void Service::explain_job(core::JobId id, const net::Request& request, net::Resp
     return job->state == JobState::kPending;
   });
   const core::Job& job = waits == jobs.end() ? *jobs.front() : **waits;
-  const core::Explanation why = engine_.explain(job);
+  core::Explanation why = engine_.explain(job);
+  if (job.state == JobState::kPending && !why.forecast) {  // too far back to be done at once
+    forecasts_.look();
+    why.forecast = forecasts_.of(job.id);
+  }
+  if (why.forecast) why.forecast = not_past(*why.forecast, clock_.wall());
   if (why.forecast && !job.forecast) tell(core::Foretold{job.id, *why.forecast});
   wire::ExplainDocument document =
       serve::view_of(why, clock_.wall(), machine_.cards, machine_.idle_since);
@@ -411,7 +417,7 @@ wire::JobView Service::view_of(const core::Job& job, bool with_wait) {
   view.job = job;
   if (job.state == JobState::kPending && with_wait) {
     if (const core::Wait* wait = engine_.wait_of(job.id); wait != nullptr) view.wait = *wait;
-    view.forecast = job.forecast;
+    view.forecast = forecasts_.of(job.id);
   }
   if (with_wait)
     if (auto wait = engine_.state().wait_to_return(job, engine_.moment())) view.wait = wait;
@@ -456,7 +462,8 @@ wire::ShowDocument Service::show_of(const core::Job& job) {
   document.at = clock_.wall();
   document.view = view_of(job);
   if (job.state == JobState::kPending) {
-    document.view.forecast = engine_.forecast(job.id);
+    if (const std::optional<core::Forecast> told = engine_.forecast(job.id))
+      document.view.forecast = not_past(*told, document.at);
     if (document.view.forecast && !job.forecast)
       tell(core::Foretold{job.id, *document.view.forecast});
   }

@@ -61,6 +61,7 @@ Service::Service(net::Loop& loop, seam::Clock& clock, engine::Engine& engine, Id
       clock_(clock),
       engine_(engine),
       identity_(std::move(identity)),
+      forecasts_(loop, clock, engine),
       started_(clock.monotonic()),
       queue_([this] { schedule_work(); }) {}
 

@@ -20,6 +20,7 @@
 #include "engine/engine.h"
 #include "net/http_server.h"
 #include "net/loop.h"
+#include "serve/forecasts.h"
 #include "serve/history.h"
 #include "serve/metrics.h"
 #include "serve/work_queue.h"
@@ -251,6 +252,7 @@ class Service {
   Identity identity_;
   Machine machine_;
   History history_;
+  Forecasts forecasts_;
   Line line_;
   std::list<Viewer> viewers_;
   std::map<std::pair<std::int64_t, bool>, Kept> kept_snapshots_;  // by who may see it, and history

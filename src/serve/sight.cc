@@ -141,6 +141,7 @@ wire::Snapshot Service::snapshot(const net::Peer& peer, bool with_history) {
   for (const core::JobId id : state.active())
     if (const core::Job& job = *state.find(id); may_see(job, peer))
       all.jobs.push_back(snapshot_job(job));
+  forecasts_.look();
   const Line& line = this->line();
   all.queue.depth = line.depth;
   for (const wire::Snapshot::Queue::Entry& entry : line.pending) {

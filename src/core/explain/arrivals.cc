@@ -11,7 +11,7 @@ Past::Past(const State& state, WallTime now) {
   for (auto job = jobs.end(); job != jobs.begin() && came_.size() < kSubmits;) {
     const Job& last = std::prev(job)->second;
     const auto first = jobs.lower_bound(JobId{last.id.number});
-    Came came{last.submitted.ms, &last, 0};
+    Came came{last.submitted.ms, last, 0};
     for (auto each = first; each != job && came.count < kOfArray; ++each) ++came.count;
     came_.push_back(came);
     job = first;

@@ -24,7 +24,7 @@ class Past {
 
   struct Came {
     std::int64_t at_ms = 0;
-    const Job* job = nullptr;
+    Job job = {};
     std::size_t count = 1;  // so many alike at once
   };
   const std::vector<Came>& came() const { return came_; }  // oldest first; may be empty

@@ -111,7 +111,7 @@ class Replay {
     const JobId id = state_.jobs().rbegin()->first;
     if (state_.find(id)->state != JobState::kPending) return;
     const Sight sight = state_.look(moment());
-    if (const auto told = forecast(state_, moment(), sight, id))
+    if (const auto told = forecast(state_, sight, id))
       take(Foretold{id, *told});
     else
       ++score_.untold;

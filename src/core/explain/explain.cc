@@ -155,7 +155,7 @@ Explanation explain(const State& state, const Moment& moment, Sight& sight, cons
     why.place = static_cast<std::uint64_t>(place - order.begin()) + 1;
     why.in_line = order.size();
   }
-  why.forecast = forecast(state, moment, sight, job.id);
+  why.forecast = forecast(state, sight, job.id);
   // A job without a card is not explained by cards.
   if (request_of(job).gpu != no_gpu()) why.cards = cards_for(sight, job);
   why.changes = changes(state, moment, sight, job);

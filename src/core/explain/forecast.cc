@@ -10,6 +10,7 @@
 #include "core/explain/arrivals.h"
 #include "core/explain/lengths.h"
 #include "core/order/fair_share.h"
+#include "core/order/preempt.h"
 
 namespace mete::core {
 
@@ -18,77 +19,137 @@ namespace {
 constexpr std::size_t kFutures = 25;
 // Where each takes long fewer have to do.
 constexpr std::size_t kLeastFutures = 10;
-// How much may be looked at for one forecast: a walk is as much as kWalk kinds of jobs in it. All
-// of it is some 50 ms.
+// How much may be looked at in one pass: a walk is as much as kWalk kinds of jobs in it. For one
+// job all of it is some 50 ms.
 constexpr std::size_t kMostWork = 300'000;
+constexpr std::size_t kMostWorkForAll = 2'500'000;
 constexpr std::size_t kWalk = 128;
 constexpr std::size_t kMostToCome = 200;  // jobs
+constexpr std::int64_t kLeastParkMs = 1'000;
 
-// What is known at the moment of the forecast.
-struct Known {
-  PassInput now;                     // with the usage of all who may come
-  std::map<JobId, const Job*> jobs;  // the front of the line
-  Pending pending;                   // the same
-  std::vector<const Job*> running;
-  Past past;
-  Lengths lengths;
+// A job, and how long it may run.
+struct Member {
+  Job job;
+  Length length;
 };
+
+// What is known at the moment of the forecast; nothing of it refers to jobs of the state.
+struct Known {
+  PassInput now;                   // with the usage of all who may come
+  std::map<JobId, Member> jobs;    // the front of the queue
+  Pending pending;                 // the same
+  std::map<JobId, Member> active;  // jobs that hold a grant
+  Past past;
+  std::vector<Length> to_come;  // of those in `past`
+  std::optional<JobId> only;
+  std::uint32_t factor_milli = 1000;
+  Rules rules;
+};
+
+std::int64_t elapsed_ms(const Job& job, WallTime now) {
+  if (!job.started) return 0;
+  const auto parked = static_cast<std::int64_t>(parked_ms(job, now));
+  return std::max<std::int64_t>(0, now.ms - job.started->ms - parked);
+}
 
 class Future {
  public:
-  Future(const Known& known, std::uint64_t seed)
+  Future(const Known& known, std::size_t number, std::uint64_t seed)
       : known_(known),
+        number_(number),
         input_(known.now),
         pending_(known.pending),
         draw_(seed),
         arrivals_(known.past, known.now.now, draw_) {
     input_.pending = &pending_;
-    for (const Job* job : known.running) ends_at(*job, job->started.value_or(input_.now));
+    waits_ = known.only ? 1 : known.jobs.size();
+    for (const auto& [id, member] : known.active) expect_end(member);
+  }
+  Future(const Future&) = delete;
+  Future& operator=(const Future&) = delete;
+
+  // How much the next step takes.
+  std::size_t takes() const { return kWalk + pending_.kinds(); }
+  // One walk, and on to the next moment. False: every job that was asked about has started, or
+  // nothing more happens.
+  bool step() {
+    const PassResult result = walk(input_);
+    for (const JobGranted& granted : result.start) start(granted);
+    if (waits_ == 0) return false;
+    for (const PassResult::ToPark& park : result.park) expect_to_leave(park.id);
+    for (const JobId id : result.back) come_back(id);
+    return on_to_next_moment();
+  }
+  const std::map<JobId, WallTime>& starts() const { return starts_; }
+
+ private:
+  // When the job ends from now on, after it has run for so long.
+  void ends_after(JobId id, const Length& length, std::int64_t ran_ms) {
+    const auto elapsed = static_cast<std::uint64_t>(ran_ms) / 1000;
+    const std::uint32_t chance = id.number >= kFirstToCome
+                                     ? static_cast<std::uint32_t>(draw_.next() >> 32)
+                                     : chance_of(id, number_, kFutures, draw_);
+    if (const auto seconds = draw_length(length, elapsed, known_.rules.grace_s, chance))
+      ends_.emplace(input_.now.ms + std::max<std::int64_t>(
+                                        1, static_cast<std::int64_t>(*seconds) * 1000 - ran_ms),
+                    id);
   }
 
-  // When the job starts; nullopt: never, as far as can be seen. Takes off `work` what it took.
-  std::optional<WallTime> start_of(JobId id, std::size_t& work) {
-    for (;;) {
-      const std::size_t takes = kWalk + pending_.kinds();
-      if (work < takes) {
-        work = 0;
-        return std::nullopt;
-      }
-      work -= takes;
-      for (const JobGranted& granted : walk(input_).start) {
-        if (granted.id == id) return input_.now;
-        start(granted);
-      }
-      if (!step()) return std::nullopt;
+  void expect_end(const Member& member) {
+    const Job& job = member.job;
+    if (job.state == JobState::kStopping) {
+      const auto grace = static_cast<std::int64_t>(draw_.below(known_.rules.grace_s + 1));
+      ends_.emplace(input_.now.ms + 1 + grace * 1000, job.id);
+    } else if (job.state == JobState::kParking) {
+      expect_to_leave(job.id);
+    } else if (!is_away(job)) {
+      ends_after(job.id, member.length, elapsed_ms(job, input_.now));
     }
   }
 
- private:
-  void ends_at(const Job& job, WallTime started) {
-    const std::int64_t elapsed = std::max<std::int64_t>(0, input_.now.ms - started.ms) / 1000;
-    const auto seconds = known_.lengths.draw(*job.spec, static_cast<std::uint64_t>(elapsed), draw_);
-    if (seconds)
-      ends_.emplace(
-          std::max(input_.now.ms, started.ms + static_cast<std::int64_t>(*seconds) * 1000), job.id);
+  // It is being parked, and gives its cards to others.
+  void expect_to_leave(JobId id) {
+    const auto found = known_.active.find(id);
+    if (found == known_.active.end() || !leaving_.insert(id).second) return;
+    const auto takes_ms = static_cast<std::int64_t>(park_cost_ms(found->second.job));
+    ends_.emplace(input_.now.ms + std::max(kLeastParkMs, takes_ms), id);
+  }
+
+  void come_back(JobId id) {
+    const auto found = known_.active.find(id);
+    if (found == known_.active.end()) return;
+    const Job& job = found->second.job;
+    remove_grant(input_.pool, id);
+    add_grant(input_.pool, {id, job.spec->user, "", {}, false, false, true}, job.grant);
+    for (Running& running : input_.running)
+      if (running.id == id) running.job = nullptr;
+    ends_after(id, found->second.length, elapsed_ms(job, known_.now.now));
   }
 
   void start(const JobGranted& granted) {
-    const Job& job = granted.id.number >= kFirstToCome ? come_[granted.id.number - kFirstToCome]
-                                                       : *known_.jobs.at(granted.id);
-    const Kind kind = kind_of(job);
-    add_grant(input_.pool, {job.id, kind.user, "", {}, false}, granted.cards);
-    input_.running.push_back({job.id, kind.user, held_of(granted.cards),
+    const bool came = granted.id.number >= kFirstToCome;
+    const Member& member =
+        came ? come_[granted.id.number - kFirstToCome] : known_.jobs.at(granted.id);
+    const Kind kind = kind_of(member.job);
+    add_grant(input_.pool, {granted.id, kind.user, "", {}, false}, granted.cards);
+    input_.running.push_back({granted.id, kind.user, held_of(granted.cards),
                               cpus_of(kind.request, kind.detached), kind.array,
                               ends_if_started(input_, kind), kind.time_s.has_value()});
-    pending_.erase(job);
-    ends_at(job, input_.now);
+    pending_.erase(member.job);
+    ends_after(granted.id, member.length, 0);
+    if (came) return;
+    starts_.emplace(granted.id, input_.now);
+    if (!known_.only || granted.id == *known_.only) --waits_;
   }
 
-  // Whoever has come since the last walk.
+  // Whoever has come since the last walk. A job of which nothing is known is left out: as one that
+  // runs forever it would be in everybody's way.
   void let_in() {
-    while (const Past::Came* came = arrivals_.next(input_.now))
+    while (const Past::Came* came = arrivals_.next(input_.now)) {
+      const auto at = static_cast<std::size_t>(came - known_.past.came().data());
+      if (!known_.to_come[at].is_known()) continue;
       for (std::size_t i = 0; i < came->count && come_.size() < kMostToCome; ++i) {
-        Job& job = come_.emplace_back(*came->job);
+        Job& job = come_.emplace_back(Member{came->job, known_.to_come[at]}).job;
         job.id = {kFirstToCome + come_.size() - 1};
         job.state = JobState::kPending;
         job.submitted = input_.now;
@@ -98,10 +159,11 @@ class Future {
         job.not_before.reset();
         pending_.insert(job);
       }
+    }
   }
 
-  // On to the next moment at which somebody may start; false: there is none.
-  bool step() {
+  // On to the next moment at which a job may start; false: there is none.
+  bool on_to_next_moment() {
     std::optional<WallTime> next = pending_.next_begin(input_.now);
     const auto consider = [&](std::int64_t ms) {
       if (ms > input_.now.ms && (!next || ms < next->ms)) next = WallTime{ms};
@@ -134,95 +196,187 @@ class Future {
   static constexpr std::uint64_t kFirstToCome = std::uint64_t{1} << 60;
 
   const Known& known_;
+  std::size_t number_;
   PassInput input_;
   Pending pending_;
-  std::deque<Job> come_;
+  std::size_t waits_ = 0;  // jobs that were asked about and have not started
+  std::map<JobId, WallTime> starts_;
+  std::set<JobId> leaving_;
+  std::deque<Member> come_;
   std::set<std::pair<std::int64_t, JobId>> ends_;
   Draw draw_;
   Arrivals arrivals_;
 };
 
-// nullopt: the job does not stand in line, or too far back.
-std::optional<Known> known_for(const State& state, const PassInput& input, JobId id) {
-  const Job* job = state.find(id);
-  if (job == nullptr || job->state != JobState::kPending || job->held || !job->unmet.empty())
-    return std::nullopt;
-  const std::vector<JobId> order = in_order(input);
-  const auto place = std::find(order.begin(), order.end(), id);
-  const bool later = place == order.end();  // it waits for its time
-  if (!later && place - order.begin() >= static_cast<std::ptrdiff_t>(kForecastJobs))
-    return std::nullopt;
-  Known known{input, {}, {}, {}, Past(state, input.now), Lengths(state.estimates())};
-  const auto add = [&known](const Job* each) {
-    known.pending.insert(*each);
-    known.jobs.emplace(each->id, each);
+bool stands_in_queue(const Job* job) {
+  return job != nullptr && job->state == JobState::kPending && !job->held && job->unmet.empty();
+}
+
+// Its front; with jobs that wait for their time, which are not in the order.
+std::vector<JobId> front_of(const State& state, const PassInput& input, std::optional<JobId> only) {
+  std::vector<JobId> front = in_order(input);
+  const bool later = only && std::find(front.begin(), front.end(), *only) == front.end();
+  if (front.size() > kForecastJobs) front.resize(kForecastJobs);
+  if (only) {
+    if (later && stands_in_queue(state.find(*only))) front.push_back(*only);
+    return front;
+  }
+  for (const auto& [queue, jobs] : state.pending().queues())
+    for (const auto& [id, entry] : jobs) {
+      if (front.size() >= kForecastJobs) return front;
+      if (entry.not_before_ms > input.now.ms) front.push_back(id);
+    }
+  return front;
+}
+
+Known known_of(const State& state, const PassInput& input, std::optional<JobId> only) {
+  Known known{
+      input,        {}, {}, {}, Past(state, input.now), {}, only, state.score().factor_milli,
+      state.rules()};
+  known.now.rules = nullptr;  // set when it has its place
+  const auto member = [&state](const Job& job) {
+    return Member{job, length_of(state.estimates(), *job.spec)};
   };
-  for (std::size_t i = 0; i < std::min(kForecastJobs, order.size()); ++i) add(state.find(order[i]));
-  if (later) add(job);
-  for (const JobId running : state.active()) known.running.push_back(state.find(running));
+  for (const JobId id : front_of(state, input, only)) {
+    const Job& job = *state.find(id);
+    known.pending.insert(job);
+    known.jobs.emplace(id, member(job));
+  }
+  if (only && !known.jobs.contains(*only)) known.jobs.clear();
+  for (const JobId id : state.active()) known.active.emplace(id, member(*state.find(id)));
   for (const Past::Came& came : known.past.came()) {
-    const std::string& user = came.job->spec->user;
+    known.to_come.push_back(length_of(state.estimates(), *came.job.spec));
+    const std::string& user = came.job.spec->user;
     if (!known.now.usage.contains(user)) known.now.usage[user] = state.usage_of(user, input.now);
   }
   return known;
 }
 
-// Before this it cannot start, whatever the others do: its own time, and reservations. Asked of the
-// same walk, with nobody else there.
-WallTime earliest(const State& state, const PassInput& input, const Job& job) {
-  PassInput alone = input;
-  Pending pending;
-  pending.insert(job);
-  alone.pending = &pending;
-  alone.running.clear();
-  for (const JobId id : state.active()) remove_grant(alone.pool, id);
-  std::set<WallTime> moments{input.now};
-  for (const auto& time : {job.spec->begin, job.not_before})
-    if (time) moments.insert(std::max(input.now, *time));
-  for (const Reservation& reservation : input.reservations)
-    for (const WallTime edge : {reservation.from, reservation.until})
-      moments.insert(std::max(input.now, edge));
-  for (const WallTime moment : moments) {
-    alone.now = moment;
-    if (!walk(alone).start.empty()) return moment;
-  }
-  return input.now;
-}
-
 // In whole seconds, so that what is told is not more exact than what is meant.
 WallTime whole_second(WallTime time) { return {(time.ms + 999) / 1000 * 1000}; }
 
+// Of n futures the k-th to start has k / (n + 1) of what may be before it.
+std::size_t mark(std::size_t futures, std::size_t pct) {
+  return ((futures + 1) * pct + 99) / 100 - 1;
+}
+
 }  // namespace
 
-std::optional<Forecast> forecast(const State& state, const Moment& moment, const Sight& sight,
-                                 JobId id) {
-  const std::optional<Known> known = known_for(state, sight.input, id);
-  if (!known) return std::nullopt;
-  std::vector<WallTime> starts;
-  std::size_t work = kMostWork;
-  std::size_t futures = 0;
-  Draw seeds(id.number * 1'000'003 + id.element.value_or(0));
-  while (futures < kFutures) {
-    Future future(*known, seeds.next());
-    const std::optional<WallTime> start = future.start_of(id, work);
-    if (work == 0) break;  // nobody knows what would have come of this one
-    ++futures;
-    if (start) starts.push_back(*start);
+class Forecaster::Pass {
+ public:
+  Pass(const State& state, const Sight& sight, std::optional<JobId> only)
+      : known_(known_of(state, sight.input, only)), left_(only ? kMostWork : kMostWorkForAll) {
+    known_.now.rules = &known_.rules;
+    for (Running& running : known_.now.running) {
+      const auto own = known_.active.find(running.id);
+      running.job = own == known_.active.end() ? nullptr : &own->second.job;
+    }
+    over_ = known_.jobs.empty();
   }
-  if (futures < kLeastFutures) return std::nullopt;
-  std::sort(starts.begin(), starts.end());
-  // Of n futures the k-th to start has k / (n + 1) of what may be before it.
-  const auto mark = [&](std::size_t pct) { return ((futures + 1) * pct + 99) / 100 - 1; };
-  if (starts.size() <= mark(kForecastPct)) return std::nullopt;
-  Forecast told;
-  told.made = moment.now;
-  // What is certain is not stretched, and never cut.
-  const WallTime least = earliest(state, sight.input, *state.find(id));
-  const std::int64_t wait = std::max<std::int64_t>(0, starts[mark(kForecastPct)].ms - least.ms);
-  told.by = whole_second(
-      {least.ms + std::max<std::int64_t>(1, wait * state.score().factor_milli / 1000)});
-  told.at = std::min(told.by, whole_second(std::max(least, starts[mark(50)])));
-  return told;
+
+  std::size_t left() const { return left_; }
+  // Most jobs start or end at moments of their own.
+  std::size_t expected() const {
+    const std::size_t walks = known_.jobs.size() + known_.active.size();
+    return std::min(left_, kFutures * walks * (kWalk + known_.pending.kinds()));
+  }
+  WallTime made() const { return known_.now.now; }
+  const std::map<JobId, Forecast>& told() const { return told_; }
+
+  bool go_on(std::size_t work) {
+    while (!over_) {
+      if (!future_) future_.emplace(known_, futures_, seeds_.next());
+      const std::size_t takes = future_->takes();
+      if (left_ < takes) {
+        finish();  // nobody knows what would have come of this one
+        break;
+      }
+      if (work < takes) return false;
+      work -= takes;
+      left_ -= takes;
+      if (future_->step()) continue;
+      for (const auto& [id, at] : future_->starts()) starts_[id].push_back(at);
+      future_.reset();
+      if (++futures_ == kFutures) finish();
+    }
+    return true;
+  }
+
+ private:
+  void finish() {
+    over_ = true;
+    future_.reset();
+    if (futures_ < kLeastFutures) return;
+    for (auto& [id, starts] : starts_) {
+      if (known_.only && id != *known_.only) continue;
+      if (starts.size() <= mark(futures_, kForecastPct)) continue;
+      std::sort(starts.begin(), starts.end());
+      told_.emplace(id, forecast_of(known_.jobs.at(id).job, starts));
+    }
+  }
+
+  Forecast forecast_of(const Job& job, const std::vector<WallTime>& starts) const {
+    Forecast told;
+    told.made = made();
+    // What is certain is not stretched, and never cut.
+    const WallTime least = earliest(job);
+    const WallTime late = starts[mark(futures_, kForecastPct)];
+    const std::int64_t wait = std::max<std::int64_t>(0, late.ms - least.ms);
+    told.by =
+        whole_second({least.ms + std::max<std::int64_t>(1, wait * known_.factor_milli / 1000)});
+    told.at = std::min(told.by, whole_second(std::max(least, starts[mark(futures_, 50)])));
+    return told;
+  }
+
+  // Before this it cannot start, whatever the others do: its own time, and reservations. Asked of
+  // the same walk, with no other job there.
+  WallTime earliest(const Job& job) const {
+    const PassInput& input = known_.now;
+    std::set<WallTime> moments{input.now};
+    for (const auto& time : {job.spec->begin, job.not_before})
+      if (time) moments.insert(std::max(input.now, *time));
+    for (const Reservation& reservation : input.reservations)
+      for (const WallTime edge : {reservation.from, reservation.until})
+        moments.insert(std::max(input.now, edge));
+    if (moments.size() == 1) return input.now;
+    PassInput alone = input;
+    Pending pending;
+    pending.insert(job);
+    alone.pending = &pending;
+    alone.running.clear();
+    for (const auto& [id, member] : known_.active) remove_grant(alone.pool, id);
+    for (const WallTime moment : moments) {
+      alone.now = moment;
+      if (!walk(alone).start.empty()) return moment;
+    }
+    return input.now;
+  }
+
+  Known known_;
+  std::size_t left_;  // of the work
+  Draw seeds_{1};
+  std::optional<Future> future_;
+  std::size_t futures_ = 0;
+  std::map<JobId, std::vector<WallTime>> starts_;
+  std::map<JobId, Forecast> told_;
+  bool over_ = false;
+};
+
+Forecaster::Forecaster(const State& state, const Sight& sight, std::optional<JobId> only)
+    : pass_(std::make_unique<Pass>(state, sight, only)) {}
+Forecaster::~Forecaster() = default;
+std::size_t Forecaster::most_work() const { return pass_->left(); }
+std::size_t Forecaster::expected_work() const { return pass_->expected(); }
+bool Forecaster::go_on(std::size_t work) { return pass_->go_on(work); }
+const std::map<JobId, Forecast>& Forecaster::told() const { return pass_->told(); }
+WallTime Forecaster::made() const { return pass_->made(); }
+
+std::optional<Forecast> forecast(const State& state, const Sight& sight, JobId id) {
+  if (!stands_in_queue(state.find(id))) return std::nullopt;
+  Forecaster forecaster(state, sight, id);
+  (void)forecaster.go_on(forecaster.most_work());
+  const auto told = forecaster.told().find(id);
+  return told == forecaster.told().end() ? std::nullopt : std::optional(told->second);
 }
 
 }  // namespace mete::core

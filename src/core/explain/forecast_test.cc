@@ -12,7 +12,7 @@ class ForecastTest : public StateWorld {
  protected:
   std::optional<Forecast> told(JobId id) {
     const Sight sight = state_.look(moment());
-    return forecast(state_, moment(), sight, id);
+    return forecast(state_, sight, id);
   }
   // Seconds from now.
   std::int64_t at(JobId id) { return (told(id)->at.ms - now_.ms) / 1000; }
@@ -81,6 +81,106 @@ TEST_F(ForecastTest, AJobThatIsLateMayTakeAsLongAgain) {
   EXPECT_LT(at(waits), 12'000);
 }
 
+TEST_F(ForecastTest, ShortJobsOfOtherNamesSayNothing) {
+  have_run(20, named("short", "80G", "alice"), 1);
+  have_run(20, named("train", "80G", "bob"), 1);
+  run(named("train", "80G", "alice"));
+  const JobId waits = submit("80G", "bob");
+  EXPECT_FALSE(told(waits)) << "nothing is known of how long it runs";
+}
+
+// Both are named after their program.
+TEST_F(ForecastTest, ShortJobsOfTheSameProgramWithOtherWordsSayNothing) {
+  JobSpec short_one = named("sleep", "80G", "alice");
+  short_one.command = {"sleep", "1"};
+  have_run(20, short_one, 1);
+  JobSpec long_one = short_one;
+  long_one.command = {"sleep", "900"};
+  run(long_one);
+  EXPECT_FALSE(told(submit("80G", "bob")));
+}
+
+TEST_F(ForecastTest, IsNeverInThePastHoweverLateTheHolderIs) {
+  have_run(30, named("train", "80G", "alice"), 2);
+  run(named("train", "80G", "alice"));
+  const JobId waits = submit("80G", "bob");
+  for (const std::int64_t seconds : {1, 1, 1, 10, 100, 1000, 10'000}) {
+    later(seconds);
+    ASSERT_TRUE(told(waits));
+    EXPECT_GT(at(waits), 0) << "after " << seconds;
+    EXPECT_GE(by(waits), at(waits));
+  }
+}
+
+TEST_F(ForecastTest, AHolderWhoseTimeIsOverEndsWithinTheGrace) {
+  run(timed("80G", 600));
+  const JobId waits = submit("80G", "bob");
+  later(605);
+  EXPECT_GT(at(waits), 0);
+  EXPECT_LE(at(waits), 31);
+}
+
+TEST_F(ForecastTest, OnePassTellsTheSameOfAllJobs) {
+  run(timed("80G", 600));
+  JobSpec later_on = timed("10G", 60);
+  later_on.begin = WallTime{now_.ms + 7'200'000};
+  const Ids waiting{submit(timed("80G", 100)), submit(timed("80G", 100)), submit(timed("80G", 100)),
+                    submit(later_on)};
+  JobSpec held = timed("10G", 60);
+  held.held = true;
+  submit(held);
+  const Sight sight = state_.look(moment());
+  Forecaster all(state_, sight);
+  std::size_t steps = 1;
+  while (!all.go_on(500)) ++steps;  // a few walks at a time
+  EXPECT_GT(steps, 10u);
+  EXPECT_EQ(all.told().size(), waiting.size());
+  for (const JobId id : waiting) {
+    ASSERT_TRUE(all.told().contains(id)) << to_string(id);
+    EXPECT_EQ(all.told().at(id), *told(id)) << to_string(id);
+  }
+}
+
+TEST_F(ForecastTest, APassIsNotDisturbedByWhatChangesMeanwhile) {
+  const JobId first = run(timed("80G", 600));
+  const JobId waits = submit(timed("80G", 100));
+  submit(timed("80G", 100));
+  const Forecast before = *told(waits);
+  Forecaster all(state_, state_.look(moment()));
+  EXPECT_FALSE(all.go_on(500));
+  ended(first);
+  EXPECT_EQ(grant(), Ids{waits});
+  started(waits);
+  ended(waits);
+  EXPECT_TRUE(all.go_on(all.most_work()));
+  EXPECT_EQ(all.told().at(waits), before);
+}
+
+TEST_F(ForecastTest, AParkedJobDoesNotEnd) {
+  JobSpec spec = timed("60G", 600);
+  spec.preemptible = true;
+  const JobId parked = run(spec);
+  EXPECT_TRUE(take(ParkJob{parked, caller("root"), false}).ok());
+  EXPECT_TRUE(
+      take(
+          ParkReport{
+              parked, job(parked).spec->uid, true, {Bytes::from_gib(30)}, {}, "", false, false, {}})
+          .ok());
+  EXPECT_EQ(state_of(parked), JobState::kParked);
+  EXPECT_FALSE(told(submit("60G", "bob"))) << "until somebody asks for it back";
+}
+
+TEST_F(ForecastTest, AJobThatIsBeingParkedMakesRoomSoon) {
+  JobSpec spec = spec_of("60G");
+  spec.preemptible = true;
+  const JobId parked = run(spec);
+  const JobId waits = submit("60G", "bob");
+  EXPECT_FALSE(told(waits));
+  EXPECT_TRUE(take(ParkJob{parked, caller("root"), false}).ok());
+  ASSERT_TRUE(told(waits));
+  EXPECT_LT(at(waits), 60);
+}
+
 TEST_F(ForecastTest, IsAbsentForJobsThatDoNotStandInLine) {
   run(timed("80G", 600));
   JobSpec spec = timed("10G", 60);
@@ -95,8 +195,11 @@ TEST_F(ForecastTest, IsAbsentFarBackInLine) {
   run(timed("80G", 600));
   JobId last;
   for (std::size_t i = 0; i < kForecastJobs; ++i) last = submit(timed("80G", 60));
-  EXPECT_TRUE(told(last));
-  EXPECT_FALSE(told(submit(timed("80G", 60))));
+  const JobId behind = submit(timed("80G", 60));
+  Forecaster all(state_, state_.look(moment()));
+  EXPECT_TRUE(all.go_on(all.most_work()));
+  EXPECT_TRUE(all.told().contains(last));
+  EXPECT_FALSE(all.told().contains(behind));
 }
 
 TEST_F(ForecastTest, IsNotBeforeTheTimeThatTheJobWaitsFor) {

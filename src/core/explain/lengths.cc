@@ -3,14 +3,31 @@
 #include "core/explain/lengths.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace mete::core {
 
 namespace {
 
-constexpr std::size_t kOfAll = 512;
 // Nothing is believed to run for longer than a year.
 constexpr std::uint64_t kLongest = 365 * 86'400;
+
+std::optional<std::uint64_t> without_limit(const Length& length, std::uint64_t elapsed_s,
+                                           std::uint32_t chance) {
+  if (length.ran_s.empty()) return std::nullopt;
+  std::vector<std::uint32_t> longer;
+  std::uint64_t longest = std::max<std::uint64_t>(1, elapsed_s);
+  for (const std::uint32_t seconds : length.ran_s) {
+    if (seconds > elapsed_s) longer.push_back(seconds);
+    longest = std::max<std::uint64_t>(longest, seconds);
+  }
+  std::sort(longer.begin(), longer.end());
+  const std::uint64_t parts = longer.size() + 1;
+  const std::uint64_t choice = chance * parts;  // of 2^32 for each part
+  if (choice >> 32 < longer.size()) return longer[choice >> 32];
+  const std::uint64_t beyond = choice & 0xffffffff;
+  return longest * 0x100000000u / (0x100000000u - beyond);
+}
 
 }  // namespace
 
@@ -21,35 +38,30 @@ std::uint64_t Draw::next() {
   return z ^ (z >> 31);
 }
 
-Lengths::Lengths(const Estimates& estimates)
-    : estimates_(estimates), all_(estimates.of_all(kOfAll)) {
-  std::sort(all_.begin(), all_.end());
+Length length_of(const Estimates& estimates, const JobSpec& spec) {
+  const std::span<const std::uint32_t> ran = estimates.durations(spec);
+  return {{ran.begin(), ran.end()}, spec.time_s};
 }
 
-std::optional<std::uint64_t> Lengths::without_limit(const JobSpec& spec, std::uint64_t elapsed_s,
-                                                    Draw& draw) const {
-  const std::span<const std::uint32_t> own = estimates_.durations(spec);
-  if (own.empty() && all_.empty()) return std::nullopt;
-  std::vector<std::uint32_t> longer;
-  for (const std::uint32_t seconds : own)
-    if (seconds > elapsed_s) longer.push_back(seconds);
-  // One more of which nothing is known but that it is a job like others.
-  const std::size_t choice = draw.below(longer.size() + 1);
-  if (choice < longer.size()) return longer[choice];
-  const auto first = std::upper_bound(all_.begin(), all_.end(), elapsed_s);
-  if (const auto count = static_cast<std::size_t>(all_.end() - first); count > 0)
-    return first[static_cast<std::ptrdiff_t>(draw.below(count))];
-  // Longer than everything: the chance that it runs for n times as long is 1 in n.
-  constexpr std::uint64_t kParts = 1000;
-  return std::max<std::uint64_t>(1, elapsed_s) * kParts / (1 + draw.below(kParts));
-}
-
-std::optional<std::uint64_t> Lengths::draw(const JobSpec& spec, std::uint64_t elapsed_s,
-                                           Draw& draw) const {
-  std::optional<std::uint64_t> seconds = without_limit(spec, elapsed_s, draw);
-  if (spec.time_s) seconds = std::min(seconds.value_or(*spec.time_s), *spec.time_s);
-  if (seconds) seconds = std::min(*seconds, kLongest);
+std::optional<std::uint64_t> draw_length(const Length& length, std::uint64_t elapsed_s,
+                                         std::uint64_t grace_s, std::uint32_t chance) {
+  std::optional<std::uint64_t> seconds = without_limit(length, elapsed_s, chance);
+  if (length.time_s && elapsed_s < *length.time_s)
+    seconds = std::min(seconds.value_or(*length.time_s), *length.time_s);
+  else if (length.time_s)  // it is being ended
+    seconds = elapsed_s + (chance * (grace_s + 1) >> 32);
+  if (seconds) seconds = std::max(elapsed_s + 1, std::min(*seconds, kLongest));
   return seconds;
+}
+
+std::uint32_t chance_of(JobId id, std::size_t future, std::size_t futures, Draw& draw) {
+  // Every part once: the steps have no divisor in common with 25, and are far from 0 and from it.
+  constexpr std::size_t kSteps[] = {7, 9, 11, 14, 16, 18};
+  const std::uint64_t own = Draw(id.number * 1'000'003 + id.element.value_or(0)).next();
+  const std::size_t part =
+      (future * kSteps[own % std::size(kSteps)] + (own >> 8) % futures) % futures;
+  const std::uint64_t within = draw.next() >> 32;
+  return static_cast<std::uint32_t>(((static_cast<std::uint64_t>(part) << 32) + within) / futures);
 }
 
 }  // namespace mete::core

@@ -22,19 +22,25 @@ class Draw {
   std::uint64_t state_;
 };
 
-class Lengths {
- public:
-  explicit Lengths(const Estimates& estimates);
+// What is known of the length of one job: how long jobs like it ran, and its limit.
+struct Length {
+  std::vector<std::uint32_t> ran_s;     // in seconds; jobs of its user, name and program
+  std::optional<std::uint64_t> time_s;  // --time
 
-  // In seconds from its start, of a job that has run for `elapsed_s`; nullopt: nothing is known.
-  std::optional<std::uint64_t> draw(const JobSpec& spec, std::uint64_t elapsed_s, Draw& draw) const;
-
- private:
-  std::optional<std::uint64_t> without_limit(const JobSpec& spec, std::uint64_t elapsed_s,
-                                             Draw& draw) const;
-
-  const Estimates& estimates_;
-  std::vector<std::uint32_t> all_;  // smallest first
+  bool is_known() const { return !ran_s.empty() || time_s; }
 };
+Length length_of(const Estimates& estimates, const JobSpec& spec);
+
+// In seconds from its start, of a job that has run for `elapsed_s`: always more than that. nullopt:
+// nothing is known. With n jobs known that ran longer, it runs as long as each of them with a
+// chance of 1 in n + 1, and otherwise longer than all: for k times as long with a chance of 1 in k.
+// `chance`, of all numbers of 32 bits, chooses: the smaller, the shorter. `grace_s` is how long the
+// end of a job takes whose --time is over.
+std::optional<std::uint64_t> draw_length(const Length& length, std::uint64_t elapsed_s,
+                                         std::uint64_t grace_s, std::uint32_t chance);
+
+// The chance of a job in the `future`-th of so many futures. Each job has every part of what may be
+// once, in an order of its own, so that a few futures show all of it.
+std::uint32_t chance_of(JobId id, std::size_t future, std::size_t futures, Draw& draw);
 
 }  // namespace mete::core

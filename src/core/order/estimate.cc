@@ -3,26 +3,61 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 
 namespace mete::core {
 
 namespace {
 
 std::string key_of(const std::string& user, const std::string& name) { return user + "/" + name; }
-std::string key_of(const JobSpec& spec) { return key_of(spec.user, spec.name); }
+
+std::string_view basename_of(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+// FNV-1a of the command up to its first word that is no option, in hexadecimal digits.
+std::string program_of(const std::vector<std::string>& command) {
+  std::uint64_t hash = 0xcbf29ce484222325ull;
+  const auto add = [&hash](char c) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  };
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    for (const char c : command[i]) add(c);
+    add('\0');
+    if (i > 0 && !command[i].starts_with('-')) break;
+  }
+  std::string digits;
+  for (; hash != 0; hash >>= 4) digits += "0123456789abcdef"[hash & 0xf];
+  return digits;
+}
+
+// The finest kind of a job that is learned.
+std::string key_of(const JobSpec& spec) {
+  const std::string key = key_of(spec.user, spec.name);
+  if (spec.command.empty() || basename_of(spec.command.front()) != spec.name) return key;
+  return key + "/" + program_of(spec.command);
+}
 
 }  // namespace
 
 void Estimates::learn(const JobSpec& spec, std::uint64_t ran_ms) {
+  // Rounded up: a job is never believed to have been over sooner than it was.
+  const auto seconds = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>((ran_ms + 999) / 1000, std::numeric_limits<std::uint32_t>::max()));
+  const std::string name = key_of(spec.user, spec.name);
   const std::string key = key_of(spec);
+  if (key != name) learn(name, seconds);
+  learn(key, seconds);
+}
+
+void Estimates::learn(const std::string& key, std::uint32_t seconds) {
   Kind& kind = kinds_[key];
   if (kind.turn != 0) by_turn_.erase(kind.turn);
   kind.turn = ++turn_;
   by_turn_[kind.turn] = key;
   if (kind.durations_s.size() == kDurations) kind.durations_s.erase(kind.durations_s.begin());
-  // Rounded up: a job is never believed to have been over sooner than it was.
-  kind.durations_s.push_back(static_cast<std::uint32_t>(
-      std::min<std::uint64_t>((ran_ms + 999) / 1000, std::numeric_limits<std::uint32_t>::max())));
+  kind.durations_s.push_back(seconds);
   if (kinds_.size() <= kKinds) return;
   kinds_.erase(by_turn_.begin()->second);
   by_turn_.erase(by_turn_.begin());
@@ -31,8 +66,18 @@ void Estimates::learn(const JobSpec& spec, std::uint64_t ran_ms) {
 std::optional<std::uint64_t> Estimates::ends_by(const std::string& user, const std::string& name,
                                                 std::uint64_t elapsed_s, unsigned pct,
                                                 std::size_t least) const {
-  if (kinds_.empty()) return std::nullopt;
-  const auto found = kinds_.find(key_of(user, name));
+  return kinds_.empty() ? std::nullopt : ends_of_kind(key_of(user, name), elapsed_s, pct, least);
+}
+
+std::optional<std::uint64_t> Estimates::ends_by(const JobSpec& spec, std::uint64_t elapsed_s,
+                                                unsigned pct, std::size_t least) const {
+  return kinds_.empty() ? std::nullopt : ends_of_kind(key_of(spec), elapsed_s, pct, least);
+}
+
+std::optional<std::uint64_t> Estimates::ends_of_kind(const std::string& key,
+                                                     std::uint64_t elapsed_s, unsigned pct,
+                                                     std::size_t least) const {
+  const auto found = kinds_.find(key);
   if (found == kinds_.end()) return std::nullopt;
   std::vector<std::uint32_t> longer;
   for (const std::uint32_t duration : found->second.durations_s)
@@ -48,16 +93,6 @@ std::span<const std::uint32_t> Estimates::durations(const JobSpec& spec) const {
   const auto found = kinds_.find(key_of(spec));
   if (found == kinds_.end()) return {};
   return found->second.durations_s;
-}
-
-std::vector<std::uint32_t> Estimates::of_all(std::size_t most) const {
-  std::vector<std::uint32_t> all;
-  for (auto turn = by_turn_.rbegin(); turn != by_turn_.rend() && all.size() < most; ++turn) {
-    const std::vector<std::uint32_t>& kind = kinds_.at(turn->second).durations_s;
-    const std::size_t count = std::min(kind.size(), most - all.size());
-    all.insert(all.end(), kind.end() - static_cast<std::ptrdiff_t>(count), kind.end());
-  }
-  return all;
 }
 
 std::vector<Estimates::Entry> Estimates::entries() const {

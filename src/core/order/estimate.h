@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long jobs like this one have run: learned from their ends, by user and name. Bounded: the
-// last 32 durations of the 2,000 kinds of jobs that ended last.
+// How long jobs like this one have run: learned from their ends, by user and name. A name that is
+// only the program's ("python", "sleep") says little: such jobs are also learned by their program,
+// which is the command up to its first word that is no option ("python -u train.py", "sleep 900").
+// Bounded: the last 32 durations of the 4,000 kinds of jobs that ended last.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +20,7 @@ namespace mete::core {
 class Estimates {
  public:
   static constexpr std::size_t kDurations = 32;
-  static constexpr std::size_t kKinds = 2'000;
+  static constexpr std::size_t kKinds = 4'000;
 
   void learn(const JobSpec& spec, std::uint64_t ran_ms);
 
@@ -27,15 +29,13 @@ class Estimates {
   std::optional<std::uint64_t> ends_by(const std::string& user, const std::string& name,
                                        std::uint64_t elapsed_s, unsigned pct,
                                        std::size_t least = 5) const;
+  // The same of jobs of its name and program.
   std::optional<std::uint64_t> ends_by(const JobSpec& spec, std::uint64_t elapsed_s, unsigned pct,
-                                       std::size_t least = 5) const {
-    return ends_by(spec.user, spec.name, elapsed_s, pct, least);
-  }
+                                       std::size_t least = 5) const;
 
-  // The last durations of such jobs, in seconds, oldest first; empty: none is known.
+  // The last durations of jobs of its name and program, in seconds, oldest first; empty: none is
+  // known.
   std::span<const std::uint32_t> durations(const JobSpec& spec) const;
-  // Those of all jobs, at most so many: of the kinds that ended last.
-  std::vector<std::uint32_t> of_all(std::size_t most) const;
 
   struct Entry {
     std::string key;
@@ -47,6 +47,10 @@ class Estimates {
   bool operator==(const Estimates& other) const { return entries() == other.entries(); }
 
  private:
+  void learn(const std::string& key, std::uint32_t seconds);
+  std::optional<std::uint64_t> ends_of_kind(const std::string& key, std::uint64_t elapsed_s,
+                                            unsigned pct, std::size_t least) const;
+
   struct Kind {
     std::uint64_t turn = 0;
     std::vector<std::uint32_t> durations_s;

@@ -55,6 +55,27 @@ TEST(Estimates, AreByUserAndName) {
   EXPECT_EQ(estimates.ends_by("alice", "train", 0, 50), 3u);
 }
 
+// A job is named after its program unless its user says otherwise.
+TEST(Estimates, AProgramsNameAloneSaysNothingOfAnotherCommand) {
+  const auto command = [](std::vector<std::string> words) {
+    JobSpec spec = named("sleep");
+    spec.command = std::move(words);
+    return spec;
+  };
+  Estimates estimates;
+  for (int i = 0; i < 5; ++i) estimates.learn(command({"/bin/sleep", "1"}), 1000);
+  EXPECT_EQ(estimates.durations(command({"/bin/sleep", "1", "--again"})).size(), 5u);
+  EXPECT_TRUE(estimates.durations(command({"/bin/sleep", "900"})).empty());
+  EXPECT_TRUE(estimates.durations(command({"/bin/sleep", "-v", "900"})).empty());
+  EXPECT_EQ(estimates.ends_by(command({"/bin/sleep", "900"}), 0, 95), std::nullopt);
+  EXPECT_EQ(estimates.ends_by("alice", "sleep", 0, 95), 1u) << "all of the name";
+  JobSpec called = command({"/bin/sleep", "900"});
+  called.name = "train";
+  estimates.learn(called, 900'000);
+  called.command = {"/bin/sleep", "800"};
+  EXPECT_EQ(estimates.durations(called).size(), 1u) << "its user says that they are alike";
+}
+
 TEST(Estimates, AJobIsNeverBelievedToHaveBeenOverSoonerThanItWas) {
   Estimates estimates;
   for (int i = 0; i < 5; ++i) estimates.learn(named("train"), 1001);
@@ -85,7 +106,7 @@ TEST(Estimates, TheKindsThatEndedLastAreKept) {
 TEST(Estimates, EntriesAreAllThereIs) {
   Estimates estimates;
   for (std::size_t i = 0; i < Estimates::kKinds + 5; ++i)
-    estimates.learn(named(std::to_string(i * 7 % 2500)), i * 1000);
+    estimates.learn(named(std::to_string(i * 7 % 5000)), i * 1000);
   Estimates again;
   again.set(estimates.entries());
   EXPECT_EQ(again, estimates);

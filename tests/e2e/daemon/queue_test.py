@@ -12,7 +12,7 @@ import unittest
 
 import jsonschema
 
-from world import BOUND_S, METE, Screen, VerbTest
+from world import BOUND_S, METE, Screen, VerbTest, wait_until
 from support import SOURCE
 
 
@@ -261,6 +261,29 @@ class Looking(VerbTest):
         self.let_end()
         self.ok("wait", holder, job)
         self.assertIn("is ended", self.ok("explain", job).stdout)
+
+    def test_every_job_that_waits_has_a_forecast_without_being_asked(self):
+        holder = self.submit("--gpu", "2", "--time", "1h", "--", *self.until())
+        self.wait_state(holder, "running")
+        waiting = [self.submit("--gpu", "2", "--time", "10m", "--", "true") for _ in range(3)]
+
+        def forecasts():
+            document = json.loads(self.ok("ps", "-o", "json").stdout)
+            found = {job["id"]: job["start_forecast"] for job in document["jobs"] if "start_forecast" in job}
+            for forecast in found.values():
+                self.assertGreaterEqual(forecast["at"], document["at"], "never in the past")
+            return found if set(found) == set(waiting) else None
+
+        wait_until(forecasts, "each has one")
+        found = forecasts() or {}
+        self.assertEqual(sorted(found, key=lambda job: found[job]["at"]), waiting)
+        wait_until(lambda: self.ok("ps").stdout.count("~") == 3, "lists show them")
+        wait_until(lambda: sum("start_forecast" in job for job in self.api("/v1/snapshot")[1]["jobs"]) == 3, "and so does mete top")
+        before = found[waiting[2]]["at"]
+        self.ok("cancel", waiting.pop(0))
+        wait_until(lambda: (forecasts() or {waiting[1]: {"at": before}})[waiting[1]]["at"] < before, "the last one moves up")
+        self.let_end()
+        self.ok("wait", holder, *waiting)
 
     def test_events_have_numbers_without_gaps(self):
         job = self.submit("--cpu-only", "--", "sh", "-c", "exit 3")
