@@ -224,6 +224,7 @@ TEST_F(EngineTest, WithoutBallastAllIsQueuedUntilThereIsRoom) {
   store_.set_room();
   EXPECT_EQ(tick().size(), 1u);
   EXPECT_TRUE(engine_->settled());
+  tick();
   EXPECT_EQ(engine_->wait_of(next), nullptr) << "it does not wait any more";
   crash_and_restart();
   EXPECT_EQ(state_of(id), JobState::kEnded);

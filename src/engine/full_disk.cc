@@ -59,7 +59,10 @@ Result<Engine::Kept> Engine::commit() {
   if (!done && done.error().code == ErrorCode::kExhausted) {
     if (!std::exchange(full_, true)) return Kept::kNoRoom;
     // What was put aside for this: ends are still recorded.
-    if (store_.free_ballast()) done = commit_store();
+    if (store_.free_ballast()) {
+      full_until_ = {};  // that it is there again says enough
+      done = commit_store();
+    }
     if (!done && done.error().code == ErrorCode::kExhausted) return Kept::kQueued;
   }
   if (!done) return std::move(done).error();
