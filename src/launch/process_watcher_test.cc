@@ -339,10 +339,14 @@ TEST_F(WatcherTest, OutsidersAreNotOfTheJob) {
 
 TEST_F(WatcherTest, WhereALookHungIsLookedAtLast) {
   const ProcessRef first = orphan(kSleep, marks()), second = orphan(kSleep, marks());
-  for (const ProcessRef& last : {first, second}) {
-    (void)scan({{kJob, getuid(), kRunner}, {}, {last.pid}});
-    ASSERT_FALSE(looked_.empty());
-    EXPECT_EQ(looked_.back(), last.pid);
+  // What other programs of the machine start meanwhile is looked at after both.
+  const auto place = [this](const ProcessRef& of) {
+    return std::find(looked_.begin(), looked_.end(), of.pid) - looked_.begin();
+  };
+  for (const bool first_hung : {true, false}) {
+    (void)scan({{kJob, getuid(), kRunner}, {}, {first_hung ? first.pid : second.pid}});
+    ASSERT_LT(std::max(place(first), place(second)), std::ssize(looked_));
+    EXPECT_EQ(place(first) > place(second), first_hung);
   }
 }
 

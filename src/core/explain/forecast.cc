@@ -25,6 +25,7 @@ constexpr std::size_t kMostWork = 300'000;
 constexpr std::size_t kMostWorkForAll = 2'500'000;
 constexpr std::size_t kWalk = 128;
 constexpr std::size_t kMostToCome = 200;  // jobs
+constexpr std::size_t kMostLookedAt = 2'000;
 constexpr std::int64_t kLeastParkMs = 1'000;
 
 // A job, and how long it may run.
@@ -145,7 +146,10 @@ class Future {
   // Whoever has come since the last walk. A job of which nothing is known is left out: as one that
   // runs forever it would be in everybody's way.
   void let_in() {
-    while (const Past::Came* came = arrivals_.next(input_.now)) {
+    // Until a job that begins in some years the past would repeat itself a million times.
+    for (; come_.size() < kMostToCome && looked_at_ < kMostLookedAt; ++looked_at_) {
+      const Past::Came* came = arrivals_.next(input_.now);
+      if (came == nullptr) return;
       const auto at = static_cast<std::size_t>(came - known_.past.came().data());
       if (!known_.to_come[at].is_known()) continue;
       for (std::size_t i = 0; i < came->count && come_.size() < kMostToCome; ++i) {
@@ -203,6 +207,7 @@ class Future {
   std::map<JobId, WallTime> starts_;
   std::set<JobId> leaving_;
   std::deque<Member> come_;
+  std::size_t looked_at_ = 0;  // of `past`, over and over again
   std::set<std::pair<std::int64_t, JobId>> ends_;
   Draw draw_;
   Arrivals arrivals_;

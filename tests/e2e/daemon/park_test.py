@@ -402,8 +402,8 @@ class Preempt(ParkTest):
         low = self.worker("--gpu", "10G", "--preemptible", "--priority", "-5")
         patient = self.submit("--gpu", "10G", "--no-preempt", "--", "true")
         self.assertEqual((self.job(low)["state"], self.job(patient)["state"]), ("running", "pending"))
-        # Another job of the same priority, behind it in the queue, shows that the low one could have been parked all along.
-        impatient = self.run_("-q", "--gpu", "10G", "--", "sh", "-c", "echo $METE_JOB_ID")
+        # Another job, ahead of it in the queue, shows that the low one could have been parked all along.
+        impatient = self.run_("-q", "--gpu", "10G", "--priority", "1", "--", "sh", "-c", "echo $METE_JOB_ID")
         self.assertEqual((impatient.returncode, impatient.stdout), (0, "3\n"), impatient.stderr)
         parked = [event["data"] for event in self.api("/v1/events?from=1")[1]["events"]
                   if event["type"] == "job.parked" and event["job"] == low and event["data"]["state"] == "parking"]
