@@ -305,7 +305,8 @@ class Keeper {
     hooks.prepare = [this](launch::Supervision& asked) { prepare(asked); };
     if (plan_.socket.empty() || plan_.grant.empty()) return hooks;
     hooks.who_holds = [this, &job] {
-      return cli::who_holds_ungranted(plan_.socket, cli::uuids_of(job), to_string(plan_.job));
+      return cli::who_holds_ungranted({plan_.socket, plan_.state}, cli::uuids_of(job),
+                                      to_string(plan_.job));
     };
     hooks.made = [this, &job](const launch::GrantFile* grant) { begin_parking(job, grant); };
     hooks.ended = [this] { parker_.reset(); };

@@ -249,7 +249,7 @@ class Run {
     hooks.watched = [this] { return hear(); };
     hooks.tick_ms = [this] { return tick_ms(); };
     hooks.tick = [this] { return tick(); };
-    hooks.who_holds = [&] { return who_holds_ungranted(socket_, uuids_of(job), job.job); };
+    hooks.who_holds = [&] { return who_holds_ungranted({socket_}, uuids_of(job), job.job); };
     const Result<JobEnd> end = run_job(job, hooks, output_);
     if (!end) return launch_failed(end.error());
     core::Exit exit;

@@ -71,12 +71,12 @@ std::vector<std::string> uuids_of(const JobPlan& plan) {
   return uuids;
 }
 
-std::string who_holds_ungranted(const std::string& socket, std::span<const std::string> uuids,
+std::string who_holds_ungranted(const DaemonAt& where, std::span<const std::string> uuids,
                                 const std::string& own) {
   seam::Clock& clock = seam::system_clock();
   const seam::Nanoseconds began = clock.monotonic();
   for (;;) {
-    Result<DaemonClient> client = DaemonClient::open_again(socket, DaemonClient::Start::kNever);
+    Result<DaemonClient> client = DaemonClient::open_again(where, DaemonClient::Start::kNever);
     if (!client) return "";
     const Result<std::string> body =
         client->call("GET", "/v1/cards", {}, {std::chrono::milliseconds(kPatience), -1});

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/daemon_client.h"
 #include "cli/job_runner.h"
 #include "wire/cards.h"
 
@@ -22,9 +23,9 @@ std::string ungranted_on(const wire::CardsDocument& document, std::span<const st
 // The cards of a job.
 std::vector<std::string> uuids_of(const JobPlan& plan);
 
-// The same of the daemon at this socket, by a reading that is newer than this call; after 2 s, or
-// without a daemon, "".
-std::string who_holds_ungranted(const std::string& socket, std::span<const std::string> uuids,
+// The same of this daemon, by a reading that is newer than this call; after 2 s, or without a
+// daemon, "".
+std::string who_holds_ungranted(const DaemonAt& where, std::span<const std::string> uuids,
                                 const std::string& own);
 
 }  // namespace mete::cli

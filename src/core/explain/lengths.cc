@@ -24,9 +24,11 @@ std::optional<std::uint64_t> without_limit(const Length& length, std::uint64_t e
   std::sort(longer.begin(), longer.end());
   const std::uint64_t parts = longer.size() + 1;
   const std::uint64_t choice = chance * parts;  // of 2^32 for each part
-  if (choice >> 32 < longer.size()) return longer[choice >> 32];
-  const std::uint64_t beyond = choice & 0xffffffff;
-  return longest * 0x100000000u / (0x100000000u - beyond);
+  const std::uint64_t part = choice >> 32;
+  const std::uint64_t within = choice & 0xffffffff;
+  if (part == longer.size()) return longest * 0x100000000u / (0x100000000u - within);
+  const std::uint64_t from = part == 0 ? elapsed_s : longer[part - 1];
+  return from + ((longer[part] - from) * (within + 1) >> 32);
 }
 
 }  // namespace

@@ -32,8 +32,9 @@ struct Length {
 Length length_of(const Estimates& estimates, const JobSpec& spec);
 
 // In seconds from its start, of a job that has run for `elapsed_s`: always more than that. nullopt:
-// nothing is known. With n jobs known that ran longer, it runs as long as each of them with a
-// chance of 1 in n + 1, and otherwise longer than all: for k times as long with a chance of 1 in k.
+// nothing is known. With n jobs known that ran longer, it ends between two of them that follow each
+// other, or before the shortest, each with a chance of 1 in n + 1; and with the same chance after
+// all of them: it runs for k times as long as the longest with a chance of 1 in k.
 // `chance`, of all numbers of 32 bits, chooses: the smaller, the shorter. `grace_s` is how long the
 // end of a job takes whose --time is over.
 std::optional<std::uint64_t> draw_length(const Length& length, std::uint64_t elapsed_s,
