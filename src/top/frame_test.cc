@@ -177,9 +177,10 @@ TEST_F(Frames, OfAnySizeAreDrawn) {
         EXPECT_NE(canvas.text().find_first_not_of(" \n"), std::string::npos)
             << columns << "x" << rows;
         // A question is seen on every page, as far as the screen is wide.
-        if (columns > 40 && rows > 1)
+        if (columns > 40 && rows > 1) {
           EXPECT_NE(canvas.text().find("cancel job 13"), std::string::npos)
               << columns << "x" << rows;
+        }
       }
     }
 }
