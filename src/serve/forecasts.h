@@ -9,10 +9,8 @@
 #include <map>
 #include <optional>
 
-#include "core/explain/forecast.h"
 #include "engine/engine.h"
 #include "net/loop.h"
-#include "seam/clock.h"
 
 namespace mete::serve {
 
