@@ -15,7 +15,8 @@ METE_DEMO_BUILD=$copy "$METE_SOURCE_DIR/demo.sh" --sim >"$copy/with" 2>&1 || {
   exit 1
 }
 
-echo 'int nothing;' | cc -shared -fPIC -x c -o "$copy/nothing.so" -
+# It says that it is the meter: one that does not is refused before anything runs.
+c++ -std=c++20 -shared -fPIC -I"$METE_SOURCE_DIR/src" -o "$copy/nothing.so" "$METE_SOURCE_DIR/src/meter/note.cc"
 for library in "$copy"/lib/*.so; do cp "$copy/nothing.so" "$library"; done
 status=0
 out=$(METE_DEMO_BUILD=$copy "$METE_SOURCE_DIR/demo.sh" --sim 2>&1) || status=$?

@@ -65,7 +65,7 @@ Checker::Checker(Judge& judge, World& world)
       follower_(world.options_.rules) {
   Witness& witness = world.books_.witness;
   witness.learned = [this](const core::JobSpec& spec) {
-    return follower_.estimates().ends_by(spec, 0, 95);
+    return follower_.estimates().ends_by(spec.user, spec.name, 0, 95);
   };
   witness.end_was_asked = [this](JobId id) {
     return ends_asked_.contains(id.number) || (hurried_ && id.number >= *hurried_);

@@ -159,7 +159,7 @@ bool Line::could_have_had(const Entry& entry, const Entry& got, const Turn& turn
   if (spec.user != other.user && !books_.reservations().empty()) return false;
   const bool no_longer =
       (spec.time_s && other.time_s && *spec.time_s <= *other.time_s) ||
-      (!other.time_s && !turn.state.estimates().ends_by(other, 0, 95)) ||
+      (!other.time_s && !turn.state.estimates().ends_by(other.user, other.name, 0, 95)) ||
       (spec.user == other.user && spec.time_s == other.time_s && spec.name == other.name);
   if (!no_longer || entry.request() != got.request()) return false;
   // A share in percent is another number of bytes on another card.

@@ -218,7 +218,8 @@ std::pair<std::optional<WallTime>, bool> State::ends_of(const Job& job, WallTime
     return std::max(now, WallTime{started.ms + static_cast<std::int64_t>(seconds) * 1000});
   };
   if (job.spec->time_s) return {in(*job.spec->time_s + rules_.grace_s), true};
-  if (const auto learned = estimates_.ends_by(*job.spec, static_cast<std::uint64_t>(elapsed), 95))
+  if (const auto learned = estimates_.ends_by(job.spec->user, job.spec->name,
+                                              static_cast<std::uint64_t>(elapsed), 95))
     return {in(*learned), false};
   return {std::nullopt, false};
 }
