@@ -87,11 +87,12 @@ IN_SOURCES = {
         ("    state.arrays_[array.number].failed = array.failed;\n",
          "    state.arrays_[array.number].failed = P ? 0 : array.failed;\n")]},
     "answered-before-commit": {"engine/engine.cc": [
-        ("  if (*kept) {\n    act();\n",
-         "  if (!*kept && P)\n    for (Answer& answer : std::exchange(unsaid_, {})) answers.push_back(std::move(answer));\n"
-         "  if (*kept) {\n    act();\n")]},
+        ("  if (*kept == Kept::kAll) {\n    act();\n",
+         "  if (*kept != Kept::kAll && P)\n    for (Answer& answer : std::exchange(unsaid_, {})) answers.push_back(std::move(answer));\n"
+         "  if (*kept == Kept::kAll) {\n    act();\n")]},
     "acted-before-commit": {"engine/engine.cc": [
-        ("  if (*kept) {\n    act();\n", "  if (!*kept && P) act();\n  if (*kept) {\n    act();\n")]},
+        ("  if (*kept == Kept::kAll) {\n    act();\n",
+         "  if (*kept != Kept::kAll && P) act();\n  if (*kept == Kept::kAll) {\n    act();\n")]},
     "not-put-away": {"engine/engine.cc": [
         ("    launcher_.forget(id);\n",
          "    if (!mete::sim::planted_every(\"not-put-away\", 30)) launcher_.forget(id);\n")]},

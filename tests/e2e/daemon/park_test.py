@@ -163,7 +163,7 @@ class Verbs(ParkTest):
         job = self.submit("--gpu", "10G", "--preemptible", "--", PROGRAM, "managed", str(self.go))
         wait_until(lambda: "unparkable" in self.job(job), "its runner has told")
         self.assertTrue(self.job(job)["unparkable"]["standing"])
-        self.assert_refused(self.mete("park", job), 64, "managed memory")
+        self.assert_refused(self.mete("park", job), 75, "managed memory")
         self.ends_well(job)
 
     def test_one_that_does_not_come_to_rest_runs_on(self):
