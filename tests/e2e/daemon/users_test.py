@@ -10,7 +10,8 @@ import unittest
 
 from world import BOUND_S, BUILD, DaemonTest, METE, read, wait_until
 
-ALICE, BOB = 61001, 61002  # unused numbers: no account is made
+# Unused numbers: no account is made. What they leave is ended, so two runs at a time need two pairs.
+ALICE, BOB = (int(uid) for uid in os.environ.get("METE_TEST_UIDS", "61001,61002").split(","))
 METED = str(BUILD / "bin" / "meted")
 
 # Speaks to the socket as somebody else: METHOD PATH [BODY], prints status and body.
