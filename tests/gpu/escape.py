@@ -95,6 +95,31 @@ def reported(world, what, count, *words):
     check(process.wait(LIMIT_S) == 0, f"escape: {what} runs on with the policy warn", "")
 
 
+def beyond(world, python):
+    """What a job holds beyond its grant is not promised to another one, and it is named to whom it is in the way."""
+    process = world.start("env", "-u", "LD_PRELOAD", python, "-c", HOLD, "libcuda.so.1", 50)
+    if not check(bool(process.stdout.readline()), "escape: a job of 8 GiB holds 50 GiB", ""):
+        return
+    card, until = {}, time.monotonic() + 30
+    while time.monotonic() < until and card.get("over_bytes", 0) < 40 * GIB:
+        said = subprocess.run([METE, "cards", "-o", "json"], env=world.env, capture_output=True, text=True, timeout=LIMIT_S).stdout
+        card = json.loads(said)["cards"][0]
+        time.sleep(0.1)
+    over, grantable = card.get("over_bytes", 0), card["grantable_bytes"]
+    check(over >= 42 * GIB and grantable <= card["capacity_bytes"] - 50 * GIB, "escape: what it holds beyond its grant is not granted",
+          f"{over / GIB:.1f} GiB beyond, {grantable / GIB:.1f} GiB grantable of {card['capacity_bytes'] / GIB:.1f}")
+    late = subprocess.run([METE, "run", "--gpu", "120G", "--no-wait", "--", "true"], env=world.env, capture_output=True, text=True, timeout=LIMIT_S)
+    check(late.returncode == 75 and "beyond" in late.stderr, "escape: a job that would need it is told which job has it", late.stderr.strip()[-300:])
+    process.stdin.close()
+    process.wait(LIMIT_S)
+    until = time.monotonic() + 30
+    while (late := subprocess.run([METE, "run", "-q", "--gpu", "120G", "--no-wait", "--", "true"], env=world.env, capture_output=True, text=True)).returncode != 0:
+        if time.monotonic() > until:
+            break
+        time.sleep(0.2)
+    check(late.returncode == 0, "escape: and it can be granted again once that job has ended", late.stderr.strip()[-200:])
+
+
 def main():
     if not (pathlib.Path(METE).parent / "meted").exists():
         skip("escape", "meted is not built")
@@ -118,6 +143,7 @@ def main():
             reported(world, "a program without LD_PRELOAD", 1, "env", "-u", "LD_PRELOAD", python, "-c", HOLD, "libcuda.so.1", 3)
             if path:
                 reported(world, "a program that loads the driver by its path, with an empty environment", 2, "env", "-i", python, "-c", HOLD, path, 3)
+            beyond(world, python)
         finally:
             world.stop()
     with tempfile.TemporaryDirectory(prefix="mete-gpu-escape-") as folder:
