@@ -161,7 +161,9 @@ def preemption(world):
             plain.append(float(alone.stdout) - began)
     info(f"submitted to first kernel, card full of {HELD} GiB", ", ".join(f"{t:.2f} s" for t in times))
     info("the same program without mete, beside it", ", ".join(f"{t:.2f} s" for t in plain))
-    check(bool(times) and min(times) <= 2.5, "submitted to first kernel: 2.5 s", f"best {min(times, default=9):.2f} s, of {len(times)}")
+    # A job of 130 GiB runs for some 25 s before it is parked for another: --quick does not wait for that beforehand.
+    if not QUICK:
+        check(bool(times) and min(times) <= 2.5, "submitted to first kernel: 2.5 s", f"best {min(times, default=9):.2f} s, of {len(times)}")
     world.ends_well(ident, "whoever was parked for them computes on, the same to the last bit")
 
 

@@ -73,7 +73,8 @@ class Attack(SystemDaemon):
             self.counts["daemon starts"] += 1
             # By our signals, or as there is no room at all to begin with.
             if code not in (-signal.SIGKILL, 0, -signal.SIGTERM) and not self.full.is_set():
-                self.daemon_faults.append(f"the daemon ended by itself: {code}")
+                said = read(self.folder / "log")[-1500:].decode(errors="replace")
+                self.daemon_faults.append(f"the daemon ended by itself: {code}, and said last: {said}")
             time.sleep(0.05)
             self.keep_up()
 
@@ -241,7 +242,7 @@ class Attack(SystemDaemon):
             worker.join(BOUND_S * 5)
             self.assertFalse(worker.is_alive(), "a verb of Alice never ended")
         print(json.dumps(self.counts, sort_keys=True), flush=True)
-        self.assertEqual(self.daemon_faults, [])
+        self.assertEqual(self.daemon_faults, [], "\n".join(self.daemon_faults))
         self.settle()
 
     def settle(self):
