@@ -38,7 +38,7 @@ class Attack(SystemDaemon):
         self.dice, self.counts, self.lock = random.Random(SEED), collections.Counter(), threading.Lock()
         self.jobs_of_alice = {}  # id -> what was done to it: "cancelled", "keeper"
         self.of_bob, self.daemon_faults, self.over = [], [], threading.Event()
-        self.ending, self.full = threading.Event(), threading.Event()
+        self.ending, self.full, self.starved = threading.Event(), threading.Event(), threading.Event()
         super().setUp()
         self.ran = self.home[ALICE] / "ran"
         self.ran.mkdir()
@@ -71,8 +71,9 @@ class Attack(SystemDaemon):
             if self.ending.is_set():
                 return
             self.counts["daemon starts"] += 1
-            # By our signals, or as there is no room at all to begin with.
-            if code not in (-signal.SIGKILL, 0, -signal.SIGTERM) and not self.full.is_set():
+            # By our signals; or it could not begin at all, with no room or no descriptors.
+            starved = code == 125 and (self.full.is_set() or self.starved.is_set())
+            if code not in (-signal.SIGKILL, 0, -signal.SIGTERM) and not starved:
                 said = read(self.folder / "log")[-1500:].decode(errors="replace")
                 self.daemon_faults.append(f"the daemon ended by itself: {code}, and said last: {said}")
             time.sleep(0.05)
@@ -167,6 +168,7 @@ class Attack(SystemDaemon):
 
     def no_descriptors(self):
         pid = self.daemon.pid
+        self.starved.set()
         try:
             used = len(os.listdir(f"/proc/{pid}/fd"))
             before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
@@ -175,6 +177,8 @@ class Attack(SystemDaemon):
             resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
         except (OSError, ProcessLookupError):
             pass
+        wait_until(self.answers, "the daemon answers once there are descriptors")
+        self.starved.clear()
 
     def fill_disk(self):
         if not self.small:
