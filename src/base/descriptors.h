@@ -17,6 +17,8 @@ struct DescriptorShares {
 // Kept back for what cannot wait: the database, the helper that reads the cards, movers, claims, a
 // notification, and what is opened for a moment (a record, a plan, a file below /proc).
 inline constexpr std::size_t kOwnDescriptors = 34;
+// With fewer there is no use in a daemon: a client, a keeper and a handle of each must fit.
+inline constexpr std::size_t kLeastDescriptors = 48;
 
 // Of 64: 10 clients, 5 handles on keepers and 5 on runners, 5 starts. Of 1,024: 330, 165, 165 and
 // 165. More than some thousands are of no use.

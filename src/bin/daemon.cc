@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
@@ -558,10 +559,12 @@ int failed(const Error& error, net::ReadyPipe& ready) {
 
 int run_daemon(const DaemonOptions& asked, net::ReadyPipe ready) {
   DaemonOptions options = asked;
+  Result<Descriptors> descriptors = raise_descriptors();
+  if (!descriptors) return failed(descriptors.error(), ready);
+  options.descriptors = *descriptors;
   Result<net::Listener> listener =
       net::claim_place({options.socket, options.system, net::Milliseconds(2'000)});
   if (!listener) return failed(listener.error(), ready);
-  options.descriptors = raise_descriptors();
   Result<launch::Parts> parts = launch::find_parts();
   if (!parts) return failed(parts.error(), ready);
   Result<std::unique_ptr<store::SqliteStore>> store = store::SqliteStore::open(options.state_dir);
@@ -577,11 +580,16 @@ int run_daemon(const DaemonOptions& asked, net::ReadyPipe ready) {
   const std::string pid_file = base::join_path(options.state_dir, "meted.pid");
   const std::string pid = std::to_string(getpid()) + "\n";
   (void)base::write_atomic(pid_file, pid);
-  Daemon daemon(options, *std::move(store), *std::move(parts), door);
-  if (Result<void> r = daemon.recover(); !r) return failed(r.error(), ready);
-  if (Result<void> r = daemon.serve(); !r) return failed(r.error(), ready);
+  std::optional<Daemon> daemon;
+  try {  // Asio's reactor has no other way to say that it finds no descriptor
+    daemon.emplace(options, *std::move(store), *std::move(parts), door);
+  } catch (const std::exception& error) {
+    return failed(Error::busy("the loop cannot be made").with_evidence(error.what()), ready);
+  }
+  if (Result<void> r = daemon->recover(); !r) return failed(r.error(), ready);
+  if (Result<void> r = daemon->serve(); !r) return failed(r.error(), ready);
   ready.notify_ready();
-  const int code = daemon.run();
+  const int code = daemon->run();
   // The state may have been removed, and be the next daemon's by now.
   if (const Result<std::string> last = base::read_all(pid_file, 64); last && *last == pid)
     (void)unlink(pid_file.c_str());

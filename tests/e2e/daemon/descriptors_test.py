@@ -4,11 +4,13 @@
 import json
 import os
 import resource
+import subprocess
 import time
 
-from world import DaemonTest, wait_until
+from world import BUILD, DaemonTest, wait_until
 from support import main
 
+METED = str(BUILD / "bin" / "meted")
 LONG_S = 400  # for a hundred jobs on a machine that does much else
 
 
@@ -36,6 +38,29 @@ class Few(DaemonTest):
         self.assertEqual(result.returncode, 0, result.stderr)
         with open(f"/proc/{self.daemon_pid()}/limits") as file:
             self.assertIn(str(limit), next(line for line in file if line.startswith("Max open files")))
+
+    def test_a_daemon_that_cannot_begin_says_so(self):
+        """Whichever descriptor is the first that it does not get: one line and 125, never a signal."""
+        self.end_daemon()
+        refused = 0
+        for limit in range(4, 64):
+            process = subprocess.Popen([METED, "--state-dir", str(self.state)], env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.PIPE, text=True,
+                                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
+            self.addCleanup(self.finish, process)
+            wait_until(lambda: process.poll() is not None or self.answers(), "it begins or ends")
+            if process.poll() is None:
+                self.assertGreater(refused, 0)
+                return
+            self.assertIn(process.returncode, (64, 125), f"with {limit} descriptors: {process.stderr.read()}")
+            refused += 1
+        self.fail("it never began")
+
+    def answers(self):
+        try:
+            return self.api("/v1/version")[0] == 200
+        except (OSError, ValueError):
+            return False
 
     def submit(self, count, *words):
         """Submits `count` jobs that run until they are let go; each leaves a trace of its own."""
