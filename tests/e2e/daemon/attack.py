@@ -7,7 +7,7 @@ frozen, keepers and helpers are killed, the disk is full, descriptors run out, a
 The daemon is started again whenever it ends, as a service manager does. Afterwards every job that Alice was told of has
 an end that fits what was done to it, has run at most once, and nothing of it is left.
 
-METE_ATTACK_S (15) seconds, METE_ATTACK_SEED (random, printed). The long tests take minutes; docs/measurements has an hour."""
+METE_ATTACK_S (15) seconds, METE_ATTACK_SEED (random, printed). One of the long tests; docs/measurements has what it found."""
 import collections
 import json
 import os
