@@ -47,6 +47,9 @@ ErrorCode code_of(int error_number) {
     case ENOMEM:
     case ENOBUFS:
       return ErrorCode::kBusy;
+    case ENOSPC:
+    case EDQUOT:
+      return ErrorCode::kExhausted;
     default:
       return ErrorCode::kIo;
   }

@@ -53,8 +53,15 @@ struct Error {
   }
   // "open /var/lib/mete/log: Permission denied". ENOENT is not_found, EACCES and EPERM are denied,
   // EAGAIN, EBUSY and what means that descriptors or memory are short at the moment (EMFILE,
-  // ENFILE, ENOMEM, ENOBUFS) are busy, everything else is io.
+  // ENFILE, ENOMEM, ENOBUFS) are busy, ENOSPC and EDQUOT are exhausted, everything else is io.
   static Error from_errno(std::string_view what, int error_number);
+  // The message with the cause as evidence: a shortage stays one, everything else is io.
+  static Error because(std::string message, const Error& cause) {
+    return {cause.is_shortage() ? cause.code : ErrorCode::kIo, std::move(message), cause.message};
+  }
+
+  // Descriptors, memory or room on a disk are missing at the moment: trying again later helps.
+  bool is_shortage() const { return code == ErrorCode::kBusy || code == ErrorCode::kExhausted; }
 
   Error with_evidence(std::string text) && {
     evidence = std::move(text);

@@ -45,9 +45,11 @@ TEST(Error, FromErrnoKeepsTheSystemsWordsAndChoosesTheCode) {
   EXPECT_EQ(Error::from_errno("open x", ENOENT).code, ErrorCode::kNotFound);
   EXPECT_EQ(Error::from_errno("open x", EACCES).code, ErrorCode::kDenied);
   EXPECT_EQ(Error::from_errno("open x", EBUSY).code, ErrorCode::kBusy);
+  for (const int full : {ENOSPC, EDQUOT})
+    EXPECT_EQ(Error::from_errno("x", full).code, ErrorCode::kExhausted) << full;
   for (const int short_of : {EMFILE, ENFILE, ENOMEM, EAGAIN})
     EXPECT_EQ(Error::from_errno("open x", short_of).code, ErrorCode::kBusy) << "not now";
-  EXPECT_EQ(Error::from_errno("open x", ENOSPC).code, ErrorCode::kIo);
+  EXPECT_EQ(Error::from_errno("open x", EIO).code, ErrorCode::kIo);
 }
 
 TEST(Error, CodesAreNamedAsInTheJsonDocuments) {

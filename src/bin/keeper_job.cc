@@ -402,9 +402,9 @@ class Keeper {
     return exit;
   }
 
-  // busy: what is missing may come back, and the job waits for it.
+  // What is missing in a shortage comes back, and the job waits for it.
   core::Exit not_started(const Error& error) {
-    if (error.code != ErrorCode::kBusy) return not_started(in_words(error));
+    if (!error.is_shortage()) return not_started(in_words(error));
     core::Exit exit;
     exit.not_started = exit.not_now = true;
     notes_.push_back(in_words(error));

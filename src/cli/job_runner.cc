@@ -326,9 +326,8 @@ Result<JobEnd> run_job(const JobPlan& plan, const JobHooks& hooks, const Output&
   hooks.prepare(asked);
   const Result<launch::Ended> ended = launch::supervise(asked);
   hooks.ended();
-  if (!ended && ended.error().code == ErrorCode::kBusy) return ended.error();
-  if (!ended)
-    return Error::io("the program cannot be started").with_evidence(ended.error().message);
+  if (!ended && ended.error().is_shortage()) return ended.error();
+  if (!ended) return Error::because("the program cannot be started", ended.error());
   JobEnd end{*ended, {}, false, explain_limits(plan, groups, output), ""};
   if (grant == nullptr || !ended->started) return end;
   add_books(plan, grant->grant(), end);
@@ -370,7 +369,7 @@ Error exec_job(const JobPlan& plan, const Output& output) {
 }
 
 int exit_code_of_launch(const Error& error) {
-  return error.code == ErrorCode::kBusy ? kExitFailed : base::exit_code_of(error.code);
+  return error.is_shortage() ? kExitFailed : base::exit_code_of(error.code);
 }
 
 int cannot_run(const JobPlan& plan, const launch::Ended& ended, const Output& output) {

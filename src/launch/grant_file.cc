@@ -22,9 +22,7 @@ namespace {
 constexpr int kNames = 1000;  // tries for a free name; a pid has at most as many live jobs
 
 Error cannot_make(const std::string& path, int error) {
-  Error why = Error::from_errno(path, error);
-  return Error::io("the grant file cannot be made")
-      .with_evidence(why.message)
+  return Error::because("the grant file cannot be made", Error::from_errno(path, error))
       .with_hint("set METE_STATE_DIR to a folder of your own on a local disk with space");
 }
 

@@ -132,7 +132,7 @@ void Keepers::launch(core::JobId job) {
   }
   const Error& error = bytes.error();
   const std::string why = error.message + (error.evidence.empty() ? "" : ": " + error.evidence);
-  if (error.code == ErrorCode::kBusy || error.code == ErrorCode::kIo) {
+  if (error.is_shortage() || error.code == ErrorCode::kIo) {
     put_off(job, kept, why);
   } else {
     kept.why = why;

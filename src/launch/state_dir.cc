@@ -55,9 +55,7 @@ Result<std::string> state_dir() {
 Result<std::string> make_grants_dir(const std::string& state) {
   std::string path = base::join_path(state, "grants");
   if (Result<void> made = base::make_directories(path); !made) {
-    return Error::io("the state folder cannot be used")
-        .with_evidence(made.error().message)
-        .with_hint(kHint);
+    return Error::because("the state folder cannot be used", made.error()).with_hint(kHint);
   }
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {

@@ -4,8 +4,8 @@
 
 Alice submits jobs that each write one line when they run. Meanwhile, chosen by a seed: the daemon is killed, stopped or
 frozen, keepers and helpers are killed, the disk is full, descriptors run out, and Bob floods the socket (attackers.py).
-The daemon is started again whenever it ends, as a service manager does. Afterwards every job that Alice was told of has
-an end that fits what was done to it, has run at most once, and nothing of it is left.
+The daemon is started again whenever it ends, as a service manager does. Every job that Alice was told of gets an end that
+fits what was done to it and runs at most once: ended jobs are judged all the time, the rest at the end, when nothing may be left.
 
 METE_ATTACK_S (15) seconds, METE_ATTACK_SEED (random, printed). One of the long tests; docs/measurements has what it found."""
 import collections
@@ -29,6 +29,8 @@ SEED = int(os.environ.get("METE_ATTACK_SEED", random.SystemRandom().randrange(1 
 GENERATORS = pathlib.Path(attackers.__file__).read_text()
 # What a verb answers that was not done: the job has ended, is not known, finds no room, no daemon is at the socket.
 HONEST_CODES = (64, 66, 69, 75, 77, 125)
+JUDGE_EVERY_S = 10
+MOST_UNJUDGED = 150  # Alice waits with more, so that the queue is empty soon after the attack
 
 
 class Attack(SystemDaemon):
@@ -36,7 +38,8 @@ class Attack(SystemDaemon):
 
     def setUp(self):
         self.dice, self.counts, self.lock = random.Random(SEED), collections.Counter(), threading.Lock()
-        self.jobs_of_alice = {}  # id -> what was done to it: "cancelled", "keeper"
+        self.jobs_of_alice = {}  # id -> what was done to it: "cancelled", "keeper"; those that were not judged yet
+        self.outcomes = collections.Counter()
         self.of_bob, self.daemon_faults, self.over = [], [], threading.Event()
         self.ending, self.full, self.starved = threading.Event(), threading.Event(), threading.Event()
         super().setUp()
@@ -109,21 +112,24 @@ class Attack(SystemDaemon):
             if dice.random() < 0.2:  # as a daemon does it: the one that was started ends first
                 script = f"(setsid sh -c 'sleep 0.2; {script}' &) ; exit 0"
             share = dice.choice(["0", "10%", "40%", "8G", "1"])
+            kills = self.counts["kill_keeper"]
             done = self.alice("submit", "--gpu", share, "--", "sh", "-c", script)
             with self.lock:
                 self.counts["submits"] += 1
                 if done.returncode == 0:
-                    self.jobs_of_alice[done.stdout.strip()] = set()
+                    self.jobs_of_alice[done.stdout.strip()] = set() if kills == self.counts["kill_keeper"] else {"keeper"}
                     self.counts["acknowledged"] += 1
                 known = list(self.jobs_of_alice)
             if known and dice.random() < 0.1:
                 job = dice.choice(known[-20:])
                 with self.lock:
-                    self.jobs_of_alice[job].add("cancelled")
+                    self.jobs_of_alice.get(job, set()).add("cancelled")
                 self.alice("cancel", job)
             if dice.random() < 0.1:
                 self.counts["runs"] += 1
                 self.alice("run", "-q", "--gpu", "1G", "--", "true")
+            while len(self.jobs_of_alice) > MOST_UNJUDGED and not self.over.is_set():
+                time.sleep(0.2)
 
     # ---- what is done to the machine ----
 
@@ -235,11 +241,15 @@ class Attack(SystemDaemon):
         deeds = [self.kill, self.stop, self.freeze, self.kill_keeper, self.kill_helper, self.no_descriptors, self.fill_disk,
                  self.flood, self.flood, self.flood]
         end = time.monotonic() + SECONDS
+        judged = time.monotonic()
         while time.monotonic() < end and not self.daemon_faults:
             deed = self.dice.choice(deeds)
             self.counts[deed.__name__] += 1
             deed()
             self.check_cards()
+            if time.monotonic() > judged + JUDGE_EVERY_S:
+                self.judge_if_answered()
+                judged = time.monotonic()
             time.sleep(self.dice.random() * 0.5)
         self.over.set()
         for worker in workers:
@@ -249,30 +259,42 @@ class Attack(SystemDaemon):
         self.assertEqual(self.daemon_faults, [], "\n".join(self.daemon_faults))
         self.settle()
 
+    def judge(self):
+        """Each job that has ended: its outcome, and how often it ran."""
+        with self.lock:
+            told = list(self.jobs_of_alice)
+        found = {job["id"]: job for job in self.api(f"/v1/jobs?all=1&user={ALICE}")[1]["jobs"]}
+        for ident in told:
+            self.assertIn(ident, found, "an acknowledged job is not known")
+            job = found[ident]
+            if job["state"] != "ended":
+                continue
+            with self.lock:
+                done = self.jobs_of_alice.pop(ident)
+            self.outcomes[job["outcome"]] += 1
+            allowed = {"ok", "failed"} | ({"cancelled"} if "cancelled" in done else set()) | ({"lost"} if "keeper" in done else set())
+            self.assertIn(job["outcome"], allowed, (job, done))
+            if job["outcome"] in ("ok", "failed"):
+                self.assertEqual(len(read(self.ran / ident).split()), 1, f"job {ident} is said to have ended well: {job}")
+
+    def judge_if_answered(self):
+        try:
+            self.judge()
+        except (OSError, KeyError, ValueError):
+            pass  # the daemon is dead, full or starved at the moment
+
     def settle(self):
         wait_until(self.answers, "the daemon answers")
         for first in range(0, len(self.of_bob), 50):
             self.mete("cancel", *self.of_bob[first:first + 50], timeout=BOUND_S * 4)
-        # A job that its keeper's death has left, or that waits for nothing any more, must not be waited for here.
         deadline = time.monotonic() + BOUND_S * 5
-        while time.monotonic() < deadline:
-            found = {job["id"]: job for job in self.api(f"/v1/jobs?all=1&user={ALICE}")[1]["jobs"]}
-            if all(found.get(ident, {}).get("state") == "ended" for ident in self.jobs_of_alice):
-                break
+        while self.jobs_of_alice and time.monotonic() < deadline:
+            self.judge()
             time.sleep(0.5)
-        outcomes = collections.Counter()
-        for ident, done in self.jobs_of_alice.items():
-            self.assertIn(ident, found, "an acknowledged job is not known")
-            job = found[ident]
-            self.assertEqual(job["state"], "ended", job)
-            outcomes[job["outcome"]] += 1
-            allowed = {"ok", "failed"} | ({"cancelled"} if "cancelled" in done else set()) | ({"lost"} if "keeper" in done else set())
-            self.assertIn(job["outcome"], allowed, (job, done))
-            lines = read(self.ran / ident).split()
-            self.assertLessEqual(len(lines), 1, f"job {ident} ran twice")
-            if job["outcome"] in ("ok", "failed"):
-                self.assertEqual(len(lines), 1, f"job {ident} is said to have ended well and never ran: {job}")
-        print(json.dumps(outcomes), flush=True)
+        self.assertEqual(self.jobs_of_alice, {}, "these jobs never ended")
+        for file in self.ran.iterdir():
+            self.assertEqual(len(read(file).split()), 1, f"job {file.name} ran more than once")
+        print(json.dumps(self.outcomes), flush=True)
         for card in self.api("/v1/cards")[1]["cards"]:
             self.assertEqual([job for job in card["jobs"] if job.get("user") == str(ALICE)], [])
         left = [entry for entry in pathlib.Path("/proc").glob("[0-9]*")

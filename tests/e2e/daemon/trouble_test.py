@@ -361,7 +361,7 @@ class Disks(DaemonTest):
         mounted = subprocess.run(["mount", *words], capture_output=True, text=True)
         if mounted.returncode != 0:
             self.skipTest("mount: " + mounted.stderr.strip())
-        self.addCleanup(subprocess.run, ["umount", "-l", words[-1]])
+        self.addCleanup(subprocess.run, ["umount", "-l", words[-1]], capture_output=True)
 
     def test_a_full_disk(self):
         """Nothing new is taken; what runs ends, and how it ended is known as soon as there is room."""
@@ -396,6 +396,19 @@ class Disks(DaemonTest):
         self.assertEqual(self.run_("-q", "--gpu", "10%", "--", "true").returncode, 0)
         self.assertEqual([self.job(1)["exit_code"], self.job(2)["exit_code"]], [5, 6])
         self.assert_nothing_left()
+
+    def test_no_room_for_a_grant_file(self):
+        """A submitted job waits until there is room: a full disk is no end of it."""
+        self.assertEqual(self.mete("wait", *self.mete("submit", "--gpu", "8G", "--", "true").stdout.split()).returncode, 0)
+        grants = self.folder / "sim" / "grants"
+        self.mount("-t", "tmpfs", "-o", "size=4k,mode=0700", "none", str(grants))
+        self.addCleanup(self.end_daemon)
+        (grants / "stuffing").write_bytes(bytes(4096))
+        ident = self.mete("submit", "--gpu", "8G", "--", "true").stdout.strip()
+        wait_until(lambda: self.job(ident).get("reason") == "retry", "the job is put off")
+        self.assertIn("No space left on device", self.mete("explain", ident).stdout)
+        subprocess.run(["umount", str(grants)], check=True)
+        self.assertEqual(self.mete("wait", ident).returncode, 0)
 
     def test_a_state_that_became_read_only(self):
         self.assertEqual(self.run_("-q", "--gpu", "8G", "--", "true").returncode, 0)
