@@ -40,6 +40,7 @@ class Attack(SystemDaemon):
         self.dice, self.counts, self.lock = random.Random(SEED), collections.Counter(), threading.Lock()
         self.jobs_of_alice = {}  # id -> what was done to it: "cancelled", "keeper"; those that were not judged yet
         self.outcomes = collections.Counter()
+        self.killing, self.last_kill = False, 0.0  # of a keeper
         self.of_bob, self.daemon_faults, self.over = [], [], threading.Event()
         self.ending, self.full, self.starved = threading.Event(), threading.Event(), threading.Event()
         super().setUp()
@@ -112,12 +113,12 @@ class Attack(SystemDaemon):
             if dice.random() < 0.2:  # as a daemon does it: the one that was started ends first
                 script = f"(setsid sh -c 'sleep 0.2; {script}' &) ; exit 0"
             share = dice.choice(["0", "10%", "40%", "8G", "1"])
-            kills = self.counts["kill_keeper"]
+            began = time.monotonic()
             done = self.alice("submit", "--gpu", share, "--", "sh", "-c", script)
             with self.lock:
                 self.counts["submits"] += 1
                 if done.returncode == 0:
-                    self.jobs_of_alice[done.stdout.strip()] = set() if kills == self.counts["kill_keeper"] else {"keeper"}
+                    self.jobs_of_alice[done.stdout.strip()] = {"keeper"} if self.killing or self.last_kill >= began else set()
                     self.counts["acknowledged"] += 1
                 known = list(self.jobs_of_alice)
             if known and dice.random() < 0.1:
@@ -155,6 +156,7 @@ class Attack(SystemDaemon):
         if not keepers:
             return
         pid = self.dice.choice(keepers)
+        self.killing = True
         # Its job is whichever it keeps: any that has not ended may be lost by this.
         with self.lock:
             for done in self.jobs_of_alice.values():
@@ -163,6 +165,8 @@ class Attack(SystemDaemon):
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
+        self.last_kill = time.monotonic()
+        self.killing = False
 
     def kill_helper(self):
         for pid in self.processes("meted"):
@@ -273,7 +277,8 @@ class Attack(SystemDaemon):
                 done = self.jobs_of_alice.pop(ident)
             self.outcomes[job["outcome"]] += 1
             allowed = {"ok", "failed"} | ({"cancelled"} if "cancelled" in done else set()) | ({"lost"} if "keeper" in done else set())
-            self.assertIn(job["outcome"], allowed, (job, done))
+            said = [line for line in read(self.folder / "log").decode(errors="replace").splitlines() if f"job {ident}" in line]
+            self.assertIn(job["outcome"], allowed, (job, done, said))
             if job["outcome"] in ("ok", "failed"):
                 self.assertEqual(len(read(self.ran / ident).split()), 1, f"job {ident} is said to have ended well: {job}")
 
