@@ -375,7 +375,7 @@ void Engine::grant_what_fits() {
   fresh_.clear();
   again_ = false;
   grants_due_ = true;
-  if (full_) return;  // the room that is left is for the ends of what runs
+  if (!has_room_to_grant()) return;  // the room that is left is for the ends of what runs
   bool refused = false;
   core::PassResult steps = state_.next_steps(moment());
   for (const core::JobId id : steps.back) {
@@ -460,7 +460,7 @@ Result<std::vector<Answer>> Engine::turn(std::vector<Asked> inputs) {
                                    [](const Asked& asked) { return asked.ticket != 0; });
   ++health_.turns;
   const WallTime before = std::exchange(now_, clock_.wall());
-  if (full_ && !uncommitted_ && begun >= full_until_ && store_.restore_ballast()) full_ = false;
+  if (full_ && !uncommitted_ && has_room_again()) full_ = false;
   if (short_) short_ = !store_.has_room(0);
   const std::map<core::Outcome, std::uint64_t> ended = health_.ended;
   decide_all(inputs, before, answers);

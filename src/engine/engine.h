@@ -125,6 +125,8 @@ class Engine {
   void decide_all(const std::vector<Asked>& inputs, WallTime before, std::vector<Answer>& answers);
   void take(const Asked& asked, std::vector<Answer>& answers);
   Result<core::JobId> answer_again(core::JobId id, const core::Submit& submit) const;
+  bool has_room_again();
+  bool has_room_to_grant();
   bool has_room_for(const Asked& asked);
   bool others_let_it_grow(const std::vector<core::Happened>& happened);
   void record_all(std::vector<core::Happened> happened, std::vector<core::JobId>& changed);

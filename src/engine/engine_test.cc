@@ -198,6 +198,38 @@ TEST_F(EngineTest, WhatHasNoRoomIsRefusedUntried) {
   EXPECT_FALSE(engine_->disk_full());
 }
 
+TEST_F(EngineTest, WithoutRoomNothingIsGrantedInVain) {
+  const JobId first = run("40G");
+  const JobId next = submit("80G");
+  store_.set_short(true);
+  ended(first);
+  EXPECT_EQ(state_of(next), JobState::kPending);
+  EXPECT_TRUE(engine_->disk_full()) << "and it is said";
+  EXPECT_TRUE(store_.has_ballast());
+  store_.set_short(false);
+  tick();
+  EXPECT_EQ(state_of(next), JobState::kStarting);
+  EXPECT_FALSE(engine_->disk_full());
+}
+
+// A withdrawal loads the state: on a disk that stays full it happens once, not with every turn.
+TEST_F(EngineTest, ADiskThatStaysFullIsNotTriedAgain) {
+  const JobId id = run("20G");
+  store_.set_full(10);
+  EXPECT_FALSE(turn({job("1G")}).front().result.ok());
+  store_.set_short(true);
+  ASSERT_TRUE(store_.has_ballast());
+  for (int i = 0; i < 5; ++i) {
+    clock_.advance(seam::Milliseconds(60'000));
+    tick();
+    EXPECT_TRUE(engine_->disk_full());
+  }
+  const std::size_t loads = store_.loads();
+  turn({core::Cancel{id, alice()}});
+  EXPECT_EQ(store_.loads(), loads) << "into the room of the ballast, and nothing was withdrawn";
+  EXPECT_EQ(state_of(id), JobState::kStopping);
+}
+
 TEST_F(EngineTest, OnAFullDiskNobodyIsGrantedWhatTheBallastIsFor) {
   const JobId first = run("40G");
   const JobId second = run("40G");

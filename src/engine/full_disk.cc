@@ -13,8 +13,10 @@ namespace {
 
 // About what one more event of any kind takes.
 constexpr std::uint64_t kEventBytes = 1 << 10;
-// After something was withdrawn: whoever goes on asking makes nobody load the state each time.
+// After a turn was withdrawn no other turn is tried in vain for a while: each loads the state, which
+// takes seconds where there are many jobs. It may take a twentieth of the time.
 constexpr seam::Milliseconds kFullPause{1'000};
+constexpr int kPausePerWithdrawal = 20;
 
 }  // namespace
 
@@ -43,6 +45,18 @@ bool Engine::has_room_for(const Asked& asked) {
   return true;
 }
 
+// Without room beside the ballast the next grant would find the disk full once more.
+bool Engine::has_room_again() {
+  return clock_.monotonic() >= full_until_ && store_.restore_ballast() &&
+         store_.has_room(kEventBytes);
+}
+
+bool Engine::has_room_to_grant() {
+  if (full_) return false;
+  short_ = !store_.has_room(batch_bytes_ + kEventBytes);
+  return !short_;
+}
+
 Result<void> Engine::commit_store() {
   const seam::Nanoseconds begun = clock_.monotonic();
   Result<void> done = store_.commit();
@@ -67,13 +81,14 @@ Result<Engine::Kept> Engine::commit() {
   }
   if (!done) return std::move(done).error();
   uncommitted_ = false;
-  if (full_ && clock_.monotonic() >= full_until_ && store_.restore_ballast()) full_ = false;
+  if (full_ && has_room_again()) full_ = false;
   return Kept::kAll;
 }
 
 // What this turn decided found no room: as if we had been killed before it and started again. What
 // other daemons were told of it is taken back.
 Result<void> Engine::withdraw() {
+  const seam::Nanoseconds begun = clock_.monotonic();
   const std::set<core::JobId> touched = std::exchange(touched_, {});
   store_.withdraw();
   uncommitted_ = false;
@@ -89,7 +104,9 @@ Result<void> Engine::withdraw() {
     else
       launcher_.forget(id);
   }
-  full_until_ = clock_.monotonic() + kFullPause;
+  const seam::Nanoseconds now = clock_.monotonic();
+  full_until_ =
+      now + std::max<seam::Nanoseconds>(kFullPause, kPausePerWithdrawal * (now - begun));
   grants_due_ = true;
   ++version_;
   return {};

@@ -10,7 +10,10 @@
 
 namespace mete::tests {
 
-Result<std::optional<seam::Snapshot>> MemStore::load_snapshot() { return snapshot_; }
+Result<std::optional<seam::Snapshot>> MemStore::load_snapshot() {
+  ++loads_;
+  return snapshot_;
+}
 
 Result<std::vector<seam::StoredEvent>> MemStore::load_events(std::uint64_t after_seq,
                                                              std::size_t limit) {

@@ -44,6 +44,8 @@ class MemStore : public seam::Store {
   std::size_t queued() const { return queued_.size(); }
   // Of those that had anything to keep.
   std::size_t commits() const { return commits_; }
+  // How often all of it was loaded.
+  std::size_t loads() const { return loads_; }
 
  private:
   std::uint64_t gone_ = 0;  // so many events came before those that are kept
@@ -52,6 +54,7 @@ class MemStore : public seam::Store {
   std::map<std::string, std::string> blobs_, queued_blobs_;
   std::optional<std::set<std::string>> kept_blobs_;  // with the next snapshot
   std::size_t commits_ = 0;
+  std::size_t loads_ = 0;
 };
 
 class FaultyStore : public MemStore {

@@ -56,7 +56,8 @@ class Attack(SystemDaemon):
         if self.small:
             self.addCleanup(subprocess.run, ["umount", "-l", str(self.state)], capture_output=True)
         config = self.folder / "config.toml"
-        config.write_text("[queue]\ngrace_s = 2\n")
+        # A user has less than the disk: Bob fills it for moments, and never for good.
+        config.write_text("[queue]\ngrace_s = 2\nuser_bytes = \"8M\"\n")
         self.env["METE_CONFIG"] = str(config)
         self.killed = threading.Event()
         self.keep_up()
@@ -98,8 +99,12 @@ class Attack(SystemDaemon):
     # ---- Alice ----
 
     def alice(self, *words):
-        process = subprocess.run([METE, *words], user=ALICE, group=ALICE, extra_groups=[], env=self.env_of(ALICE), text=True,
-                                 cwd=str(self.home[ALICE]), capture_output=True, stdin=subprocess.DEVNULL, timeout=BOUND_S * 4)
+        try:
+            process = subprocess.run([METE, *words], user=ALICE, group=ALICE, extra_groups=[], env=self.env_of(ALICE), text=True,
+                                     cwd=str(self.home[ALICE]), capture_output=True, stdin=subprocess.DEVNULL, timeout=BOUND_S * 4)
+        except subprocess.TimeoutExpired:
+            self.daemon_faults.append(f"mete {words[0]} never ended")
+            raise
         if process.returncode not in (0, *HONEST_CODES):
             self.daemon_faults.append(f"mete {words[0]}: {process.returncode}: {process.stderr}")
         return process
