@@ -7,7 +7,6 @@
 
 #include "base/text.h"
 #include "cli/advise_text.h"
-#include "cli/daemon_client.h"
 #include "cli/job_ref.h"
 #include "cli/job_words.h"
 #include "cli/named_jobs.h"
@@ -15,6 +14,7 @@
 #include "cli/type_tables.h"
 #include "cli/verbs.h"
 #include "core/cluster/cluster.h"
+#include "runner/daemon_client.h"
 #include "simulate/asks.h"
 #include "wire/show.h"
 
@@ -89,7 +89,7 @@ Input<core::Request> request_of_job(const Parsed& parsed, AdviseReport& report) 
   for (const char* option : {"--gpu", "--gpu-type", "--cpu-only", "--cpus", "--ram"})
     if (parsed.has(option))
       return bad_words(Error::invalid(std::string(option) + " and a job contradict each other"));
-  Result<DaemonClient> client = open_for_words("advise", parsed.rest);
+  Result<runner::DaemonClient> client = open_for_words("advise", parsed.rest);
   if (!client) return Failure{client.error(), exit_code_of(client.error().code)};
   const Result<std::vector<core::JobId>> ids = resolve_jobs(parsed.rest, client->http().path());
   if (!ids) return Failure{ids.error(), exit_code_of(ids.error().code)};

@@ -15,12 +15,12 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "cli/detach_keys.h"
-#include "cli/lasting_client.h"
 #include "cli/named_jobs.h"
 #include "cli/subword.h"
 #include "cli/verbs.h"
 #include "cli/wait_signals.h"
 #include "launch/terminal_door.h"
+#include "runner/lasting_client.h"
 #include "wire/cards.h"
 #include "wire/job_text.h"
 #include "wire/keeper.h"
@@ -157,7 +157,7 @@ class Session {
 };
 
 // Where the keeper of a job listens.
-Result<std::string> path_of(DaemonClient& client, const core::Job& job) {
+Result<std::string> path_of(runner::DaemonClient& client, const core::Job& job) {
   const Result<std::string> body = client.call("GET", "/v1/daemon");
   const Result<wire::DaemonView> daemon = body ? wire::decode_daemon(*body) : body.error();
   if (!daemon) return daemon.error();
@@ -188,8 +188,8 @@ Result<void> check(const wire::ShowDocument& shown) {
 
 // The program hung up: normally because it has ended, which the daemon is told this moment, and
 // then its code is ours. Signals end us here as everywhere.
-int after_end(DaemonClient client, core::JobId id, const Output& output) {
-  LastingClient daemon(std::move(client), output);
+int after_end(runner::DaemonClient client, core::JobId id, const Output& output) {
+  runner::LastingClient daemon(std::move(client), output.talk());
   daemon.begin(job_target(id, "/wait"));
   std::optional<Result<std::string>> body = daemon.next(kEndsNow);
   if (!body)
@@ -213,7 +213,7 @@ int run_attach(const Parsed& parsed, const Output& output) {
   if (reads && (isatty(STDIN_FILENO) != 1 || isatty(STDOUT_FILENO) != 1))
     return output.fail(Error::unsupported("mete attach needs a terminal")
                            .with_hint("--read-only shows the job's without one"));
-  Result<DaemonClient> client = open_for_words("attach", parsed.rest);
+  Result<runner::DaemonClient> client = open_for_words("attach", parsed.rest);
   if (!client) return output.fail(client.error());
   Failures failures(output);
   const std::vector<core::JobId> ids = named_jobs(parsed.rest, client->http().path(), failures);

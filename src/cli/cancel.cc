@@ -15,7 +15,7 @@ namespace {
 constexpr std::array kCancelOptions{kOutputOption};
 
 // Cancelling twice is no mistake: a script that does so got what it wanted.
-std::string cancelled_before(DaemonClient& client, core::JobId id) {
+std::string cancelled_before(runner::DaemonClient& client, core::JobId id) {
   const Result<std::string> body = client.call("GET", job_target(id, "/show"));
   const Result<wire::ShowDocument> shown = body ? wire::decode_show(*body) : body.error();
   if (!shown || shown->view.job.outcome != core::Outcome::kCancelled) return "";

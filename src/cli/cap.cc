@@ -4,30 +4,31 @@
 #include <string>
 
 #include "cli/cap_plan.h"
-#include "cli/job_runner.h"
 #include "cli/verbs.h"
+#include "runner/job_runner.h"
 
 namespace mete::cli {
 
 namespace {
 
-int run_plan(const CapPlan& plan, bool quiet, const Output& output) {
-  JobHooks hooks;
+int run_plan(const runner::JobPlan& plan, bool quiet, const Output& output) {
+  runner::JobHooks hooks;
   hooks.made = [&](const launch::GrantFile*) {
     if (!quiet && output.json()) output.say_json(to_json(plan));
-    if (!quiet && !output.json()) output.say("cap: " + describe(plan.job));
+    if (!quiet && !output.json()) output.say("cap: " + describe(plan));
   };
-  const Result<JobEnd> end = run_job(plan.job, hooks, output);
-  if (!end) return output.fail(end.error(), exit_code_of_launch(end.error()));
-  if (!end->ended.started) return cannot_run(plan.job, end->ended, output);
+  const Result<runner::JobEnd> end = runner::run_job(plan, hooks, output.talk());
+  if (!end) return output.fail(end.error(), runner::exit_code_of_launch(end.error()));
+  if (!end->ended.started)
+    return output.fail(runner::cannot_run(plan, end->ended), end->ended.exit_code);
   return end->ended.exit_code;
 }
 
 int run_cap(const Parsed& parsed, const Output& output) {
-  const Result<CapPlan> plan = make_cap_plan(parsed);
+  const Result<runner::JobPlan> plan = make_cap_plan(parsed);
   if (!plan) return output.fail(plan.error());
   if (!parsed.has("--dry-run")) return run_plan(*plan, parsed.has("--quiet"), output);
-  output.data(output.json() ? to_json(*plan) : describe(plan->job));
+  output.data(output.json() ? to_json(*plan) : describe(*plan));
   return kExitOk;
 }
 

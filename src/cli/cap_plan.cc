@@ -71,30 +71,26 @@ std::optional<std::string> variable(const char* name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-Result<void> resolve_shares(CapPlan& plan) {
-  Result<Machine> machine =
-      read_machine(driver_library(plan.job.parts, plan.job.simulated, "libnvidia-ml.so.1"));
-  if (!machine) return std::move(machine).error();
-  std::vector<core::Card> cards;
-  for (const MachineCard& card : machine->cards) cards.push_back(card.card);
+Result<void> resolve_shares(runner::JobPlan& plan) {
+  const Result<CardsRead> read =
+      read_cards(runner::driver_library(plan.parts, plan.simulated, "libnvidia-ml.so.1"));
+  if (!read) return read.error();
   const std::optional<std::string> visible = variable("CUDA_VISIBLE_DEVICES");
-  Result<std::vector<core::Card>> mine = core::visible_cards(cards, visible);
+  Result<std::vector<core::Card>> mine = core::visible_cards(read->cards, visible);
   if (!mine) return std::move(mine).error();
-  Result<std::vector<core::CardShare>> shares = core::resolve(plan.request, *mine);
+  Result<std::vector<core::CardShare>> shares = core::resolve(plan.spec.request, *mine);
   if (!shares) {
     Error error = std::move(shares).error();
     const auto add = [&error](const std::string& text) {
       error.evidence += (error.evidence.empty() ? "" : "; ") + text;
     };
-    if (error.code == ErrorCode::kInfeasible && mine->size() < cards.size())
+    if (error.code == ErrorCode::kInfeasible && mine->size() < read->cards.size())
       add("CUDA_VISIBLE_DEVICES=" + base::quote(*visible) + " hides cards");
-    if (error.code == ErrorCode::kInfeasible && !machine->left_out.empty()) add(machine->left_out);
+    if (error.code == ErrorCode::kInfeasible && !read->left_out.empty()) add(read->left_out);
     return error;
   }
-  plan.job.driver = machine->driver;
-  for (const core::CardShare& share : *shares)
-    for (const MachineCard& card : machine->cards)
-      if (card.card == share.card) plan.job.cards.push_back({card, share.from, share.limit});
+  plan.driver = read->driver;
+  plan.cards = *std::move(shares);
   return {};
 }
 
@@ -102,52 +98,53 @@ Result<void> resolve_shares(CapPlan& plan) {
 
 std::span<const OptionSpec> cap_options() { return kCapPlanOptions; }
 
-Result<CapPlan> make_cap_plan(const Parsed& parsed) {
-  CapPlan plan;
+Result<runner::JobPlan> make_cap_plan(const Parsed& parsed) {
+  runner::JobPlan plan;
   Result<core::Request> request = parse_request(parsed);
   if (!request) return std::move(request).error();
-  plan.request = *std::move(request);
-  if (plan.request.gpu && std::holds_alternative<core::Growing>(plan.request.gpu->memory))
-    return Error::invalid("--gpu " + as_written(*plan.request.gpu) +
+  plan.spec.request = *std::move(request);
+  if (plan.spec.request.gpu && std::holds_alternative<core::Growing>(plan.spec.request.gpu->memory))
+    return Error::invalid("--gpu " + as_written(*plan.spec.request.gpu) +
                           ": a cap alone cannot grow, since nobody counts the room")
-        .with_hint("mete run --gpu " + as_written(*plan.request.gpu) +
+        .with_hint("mete run --gpu " + as_written(*plan.spec.request.gpu) +
                    " -- command grows; or give one size");
-  if (Result<void> r = parse_program(parsed, "cap", plan.job); !r) return std::move(r).error();
+  if (Result<void> r = parse_program(parsed, "cap", plan); !r) return std::move(r).error();
   // The words alone may already be wrong, or need no card.
-  if (plan.request.gpu == core::no_gpu() || (!plan.request.gpu && plan.request.devices.empty())) {
-    Result<std::vector<core::CardShare>> none = core::resolve(plan.request, {});
+  if (plan.spec.request.gpu == core::no_gpu() ||
+      (!plan.spec.request.gpu && plan.spec.request.devices.empty())) {
+    Result<std::vector<core::CardShare>> none = core::resolve(plan.spec.request, {});
     if (!none) return std::move(none).error();
     return plan;
   }
-  if (Result<void> r = check_not_nested(); !r) return std::move(r).error();
+  if (Result<void> r = runner::check_not_nested(); !r) return std::move(r).error();
   Result<launch::Parts> parts = launch::find_parts();
   if (!parts) return std::move(parts).error();
-  plan.job.parts = *std::move(parts);
-  const Result<bool> simulated = is_simulated(plan.job.parts);
+  plan.parts = *std::move(parts);
+  const Result<bool> simulated = runner::is_simulated(plan.parts);
   if (!simulated) return simulated.error();
-  plan.job.simulated = *simulated;
+  plan.simulated = *simulated;
   if (Result<void> r = resolve_shares(plan); !r) return std::move(r).error();
   return plan;
 }
 
-std::string to_json(const CapPlan& plan) {
+std::string to_json(const runner::JobPlan& plan) {
   std::vector<std::string> cards;
-  for (const auto& [card, guarantee, limit] : plan.job.cards) {
+  for (const auto& [card, from, limit] : plan.cards) {
     cards.push_back(JsonObject()
-                        .number("index", card.card.index)
-                        .text("uuid", card.card.uuid)
+                        .number("index", card.index)
+                        .text("uuid", card.uuid)
                         .text("name", card.name)
-                        .text("type", card.card.type)
+                        .text("type", card.type)
                         .number("bytes", limit.count())
-                        .number("capacity_bytes", card.card.capacity.count())
+                        .number("capacity_bytes", card.capacity.count())
                         .number("total_bytes", card.total.count())
                         .str());
   }
   std::vector<std::string> command;
-  for (const std::string& word : plan.job.command) command.push_back(json_string(word));
+  for (const std::string& word : plan.spec.command) command.push_back(json_string(word));
   JsonObject document;
   document.text("schema", "mete.cap/1").text("at", timestamp());
-  if (plan.request.gpu) document.text("request", to_string(*plan.request.gpu));
+  if (plan.spec.request.gpu) document.text("request", to_string(*plan.spec.request.gpu));
   return document.raw("cards", json_array(cards)).raw("command", json_array(command)).str();
 }
 

@@ -10,23 +10,18 @@
 
 #include "base/result.h"
 #include "cli/cards_reader.h"
-#include "cli/job_runner.h"
 #include "cli/options.h"
 #include "core/request/resolve.h"
+#include "runner/job_plan.h"
 
 namespace mete::cli {
-
-struct CapPlan {
-  core::Request request;
-  JobPlan job;
-};
 
 // The options of `mete cap`, those that are not built included.
 std::span<const OptionSpec> cap_options();
 
-Result<CapPlan> make_cap_plan(const Parsed& parsed);
+Result<runner::JobPlan> make_cap_plan(const Parsed& parsed);
 
 // The document mete.cap/1.
-std::string to_json(const CapPlan& plan);
+std::string to_json(const runner::JobPlan& plan);
 
 }  // namespace mete::cli

@@ -8,11 +8,11 @@
 
 #include "base/text.h"
 #include "cli/cards_table.h"
-#include "cli/daemon_client.h"
 #include "cli/table.h"
 #include "cli/topology.h"
 #include "cli/verbs.h"
 #include "cli/watch.h"
+#include "runner/daemon_client.h"
 
 namespace mete::cli {
 
@@ -56,9 +56,9 @@ int print_cards(const Parsed& parsed, const Output& output) {
   const Result<Columns> columns = parse_words(parsed);
   if (!columns) return output.fail(columns.error());
   const bool may_start = !parsed.has("--no-start");
-  Result<DaemonClient> client =
-      DaemonClient::open(may_start ? DaemonClient::Start::kIfNeeded : DaemonClient::Start::kNever);
-  if (!client && !may_start && nobody_listens(client.error()))
+  Result<runner::DaemonClient> client = runner::DaemonClient::open(
+      may_start ? runner::DaemonClient::Start::kIfNeeded : runner::DaemonClient::Start::kNever);
+  if (!client && !may_start && runner::nobody_listens(client.error()))
     return output.fail(Error::not_found("no daemon runs").with_hint("leave --no-start out"));
   if (!client) return output.fail(client.error());
   if (const Result<void> r = client->check_simulated(); !r) return output.fail(r.error());

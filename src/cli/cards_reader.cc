@@ -66,22 +66,19 @@ void write_fully(int fd, const std::string& text) {
   }
 }
 
-Result<MachineCard> parse_card(const std::vector<std::string_view>& fields) {
+Result<core::Card> parse_card(const std::vector<std::string_view>& fields) {
   if (fields.size() != 7) return Error::corrupt("the helper process answers strangely");
   const Result<std::uint64_t> index = base::parse_uint(fields[1]);
   const Result<std::uint64_t> total = base::parse_uint(fields[5]);
   const Result<std::uint64_t> capacity = base::parse_uint(fields[6]);
   if (!index || !total || !capacity) return Error::corrupt("the helper process answers strangely");
-  MachineCard card;
-  card.card = {static_cast<std::uint32_t>(*index), std::string(fields[2]), std::string(fields[3]),
-               Bytes::from_bytes(*capacity)};
-  card.name = fields[4];
-  card.total = Bytes::from_bytes(*total);
-  return card;
+  return core::Card{
+      static_cast<std::uint32_t>(*index), std::string(fields[2]),    std::string(fields[3]),
+      Bytes::from_bytes(*capacity),       Bytes::from_bytes(*total), std::string(fields[4])};
 }
 
-Result<Machine> parse_machine(const std::string& text) {
-  Machine machine;
+Result<CardsRead> parse_answer(const std::string& text) {
+  CardsRead read;
   for (const std::string_view row : base::split(text, '\n')) {
     const std::vector<std::string_view> fields = base::split(row, '\t');
     if (fields[0] == "error" && fields.size() == 4) {
@@ -91,20 +88,20 @@ Result<Machine> parse_machine(const std::string& text) {
       error.hint = "--gpu 0 runs the program without one; METE_SIM=1xH200 simulates one";
       return error;
     }
-    if (fields[0] == "driver" && fields.size() == 2) machine.driver = fields[1];
+    if (fields[0] == "driver" && fields.size() == 2) read.driver = fields[1];
     if (fields[0] == "out" && fields.size() == 2)
-      machine.left_out.append(machine.left_out.empty() ? "" : "; ").append(fields[1]);
+      read.left_out.append(read.left_out.empty() ? "" : "; ").append(fields[1]);
     if (fields[0] != "card") continue;
-    Result<MachineCard> card = parse_card(fields);
+    Result<core::Card> card = parse_card(fields);
     if (!card) return card.error();
-    machine.cards.push_back(*std::move(card));
+    read.cards.push_back(*std::move(card));
   }
-  return machine;
+  return read;
 }
 
 }  // namespace
 
-Result<Machine> read_machine(const std::string& nvml) {
+Result<CardsRead> read_cards(const std::string& nvml) {
   Result<launch::HelperProcess> helper =
       launch::HelperProcess::start("mete-cards", [&nvml](launch::HelperProcess::Pipes pipes) {
         write_fully(pipes.reply, describe_machine(nvml));
@@ -116,7 +113,7 @@ Result<Machine> read_machine(const std::string& nvml) {
         .with_evidence(text.error().message)
         .with_hint("nvidia-smi shows whether the driver works at all");
   }
-  return parse_machine(*text);
+  return parse_answer(*text);
 }
 
 }  // namespace mete::cli

@@ -11,20 +11,14 @@
 
 namespace mete::cli {
 
-struct MachineCard {
-  core::Card card;
-  std::string name;  // "NVIDIA H200"
-  Bytes total;
-};
-
-struct Machine {
+struct CardsRead {
   std::string driver;  // "580.159.04"; "" when the driver does not say
-  std::vector<MachineCard> cards;
+  std::vector<core::Card> cards;
   std::string left_out;  // why cards are missing from the list: "card 2 is lost"; "" when none is
 };
 
 // `nvml` is the library to open, by name or path. infeasible: there is no driver; busy: it did not
 // answer in time.
-Result<Machine> read_machine(const std::string& nvml);
+Result<CardsRead> read_cards(const std::string& nvml);
 
 }  // namespace mete::cli

@@ -12,10 +12,10 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "cli/daemon_client.h"
 #include "cli/json.h"
 #include "cli/subword.h"
 #include "cli/verbs.h"
+#include "runner/daemon_client.h"
 #include "wire/cards.h"
 
 namespace mete::cli {
@@ -69,7 +69,7 @@ std::string describe(const wire::DaemonView& view) {
   return text;
 }
 
-int status(DaemonClient& client, const Output& output) {
+int status(runner::DaemonClient& client, const Output& output) {
   const Result<std::string> document = client.call("GET", "/v1/daemon");
   if (!document) return output.fail(document.error());
   const Result<wire::DaemonView> view = wire::decode_daemon(*document);
@@ -79,7 +79,7 @@ int status(DaemonClient& client, const Output& output) {
 }
 
 // A handle on the process at the other end, so that its end can be waited for.
-Fd process_of(DaemonClient& client) {
+Fd process_of(runner::DaemonClient& client) {
   const pid_t pid = client.http().peer().pid;
   // By number: glibc 2.36 declares pidfd_open() as a C++ function. A daemon of another pid
   // namespace has no number here.
@@ -87,7 +87,7 @@ Fd process_of(DaemonClient& client) {
 }
 
 // True once the process has ended, or, without a handle on it, once it has hung up.
-bool wait_until_gone(const Fd& process, DaemonClient& client) {
+bool wait_until_gone(const Fd& process, runner::DaemonClient& client) {
   const bool known = process.valid();
   const net::Deadline deadline = net::Deadline::in(net::Milliseconds(kPatienceMs));
   const Result<net::Waited> waited =
@@ -95,7 +95,7 @@ bool wait_until_gone(const Fd& process, DaemonClient& client) {
   return waited && *waited == net::Waited::kReady;
 }
 
-int stop(DaemonClient& client, const Output& output) {
+int stop(runner::DaemonClient& client, const Output& output) {
   const Fd process = process_of(client);
   const Result<std::string> document = client.call("POST", "/v1/daemon/stop");
   if (!document) return output.fail(document.error());
@@ -120,7 +120,7 @@ int stop(DaemonClient& client, const Output& output) {
 }
 
 void say_if_system_is_down(const Output& output) {
-  const Result<DaemonPlace> place = daemon_place();
+  const Result<runner::DaemonPlace> place = runner::daemon_place();
   if (place && net::system_is_down(place->places))
     output.say("the daemon of this machine does not answer: systemctl start meted");
 }
@@ -138,13 +138,14 @@ int nobody(const std::string& word, const Output& output) {
 
 // The daemon's own program does it: nothing else needs to know how its state is kept.
 int repair(const std::string* said, const Output& output) {
-  const Result<DaemonPlace> place = daemon_place();
+  const Result<runner::DaemonPlace> place = runner::daemon_place();
   if (!place) return output.fail(place.error());
   const std::string& asked = said == nullptr ? place->state_dir : *said;
   const std::string folder = base::real_path(asked);
   if (folder.empty())
     return output.fail(Error::not_found("there is no state in " + base::quote(asked)));
-  if (Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kNever)) {
+  if (Result<runner::DaemonClient> client =
+          runner::DaemonClient::open(runner::DaemonClient::Start::kNever)) {
     const Result<std::string> document = client->call("GET", "/v1/daemon");
     const Result<wire::DaemonView> view =
         document ? wire::decode_daemon(*document) : Result<wire::DaemonView>(document.error());
@@ -173,8 +174,9 @@ int run_daemon(const Parsed& parsed, const Output& output) {
   if (*word == "repair") return repair(parsed.find("--state-dir"), output);
   if (parsed.has("--state-dir"))
     return output.fail(Error::invalid("--state-dir is for mete daemon repair"));
-  Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kNever);
-  if (!client && nobody_listens(client.error())) return nobody(*word, output);
+  Result<runner::DaemonClient> client =
+      runner::DaemonClient::open(runner::DaemonClient::Start::kNever);
+  if (!client && runner::nobody_listens(client.error())) return nobody(*word, output);
   if (!client) return output.fail(client.error());
   return *word == "status" ? status(*client, output) : stop(*client, output);
 }

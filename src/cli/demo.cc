@@ -16,9 +16,9 @@
 #include "cli/demo_report.h"
 #include "cli/demo_stage.h"
 #include "cli/demo_story.h"
-#include "cli/job_runner.h"
 #include "cli/verbs.h"
 #include "launch/parts.h"
+#include "runner/job_runner.h"
 
 namespace mete::cli {
 
@@ -52,7 +52,7 @@ Result<bool> uses_real_cards(const Parsed& parsed) {
   if (choices > 1)
     return Error::invalid("--sim, --real and --yes exclude each other").with_hint("give one");
   if (parsed.has("--sim")) return false;
-  const Result<Machine> machine = read_machine("libnvidia-ml.so.1");
+  const Result<CardsRead> machine = read_cards("libnvidia-ml.so.1");
   const bool has_cards = machine && !machine->cards.empty();
   if (parsed.has("--real") && !machine)
     return Error(machine.error()).with_hint("mete demo --sim needs no GPU");
@@ -97,7 +97,7 @@ void say_goodbye(const DemoReport& report, const launch::Parts& parts, bool real
 }
 
 int run_demo(const Parsed& parsed, const Output& output) {
-  if (const Result<void> r = check_not_nested(); !r) return output.fail(r.error());
+  if (const Result<void> r = runner::check_not_nested(); !r) return output.fail(r.error());
   const Result<bool> real = uses_real_cards(parsed);
   if (!real) return output.fail(real.error());
   const Result<launch::Parts> parts = demo_parts(*real);

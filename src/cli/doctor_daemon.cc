@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "base/time.h"
-#include "cli/daemon_client.h"
 #include "cli/doctor.h"
 #include "config/config.h"
+#include "runner/daemon_client.h"
 #include "wire/cards.h"
 
 namespace mete::cli {
@@ -17,7 +17,7 @@ std::string with_evidence(const Error& error) {
   return error.message + (error.evidence.empty() ? "" : ": " + error.evidence);
 }
 
-void check_answer(DaemonClient& client, const std::string& path, Checks& checks) {
+void check_answer(runner::DaemonClient& client, const std::string& path, Checks& checks) {
   const Result<std::string> document =
       client.call("GET", "/v1/daemon", {}, {net::Milliseconds(5'000), -1});
   const Result<wire::DaemonView> view =
@@ -77,9 +77,10 @@ void check_notify(Checks& checks) {
 
 void check_daemon(Checks& checks) {
   check_notify(checks);
-  const Result<DaemonPlace> place = daemon_place();
+  const Result<runner::DaemonPlace> place = runner::daemon_place();
   if (!place) return;  // check_state says so
-  Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kNever);
+  Result<runner::DaemonClient> client =
+      runner::DaemonClient::open(runner::DaemonClient::Start::kNever);
   if (client) {
     check_answer(*client, client->http().path(), checks);
     return;
@@ -90,7 +91,7 @@ void check_daemon(Checks& checks) {
                       path.error().hint.empty() ? "unset METE_SOCKET" : path.error().hint});
     return;
   }
-  if (!nobody_listens(client.error())) {
+  if (!runner::nobody_listens(client.error())) {
     checks.push_back(
         {Verdict::kFail, "socket", with_evidence(client.error()),
          client.error().hint.empty() ? "export METE_SOCKET=/another/path" : client.error().hint});

@@ -10,9 +10,9 @@
 #include "base/text.h"
 #include "cli/cards_table.h"
 #include "cli/doctor.h"
-#include "cli/job_runner.h"
 #include "launch/parts.h"
 #include "node/nvml_driver.h"
+#include "runner/job_runner.h"
 
 namespace mete::cli {
 
@@ -137,7 +137,7 @@ void check_driver(Checks& checks) {
         {Verdict::kInfo, "simulation",
          "METE_SIM=" + std::string(std::getenv("METE_SIM")) + ": no real card is used"});
   for (const char* name : {"libnvidia-ml.so.1", "libcuda.so.1"}) {
-    const std::string library = driver_library(parts, simulated, name);
+    const std::string library = runner::driver_library(parts, simulated, name);
     if (dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr) {
       checks.push_back({Verdict::kOk, name, "found and loads"});
       continue;
@@ -147,7 +147,7 @@ void check_driver(Checks& checks) {
     checks.push_back({Verdict::kFail, name, why, driver_advice(why, std::getenv("METE_SIM"))});
   }
   if (checks.back().verdict == Verdict::kOk && !simulated) check_devices(checks);
-  const std::string nvml = driver_library(parts, simulated, "libnvidia-ml.so.1");
+  const std::string nvml = runner::driver_library(parts, simulated, "libnvidia-ml.so.1");
   if (dlopen(nvml.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr) check_nvml(nvml, checks);
 }
 

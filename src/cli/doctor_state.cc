@@ -15,11 +15,11 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/daemon_client.h"
 #include "cli/doctor.h"
 #include "config/config.h"
 #include "launch/state_dir.h"
 #include "node/claims.h"
+#include "runner/daemon_client.h"
 
 namespace mete::cli {
 
@@ -175,7 +175,7 @@ void check_config(Checks& checks) {
 
 void check_state(Checks& checks) {
   const Result<std::string> state = launch::state_dir();
-  const Result<DaemonPlace> place = daemon_place();
+  const Result<runner::DaemonPlace> place = runner::daemon_place();
   if (!state || !place) {
     const Error& error = state ? place.error() : state.error();
     checks.push_back({Verdict::kFail, "state folder",

@@ -4,10 +4,10 @@
 #include <array>
 
 #include "base/text.h"
-#include "cli/daemon_client.h"
 #include "cli/named_jobs.h"
 #include "cli/verbs.h"
 #include "net/http.h"
+#include "runner/daemon_client.h"
 #include "wire/cards.h"
 
 namespace mete::cli {
@@ -39,7 +39,8 @@ int change_cards(const Parsed& parsed, const Output& output, bool drain) {
     return output.fail(Error::invalid("which card is not said")
                            .with_hint("mete " + verb + " 0; mete cards lists them"));
   // A card is drained for the daemons to come as well: one is started where none runs.
-  Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kIfNeeded);
+  Result<runner::DaemonClient> client =
+      runner::DaemonClient::open(runner::DaemonClient::Start::kIfNeeded);
   if (!client) return output.fail(client.error());
   Failures failures(output);
   std::string last;

@@ -10,8 +10,8 @@
 
 #include "base/text.h"
 #include "cli/event_text.h"
-#include "cli/lasting_client.h"
 #include "cli/verbs.h"
+#include "runner/lasting_client.h"
 #include "seam/clock.h"
 #include "wire/event.h"
 
@@ -45,7 +45,7 @@ void print(const wire::EventsDocument& page, const Output& output) {
 }
 
 // The answer; nullopt: nobody reads what we print any more.
-std::optional<Result<std::string>> ask(LastingClient& daemon, const std::string& target) {
+std::optional<Result<std::string>> ask(runner::LastingClient& daemon, const std::string& target) {
   daemon.begin(target);
   for (;;) {
     std::optional<Result<std::string>> answer = daemon.next(net::Milliseconds(0));
@@ -67,9 +67,9 @@ int run_events(const Parsed& parsed, const Output& output) {
                              .with_hint("write --from 81: the first column of mete events"));
     from = *number;
   }
-  Result<DaemonClient> client = DaemonClient::open_for_jobs();
+  Result<runner::DaemonClient> client = runner::DaemonClient::open_for_jobs();
   if (!client) return output.fail(client.error());
-  LastingClient daemon(*std::move(client), output);
+  runner::LastingClient daemon(*std::move(client), output.talk());
   for (;;) {
     const std::optional<Result<std::string>> body = ask(daemon, target(from, watch));
     if (!body) return kExitOk;

@@ -16,7 +16,7 @@ namespace {
 constexpr std::array kExplainOptions{kOutputOption};
 
 int run_explain(const Parsed& parsed, const Output& output) {
-  Result<DaemonClient> client = open_for_words("explain", parsed.rest);
+  Result<runner::DaemonClient> client = open_for_words("explain", parsed.rest);
   if (!client) return output.fail(client.error());
   Failures failures(output);
   for (const core::JobId id : named_jobs(parsed.rest, client->http().path(), failures)) {

@@ -10,7 +10,8 @@ namespace mete::cli {
 
 namespace {
 
-Result<wire::ChangedDocument> ask(DaemonClient& client, const JobChange& change, core::JobId id) {
+Result<wire::ChangedDocument> ask(runner::DaemonClient& client, const JobChange& change,
+                                  core::JobId id) {
   const Result<std::string> body =
       client.call(change.method, job_target(id, change.path), change.body);
   if (!body) return body.error();
@@ -21,7 +22,7 @@ Result<wire::ChangedDocument> ask(DaemonClient& client, const JobChange& change,
 
 int change_jobs(const JobChange& change, const std::vector<std::string>& words,
                 const Output& output) {
-  Result<DaemonClient> client = open_for_words(change.verb, words);
+  Result<runner::DaemonClient> client = open_for_words(change.verb, words);
   if (!client) return output.fail(client.error());
   Failures failures(output);
   wire::ChangedDocument all{seam::system_clock().wall(), {}};

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/daemon_client.h"
 #include "cli/output.h"
 #include "core/job/job.h"
+#include "runner/daemon_client.h"
 
 namespace mete::cli {
 
@@ -22,7 +22,7 @@ struct JobChange {
   std::string body;         // JSON; "": none
   std::string done;         // "cancelled": what a job is then
   // An error that is none to this verb: what to say instead; "": it is one. nullptr: they all are.
-  std::function<std::string(DaemonClient& client, core::JobId id)> forgiven = nullptr;
+  std::function<std::string(runner::DaemonClient& client, core::JobId id)> forgiven = nullptr;
 };
 
 // The exit code.

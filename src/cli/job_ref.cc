@@ -13,9 +13,9 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/daemon_client.h"
 #include "core/job/array.h"
 #include "net/address_file.h"
+#include "runner/daemon_client.h"
 
 namespace mete::cli {
 
@@ -55,7 +55,7 @@ bool parse_elements(std::string_view text, JobRef& ref) {
 }
 
 Result<std::string> path_of_last_jobs() {
-  Result<DaemonPlace> place = daemon_place();
+  Result<runner::DaemonPlace> place = runner::daemon_place();
   if (!place) return std::move(place).error();
   return base::join_path(place->state_dir, "last-jobs");
 }
@@ -72,7 +72,7 @@ Result<std::vector<std::string>> read_lines(const std::string& path) {
 
 // Where the daemon at `socket` is and was: it had another path maybe when it got those jobs.
 net::Address paths_of(const std::string& socket) {
-  const Result<DaemonPlace> place = daemon_place();
+  const Result<runner::DaemonPlace> place = runner::daemon_place();
   if (!place) return {socket, {}};
   Result<net::Address> address = net::read_address(place->state_dir);
   return address && address->was_at(socket) ? *std::move(address) : net::Address{socket, {}};

@@ -198,19 +198,20 @@ Result<core::Request> parse_request(const Parsed& parsed) {
   return request;
 }
 
-Result<void> parse_program(const Parsed& parsed, std::string_view verb, JobPlan& plan) {
-  plan.command = parsed.rest;
+Result<void> parse_program(const Parsed& parsed, std::string_view verb, runner::JobPlan& plan) {
+  plan.spec.command = parsed.rest;
   const Result<bool> by_index = parse_visible(parsed);
   if (!by_index) return by_index.error();
   plan.visible_by_index = *by_index;
   Result<std::vector<std::pair<std::string, std::string>>> variables = parse_variables(parsed);
   if (!variables) return std::move(variables).error();
   plan.extra_environment = *std::move(variables);
-  if (const std::string* folder = parsed.find("--chdir"); folder != nullptr) plan.folder = *folder;
+  if (const std::string* folder = parsed.find("--chdir"); folder != nullptr)
+    plan.spec.folder = *folder;
   const std::string example = "mete " + std::string(verb) + " --gpu 8G -- python train.py";
-  if (plan.command.empty() && !parsed.has("--dry-run"))
+  if (plan.spec.command.empty() && !parsed.has("--dry-run"))
     return Error::invalid("there is no program to run").with_hint(example);
-  if (!plan.command.empty() && plan.command.front().empty())
+  if (!plan.spec.command.empty() && plan.spec.command.front().empty())
     return Error::invalid("the name of the program is empty").with_hint(example);
   return {};
 }

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/job_runner.h"
 #include "cli/options.h"
 #include "core/job/job.h"
 #include "core/request/resolve.h"
+#include "runner/job_runner.h"
 
 namespace mete::cli {
 
@@ -107,6 +107,6 @@ Result<void> check_share_is_said(const core::Request& request);
 std::string current_folder();
 
 // The command, --visible, --env, --chdir. `verb` is for the hint; --dry-run needs no command.
-Result<void> parse_program(const Parsed& parsed, std::string_view verb, JobPlan& plan);
+Result<void> parse_program(const Parsed& parsed, std::string_view verb, runner::JobPlan& plan);
 
 }  // namespace mete::cli

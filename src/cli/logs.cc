@@ -12,11 +12,11 @@
 #include "base/moment.h"
 #include "base/text.h"
 #include "cli/json.h"
-#include "cli/lasting_client.h"
 #include "cli/log_reader.h"
 #include "cli/named_jobs.h"
 #include "cli/verbs.h"
 #include "launch/identity.h"
+#include "runner/lasting_client.h"
 #include "seam/clock.h"
 #include "wire/job_text.h"
 #include "wire/ps_lines.h"
@@ -93,7 +93,7 @@ class Printer {
 
 class Logs {
  public:
-  Logs(DaemonClient client, LogReader::From from, bool err, const Output& output)
+  Logs(runner::DaemonClient client, LogReader::From from, bool err, const Output& output)
       : client_(std::move(client)), from_(from), err_(err), output_(output), failures_(output) {}
 
   // False: the daemon does not answer.
@@ -145,7 +145,7 @@ class Logs {
       return output_.fail(
           Error::invalid(std::to_string(sources_.size()) + " logs are too many to follow")
               .with_hint("mete logs -f " + to_string(sources_.front().id)));
-    LastingClient daemon(std::move(client_), output_);
+    runner::LastingClient daemon(std::move(client_), output_.talk());
     Printer printer(sources_.size() > 1, output_);
     for (const Source& source : sources_)
       if (never_ran(source.shown.view.job))
@@ -171,9 +171,9 @@ class Logs {
   bool open(Source& source);
   void say_missing(const Source& source);
   bool print_new(Printer& printer);
-  void pause(const LastingClient& daemon);
+  void pause(const runner::LastingClient& daemon);
 
-  DaemonClient client_;
+  runner::DaemonClient client_;
   LogReader::From from_;
   bool err_;
   const Output& output_;
@@ -262,7 +262,7 @@ bool Logs::print_new(Printer& printer) {
   return !output_.failed() && !nobody_reads();
 }
 
-void Logs::pause(const LastingClient& daemon) {
+void Logs::pause(const runner::LastingClient& daemon) {
   std::vector<pollfd> ready{{daemon.descriptor(), POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
   for (const Source& source : sources_)
     if (source.reader) ready.push_back({source.reader->descriptor(), POLLIN, 0});
@@ -289,7 +289,7 @@ Result<LogReader::From> parse_from(const Parsed& parsed) {
 int run_logs(const Parsed& parsed, const Output& output) {
   const Result<LogReader::From> from = parse_from(parsed);
   if (!from) return output.fail(from.error());
-  Result<DaemonClient> client = open_for_words("logs", parsed.rest);
+  Result<runner::DaemonClient> client = open_for_words("logs", parsed.rest);
   if (!client) return output.fail(client.error());
   Logs logs(*std::move(client), *from, parsed.has("--err"), output);
   if (!logs.find(parsed.rest)) return logs.exit_code();

@@ -24,11 +24,12 @@ std::vector<core::JobId> named_jobs(const std::vector<std::string>& words,
   return all;
 }
 
-Result<DaemonClient> open_for_words(std::string_view verb, const std::vector<std::string>& words) {
+Result<runner::DaemonClient> open_for_words(std::string_view verb,
+                                            const std::vector<std::string>& words) {
   if (words.empty())
     return Error::invalid("which job is not said")
         .with_hint("mete " + std::string(verb) + " 12, or @ for your last; mete ps lists the jobs");
-  Result<DaemonClient> client = DaemonClient::open_for_jobs();
+  Result<runner::DaemonClient> client = runner::DaemonClient::open_for_jobs();
   if (client || client.error().code != ErrorCode::kNotFound) return client;
   Error error = std::move(client).error();
   const Result<JobRef> first = parse_job_ref(words.front());

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/daemon_client.h"
 #include "cli/output.h"
 #include "core/job/job.h"
+#include "runner/daemon_client.h"
 
 namespace mete::cli {
 
@@ -35,7 +35,8 @@ std::vector<core::JobId> named_jobs(const std::vector<std::string>& words,
 
 // The daemon for jobs named by these words, which `verb` needs at least one of. Without a daemon:
 // "no daemon runs, so there is no job 12".
-Result<DaemonClient> open_for_words(std::string_view verb, const std::vector<std::string>& words);
+Result<runner::DaemonClient> open_for_words(std::string_view verb,
+                                            const std::vector<std::string>& words);
 
 // "/v1/jobs/12_3" and what follows.
 std::string job_target(core::JobId id, std::string_view rest = {});

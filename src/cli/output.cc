@@ -83,12 +83,7 @@ int Output::finish(int exit_code) const {
   return exit_code == kExitOk ? code : exit_code;
 }
 
-void Output::say(std::string_view text) const {
-  if (talk_)
-    talk_(text);
-  else
-    write_talk("mete: " + printable_lines(text));
-}
+void Output::say(std::string_view text) const { write_talk("mete: " + printable_lines(text)); }
 
 void Output::say_json(std::string_view text) const {
   write_talk(base::printable_json(std::string(text)));

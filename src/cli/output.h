@@ -30,10 +30,6 @@ enum class Format { kText, kJson };
 class Output {
  public:
   explicit Output(Format format) : format_(format) {}
-  // Talk goes elsewhere, without "mete: " before it: to the log of a job that has no terminal.
-  explicit Output(std::function<void(std::string_view)> talk)
-      : format_(Format::kText), talk_(std::move(talk)) {}
-
   // All of it goes elsewhere: what is watched is drawn as one block.
   Output(Format format, std::function<void(std::string_view)> everything)
       : format_(format), everything_(std::move(everything)) {}
@@ -52,6 +48,10 @@ class Output {
   int finish(int exit_code) const;
   // One line of talk to stderr: "mete: ...".
   void say(std::string_view text) const;
+  // say(), for what knows nothing of outputs. Not longer than this one lives.
+  std::function<void(std::string_view)> talk() const {
+    return [this](std::string_view text) { say(text); };
+  }
   // A line to stderr as it is (JSON).
   void say_json(std::string_view text) const;
   // Prints the error to stderr and returns its exit code.
@@ -65,7 +65,6 @@ class Output {
   void write_talk(std::string text) const;
 
   Format format_;
-  std::function<void(std::string_view)> talk_;
   std::function<void(std::string_view)> everything_;
   mutable int write_error_ = 0;  // of stdout: errno
 };

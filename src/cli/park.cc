@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "cli/named_jobs.h"
-#include "cli/retrying_client.h"
 #include "cli/status_line.h"
 #include "cli/verbs.h"
+#include "runner/lasting_client.h"
 #include "seam/clock.h"
 #include "wire/job.h"
 #include "wire/job_text.h"
@@ -35,7 +35,7 @@ std::string in_seconds(std::chrono::nanoseconds time) {
 
 class Watch {
  public:
-  Watch(RetryingClient& client, const Output& output, bool park)
+  Watch(runner::LastingClient& client, const Output& output, bool park)
       : client_(client), output_(output), park_(park) {}
 
   // Until the job stands still where it was asked to go, or elsewhere.
@@ -88,7 +88,7 @@ class Watch {
   }
 
  private:
-  RetryingClient& client_;
+  runner::LastingClient& client_;
   const Output& output_;
   bool park_;
   StatusLine line_;
@@ -99,9 +99,9 @@ class Watch {
 // One verb of ours, for the jobs that are named.
 class ParkVerb {
  public:
-  ParkVerb(const Parsed& parsed, DaemonClient client, const Output& output, bool park)
+  ParkVerb(const Parsed& parsed, runner::DaemonClient client, const Output& output, bool park)
       : parsed_(parsed),
-        client_(std::move(client), output),
+        client_(std::move(client), output.talk()),
         output_(output),
         failures_(output),
         park_(park) {}
@@ -175,7 +175,7 @@ class ParkVerb {
   }
 
   const Parsed& parsed_;
-  RetryingClient client_;
+  runner::LastingClient client_;
   const Output& output_;
   Failures failures_;
   bool park_;
@@ -183,7 +183,7 @@ class ParkVerb {
 };
 
 int go(const Parsed& parsed, const Output& output, bool park) {
-  Result<DaemonClient> client = open_for_words(park ? "park" : "unpark", parsed.rest);
+  Result<runner::DaemonClient> client = open_for_words(park ? "park" : "unpark", parsed.rest);
   if (!client) return output.fail(client.error());
   return ParkVerb(parsed, *std::move(client), output, park).go();
 }

@@ -10,7 +10,6 @@
 #include <functional>
 
 #include "base/text.h"
-#include "cli/daemon_client.h"
 #include "cli/job_ref.h"
 #include "cli/named_jobs.h"
 #include "cli/ps_table.h"
@@ -18,6 +17,7 @@
 #include "cli/verbs.h"
 #include "cli/watch.h"
 #include "net/http.h"
+#include "runner/daemon_client.h"
 #include "seam/clock.h"
 #include "wire/job.h"
 #include "wire/ps_lines.h"
@@ -113,7 +113,7 @@ void add_missing(const Question& question, std::size_t target, Failures& failure
 
 // A daemon's own document, to be read by somebody else's program, is not read by ours as well;
 // where some jobs are wanted and others not, a new one is made.
-int print_json(DaemonClient& client, const Question& question, const Output& output,
+int print_json(runner::DaemonClient& client, const Question& question, const Output& output,
                Failures& failures) {
   std::vector<wire::JobView> jobs;
   const std::vector<std::string> targets = question.targets();
@@ -135,7 +135,7 @@ int print_json(DaemonClient& client, const Question& question, const Output& out
 }
 
 // Hands on each job that is wanted; before them the lines in which they stand.
-Result<void> read_jobs(DaemonClient& client, const Question& question, Failures& failures,
+Result<void> read_jobs(runner::DaemonClient& client, const Question& question, Failures& failures,
                        const std::function<void(std::string_view lines)>& begin,
                        const std::function<void(const wire::JobView& view)>& take) {
   client.accept(std::string(wire::kPsLinesType));
@@ -155,7 +155,7 @@ Result<void> read_jobs(DaemonClient& client, const Question& question, Failures&
   return {};
 }
 
-int print_ids(DaemonClient& client, const Question& question, const Output& output,
+int print_ids(runner::DaemonClient& client, const Question& question, const Output& output,
               Failures& failures) {
   std::string ids;
   const Result<void> read = read_jobs(
@@ -168,7 +168,7 @@ int print_ids(DaemonClient& client, const Question& question, const Output& outp
   return kExitOk;
 }
 
-int print_table(DaemonClient& client, const Question& question, const Output& output,
+int print_table(runner::DaemonClient& client, const Question& question, const Output& output,
                 Failures& failures) {
   PsTable table(seam::system_clock().wall());
   if (question.columns) table.choose(*question.columns);
@@ -188,8 +188,8 @@ int print_table(DaemonClient& client, const Question& question, const Output& ou
 int print_jobs(const Parsed& parsed, const Output& output) {
   Result<Question> question = parse_question(parsed);
   if (!question) return output.fail(question.error());
-  Result<DaemonClient> client =
-      parsed.rest.empty() ? DaemonClient::open_for_jobs() : open_for_words("ps", parsed.rest);
+  Result<runner::DaemonClient> client = parsed.rest.empty() ? runner::DaemonClient::open_for_jobs()
+                                                            : open_for_words("ps", parsed.rest);
   if (!client && client.error().code == ErrorCode::kNotFound && parsed.rest.empty())
     return without_daemon(output);
   if (!client) return output.fail(client.error());

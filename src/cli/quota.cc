@@ -6,11 +6,11 @@
 
 #include "base/bytes.h"
 #include "base/text.h"
-#include "cli/daemon_client.h"
 #include "cli/queue_tables.h"
 #include "cli/subword.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
+#include "runner/daemon_client.h"
 #include "wire/queue.h"
 
 namespace mete::cli {
@@ -91,7 +91,7 @@ Result<std::string> whose(const Parsed& parsed) {
   return *user;
 }
 
-Result<std::string> change(DaemonClient& client, const Parsed& parsed, bool remove) {
+Result<std::string> change(runner::DaemonClient& client, const Parsed& parsed, bool remove) {
   const Result<std::string> user = whose(parsed);
   if (!user) return user.error();
   if (remove == names_a_limit(parsed))
@@ -122,8 +122,9 @@ int run_quota(const Parsed& parsed, const Output& output) {
   }
   if (const Result<void> r = no_more_than(1, parsed.rest); !r) return output.fail(r.error());
   // Limits are for what is to come: they need no job, and no daemon that happens to run.
-  Result<DaemonClient> client = word == "list" ? DaemonClient::open_for_jobs()
-                                               : DaemonClient::open(DaemonClient::Start::kIfNeeded);
+  Result<runner::DaemonClient> client =
+      word == "list" ? runner::DaemonClient::open_for_jobs()
+                     : runner::DaemonClient::open(runner::DaemonClient::Start::kIfNeeded);
   if (!client) return output.fail(client.error());
   const Result<std::string> body =
       word == "list" ? client->call("GET", "/v1/quotas") : change(*client, parsed, word == "rm");

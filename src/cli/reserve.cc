@@ -6,7 +6,6 @@
 #include "base/moment.h"
 #include "base/text.h"
 #include "base/time_words.h"
-#include "cli/daemon_client.h"
 #include "cli/job_words.h"
 #include "cli/named_jobs.h"
 #include "cli/queue_tables.h"
@@ -14,6 +13,7 @@
 #include "cli/table.h"
 #include "cli/verbs.h"
 #include "core/job/state.h"
+#include "runner/daemon_client.h"
 #include "seam/clock.h"
 #include "wire/queue.h"
 
@@ -95,13 +95,14 @@ int make(const Parsed& parsed, const Output& output) {
   const Result<wire::ReserveRequest> request =
       parse_reservation(parsed, seam::system_clock().wall());
   if (!request) return output.fail(request.error());
-  Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kIfNeeded);
+  Result<runner::DaemonClient> client =
+      runner::DaemonClient::open(runner::DaemonClient::Start::kIfNeeded);
   if (!client) return output.fail(client.error());
   return print(client->call("POST", "/v1/reservations", wire::encode(*request)), output);
 }
 
 int list(const Output& output) {
-  Result<DaemonClient> client = DaemonClient::open_for_jobs();
+  Result<runner::DaemonClient> client = runner::DaemonClient::open_for_jobs();
   if (!client && client.error().code == ErrorCode::kNotFound) {
     if (output.json())
       output.data(wire::encode(wire::ReservationsDocument{seam::system_clock().wall(), {}}));
@@ -116,7 +117,7 @@ int remove(const std::vector<std::string>& ids, const Output& output) {
   if (ids.empty())
     return output.fail(Error::invalid("which reservation is not said")
                            .with_hint("mete reserve rm 3; mete reserve lists them"));
-  Result<DaemonClient> client = DaemonClient::open_for_jobs();
+  Result<runner::DaemonClient> client = runner::DaemonClient::open_for_jobs();
   if (!client) return output.fail(client.error());
   Failures failures(output);
   std::string last;

@@ -13,18 +13,18 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "cli/daemon_client.h"
 #include "cli/explain_text.h"
-#include "cli/job_runner.h"
-#include "cli/parker.h"
 #include "cli/run_plan.h"
-#include "cli/runner_line.h"
-#include "cli/ungranted.h"
 #include "cli/verbs.h"
 #include "cli/wait_line.h"
 #include "cli/wait_signals.h"
 #include "config/config.h"
 #include "node/proc.h"
+#include "runner/daemon_client.h"
+#include "runner/job_runner.h"
+#include "runner/parker.h"
+#include "runner/runner_line.h"
+#include "runner/ungranted.h"
 #include "seam/clock.h"
 #include "wire/explain.h"
 #include "wire/job.h"
@@ -101,7 +101,9 @@ class Run {
 
   // A second time for the same runner is the same job.
   Result<wire::RunReply> submit() {
-    return ask_on("POST", "/v1/jobs", wire::encode(plan_.request));
+    wire::RunRequest request = request_of(plan_);
+    request.runner_start_ticks = start_ticks(getpid());
+    return ask_on("POST", "/v1/jobs", wire::encode(request));
   }
 
   // Waits until the job is no longer what it was.
@@ -146,7 +148,8 @@ class Run {
 
   Result<void> connect() {
     if (client_) return {};
-    Result<DaemonClient> client = open(DaemonClient::Start::kIfNeeded, signals_.descriptor());
+    Result<runner::DaemonClient> client =
+        open(runner::DaemonClient::Start::kIfNeeded, signals_.descriptor());
     if (client && !known_)
       if (Result<void> r = check_version(*client); !r) client = std::move(r).error();
     if (!client) {
@@ -163,7 +166,7 @@ class Run {
 
   // Anything may listen at a path: what does not answer this soon is no daemon of ours. (A request
   // for cards may take as long as the driver does.)
-  Result<void> check_version(DaemonClient& client) {
+  Result<void> check_version(runner::DaemonClient& client) {
     const Result<std::string> body =
         client.call("GET", "/v1/version", {}, {kFirstAnswer, signals_.descriptor()});
     if (!body && client.http().stopped() == net::HttpClient::Stopped::kTimeout)
@@ -177,11 +180,11 @@ class Run {
   }
 
   // After the first time always the same one.
-  Result<DaemonClient> open(DaemonClient::Start start, int interrupt = -1) {
-    if (!may_start_) start = DaemonClient::Start::kNever;
-    Result<DaemonClient> client = socket_.empty()
-                                      ? DaemonClient::open(start, interrupt)
-                                      : DaemonClient::open_again({socket_}, start, interrupt);
+  Result<runner::DaemonClient> open(runner::DaemonClient::Start start, int interrupt = -1) {
+    if (!may_start_) start = runner::DaemonClient::Start::kNever;
+    Result<runner::DaemonClient> client =
+        socket_.empty() ? runner::DaemonClient::open(start, interrupt)
+                        : runner::DaemonClient::open_again({socket_}, start, interrupt);
     if (client && socket_.empty()) {
       socket_ = client->http().path();
       may_start_ = client->may_start();
@@ -232,25 +235,28 @@ class Run {
   // ---- running ----
 
   int run(const wire::RunReply& reply) {
-    JobPlan job = plan_.job;
+    runner::JobPlan job = plan_.job;
     if (Result<void> r = fill(job, reply); !r) return launch_failed(std::move(r).error());
     if (!plan_.quiet) say_grant(job);
     signals_.restore();
     if (plan_.exec) return replace(job);
-    JobHooks hooks;
+    runner::JobHooks hooks;
     hooks.made = [&](const launch::GrantFile* grant) {
-      if (grant != nullptr) parker_.emplace(*grant, Parker::Settings::of(job, socket_, *id_));
+      if (grant != nullptr)
+        parker_.emplace(*grant, runner::Parker::Settings::of(job, socket_, *id_));
     };
     hooks.ended = [this] { parker_.reset(); };
     hooks.stands_still = [this] { return parker_ && parker_->is_away(); };
     hooks.started = [this](pid_t pid) { report_start(pid); };
-    news_.emplace(DaemonAt{socket_}, *id_);
+    news_.emplace(runner::DaemonAt{socket_}, *id_);
     hooks.watch_fd = [this] { return news_->descriptor(); };
     hooks.watched = [this] { return hear(); };
     hooks.tick_ms = [this] { return tick_ms(); };
     hooks.tick = [this] { return tick(); };
-    hooks.who_holds = [&] { return who_holds_ungranted({socket_}, uuids_of(job), job.job); };
-    const Result<JobEnd> end = run_job(job, hooks, output_);
+    hooks.who_holds = [&] {
+      return runner::who_holds_ungranted({socket_}, runner::uuids_of(job), job.job);
+    };
+    const Result<runner::JobEnd> end = runner::run_job(job, hooks, output_.talk());
     if (!end) return launch_failed(end.error());
     core::Exit exit;
     exit.not_started = !end->ended.started;
@@ -264,17 +270,18 @@ class Run {
     else
       exit.code = end->ended.exit_code;
     report_end(exit);
-    if (!end->ended.started) return cannot_run(job, end->ended, output_);
+    if (!end->ended.started)
+      return output_.fail(runner::cannot_run(job, end->ended), end->ended.exit_code);
     if (end->ended.timed_out) {
       output_.say("the time limit of " +
-                  base::duration_in_words(static_cast<std::int64_t>(*plan_.request.spec.time_s)) +
+                  base::duration_in_words(static_cast<std::int64_t>(*plan_.job.spec.time_s)) +
                   " is over");
       return kExitTimeout;
     }
     return end->ended.exit_code;
   }
 
-  void say_grant(const JobPlan& job) {
+  void say_grant(const runner::JobPlan& job) {
     if (output_.json())
       output_.say_json(grant_json(job, to_string(*id_)));
     else
@@ -282,7 +289,7 @@ class Run {
   }
 
   // The cards that the daemon decided on.
-  Result<void> fill(JobPlan& job, const wire::RunReply& reply) {
+  Result<void> fill(runner::JobPlan& job, const wire::RunReply& reply) {
     job.job = to_string(*id_);
     job.attempt = reply.view.job.attempt;
     job.driver = reply.driver;
@@ -292,20 +299,13 @@ class Run {
     Result<launch::Parts> parts = launch::find_parts();
     if (!parts) return std::move(parts).error();
     job.parts = *std::move(parts);
-    const Result<bool> simulated = is_simulated(job.parts);
+    const Result<bool> simulated = runner::is_simulated(job.parts);
     if (!simulated) return simulated.error();
     job.simulated = *simulated;
-    if (Result<void> r = check_simulation(reply.simulated); !r) return r;
-    if (reply.cards.size() != grant.size())
-      return Error::io("a granted card has vanished").with_hint("mete cards shows what is left");
-    for (std::size_t i = 0; i < grant.size(); ++i) {
-      const wire::RunReply::Card& card = reply.cards[i];
-      MachineCard machine{
-          {grant[i].index, grant[i].uuid, card.type, card.capacity}, card.name, card.total};
-      job.cards.push_back({std::move(machine),
-                           grant[i].most.is_zero() ? grant[i].bytes : grant[i].least,
-                           grant[i].most.is_zero() ? grant[i].bytes : grant[i].most});
-    }
+    if (Result<void> r = runner::check_simulation(reply.simulated); !r) return r;
+    Result<std::vector<core::CardShare>> cards = runner::shares_of(grant, reply.cards);
+    if (!cards) return std::move(cards).error();
+    job.cards = *std::move(cards);
     job.park = reply.park;
     return {};
   }
@@ -332,10 +332,10 @@ class Run {
     core::Exit exit;
     exit.not_started = true;
     report_end(exit);
-    return output_.fail(error, exit_code_of_launch(error));
+    return output_.fail(error, runner::exit_code_of_launch(error));
   }
 
-  int replace(const JobPlan& job) {
+  int replace(const runner::JobPlan& job) {
     report_start(getpid());
     // Later there is no process that could: the daemon tells by this that the program is its own
     // runner.
@@ -344,7 +344,7 @@ class Run {
       tell_start();
     }
     client_.reset();
-    const Error error = exec_job(job, output_);
+    const Error error = runner::exec_job(job, output_.talk());
     core::Exit exit;
     exit.not_started = true;
     report_end(exit);
@@ -368,7 +368,7 @@ class Run {
   // The daemon may be away just now: the program runs all the same, and tick() tells it later.
   void tell_start() {
     const Result<wire::RunReply> told =
-        tell_daemon({socket_}, *id_, "started", wire::encode(start_report()));
+        runner::tell_daemon({socket_}, *id_, "started", wire::encode(start_report()));
     told_start_ = told || told.error().code != ErrorCode::kIo;
   }
 
@@ -400,7 +400,7 @@ class Run {
     for (int attempt = 0; attempt < kMaxFailures; ++attempt) {
       if (attempt > 2) pause_or_signal(20 * attempt);
       if (!client_) {
-        Result<DaemonClient> client = open(DaemonClient::Start::kIfNeeded);
+        Result<runner::DaemonClient> client = open(runner::DaemonClient::Start::kIfNeeded);
         if (!client) continue;
         client_.emplace(*std::move(client));
       }
@@ -417,7 +417,7 @@ class Run {
   WaitSignals signals_;  // while we have no program to give them to
   WaitLine line_;
   seam::Nanoseconds began_ = seam::system_clock().monotonic();
-  std::optional<DaemonClient> client_;
+  std::optional<runner::DaemonClient> client_;
   bool known_ = false;     // it has answered once
   bool said_why_ = false;  // it is ended
   bool said_escape_ = false;
@@ -430,15 +430,16 @@ class Run {
   bool went_away_ = false;  // the last failure was the daemon's absence, not its answer
   std::optional<core::ProcessRef> program_;
   seam::Nanoseconds program_began_{};
-  std::optional<RunnerLine> news_;
-  std::optional<Parker> parker_;
+  std::optional<runner::RunnerLine> news_;
+  std::optional<runner::Parker> parker_;
   seam::Nanoseconds last_mend_{};
   bool told_start_ = false;
 };
 
 // What would happen; whoever could not start now and would not wait is told so by the exit code.
 int dry_run(const wire::RunRequest& request, const Output& output) {
-  Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kIfNeeded);
+  Result<runner::DaemonClient> client =
+      runner::DaemonClient::open(runner::DaemonClient::Start::kIfNeeded);
   if (!client) return output.fail(client.error());
   const Result<std::string> body = client->call("POST", "/v1/try", wire::encode(request));
   const Result<wire::DryRunDocument> document = body ? wire::decode_dry_run(*body) : body.error();
@@ -450,8 +451,7 @@ int dry_run(const wire::RunRequest& request, const Output& output) {
 int run_verb(const Parsed& parsed, const Output& output) {
   Result<RunPlan> plan = make_run_plan(parsed);
   if (!plan) return output.fail(plan.error());
-  if (parsed.has("--dry-run")) return dry_run(plan->request, output);
-  plan->request.runner_start_ticks = start_ticks(getpid());
+  if (parsed.has("--dry-run")) return dry_run(request_of(*plan), output);
   return Run(*std::move(plan), output).go();
 }
 

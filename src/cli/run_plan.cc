@@ -3,7 +3,6 @@
 #include "cli/run_plan.h"
 
 #include <array>
-#include <chrono>
 
 #include "base/text.h"
 #include "cli/job_words.h"
@@ -91,7 +90,7 @@ std::span<const OptionSpec> run_options() { return kRunPlanOptions; }
 
 Result<RunPlan> make_run_plan(const Parsed& parsed) {
   RunPlan plan;
-  core::JobSpec& spec = plan.request.spec;
+  core::JobSpec& spec = plan.job.spec;
   Result<core::Request> request = parse_request(parsed);
   if (!request) return std::move(request).error();
   spec.request = *std::move(request);
@@ -99,21 +98,16 @@ Result<RunPlan> make_run_plan(const Parsed& parsed) {
   if (Result<void> r = parse_limits(parsed, spec); !r) return std::move(r).error();
   if (Result<void> r = check_share_is_said(spec.request); !r) return std::move(r).error();
   if (Result<void> r = check_limits(spec); !r) return std::move(r).error();
-  plan.job.procs = spec.request.procs;
-  plan.job.cpus = spec.request.cpus;
-  plan.job.ram = spec.request.ram;
-  if (spec.time_s) plan.job.time_limit = std::chrono::seconds(*spec.time_s);
-  spec.command = shown(plan.job.command);
   if (spec.command.empty()) spec.command = {"-"};  // a dry run, of nothing in particular
   Result<std::string> name = job_name(parsed, spec.command.front());
   if (!name) return std::move(name).error();
   spec.name = *std::move(name);
-  spec.folder = plan.job.folder.empty() ? current_folder() : plan.job.folder;
-  plan.request.wait = !parsed.has("--no-wait");
+  plan.wait = !parsed.has("--no-wait");
   plan.exec = parsed.has("--exec");
   plan.quiet = parsed.has("--quiet");
-  if (plan.exec && (plan.job.procs > 1 || spec.time_s))
-    return Error::invalid(std::string("--exec and ") + (plan.job.procs > 1 ? "--procs" : "--time") +
+  if (plan.exec && (spec.request.procs > 1 || spec.time_s))
+    return Error::invalid(std::string("--exec and ") +
+                          (spec.request.procs > 1 ? "--procs" : "--time") +
                           " contradict each other: nobody is left to do it")
         .with_hint("leave --exec out");
   if (plan.exec && core::is_parkable(spec))
@@ -121,19 +115,28 @@ Result<RunPlan> make_run_plan(const Parsed& parsed) {
                "--exec contradicts --preemptible and shares that grow: nobody is left "
                "to park it")
         .with_hint("leave --exec out");
-  if (Result<void> r = check_not_nested(); !r && spec.request.gpu != core::no_gpu())
+  if (Result<void> r = runner::check_not_nested(); !r && spec.request.gpu != core::no_gpu())
     return std::move(r).error();
   return plan;
 }
 
-std::string grant_json(const JobPlan& plan, const std::string& id) {
+wire::RunRequest request_of(const RunPlan& plan) {
+  wire::RunRequest request;
+  request.spec = plan.job.spec;
+  request.spec.command = shown(plan.job.spec.command);
+  if (request.spec.folder.empty()) request.spec.folder = current_folder();
+  request.wait = plan.wait;
+  return request;
+}
+
+std::string grant_json(const runner::JobPlan& plan, const std::string& id) {
   std::vector<std::string> cards;
-  for (const PlanCard& card : plan.cards)
+  for (const core::CardShare& share : plan.cards)
     cards.push_back(JsonObject()
-                        .number("index", card.machine.card.index)
-                        .text("uuid", card.machine.card.uuid)
-                        .text("name", card.machine.name)
-                        .number("bytes", card.limit.count())
+                        .number("index", share.card.index)
+                        .text("uuid", share.card.uuid)
+                        .text("name", share.card.name)
+                        .number("bytes", share.limit.count())
                         .str());
   return JsonObject()
       .text("schema", "mete.run/1")

@@ -7,15 +7,15 @@
 #include <string>
 
 #include "base/result.h"
-#include "cli/job_runner.h"
 #include "cli/options.h"
+#include "runner/job_plan.h"
 #include "wire/job.h"
 
 namespace mete::cli {
 
 struct RunPlan {
-  wire::RunRequest request;
-  JobPlan job;  // its cards come with the grant
+  runner::JobPlan job;  // its cards come with the grant
+  bool wait = true;
   bool exec = false;
   bool quiet = false;
 };
@@ -24,7 +24,10 @@ std::span<const OptionSpec> run_options();
 
 Result<RunPlan> make_run_plan(const Parsed& parsed);
 
+// What the daemon is asked for.
+wire::RunRequest request_of(const RunPlan& plan);
+
 // The document mete.run/1 that says what was granted.
-std::string grant_json(const JobPlan& plan, const std::string& id);
+std::string grant_json(const runner::JobPlan& plan, const std::string& id);
 
 }  // namespace mete::cli

@@ -16,7 +16,7 @@ namespace {
 constexpr std::array kShowOptions{kOutputOption};
 
 int run_show(const Parsed& parsed, const Output& output) {
-  Result<DaemonClient> client = open_for_words("show", parsed.rest);
+  Result<runner::DaemonClient> client = open_for_words("show", parsed.rest);
   if (!client) return output.fail(client.error());
   Failures failures(output);
   bool first = true;

@@ -7,11 +7,11 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/daemon_client.h"
 #include "cli/simulate_input.h"
 #include "cli/simulate_text.h"
 #include "cli/simulate_watch.h"
 #include "core/order/pass.h"
+#include "runner/daemon_client.h"
 #include "simulate/asks.h"
 #include "simulate/cluster_site.h"
 #include "simulate/history.h"
@@ -168,14 +168,15 @@ Result<void> check_words(const Parsed& parsed) {
 // ---- history ---------------------------------------------------------------------------------
 
 // The daemon that runs; none is started for this.
-Result<DaemonClient> running_daemon() {
-  Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kNever);
-  if (client || !nobody_listens(client.error())) return client;
+Result<runner::DaemonClient> running_daemon() {
+  Result<runner::DaemonClient> client =
+      runner::DaemonClient::open(runner::DaemonClient::Start::kNever);
+  if (client || !runner::nobody_listens(client.error())) return client;
   return Error::not_found("no daemon runs whose history could be asked for")
       .with_hint("give a file of it: mete ps -a -o json > history.json");
 }
 
-Result<core::Pool> cards_of(DaemonClient& client) {
+Result<core::Pool> cards_of(runner::DaemonClient& client) {
   const Result<std::string> body = client.call("GET", "/v1/cards");
   if (!body) return body.error();
   const Result<wire::CardsDocument> document = wire::decode_cards(*body);
@@ -199,7 +200,7 @@ Input<Seen> read_history(const Parsed& parsed) {
   Seen seen;
   std::string json;
   if (parsed.rest.empty()) {
-    Result<DaemonClient> client = running_daemon();
+    Result<runner::DaemonClient> client = running_daemon();
     if (!client) return Failure{client.error(), exit_code_of(client.error().code)};
     Result<std::string> body = client->call("GET", "/v1/jobs?all=1");
     if (!body) return Failure{body.error(), exit_code_of(body.error().code)};

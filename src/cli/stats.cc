@@ -8,13 +8,13 @@
 #include "base/moment.h"
 #include "base/text.h"
 #include "base/time_words.h"
-#include "cli/daemon_client.h"
 #include "cli/idle_report.h"
 #include "cli/stats_text.h"
 #include "cli/subword.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
 #include "config/config.h"
+#include "runner/daemon_client.h"
 #include "seam/clock.h"
 #include "wire/event.h"
 #include "wire/queue.h"
@@ -57,7 +57,7 @@ Result<IdlePolicy> policy_of(const Parsed& parsed) {
 }
 
 // The whole log that is kept: what runs now may have been submitted long ago.
-Result<std::vector<core::Event>> read_log(DaemonClient& client) {
+Result<std::vector<core::Event>> read_log(runner::DaemonClient& client) {
   std::vector<core::Event> events;
   for (std::uint64_t from = 1;;) {
     const Result<std::string> body = client.call("GET", "/v1/events?from=" + std::to_string(from));
@@ -79,7 +79,7 @@ int run_idle(const Parsed& parsed, const Output& output) {
   const std::string* since = parsed.find("--since");
   const Result<WallTime> from = parse_since(since == nullptr ? "7d" : *since, now);
   if (!from) return output.fail(Error(from.error()).within("--since"), base::kExitUsage);
-  Result<DaemonClient> client = DaemonClient::open_for_jobs();
+  Result<runner::DaemonClient> client = runner::DaemonClient::open_for_jobs();
   if (!client) return output.fail(client.error());
   const Result<std::vector<core::Event>> events = read_log(*client);
   if (!events) return output.fail(events.error());
@@ -100,7 +100,7 @@ int run_stats(const Parsed& parsed, const Output& output) {
     if (const Result<std::string> word = sub_word("stats", parsed.rest, {"eta"}); !word)
       return output.fail(word.error());
   if (const Result<void> r = no_more_than(1, parsed.rest); !r) return output.fail(r.error());
-  Result<DaemonClient> client = DaemonClient::open_for_jobs();
+  Result<runner::DaemonClient> client = runner::DaemonClient::open_for_jobs();
   if (!client) return output.fail(client.error());
   const Result<std::string> body = client->call("GET", eta ? "/v1/stats?what=eta" : "/v1/stats");
   const Result<wire::StatsDocument> document = body ? wire::decode_stats(*body) : body.error();

@@ -13,14 +13,14 @@
 
 #include "base/assert.h"
 #include "base/text.h"
-#include "cli/daemon_client.h"
 #include "cli/job_ref.h"
-#include "cli/retrying_client.h"
 #include "cli/submit_plan.h"
 #include "cli/submit_print.h"
 #include "cli/verbs.h"
 #include "cli/wait_signals.h"
 #include "config/config.h"
+#include "runner/daemon_client.h"
+#include "runner/lasting_client.h"
 #include "seam/clock.h"
 
 namespace mete::cli {
@@ -60,13 +60,13 @@ Error too_large(const wire::SubmitRequest& request) {
 
 class Submitter {
  public:
-  Submitter(DaemonClient client, const Output& output)
-      : client_(std::move(client), output), output_(output) {}
+  Submitter(runner::DaemonClient client, const Output& output)
+      : client_(std::move(client), output.talk()), output_(output) {}
 
   int submit(SubmitPlan plan) {
     const bool several = plan.jobs.size() > 1;
     const Result<std::string> version = client_.call(
-        "GET", "/v1/version", {}, {DaemonClient::kPatience.timeout, signals_.descriptor()});
+        "GET", "/v1/version", {}, {runner::DaemonClient::kPatience.timeout, signals_.descriptor()});
     if (was_ended()) return take_back_all(128 + signal_);
     if (!version && client_.silent()) return output_.fail(version.error());
     // One of before would make a second job of a request that it gets twice.
@@ -107,7 +107,7 @@ class Submitter {
     if (keys_) job.job.request.spec.key = random_key();
     const std::string body = wire::encode(job.job.request);
     if (body.size() > kMaxRequest) return too_large(job.job.request);
-    const net::Wait wait{DaemonClient::kPatience.timeout, signals_.descriptor()};
+    const net::Wait wait{runner::DaemonClient::kPatience.timeout, signals_.descriptor()};
     Result<std::string> answer = keys_ ? client_.call("POST", "/v1/jobs", body, wait)
                                        : client_.call_once("POST", "/v1/jobs", body, wait);
     // A job that is being taken this moment has an id, and without it nobody could take it back.
@@ -186,7 +186,7 @@ class Submitter {
                                 : to_string(reply.id));
   }
 
-  RetryingClient client_;
+  runner::LastingClient client_;
   const Output& output_;
   bool keys_ = false;  // the daemon knows jobs by their keys
   WaitSignals signals_;
@@ -206,7 +206,8 @@ int run_submit(const Parsed& parsed, const Output& output) {
     output.data(output.json() ? plan_as_json(*plan) : plan_as_yaml(*plan));
     return kExitOk;
   }
-  Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kIfNeeded);
+  Result<runner::DaemonClient> client =
+      runner::DaemonClient::open(runner::DaemonClient::Start::kIfNeeded);
   if (!client) return output.fail(client.error());
   return Submitter(*std::move(client), output).submit(*std::move(plan));
 }

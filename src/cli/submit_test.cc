@@ -296,8 +296,8 @@ TEST_F(RoadsTest, RunAndSubmitHaveTheSameOptions) {
     ASSERT_TRUE(run) << spec.name << ": " << run.error().message;
     core::JobSpec submitted = plain(plan(args), *road).job.request.spec;
     submitted.detached.reset();
-    submitted.folder = run->request.spec.folder;
-    EXPECT_EQ(run->request.spec, submitted) << spec.name;
+    submitted.folder = run->job.spec.folder;
+    EXPECT_EQ(run->job.spec, submitted) << spec.name;
   }
 }
 

@@ -6,9 +6,9 @@
 #include "cli/subword.h"
 #include "cli/table.h"
 #include "cli/topology.h"
-#include "cli/ungranted.h"
 #include "core/request/gpu.h"
 #include "node/nvml_text.h"
+#include "runner/ungranted.h"
 
 namespace mete::cli {
 namespace {
@@ -257,12 +257,12 @@ TEST(Cards, WhatIsHeldBeyondAGrantIsNoted) {
             std::string::npos);
   card.foreign_list = {{412, "bob", Bytes::from_gib(3), "python", {}}, {{}, "carol", {}}};
   const std::vector<std::string> cards{"GPU-1"};
-  EXPECT_EQ(ungranted_on(document, cards, "2"),
+  EXPECT_EQ(runner::ungranted_on(document, cards, "2"),
             "job 1 of alice holds 48 GiB beyond its grant on card 0, process 412 of bob, outside "
             "mete, holds 3 GiB on card 0");
-  EXPECT_EQ(ungranted_on(document, cards, "1"),
+  EXPECT_EQ(runner::ungranted_on(document, cards, "1"),
             "process 412 of bob, outside mete, holds 3 GiB on card 0");
-  EXPECT_EQ(ungranted_on(document, std::vector<std::string>{"GPU-2"}, "2"), "");
+  EXPECT_EQ(runner::ungranted_on(document, std::vector<std::string>{"GPU-2"}, "2"), "");
 }
 
 }  // namespace

@@ -160,8 +160,8 @@ bool Session::draw() {
 }
 
 std::string Session::cancel(const std::string& job) {
-  Result<DaemonClient> client =
-      DaemonClient::open_again({source_.socket()}, DaemonClient::Start::kNever);
+  Result<runner::DaemonClient> client =
+      runner::DaemonClient::open_again({source_.socket()}, runner::DaemonClient::Start::kNever);
   if (!client) return client.error().message;
   const Result<std::string> done = client->call("DELETE", "/v1/jobs/" + job, {}, {kDeedWait, -1});
   return done ? "job " + job + " is cancelled" : done.error().message;
@@ -284,7 +284,7 @@ int look(TopSource& source, Wishes& wishes, const Output& output) {
 int run_top(const Parsed& parsed, const Output& output) {
   Result<Wishes> wishes = parse_wishes(parsed, output);
   if (!wishes) return output.fail(wishes.error());
-  Result<DaemonClient> client = DaemonClient::open_for_jobs();
+  Result<runner::DaemonClient> client = runner::DaemonClient::open_for_jobs();
   if (!client && client.error().code == ErrorCode::kNotFound) {
     output.say("no daemon runs, so no job waits or runs; mete cards starts one");
     return kExitOk;
@@ -294,7 +294,7 @@ int run_top(const Parsed& parsed, const Output& output) {
   if (output.json()) return print_once(source, *wishes, output);
   if (const Result<void> begun = source.begin(kFirstWait); !begun)
     return output.fail(begun.error());
-  if (const Result<void> r = check_told_simulation(source.snapshot()->daemon); !r)
+  if (const Result<void> r = runner::check_told_simulation(source.snapshot()->daemon); !r)
     return output.fail(r.error());
   if (wishes->once) return print_once(source, *wishes, output);
   if (!wishes->plain) return look(source, *wishes, output);

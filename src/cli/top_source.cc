@@ -47,7 +47,8 @@ Result<void> TopSource::begin(Milliseconds most) {
 
 void TopSource::ask(bool stream) {
   if (!client_) {
-    Result<DaemonClient> again = DaemonClient::open_again({socket_}, DaemonClient::Start::kNever);
+    Result<runner::DaemonClient> again =
+        runner::DaemonClient::open_again({socket_}, runner::DaemonClient::Start::kNever);
     if (!again) return lost();
     client_ = *std::move(again);
   }

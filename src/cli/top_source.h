@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "cli/daemon_client.h"
 #include "net/event_stream.h"
+#include "runner/daemon_client.h"
 #include "seam/clock.h"
 #include "wire/snapshot.h"
 
@@ -18,7 +18,7 @@ namespace mete::cli {
 class TopSource {
  public:
   // A snapshot each `every`; the daemon has no more than four a second.
-  TopSource(DaemonClient client, net::Milliseconds every)
+  TopSource(runner::DaemonClient client, net::Milliseconds every)
       : client_(std::move(client)), socket_(client_->http().path()), every_(every) {}
 
   // The daemon's own document, for programs; waits for it.
@@ -61,7 +61,7 @@ class TopSource {
   void rest(net::Milliseconds pause);
   void lost();
 
-  std::optional<DaemonClient> client_;  // nullopt: it is away
+  std::optional<runner::DaemonClient> client_;  // nullopt: it is away
   std::string socket_;
   net::Milliseconds every_;
   State state_ = State::kRests;

@@ -7,8 +7,8 @@
 #include <set>
 #include <vector>
 
-#include "cli/cap_sampler.h"
 #include "node/proc.h"
+#include "runner/cap_sampler.h"
 
 namespace mete::cli {
 
@@ -48,7 +48,7 @@ void add_family(Snapshot::Job& job, const Population& people, const std::set<pid
     if (children == people.children.end()) continue;
     for (const pid_t pid : children->second) {
       const node::ProcessStat& stat = people.all.at(pid);
-      const bool ours = stat.parent == job.runner->pid && stat.comm == kSamplerName;
+      const bool ours = stat.parent == job.runner->pid && stat.comm == runner::kSamplerName;
       if (runners.contains(pid) || ours) continue;
       waiting.push_back(pid);
       if (known.contains(pid)) continue;

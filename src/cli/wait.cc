@@ -6,10 +6,10 @@
 #include <array>
 #include <memory>
 
-#include "cli/lasting_client.h"
 #include "cli/named_jobs.h"
 #include "cli/status_line.h"
 #include "cli/verbs.h"
+#include "runner/lasting_client.h"
 #include "seam/clock.h"
 #include "wire/job_text.h"
 #include "wire/queue.h"
@@ -72,7 +72,8 @@ class ProgressLine {
  private:
   std::optional<Progress> ask(core::JobId id) {
     if (!client_) {
-      Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kNever);
+      Result<runner::DaemonClient> client =
+          runner::DaemonClient::open(runner::DaemonClient::Start::kNever);
       if (!client) return std::nullopt;
       client_.emplace(*std::move(client));
     }
@@ -84,14 +85,15 @@ class ProgressLine {
 
   std::vector<core::JobId> ids_;
   StatusLine line_;
-  std::optional<DaemonClient> client_;
+  std::optional<runner::DaemonClient> client_;
 };
 
 // One after the other: whoever has ended meanwhile answers at once.
-std::vector<wire::JobView> wait_for_all(DaemonClient client, const std::vector<core::JobId>& ids,
-                                        const Output& output, Failures& failures) {
+std::vector<wire::JobView> wait_for_all(runner::DaemonClient client,
+                                        const std::vector<core::JobId>& ids, const Output& output,
+                                        Failures& failures) {
   std::vector<wire::JobView> jobs;
-  LastingClient daemon(std::move(client), output);
+  runner::LastingClient daemon(std::move(client), output.talk());
   ProgressLine line(ids);
   for (const core::JobId id : ids) {
     daemon.begin(job_target(id, "/wait"));
@@ -115,9 +117,9 @@ class WaitForAny {
 
   Result<std::vector<wire::JobView>> go() {
     for (const core::JobId id : ids_) {
-      Result<DaemonClient> client = DaemonClient::open_for_jobs();
+      Result<runner::DaemonClient> client = runner::DaemonClient::open_for_jobs();
       if (!client) return client.error();
-      asked_.push_back(std::make_unique<LastingClient>(*std::move(client), output_));
+      asked_.push_back(std::make_unique<runner::LastingClient>(*std::move(client), output_.talk()));
       asked_.back()->begin(job_target(id, "/wait?any=1"));
     }
     ProgressLine line(ids_);
@@ -150,7 +152,7 @@ class WaitForAny {
 
   void pause() const {
     std::vector<pollfd> ready;
-    for (const std::unique_ptr<LastingClient>& client : asked_)
+    for (const std::unique_ptr<runner::LastingClient>& client : asked_)
       ready.push_back({client->descriptor(), POLLIN, 0});
     (void)poll(ready.data(), ready.size(), static_cast<int>(kTick.count()));
   }
@@ -158,7 +160,7 @@ class WaitForAny {
   const std::vector<core::JobId>& ids_;
   const Output& output_;
   Failures& failures_;
-  std::vector<std::unique_ptr<LastingClient>> asked_;
+  std::vector<std::unique_ptr<runner::LastingClient>> asked_;
 };
 
 // What failed, and the code of the first.
@@ -179,7 +181,7 @@ int report(const std::vector<wire::JobView>& jobs, const Output& output) {
 }
 
 int run_wait(const Parsed& parsed, const Output& output) {
-  Result<DaemonClient> client = open_for_words("wait", parsed.rest);
+  Result<runner::DaemonClient> client = open_for_words("wait", parsed.rest);
   if (!client) return output.fail(client.error());
   Failures failures(output);
   const std::vector<core::JobId> ids = named_jobs(parsed.rest, client->http().path(), failures);

@@ -9,9 +9,9 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/daemon_client.h"
 #include "cli/verbs.h"
 #include "core/where/card_facts.h"
+#include "runner/daemon_client.h"
 #include "wire/cards.h"
 #include "wire/nodes.h"
 
@@ -34,7 +34,8 @@ std::string host_name() {
 
 // What is known of this machine: its cards, each as a node with the name of the machine.
 Result<std::vector<wire::NamedNode>> this_machine() {
-  Result<DaemonClient> client = DaemonClient::open(DaemonClient::Start::kIfNeeded);
+  Result<runner::DaemonClient> client =
+      runner::DaemonClient::open(runner::DaemonClient::Start::kIfNeeded);
   if (!client) return client.error();
   if (Result<void> r = client->check_simulated(); !r) return std::move(r).error();
   const Result<std::string> body = client->call("GET", "/v1/cards");

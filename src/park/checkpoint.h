@@ -72,4 +72,7 @@ class Checkpoints {
 #undef METE_CHECKPOINT_MEMBER
 };
 
+// The command line of mete-checkpoint (checkpoint_main.cc).
+int checkpoint_main(int argc, char** argv);
+
 }  // namespace mete::park

@@ -140,4 +140,7 @@ class Mover {
   uint64_t idle_since_ns_ = 0;
 };
 
+// The command line of mete-mover (mover_main.cc).
+int mover_main(int argc, char** argv);
+
 }  // namespace mete::park

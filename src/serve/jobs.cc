@@ -442,11 +442,7 @@ wire::RunReply Service::reply_for(const core::Job& job) {
   reply.view.used.clear();  // changes all the time, and a runner does not ask for it
   reply.view.idle_since.reset();
   if (is_warned_of(job)) reply.view.idle_since = job.idle->since;
-  for (const core::GrantedCard& granted : job.grant)
-    for (const wire::CardView& card : machine_.cards)
-      if (card.uuid == granted.uuid)
-        reply.cards.push_back(
-            {card.name, card.type, card.total.value_or(Bytes()), card.capacity.value_or(Bytes())});
+  reply.cards = core::cards_of(job.grant, machine_.pool);
   reply.driver = machine_.driver;
   reply.readings = identity_.readings;
   reply.simulated = identity_.simulated;

@@ -67,7 +67,7 @@ std::string encode(const RunReply& reply) {
   out.put("tag", reply.tag);
   out.put("seq", reply.seq);
   out.key("cards").open_list();
-  for (const RunReply::Card& card : reply.cards) {
+  for (const core::Card& card : reply.cards) {
     out.open();
     out.put("name", card.name);
     out.put("type", card.type);
@@ -100,8 +100,11 @@ Result<RunReply> decode_run_reply(std::string_view text) {
   reply.park = door_if(fields);
   for (const Json& element : fields.list("cards")) {
     Fields card(element, "the card");
-    reply.cards.push_back({card.text("name"), card.text("type"), card.bytes("total_bytes"),
-                           card.bytes("capacity_bytes")});
+    core::Card& one = reply.cards.emplace_back();
+    one.name = card.text("name");
+    one.type = card.text("type");
+    one.total = card.bytes("total_bytes");
+    one.capacity = card.bytes("capacity_bytes");
     if (!card.ok()) return card.error();
   }
   if (!fields.ok()) return fields.error();

@@ -71,13 +71,7 @@ struct RunReply {
   JobView view;
   std::string tag;
   std::uint64_t seq = 0;  // of the last event in it: of two answers the one with more is newer
-  struct Card {
-    std::string name;  // "NVIDIA H200"
-    std::string type;  // "H200"
-    Bytes total;
-    Bytes capacity;
-  };
-  std::vector<Card> cards;            // for each granted card
+  std::vector<core::Card> cards;      // for each granted card: name, type, total and capacity
   std::string driver;                 // its version
   std::string readings;               // path of the file with the daemon's readings
   std::string simulated;              // the daemon's METE_SIM; "": real cards

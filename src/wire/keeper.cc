@@ -24,9 +24,9 @@ void put_exact(JsonText& out, std::string_view key, std::string_view text) {
   out.key(key).exact(text);
 }
 
-void put_machine_cards(JsonText& out, const std::vector<RunReply::Card>& cards) {
+void put_machine_cards(JsonText& out, const std::vector<core::Card>& cards) {
   out.key("cards").open_list();
-  for (const RunReply::Card& card : cards) {
+  for (const core::Card& card : cards) {
     out.open();
     out.put("name", card.name);
     out.put("type", card.type);
@@ -68,12 +68,15 @@ std::string plan_json(const KeeperPlan& plan) {
   return out.take();
 }
 
-std::vector<RunReply::Card> machine_cards_from(Fields& fields) {
-  std::vector<RunReply::Card> cards;
+std::vector<core::Card> machine_cards_from(Fields& fields) {
+  std::vector<core::Card> cards;
   for (const Json& element : fields.list("cards")) {
     Fields card(element, "the card");
-    cards.push_back({card.text("name"), card.text("type"), card.bytes("total_bytes"),
-                     card.bytes("capacity_bytes")});
+    core::Card& one = cards.emplace_back();
+    one.name = card.text("name");
+    one.type = card.text("type");
+    one.total = card.bytes("total_bytes");
+    one.capacity = card.bytes("capacity_bytes");
     if (!card.ok()) fields.fail(card.error());
   }
   return cards;

@@ -21,10 +21,10 @@ struct KeeperPlan {
   std::uint32_t attempt = 1;
   core::JobSpec spec;  // `detached` is there
   std::vector<core::GrantedCard> grant = {};
-  std::vector<RunReply::Card> cards = {};  // for each of the grant
-  std::string driver = {};                 // its version
-  std::string readings = {};               // path of the file with the daemon's readings
-  std::string simulated = {};              // METE_SIM; "": real cards
+  std::vector<core::Card> cards = {};  // as in RunReply
+  std::string driver = {};             // its version
+  std::string readings = {};           // path of the file with the daemon's readings
+  std::string simulated = {};          // METE_SIM; "": real cards
 
   std::string keep = {};       // the folder of the records
   std::string state = {};      // of the job's user: logs, grants, scripts, terminals

@@ -4,7 +4,8 @@
 
 Also: base, abi, core, meter and simgpu include no third-party header; core includes nothing that does I/O, reads a
 clock or starts a thread; the meter includes no C++ header that would need libstdc++ at run time; every third-party
-header that is used elsewhere has its line in docs/adr/0001. A link line misses header-only use, hence this test.
+header that is used elsewhere has its line in docs/adr/0001; bin/ is one short main() per program, and only `mete` has
+the command line in it. A link line misses header-only use, hence this test.
 """
 import pathlib
 import re
@@ -20,10 +21,15 @@ MAY_USE = {
     "node": "seam base abi", "store": "seam base", "launch": "seam base abi", "net": "base",
     "serve": "engine dialect wire net base", "proxy": "net wire base", "top": "net wire base",
     "meter": "abi", "simgpu": "abi", "park": "abi base", "selftest": "abi base", "demo": "", "slurm": "wire base",
+    "runner": "launch node seam wire net core abi base",
+    "daemon": "engine sweep serve node launch store park config seam wire net core abi base",
     "cli": EVERYTHING, "bin": EVERYTHING,
 }
 NOBODY_USES = {"bin"}
-NOT_FROM_CLI = {"meter", "simgpu"}
+NOT_FROM_CLI = {"meter", "simgpu", "daemon"}
+# Programs that start as root, or in thousands, have nothing of the command line in them.
+USES_CLI = "src/bin/mete.cc"
+MOST_LINES_OF_MAIN = 60  # what is longer has a folder, and tests
 NO_THIRD_PARTY = {"base", "abi", "core", "meter", "simgpu"}
 # A test beside the code may use the fakes and the test libraries as well.
 # The tests of the meter have their grant files made as for a real job.
@@ -87,6 +93,8 @@ def check_quoted(root, path, folder, header, where) -> str | None:
     if allowed == EVERYTHING:
         if folder == "cli" and target in NOT_FROM_CLI:
             return f"{where}: cli/ may not use {target}/"
+        if folder == "bin" and target == "cli" and str(path) != USES_CLI:
+            return f"{where}: only {USES_CLI} may use cli/"
         return None
     if is_test(path):
         allowed += " " + TESTS_MAY_USE.get(folder, "")
@@ -126,7 +134,10 @@ def check(root: pathlib.Path) -> tuple[int, list[str]]:
         if folder not in MAY_USE:
             findings.append(f"{path}: folder {folder}/ is not in the layer table")
             continue
-        for number, line in enumerate(common.read(root, path).splitlines(), 1):
+        lines = common.read(root, path).splitlines()
+        if folder == "bin" and len(lines) > MOST_LINES_OF_MAIN:
+            findings.append(f"{path}: {len(lines)} lines: bin/ has short main()s alone, at most {MOST_LINES_OF_MAIN}")
+        for number, line in enumerate(lines, 1):
             match = INCLUDE.match(line)
             if not match:
                 continue
@@ -154,6 +165,11 @@ def selftest() -> int:
         "src/cli/c.cc": ('#include "../base/result.h"\n', "without '..'"),
         "src/cli/good.cc": ('#include <CLI/CLI.hpp>\n#include "launch/spawn.h"\n', None),
         "src/node/a.cc": ('#include "bin/main.h"\n', "nobody uses bin/"),
+        "src/cli/d.cc": ('#include "daemon/hands.h"\n', "cli/ may not use daemon/"),
+        "src/runner/a.cc": ('#include "cli/output.h"\n', "runner/ may not use cli/"),
+        "src/bin/mete.cc": ('#include "cli/dispatch.h"\n', None),
+        "src/bin/keeper.cc": ('#include "cli/dispatch.h"\n', "only src/bin/mete.cc may use cli/"),
+        "src/bin/long.cc": ("\n" * 61, "61 lines: bin/ has short main()s alone"),
         "src/attic/a.cc": ("\n", "not in the layer table"),
     }
     with tempfile.TemporaryDirectory() as folder:

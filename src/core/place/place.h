@@ -96,6 +96,9 @@ struct Pool {
   bool operator==(const Pool&) const = default;
 };
 
+// The cards of a grant as the machine has them; a card that has vanished is left out.
+std::vector<Card> cards_of(const std::vector<GrantedCard>& grant, const Pool& pool);
+
 // Which of the cards with room: the lowest index, the least room left after it, or the most. Where
 // nothing would be left (whole cards) best-fit takes the smallest cards and spread the largest.
 // Several cards are seen in index order, unless --devices says otherwise.

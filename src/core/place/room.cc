@@ -43,6 +43,14 @@ Bytes mover_missing(const PoolCard& card) {
   return card.mover_runs || expected ? Bytes() : card.mover;
 }
 
+std::vector<Card> cards_of(const std::vector<GrantedCard>& grant, const Pool& pool) {
+  std::vector<Card> cards;
+  for (const GrantedCard& granted : grant)
+    for (const PoolCard& card : pool.cards)
+      if (card.card.uuid == granted.uuid) cards.push_back(card.card);
+  return cards;
+}
+
 Bytes foreign_allowance(Bytes capacity) {
   return std::max(Bytes::from_mib(512), Bytes::from_bytes(capacity.count() / 32));
 }

@@ -26,7 +26,8 @@ struct Card {
   std::string uuid;  // "GPU-..."
   std::string type;  // "H200"
   Bytes capacity;
-  Bytes total = {};  // all that is built in, for --where; zero: not known
+  Bytes total = {};       // all that is built in, for --where; zero: not known
+  std::string name = {};  // "NVIDIA H200"; "": not known
   bool operator==(const Card&) const = default;
 };
 

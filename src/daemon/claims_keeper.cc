@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/claims_keeper.h"
+
+#include <unistd.h>
+
+namespace mete::daemon {
+
+using node::ClaimBook;
+using node::Verdict;
+
+namespace {
+
+// What `wanted` has on each card beyond `had`.
+std::vector<core::GrantedCard> beyond(const std::vector<core::GrantedCard>& had,
+                                      const std::vector<core::GrantedCard>& wanted) {
+  std::vector<core::GrantedCard> more;
+  for (core::GrantedCard card : wanted) {
+    bool has_whole = false;
+    for (const core::GrantedCard& before : had) {
+      if (before.uuid != card.uuid) continue;
+      card.bytes = card.bytes.minus(before.bytes);
+      has_whole = before.whole;
+    }
+    if (!card.bytes.is_zero() || (card.whole && !has_whole)) more.push_back(std::move(card));
+  }
+  return more;
+}
+
+}  // namespace
+
+std::vector<node::Claim> ClaimsKeeper::claims_of(core::JobId job, const Promise& promise) const {
+  std::vector<node::Claim> claims;
+  for (const core::GrantedCard& card : promise.cards)
+    claims.push_back({card.uuid, card.bytes, card.whole, true, promise.runner, to_string(job)});
+  return claims;
+}
+
+void ClaimsKeeper::see(const core::Pool& machine) {
+  room_.clear();
+  for (const core::PoolCard& card : machine.cards) {
+    Bytes room = card.card.capacity;
+    for (const core::Outside& foreign : card.foreign) room = room.minus(foreign.bytes);
+    room_.push_back({card.card.uuid, room});
+  }
+}
+
+std::vector<node::OtherClaim> ClaimsKeeper::others() {
+  if (!book_) return {};
+  (void)book_->refresh();
+  Result<std::vector<node::OtherClaim>> others = book_->others();
+  // For a moment somebody cannot be read: what he had claimed he still has.
+  if (others) last_others_ = *std::move(others);
+  return last_others_;
+}
+
+bool ClaimsKeeper::reserve(core::JobId job, const std::vector<core::GrantedCard>& cards,
+                           std::optional<core::ProcessRef> runner) {
+  Promise promise{cards, runner};
+  if (!book_ || cards.empty()) return true;
+  if (!begun_) {
+    promised_[job] = std::move(promise);
+    return true;
+  }
+  Promise more = promise;  // than it has: of a job that was parked, or has grown
+  if (const auto had = promised_.find(job); had != promised_.end()) {
+    if (had->second.cards == cards) return true;
+    more.cards = beyond(had->second.cards, cards);
+    if (more.cards.empty()) {
+      had->second = std::move(promise);
+      hold_all();
+      return true;
+    }
+  }
+  if (trying_) return false;  // one at a time: settled_ comes when that one is
+  trying_.emplace(job, std::move(promise));
+  asks_ = 0;
+  return conclude(book_->try_for(claims_of(job, more), room_));
+}
+
+bool ClaimsKeeper::conclude(const Result<Verdict>& verdict) {
+  if (!verdict) {  // nobody can be told, or somebody cannot be understood: never on a guess
+    trouble_ = verdict.error().message;
+    (void)book_->give_up();
+    trying_.reset();
+    ask_later(1'000, false);
+    return false;
+  }
+  trouble_.clear();
+  switch (*verdict) {
+    case Verdict::kMine: {
+      const bool had = promised_.contains(trying_->first);
+      promised_[trying_->first] = trying_->second;
+      trying_.reset();
+      if (had) hold_all();  // instead of what it had and what was added
+      return true;
+    }
+    case Verdict::kTaken:
+      trying_.reset();
+      return false;
+    case Verdict::kLater:
+      trying_.reset();
+      ask_later(ClaimBook::kLaterMs, false);
+      return false;
+    case Verdict::kAskAgain:
+      if (++asks_ > ClaimBook::kMaxAsks) {
+        (void)book_->give_up();
+        trying_.reset();
+        ask_later(ClaimBook::kLaterMs, false);
+      } else {
+        ask_later(ClaimBook::kAskAgainMs, true);
+      }
+      return false;
+  }
+  return false;
+}
+
+// The keeper lives as long as the loop.
+void ClaimsKeeper::ask_later(int delay_ms, bool ask_again) {
+  loop_.after(seam::Milliseconds(delay_ms), [this, ask_again] {
+    if (ask_again && trying_) (void)conclude(book_->ask_again());
+    if (!trying_) settled_();
+  });
+}
+
+void ClaimsKeeper::release(core::JobId job) {
+  if (promised_.erase(job) == 0 || !book_ || !begun_) return;
+  // What is tried for is withdrawn by this: it is tried for again when its turn comes.
+  const bool was_trying = trying_.has_value();
+  trying_.reset();
+  hold_all();
+  if (was_trying) ask_later(ClaimBook::kAskAgainMs, false);
+}
+
+void ClaimsKeeper::runs(core::JobId job, core::ProcessRef runner) {
+  const auto found = promised_.find(job);
+  if (found == promised_.end() || found->second.runner == runner) return;
+  found->second.runner = runner;
+  if (!found->second.cards.empty()) hold_all();
+}
+
+void ClaimsKeeper::keep_only(const std::function<bool(core::JobId)>& wanted) {
+  std::vector<core::JobId> old;
+  for (const auto& [job, promise] : promised_)
+    if (!wanted(job)) old.push_back(job);
+  for (const core::JobId job : old) release(job);
+}
+
+void ClaimsKeeper::begin() {
+  begun_ = true;
+  hold_all();
+}
+
+// Errors leave the file as it was: others then see too much claimed, never too little.
+void ClaimsKeeper::hold_all() {
+  if (!book_) return;
+  std::vector<node::Claim> all;
+  for (const auto& [id, promise] : promised_)
+    for (node::Claim& claim : claims_of(id, promise)) all.push_back(std::move(claim));
+  (void)book_->hold(std::move(all));
+}
+
+}  // namespace mete::daemon

@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/daemon.h"
+
+#include <grp.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "abi/grant.h"
+#include "base/exit_code.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "daemon/claims_keeper.h"
+#include "daemon/context_costs.h"
+#include "daemon/courier.h"
+#include "daemon/front_door.h"
+#include "daemon/hands.h"
+#include "daemon/judge.h"
+#include "daemon/machine.h"
+#include "daemon/seam_loop.h"
+#include "engine/engine.h"
+#include "engine/notifier.h"
+#include "launch/parts.h"
+#include "launch/state_dir.h"
+#include "net/http_server.h"
+#include "net/listen.h"
+#include "net/loop.h"
+#include "net/tcp_listen.h"
+#include "node/card_helper.h"
+#include "node/proc.h"
+#include "serve/service.h"
+#include "store/schema.h"
+#include "store/sqlite_store.h"
+
+namespace mete::daemon {
+
+namespace {
+
+constexpr seam::Milliseconds kLookPeriod{1'000};
+constexpr seam::Milliseconds kMetricsRetry{10'000};
+// A reading this old says nothing about what others took meanwhile.
+constexpr std::chrono::seconds kStale{5};
+// Processes of a job that has just ended may still be in the last reading.
+constexpr std::int64_t kJustEndedMs = 3'000;
+
+void log_line(const std::string& text) {
+  const std::string line = to_string(seam::system_clock().wall()) + " " + text + "\n";
+  (void)!write(STDERR_FILENO, line.data(), line.size());
+}
+
+std::string in_one_line(const Error& error) {
+  return error.message + (error.evidence.empty() ? "" : " (" + error.evidence + ")");
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::optional<node::ClaimBook> open_claims(const std::string& simulation) {
+  const char* user = std::getenv("USER");
+  Result<node::ClaimBook> book =
+      node::ClaimBook::open(node::claims_folders(variable("METE_CLAIMS_DIR"), simulation),
+                            user == nullptr || *user == 0 ? std::to_string(getuid()) : user);
+  if (book) return *std::move(book);
+  log_line("other users' daemons cannot be heard: " + in_one_line(book.error()));
+  return std::nullopt;
+}
+
+class Daemon {
+ public:
+  Daemon(DaemonOptions options, std::unique_ptr<store::SqliteStore> store, launch::Parts parts,
+         FrontDoor& door)
+      : options_(std::move(options)),
+        door_(door),
+        store_(std::move(store)),
+        parts_(std::move(parts)),
+        simulated_(variable("METE_SIM")),
+        seam_(seam_loop(loop_, log_line)),
+        claims_(open_claims(simulated_.empty() ? "" : simulation_folder()), seam_,
+                [this] { service_.tell(core::Look{}); }),
+        hands_(
+            hands_settings(), seam_, clock_, claims_, *store_,
+            [this](core::Input input) { service_.tell(std::move(input)); }, log_line),
+        engine_(clock_, *store_, hands_, engine_options()),
+        service_(loop_, clock_, engine_, identity()),
+        courier_(parts_.notify, options_.config.sendmail.value, seam_),
+        notifier_(notifier_hooks(), seam_, clock_, host_name()),
+        cards_(helper_settings(), seam_, clock_, [this] { look(); }) {
+    hands_.meet(engine_, service_);
+    service_.on_fatal = [this](const Error& error) { fail(error); };
+    service_.on_stop = [this] { stop(); };
+    service_.on_turn = [this](bool busy) {
+      cards_.set_busy(busy);
+      notifier_.pump();
+    };
+  }
+
+  Result<void> recover() {
+    if (Result<void> r = engine_.load(); !r) return r;
+    if (Result<void> r = hands_.begin(engine_.state()); !r) return r;
+    if (Result<void> r = engine_.recover(); !r) return r;
+    claims_.begin();
+    notifier_.begin(told_up_to());
+    return {};
+  }
+
+  Result<void> serve() {
+    net::HttpServer::Limits limits;
+    limits.descriptors = options_.descriptors.shares.connections;
+    // Of all users none can shut out the others. A thousand waiting runs of one have to do.
+    if (options_.system) {
+      limits.connections_per_user = 1280;
+      limits.body_bytes_per_user = 16 << 20;
+      limits.waiting_bytes_per_user = 64 << 20;
+    }
+    Result<net::HttpServer> server = net::HttpServer::start(
+        loop_, door_.take_socket(),
+        [this](net::Request request, net::Responder responder) {
+          service_.handle(std::move(request), std::move(responder));
+        },
+        limits);
+    if (!server) return std::move(server).error();
+    server_.emplace(*std::move(server));
+    serve_metrics();
+    return {};
+  }
+
+  int run() {
+    hear_signals();
+    (void)store_is_in_place();  // from now on
+    ticker_ = loop_.every(kLookPeriod, [this] { tick(); });
+    loop_.run();
+    if (exit_code_ == 0)
+      if (const Result<void> saved = engine_.save(); !saved)
+        log_line("the state was not saved in short form: " + in_one_line(saved.error()));
+    return exit_code_;
+  }
+
+ private:
+  serve::Identity identity() const {
+    serve::Identity identity;
+    identity.version = options_.version;
+    identity.grant_abi = std::to_string(abi::kGrantMajor) + "." + std::to_string(abi::kGrantMinor);
+    identity.store = store::kSchemaVersion;
+    identity.mode = options_.system ? "system" : "user";
+    identity.state_dir = options_.state_dir;
+    identity.uid = geteuid();
+    identity.admin_gid = admin_gid();
+    identity.logs_of = [this](const core::Job& job) { return hands_.logs_of(job); };
+    identity.preemptible = options_.config.preemptible.value;
+    identity.escape_stop = options_.config.escape_stop.value;
+    identity.notify = notify_defaults();
+    identity.notify_counts = [this] {
+      const engine::Notifier::Counts counts = notifier_.counts();
+      return wire::DaemonView::Notify{counts.waiting, counts.sent, counts.failed, counts.dropped};
+    };
+    identity.park_door = [this](const core::Job& job) { return hands_.movers().door(job); };
+    identity.idle_end_s = idle_end_s();
+    identity.readings = readings_path();
+    identity.simulated = simulated_;
+    identity.metric_jobs = options_.config.metrics_jobs.value;
+    identity.around = [this] { return around(); };
+    return identity;
+  }
+
+  serve::Around around() const {
+    return {door_.path(), server_ ? server_->connections() : 0, cards_.restarts(),
+            metrics_ ? options_.config.metrics_listen.value : "", metrics_trouble_};
+  }
+
+  // For whoever can reach it; nothing else is served there.
+  Result<net::HttpServer> open_metrics() {
+    const std::size_t clients = std::min<std::size_t>(64, options_.descriptors.shares.handles);
+    const Result<base::HostPort> address =
+        base::parse_host_port(options_.config.metrics_listen.value);
+    if (!address) return address.error();
+    Result<Fd> socket = net::listen_tcp(*address);
+    if (!socket) return std::move(socket).error();
+    net::HttpServer::Limits limits;
+    limits.connections = limits.connections_per_user = clients;
+    limits.body_bytes = limits.header_bytes = 16 << 10;
+    return net::HttpServer::start(
+        loop_, *std::move(socket),
+        [this](const net::Request& request, net::Responder responder) {
+          service_.handle_metrics(request, std::move(responder));
+        },
+        limits);
+  }
+
+  // A port that is taken stops nobody's jobs: it is said, and tried again.
+  void serve_metrics() {
+    const std::string& where = options_.config.metrics_listen.value;
+    if (where.empty() || stopping_) return;
+    Result<net::HttpServer> server = open_metrics();
+    if (server) {
+      metrics_.emplace(*std::move(server));
+      metrics_trouble_.clear();
+      log_line("metrics are served at " + where);
+      return;
+    }
+    const std::string trouble = in_one_line(server.error());
+    if (std::exchange(metrics_trouble_, trouble) != trouble)
+      log_line("metrics are not served: " + trouble);
+    metrics_timer_ = loop_.after(kMetricsRetry, [this] { serve_metrics(); });
+  }
+
+  // ---- who is told ----
+
+  core::NotifySpec notify_defaults() const {
+    core::NotifySpec spec;
+    for (const std::string& text : options_.config.notify_to.value)
+      if (Result<core::NotifyTarget> target = core::parse_notify(text))
+        spec.to.push_back(*std::move(target));
+    for (const std::string& text : options_.config.notify_on.value)
+      if (const std::optional<core::NotifyOn> on = core::parse_notify_on(text))
+        spec.on.push_back(*on);
+    return spec;
+  }
+
+  static std::string host_name() {
+    char name[256] = "";
+    (void)gethostname(name, sizeof name - 1);
+    return name;
+  }
+
+  std::string told_path() const { return base::join_path(options_.state_dir, "notified"); }
+
+  // Without a record of that (the first daemon here): nobody is told of what was before.
+  std::uint64_t told_up_to() const {
+    const std::uint64_t last = engine_.state().last_seq();
+    const Result<std::string> text = base::read_all(told_path(), 64);
+    const Result<std::uint64_t> seq =
+        text ? base::parse_uint(base::trim(*text)) : Result<std::uint64_t>(text.error());
+    return seq ? std::min(*seq, last) : last;
+  }
+
+  engine::Notifier::Hooks notifier_hooks() {
+    engine::Notifier::Hooks hooks;
+    hooks.events = [this](std::uint64_t after, std::size_t limit) {
+      return engine_.events(after, limit);
+    };
+    hooks.find = [this](core::JobId id) { return engine_.state().find(id); };
+    hooks.deliver = [this](const engine::Delivery& delivery, engine::Notifier::Done done) {
+      courier_.deliver(delivery, std::move(done));
+    };
+    // If that fails somebody is told twice after a restart.
+    hooks.save = [this](std::uint64_t seq) {
+      (void)base::write_atomic(told_path(), std::to_string(seq) + "\n");
+    };
+    hooks.log = log_line;
+    return hooks;
+  }
+
+  // The machine's daemon stays.
+  std::optional<std::uint64_t> idle_end_s() const {
+    const std::uint64_t seconds = options_.config.idle_s.value;
+    return options_.system || seconds == 0 ? std::nullopt : std::optional(seconds);
+  }
+
+  std::string simulation_folder() const {
+    const std::string folder = variable("METE_SIM_DIR");
+    return folder.empty() ? options_.state_dir : folder;
+  }
+
+  std::string readings_path() const { return base::join_path(options_.state_dir, "readings"); }
+
+  node::CardHelperSettings helper_settings() const {
+    node::CardHelperSettings settings;
+    settings.open =
+        node::open_nvml(simulated_.empty() ? "libnvidia-ml.so.1"
+                                           : base::join_path(parts_.simgpu, "libnvidia-ml.so.1"));
+    settings.readings = readings_path();
+    return settings;
+  }
+
+  HandsSettings hands_settings() const {
+    return {options_.state_dir,
+            options_.system,
+            options_.config,
+            parts_,
+            readings_path(),
+            simulated_,
+            [this] { return door_.path(); },
+            options_.descriptors};
+  }
+
+  engine::Options engine_options() const {
+    const config::Config& config = options_.config;
+    engine::Options options;
+    options.policy = config.policy.value;
+    options.rules.half_life_s = config.half_life_s.value;
+    options.rules.starve_after_s = config.starve_after_s.value;
+    options.rules.retry_pause_s = config.retry_pause_s.value;
+    options.rules.grace_s = config.grace_s.value;
+    options.rules.park_min_run_s = config.park_min_run_s.value;
+    options.rules.ended_kept = config.history_jobs.value;
+    options.rules.user_bytes = config.user_bytes.value.count();
+    options.rules.idle_warn_s = config.idle_warn_s.value;
+    options.rules.idle_notify_s = config.idle_notify_s.value;
+    options.rules.idle_park_s = config.park_idle_s.value;
+    options.rules.idle_stop_s = config.idle_stop_s.value;
+    const auto online = static_cast<std::uint32_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+    const std::uint64_t cpus = config.cpus.value.value_or(online);
+    if (cpus != 0) options.rules.cpus = static_cast<std::uint32_t>(cpus);
+    // An administrator may give out more than there are.
+    options.rules.machine_cpus = std::max(online, static_cast<std::uint32_t>(cpus));
+    const auto pages = static_cast<std::uint64_t>(std::max(0L, sysconf(_SC_PHYS_PAGES)));
+    const auto page = static_cast<std::uint64_t>(std::max(0L, sysconf(_SC_PAGESIZE)));
+    if (pages != 0 && page != 0) options.rules.machine_ram = Bytes::from_bytes(pages * page);
+    if (Result<std::string> boot = node::read_boot_id()) options.boot_id = *std::move(boot);
+    return options;
+  }
+
+  std::optional<std::uint32_t> admin_gid() const {
+    const std::string& name = options_.config.admin_group.value;
+    if (name.empty()) return std::nullopt;
+    if (const group* entry = getgrnam(name.c_str()); entry != nullptr) return entry->gr_gid;
+    log_line("there is no group " + base::quote(name) + ": daemon.admin_group has no effect");
+    return std::nullopt;
+  }
+
+  // ---- what is seen ----
+
+  std::vector<node::JobHold> holds() {
+    std::vector<node::JobHold> holds;
+    const std::int64_t now = clock_.wall().ms;
+    const core::State& state = engine_.state();
+    for (const core::JobId id : state.active()) {
+      const core::Job& job = *state.find(id);
+      node::JobHold& hold = holds.emplace_back(node::JobHold{id, job.runner, job.spec->uid, {}});
+      for (const core::GrantedCard& card : job.grant) hold.cards.push_back(card.uuid);
+    }
+    for (const core::Job* job : state.ended_after(WallTime{now - kJustEndedMs}))
+      holds.push_back({job->id, job->runner, job->spec->uid, {}});
+    return holds;
+  }
+
+  std::vector<std::string> cost_files() const {
+    const char* name = simulated_.empty() ? "context-cost" : "context-cost-sim";
+    std::vector<std::string> files{base::join_path(options_.state_dir, name)};
+    if (Result<std::string> users = launch::state_dir())
+      files.push_back(base::join_path(*users, name));
+    return files;
+  }
+
+  WallTime wall_of(seam::Nanoseconds moment) {
+    const auto ago = std::chrono::duration_cast<seam::Milliseconds>(clock_.monotonic() - moment);
+    return WallTime{clock_.wall().ms - ago.count()};
+  }
+
+  void look() {
+    const std::optional<node::CardSnapshot>& last = cards_.last();
+    const std::optional<Error>& trouble = cards_.trouble();
+    if (!last && !trouble) return;
+    MachineInputs inputs;
+    inputs.snapshot = last ? &*last : nullptr;
+    if (trouble) inputs.trouble = in_one_line(*trouble);
+    if (!last) inputs.unread = trouble;
+    inputs.capacities = capacities_;
+    if (!trouble && !claims_.trouble().empty())
+      inputs.trouble = "other daemons' claims: " + claims_.trouble();
+    inputs.stale = cards_.age() && *cards_.age() > kStale;
+    inputs.jobs = holds();
+    inputs.claims = claims_.others();
+    inputs.reserve = options_.config.reserve.value;
+    inputs.granted_here = [this](const seam::CardReading& card) {
+      return config::allows(options_.config, card.index, card.uuid);
+    };
+    if (last) inputs.contexts = contexts_.of(*last, clock_.monotonic());
+    if (last) hands_.movers().see_cards(last->cards.size());
+    inputs.parking = !parts_.mover.empty();
+    inputs.movers = hands_.movers().pids();
+    inputs.arena = hands_.movers().arena();
+    MachineSeen seen = look_at(inputs, owners_);
+    owners_ = std::move(seen.owners);
+    capacities_ = std::move(seen.capacities);
+    if (last) {
+      Judge::Verdicts verdicts = judge_.see(*last, wall_of(last->at), owners_,
+                                            std::move(seen.loads), subjects(), inputs.stale);
+      seen.machine.idle_since = std::move(verdicts.idle_since);
+      for (core::Input& input : verdicts.inputs) service_.tell(std::move(input));
+    }
+    service_.see(std::move(seen.machine));
+    claims_.see(engine_.machine());
+  }
+
+  std::vector<Judge::Subject> subjects() const {
+    std::vector<Judge::Subject> jobs;
+    for (const core::JobId id : engine_.state().active()) {
+      const core::Job& job = *engine_.state().find(id);
+      jobs.push_back({id, job.grant, job.state == core::JobState::kRunning, job.idle.has_value()});
+    }
+    return jobs;
+  }
+
+  // The driver counts processes as the first pid namespace does. A daemon in another one (a
+  // container) may take one process for another: there nobody is ended for that.
+  bool in_first_namespace() const {
+    constexpr std::uint64_t kFirst = 0xEFFFFFFC;  // PROC_PID_INIT_INO
+    const Result<std::uint64_t> ours = node::read_pid_namespace(getpid());
+    return !simulated_.empty() || (ours && *ours == kFirst);
+  }
+
+  // Somebody removed or replaced it: what is recorded now would be lost, and told as if it were
+  // not.
+  bool store_is_in_place() {
+    const auto now = base::file_id(base::join_path(options_.state_dir, "meted.db"));
+    if (!store_file_) store_file_ = now;
+    return now && store_file_ == now;
+  }
+
+  void keep_listening() {
+    if (stopping_ || !door_.mend()) return;
+    if (const Result<void> r = server_->listen_on(door_.take_socket()); !r)
+      log_line("cannot listen: " + in_one_line(r.error()));
+  }
+
+  void tick() {
+    if (!store_is_in_place()) {
+      fail(Error::io("the state in " + options_.state_dir + " was removed or replaced"));
+      return;
+    }
+    keep_listening();
+    // What changes without a new reading: its age, and what others claim.
+    if (cards_.age() && *cards_.age() > kStale) look();
+    if (!idle_end_s()) return;
+    const bool idle =
+        service_.idle() && server_->connections() == 0 && notifier_.counts().waiting == 0;
+    idle_s_ = idle ? idle_s_ + 1 : 0;
+    if (idle_s_ >= *idle_end_s()) stop();
+  }
+
+  // ---- the end ----
+
+  void hear_signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, number);
+    (void)sigprocmask(SIG_BLOCK, &set, nullptr);
+    (void)signal(SIGPIPE, SIG_IGN);
+    signals_.reset(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    Result<net::Watch> watch = loop_.watch(signals_.get(), net::kReadable, [this](net::Ready) {
+      signalfd_siginfo info{};
+      while (read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+        if (info.ssi_signo != SIGHUP) stop();
+    });
+    if (watch) signal_watch_ = *std::move(watch);
+  }
+
+  // The last answers go out first.
+  void stop() {
+    if (std::exchange(stopping_, true)) return;
+    metrics_.reset();
+    server_->drain([this] { loop_.stop(); });
+    end_timer_ = loop_.after(seam::Milliseconds(1'000), [this] { loop_.stop(); });
+  }
+
+  void fail(const Error& error) {
+    log_line("cannot go on: " + in_one_line(error));
+    exit_code_ = base::kExitFailed;
+    loop_.stop();
+  }
+
+  DaemonOptions options_;
+  FrontDoor& door_;
+  net::Loop loop_;
+  seam::Clock& clock_ = seam::system_clock();
+  std::unique_ptr<store::SqliteStore> store_;
+  launch::Parts parts_;
+  std::string simulated_;
+  seam::Loop seam_;
+  ClaimsKeeper claims_;
+  Hands hands_;
+  engine::Engine engine_;
+  serve::Service service_;
+  Courier courier_;
+  engine::Notifier notifier_;
+  node::CardHelper cards_;
+  std::optional<net::HttpServer> server_;
+  std::optional<net::HttpServer> metrics_;  // over TCP
+  std::string metrics_trouble_;
+  net::Timer metrics_timer_;
+  std::map<pid_t, core::JobId> owners_;
+  Judge judge_{options_.config.escape_stop.value && in_first_namespace()};
+  std::map<std::string, Bytes> capacities_;
+  ContextCosts contexts_{cost_files()};
+  std::optional<base::FileId> store_file_;
+  Fd signals_;
+  net::Watch signal_watch_;
+  net::Timer ticker_;
+  net::Timer end_timer_;
+  std::uint64_t idle_s_ = 0;
+  int exit_code_ = 0;
+  bool stopping_ = false;
+};
+
+int failed(const Error& error, net::ReadyPipe& ready) {
+  log_line("cannot start: " + in_one_line(error));
+  ready.notify_failed(error);
+  return base::kExitFailed;
+}
+
+}  // namespace
+
+int run_daemon(const DaemonOptions& asked, net::ReadyPipe ready) {
+  DaemonOptions options = asked;
+  Result<Descriptors> descriptors = raise_descriptors();
+  if (!descriptors) return failed(descriptors.error(), ready);
+  options.descriptors = *descriptors;
+  Result<net::Listener> listener =
+      net::claim_place({options.socket, options.system, net::Milliseconds(2'000)});
+  if (!listener) return failed(listener.error(), ready);
+  Result<launch::Parts> parts = launch::find_parts();
+  if (!parts) return failed(parts.error(), ready);
+  Result<std::unique_ptr<store::SqliteStore>> store = store::SqliteStore::open(options.state_dir);
+  if (!store) return failed(store.error(), ready);
+  // Now that the state is ours: clients wait in the socket's queue while the rest is set up.
+  if (Result<void> r = listener->open_door(); !r) return failed(r.error(), ready);
+  // Every user's runs read the cards' readings there (0644), instead of asking the driver each for
+  // itself. What else is there stays closed to them (0600).
+  struct stat folder {};
+  if (options.system && stat(options.state_dir.c_str(), &folder) == 0)
+    (void)chmod(options.state_dir.c_str(), (folder.st_mode & 07777) | 0011);
+  FrontDoor door(*std::move(listener), options.state_dir, options.system, log_line);
+  const std::string pid_file = base::join_path(options.state_dir, "meted.pid");
+  const std::string pid = std::to_string(getpid()) + "\n";
+  (void)base::write_atomic(pid_file, pid);
+  std::optional<Daemon> daemon;
+  try {  // Asio's reactor has no other way to say that it finds no descriptor
+    daemon.emplace(options, *std::move(store), *std::move(parts), door);
+  } catch (const std::exception& error) {
+    return failed(Error::busy("the loop cannot be made").with_evidence(error.what()), ready);
+  }
+  if (Result<void> r = daemon->recover(); !r) return failed(r.error(), ready);
+  if (Result<void> r = daemon->serve(); !r) return failed(r.error(), ready);
+  ready.notify_ready();
+  const int code = daemon->run();
+  // The state may have been removed, and be the next daemon's by now.
+  if (const Result<std::string> last = base::read_all(pid_file, 64); last && *last == pid)
+    (void)unlink(pid_file.c_str());
+  return code;
+}
+
+}  // namespace mete::daemon

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine's hands: promises to other daemons, the keepers of detached jobs, the processes of
+// runs. What becomes of them is told to the engine as inputs.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "config/config.h"
+#include "core/job/input.h"
+#include "daemon/claims_keeper.h"
+#include "daemon/descriptors.h"
+#include "daemon/movers.h"
+#include "engine/engine.h"
+#include "launch/keepers.h"
+#include "launch/parts.h"
+#include "launch/process_watcher.h"
+#include "seam/launcher.h"
+#include "seam/loop.h"
+#include "seam/store.h"
+#include "serve/service.h"
+
+namespace mete::daemon {
+
+struct HandsSettings {
+  std::string state_dir;
+  bool system = false;  // root's daemon: jobs are their users'
+  config::Config config;
+  launch::Parts parts;
+  std::string readings;                 // path
+  std::string simulated;                // METE_SIM
+  std::function<std::string()> socket;  // where we listen now
+  Descriptors descriptors;
+};
+
+class Hands final : public seam::Launcher {
+ public:
+  Hands(HandsSettings settings, seam::Loop loop, seam::Clock& clock, ClaimsKeeper& claims,
+        seam::Store& store, std::function<void(core::Input)> tell,
+        std::function<void(const std::string&)> log);
+
+  // Before anything else is asked; both outlive us.
+  void meet(const engine::Engine& engine, const serve::Service& service);
+  // Once it is known what runs, before the engine acts on it.
+  Result<void> begin(const core::State& state);
+
+  bool reserve(core::JobId job, const std::vector<core::GrantedCard>& cards) override;
+  void start(const core::Job& job) override;
+  void watch(core::JobId job, core::ProcessRef runner) override;
+  void wake(core::JobId job, core::ProcessRef runner) override;
+  void stop(core::JobId job) override;
+  void forget(core::JobId job) override;
+  void discard(const core::Job& job) override;
+  void make_parkable(const core::Job& job) override { movers_.want(job); }
+
+  Movers& movers() { return movers_; }
+  const Movers& movers() const { return movers_; }
+
+  // Where the logs of a detached job are; "" as the second: in the first.
+  std::pair<std::string, std::string> logs_of(const core::Job& job) const;
+
+ private:
+  launch::WatcherCallbacks watcher_callbacks();
+  launch::KeeperCallbacks keeper_callbacks();
+  launch::KeeperSettings keeper_settings() const;
+  MoverSettings mover_settings() const;
+  launch::Outsiders outsiders() const;
+  // The folder of a job's user: logs, grants, scripts.
+  std::string folder_of(std::uint32_t uid) const;
+  Result<void> make_folder_of(const core::Job& job) const;
+  Result<void> check_parts(const core::Job& job);
+  void give_own_limit(core::Detached& detached) const;
+  Result<std::string> plan_for(const core::Job& job);
+
+  HandsSettings settings_;
+  ClaimsKeeper& claims_;
+  seam::Store& store_;
+  std::function<void(core::Input)> tell_;
+  std::function<void(const std::string&)> log_;
+  const engine::Engine* engine_ = nullptr;
+  const serve::Service* service_ = nullptr;
+  Movers movers_;
+  launch::ProcessWatcher processes_;
+  launch::Keepers keepers_;
+};
+
+}  // namespace mete::daemon
