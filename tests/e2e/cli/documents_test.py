@@ -83,8 +83,9 @@ class Manual(support.MeteTest):
         self.assertEqual((result.stdout, result.returncode), ("", 0))
 
     def test_a_page_that_differs_is_found(self):
-        for page, old, new in (("mete-run.1.scd", "*--or-cpu*\n", "*--or-not*\n"), ("mete-cap.1.scd", "mete-cap - run ", "mete-cap - walk "),
-                               ("mete-ps.1.scd", "\tInclude ended jobs.", "\tAll jobs."), ("mete.1.scd", "*submit*\n", "*remit*\n")):
+        for page, old, new in (("mete-run.1.scd", "*--or-cpu*\n", "*--or-not*\n"), ("mete.1.scd", "*submit*\n", "*remit*\n"),
+                               ("mete-cap.1.scd", "mete-cap - run ", "mete-cap - walk "),
+                               ("mete-ps.1.scd", "\tInclude ended jobs.", "\tAll jobs.")):
             folder = self.folder / page
             shutil.copytree(MANUAL, folder)
             text = (folder / page).read_text()
