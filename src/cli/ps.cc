@@ -221,7 +221,7 @@ const Verb kPsVerb{
     "mete ps --watch             # repeat every 2 seconds\n"
     "mete ps 12                  # all jobs of array 12\n"
     "mete cancel $(mete ps -q --name 'sweep*')\n"
-    "mete ps -o json | jq -r '.jobs[].wait.for'",
+    "mete ps -o json | jq -r '.jobs[].wait.for // empty'",
     "Lists your own jobs; administrators see the jobs of all users. TIME is how long a job has "
     "waited or run. For a waiting job, STARTS is the forecast of its start, and the last column is "
     "the reason for the wait. If a private daemon has ended and left jobs behind, mete ps starts "

@@ -41,7 +41,8 @@ constexpr std::array kSimulateOptions{
                "a file with the order of arrival: one row number of --jobs on each line, from 0 "
                "(default: every job once, as listed)"},
     OptionSpec{"--policy", "NAME",
-               "the policy: mete (default), fgd, best-fit, first-fit, spread, random, topology, or an ECS list "
+               "the policy: mete (default), fgd, best-fit, first-fit, spread, random, topology, or "
+               "an ECS list "
                "such as spread:attribute:NAME,binpack:cpu"},
     OptionSpec{"--mix", "jobs|learned",
                "what the policy knows of future jobs: the list of all jobs without their order "
