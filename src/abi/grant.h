@@ -51,8 +51,7 @@ constexpr uint64_t round_to_granule(uint64_t bytes) {
 using Word = std::atomic<uint64_t>;
 static_assert(sizeof(Word) == 8 && Word::is_always_lock_free);
 
-// ---- packed words
-// -------------------------------------------------------------------------------------------
+// ---- packed words -------------------------------------------------------------------------------
 
 // The total of one account: how much is charged, and which slot made the last change with which
 // sequence number.
@@ -113,8 +112,7 @@ struct OwnerWord {
   }
 };
 
-// ---- the file
-// -----------------------------------------------------------------------------------------------
+// ---- the file -----------------------------------------------------------------------------------
 
 struct GrantCard {
   uint8_t uuid[16];
@@ -263,8 +261,7 @@ static_assert(offsetof(Grant, exports) == 4096 + 65536);
 static_assert(offsetof(Grant, slots) == 4096 + 65536 + 49152);
 static_assert(sizeof(Grant) == 4096 + 65536 + 49152 + 832 * 1024);
 
-// ---- making and checking
-// ------------------------------------------------------------------------------------
+// ---- making and checking ------------------------------------------------------------------------
 
 // What a launcher knows when it makes a grant file.
 struct GrantSpec {

@@ -73,7 +73,6 @@ struct ParkAnswer {
 };
 
 // ---- the mover: a SOCK_SEQPACKET socket, messages of one size, descriptors beside some of them
-// ------------------------------------------------------------------------------------------------
 
 inline constexpr uint32_t kMoverMagic = 0x4d455445;  // "METE"
 inline constexpr uint16_t kMoverVersion = 1;

@@ -157,8 +157,7 @@ inline uint64_t owner_of(Grant& grant, const Self& self) {
       .pack();
 }
 
-// ---- leases
-// --------------------------------------------------------------------------------------------------
+// ---- leases -------------------------------------------------------------------------------------
 //
 // GPU memory outlives its process while a child that was forked without exec still has the driver's
 // descriptors open. So a slot has a lease: a lock on one byte behind the end of the grant file,
@@ -273,8 +272,7 @@ inline bool is_gone(Grant& grant, uint32_t slot, uint64_t owner, Viewer viewer) 
          ask_lease(grant, slot, owner, viewer.path) != Lease::kHeld;
 }
 
-// ---- exports: memory that others may hold open
-// -----------------------------------------------------------------
+// ---- exports: memory that others may hold open --------------------------------------------------
 
 inline bool opened_by_living(Grant& grant, Export& entry, Viewer viewer) {
   for (uint32_t w = 0; w < kSlots / 64; ++w) {
@@ -383,8 +381,7 @@ inline void close_export(Grant& grant, uint32_t slot, uint32_t index) {
   grant.exports[index].openers[slot / 64].fetch_and(~(1ull << slot % 64));
 }
 
-// ---- slots
-// -------------------------------------------------------------------------------------------------
+// ---- slots --------------------------------------------------------------------------------------
 
 inline uint32_t slot_count(Grant& grant) {
   const uint64_t high = grant.header.slot_high.load();

@@ -30,10 +30,12 @@ constexpr std::array kAdviseOptions{
     kGpuOption,
     kGpuTypeOption,
     kCpuOnlyOption,
-    OptionSpec{"--cpus", "N", "so many CPUs"},
-    OptionSpec{"--ram", "SIZE", "so much memory"},
-    OptionSpec{"--pool", "CARDS", "of these cards instead of instance types: 2xH200+1xT4"},
-    OptionSpec{"--all", "", "every type that holds it, not only the smallest of each card", "-a"},
+    OptionSpec{"--cpus", "N", "number of CPUs"},
+    OptionSpec{"--ram", "SIZE", "host memory"},
+    OptionSpec{"--pool", "CARDS", "use these cards instead of instance types, such as 2xH200+1xT4"},
+    OptionSpec{"--all", "",
+               "list every type that holds the request, not only the smallest of each card type",
+               "-a"},
     kTypesOption,
     kOutputOption,
 };
@@ -187,18 +189,15 @@ int run_advise(const Parsed& parsed, const Output& output) {
 
 const Verb kAdviseVerb{
     "advise",
-    "the smallest instance type or share that holds a request or a job",
+    "find the smallest instance type or share for a request or a job",
     "mete advise (--gpu SHARE|ID) [options]",
     "mete advise --gpu 2x30G --cpus 8\n"
     "mete advise --gpu 12G --pool 2xH200+1xT4\n"
-    "mete advise 12                              # what job 12 should ask for next time",
-    "Of the instance types that mete knows, the smallest that holds the request, and the smallest "
-    "of\n"
-    "each other card; of one's own cards (--pool) the share that it takes. Of a job that has ended "
-    "its\n"
-    "peak says what it needs. Smaller is less GPU memory, then fewer cards, CPUs and memory. Needs "
-    "no\n"
-    "GPU, and no daemon but for a job.",
+    "mete advise 12              # what job 12 should ask for next time",
+    "For a request, prints the smallest known instance type that holds it, and the smallest one "
+    "for each other card type; with --pool, the share of your own cards that it takes. For an "
+    "ended job, derives the request from its peak memory. Smaller means less GPU memory, then "
+    "fewer cards, CPUs and memory. Needs no GPU; only a job id needs a daemon.",
     kAdviseOptions,
     Rest::kWords,
     run_advise,

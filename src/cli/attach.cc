@@ -32,7 +32,7 @@ namespace mete::cli {
 namespace {
 
 constexpr std::array kAttachOptions{
-    OptionSpec{"--read-only", "", "look only: nothing that is typed reaches the program", "-r"},
+    OptionSpec{"--read-only", "", "send nothing to the program", "-r"},
 };
 constexpr int kHeldMs = 1'000;  // how long a single Ctrl-\ waits for a second one
 constexpr std::size_t kMaxUnsent = 64 << 10;
@@ -252,15 +252,15 @@ int run_attach(const Parsed& parsed, const Output& output) {
 
 const Verb kAttachVerb{
     "attach",
-    "join the terminal of a job",
+    "connect to the terminal of a job",
     "mete attach ID [--read-only]",
     "id=$(mete submit --tty --gpu 8G -- python); mete attach $id\n"
-    "mete attach -r @            # look, but do not touch",
-    "For jobs that were submitted with --tty. Ctrl-\\ twice leaves, and the job runs on; one alone "
-    "is\n"
-    "the program's, a second later. Several may be attached at once. When the program ends its "
-    "exit\n"
-    "code is returned, as by mete wait.",
+    "mete attach -r @            # read only",
+    "Works for jobs that were submitted with --tty. Press Ctrl-\\ twice to detach; the job "
+    "continues. A single Ctrl-\\ goes to the program after one second. Several clients can attach "
+    "at the same "
+    "time. When the program ends, mete attach returns its exit "
+    "code, like mete wait.",
     kAttachOptions,
     Rest::kWords,
     run_attach,

@@ -31,16 +31,16 @@ int run_cancel(const Parsed& parsed, const Output& output) {
 
 const Verb kCancelVerb{
     "cancel",
-    "end jobs that wait or run",
+    "cancel waiting or running jobs",
     "mete cancel ID... [-o json]",
     "mete cancel 12\n"
-    "mete cancel 12_3 13         # one job of an array, and another\n"
-    "mete cancel @               # your last",
-    "A job that waits leaves the line. Of one that runs every process gets TERM, and KILL after a\n"
-    "grace; mete wait waits for its end. The number of an array is all of it. A job that was\n"
-    "cancelled before is no error; one that has ended otherwise is (exit code 64). Also called "
-    "kill\n"
-    "and stop.",
+    "mete cancel 12_3 13         # one job of an array, and another job\n"
+    "mete cancel @               # your last job",
+    "A waiting job leaves the queue. In a running job every process gets SIGTERM, and SIGKILL "
+    "after a grace period. mete cancel does not wait for the end of the job; mete wait does. The "
+    "number of an array stands for all its jobs. Cancelling a cancelled job again succeeds; "
+    "cancelling a job that ended in another way fails with exit code 64. mete kill and mete stop "
+    "are aliases.",
     kCancelOptions,
     Rest::kWords,
     run_cancel,

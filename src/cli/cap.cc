@@ -36,16 +36,18 @@ int run_cap(const Parsed& parsed, const Output& output) {
 
 const Verb kCapVerb{
     "cap",
-    "run a program inside a share of a card's memory",
+    "run a program with a limit on its GPU memory",
     "mete cap --gpu SHARE [options] [--] command [argument...]",
     "mete cap --gpu 16G -- python train.py\n"
     "mete cap --gpu 40% -- ./server --port 8000\n"
-    "mete cap --gpu 2x8G --devices 3,2 -- torchrun --nproc-per-node 2 train.py\n"
+    "mete cap --gpu 8G --devices 3,2 -- torchrun --nproc-per-node 2 train.py\n"
     "METE_SIM=1xH200 mete cap --gpu 8G -- ./program      # simulated card",
-    "The program and all processes it forks share the cap. It is a limit and not a reservation:\n"
-    "others may still fill the card. The program's exit code is returned, 128+N after signal N;\n"
-    "64 usage, 69 can never fit here, 125 mete failed, 126 and 127 as in sh. mete stays until the\n"
-    "last process of the job is gone.",
+    "The program and all processes it forks share the limit. It is a limit, not a reservation: "
+    "other programs can still fill the card. mete cap needs no daemon. It returns when the last "
+    "process of the job has ended.\n"
+    "\n"
+    "Exit code: the program's own; 128+N after signal N; 64 usage, 69 can never fit on this "
+    "machine, 125 mete failed, 126 and 127 as in sh.",
     cap_options(),
     Rest::kCommand,
     run_cap,

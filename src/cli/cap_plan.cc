@@ -19,7 +19,7 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::string_view kDaemon = "a cap reserves nothing and waits for nobody";
+constexpr std::string_view kDaemon = "mete cap neither reserves nor waits; mete run does";
 
 constexpr OptionSpec elsewhere(std::string_view name, std::string_view value) {
   return {.name = name, .value = value, .not_built = kDaemon};
@@ -33,7 +33,8 @@ constexpr std::array kCapPlanOptions{
     kVisibleOption,
     kEnvOption,
     kChdirOption,
-    OptionSpec{"--dry-run", "", "print what would be given, and run nothing"},
+    OptionSpec{"--dry-run", "",
+               "print the cards and bytes that the program would get, and run nothing"},
     kQuietOption,
     kOutputOption,
     elsewhere("--procs", "N"),

@@ -19,11 +19,12 @@ namespace mete::cli {
 namespace {
 
 constexpr std::array kCardsOptions{
-    OptionSpec{"--one-line", "", "a line for each card, to paste into a chat", "-1"},
-    OptionSpec{"--columns", "NAMES", "only these columns, with commas: card,used,jobs,power,links"},
-    OptionSpec{"--topology", "", "which cards have NVLinks between them, and their NUMA nodes"},
+    OptionSpec{"--one-line", "", "print one line for each card, to paste into a chat", "-1"},
+    OptionSpec{"--columns", "NAMES",
+               "print only these columns, separated by commas: card,used,jobs,power,links"},
+    OptionSpec{"--topology", "", "show the NVLinks between cards, and their NUMA nodes"},
     kWatchOption,
-    OptionSpec{"--no-start", "", "fail (exit code 125) rather than start a daemon"},
+    OptionSpec{"--no-start", "", "fail with exit code 125 instead of starting a daemon"},
     kOutputOption,
 };
 
@@ -90,19 +91,17 @@ int run_cards(const Parsed& parsed, const Output& output) {
 
 const Verb kCardsVerb{
     "cards",
-    "list the cards, what is granted on them and what is free",
-    "mete cards [-1] [--columns NAMES] [--topology] [--watch[=SECONDS]] [-o json]",
+    "list the cards, their granted memory and their free memory",
+    "mete cards [-1] [--columns NAMES] [--topology] [--watch[=SECONDS]]\n"
+    "           [-o json]",
     "mete cards\n"
-    "mete cards -1                                      # to paste into a chat\n"
+    "mete cards -1                        # to paste into a chat\n"
     "mete cards --watch\n"
     "mete cards -o json | jq '.cards[].grantable_bytes'\n"
-    "METE_SIM=4xH200 mete cards                         # simulated cards",
-    "GRANTED is reserved by jobs, USED is what NVML says is in use by anybody, GRANTABLE what a "
-    "new\n"
-    "job can get. JOBS are the numbers of jobs, with ! if one has the card for itself, then\n"
-    "user:pid of processes outside mete. --columns also knows type, uuid, capacity, foreign, "
-    "power,\n"
-    "numa and links. Starts a daemon if none runs.",
+    "METE_SIM=4xH200 mete cards           # simulated cards",
+    "GRANTED is reserved by jobs, USED is all memory in use according to NVML, GRANTABLE is what a "
+    "new job can get. JOBS lists job numbers, with ! for a job that has the whole card, and "
+    "user:pid for processes outside mete. Starts a daemon if none runs.",
     kCardsOptions,
     Rest::kNothing,
     run_cards,

@@ -157,7 +157,8 @@ const Verb kCompletionVerb{
     "completion",
     "print a completion script for a shell",
     "mete completion bash|zsh|fish",
-    "source <(mete completion bash)\nmete completion fish | source",
+    "source <(mete completion bash)\n"
+    "mete completion fish | source",
     "",
     {},
     Rest::kWords,

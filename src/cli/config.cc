@@ -22,7 +22,7 @@ using config::ConfigPlaces;
 using config::Shown;
 
 constexpr std::array kConfigOptions{
-    OptionSpec{"--origin", "", "show: where each value comes from"},
+    OptionSpec{"--origin", "", "with show: print where each value comes from"},
     kOutputOption,
 };
 
@@ -140,16 +140,15 @@ int run_config(const Parsed& parsed, const Output& output) {
 
 const Verb kConfigVerb{
     "config",
-    "show the configuration, or check a file of it",
+    "show the configuration, or check a configuration file",
     "mete config show [--origin] | check [FILE]",
     "mete config show --origin\n"
     "mete config show > ~/.config/mete/config.toml       # a file to begin with\n"
     "mete config check new.toml",
-    "Files, the later one holds: /etc/mete/config.toml, $XDG_CONFIG_HOME/mete/config.toml;\n"
-    "METE_CONFIG=FILE replaces both. show prints what holds, as such a file. check says all that "
-    "is\n"
-    "wrong, with line and column, and then ends with exit code 65. A daemon that runs keeps the\n"
-    "values it started with: mete daemon stop.",
+    "mete reads /etc/mete/config.toml, then $XDG_CONFIG_HOME/mete/config.toml; the later file "
+    "overrides the earlier. METE_CONFIG=FILE replaces both. show prints the values in effect, as a "
+    "configuration file. check prints all errors with line and column, and then returns exit code "
+    "65. A running daemon keeps its values until mete daemon stop.",
     kConfigOptions,
     Rest::kWords,
     run_config,

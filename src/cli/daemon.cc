@@ -26,7 +26,7 @@ constexpr int kExitNo = 1;
 constexpr int kPatienceMs = 30'000;
 constexpr std::array kDaemonOptions{
     kOutputOption,
-    OptionSpec{"--state-dir", "FOLDER", "repair: of the daemon whose state this is"},
+    OptionSpec{"--state-dir", "FOLDER", "with repair: the state folder of the daemon"},
 };
 
 std::string not_running(std::optional<std::int32_t> ended) {
@@ -185,15 +185,15 @@ int run_daemon(const Parsed& parsed, const Output& output) {
 
 const Verb kDaemonVerb{
     "daemon",
-    "say whether the daemon runs, stop it, or repair its state",
+    "show the status of the daemon, stop it, or repair its state",
     "mete daemon status|stop|repair [--state-dir FOLDER] [-o json]",
     "mete daemon status\n"
-    "mete daemon stop            # jobs that run go on; the next command starts a new daemon\n"
-    "mete daemon repair          # saves what is whole of a damaged state, and keeps a copy",
-    "A private daemon starts with the first command that needs it and ends by itself when idle.\n"
-    "status: exit code 0 when one runs, 1 when none does. stop waits until it is gone; it is no\n"
-    "error if none runs. repair is for a daemon that says that its state is damaged; it says what\n"
-    "is lost, and does nothing where nothing is damaged.",
+    "mete daemon stop            # running jobs continue\n"
+    "mete daemon repair          # save what is intact, and keep a copy",
+    "A private daemon starts with the first command that needs it and ends when it has been idle. "
+    "status: exit code 0 if a daemon runs, 1 if none does. stop waits until the daemon has ended, "
+    "and succeeds if none runs; the next command starts a new daemon. repair is for a daemon that "
+    "reports damaged state; it prints what is lost, and changes nothing if nothing is damaged.",
     kDaemonOptions,
     Rest::kWords,
     run_daemon,

@@ -28,9 +28,9 @@ constexpr int kExitNotHeld = 1;
 constexpr const char* kSimulated = "4xH200";
 
 constexpr std::array kDemoOptions{
-    OptionSpec{"--sim", "", "on four simulated cards, whatever the machine has"},
-    OptionSpec{"--real", "", "on a card of this machine; fail if there is none"},
-    OptionSpec{"--yes", "", "on a card of this machine if there is one, without asking", "-y"},
+    OptionSpec{"--sim", "", "use four simulated cards"},
+    OptionSpec{"--real", "", "use a card of this machine; fail if there is none"},
+    OptionSpec{"--yes", "", "use a card of this machine if there is one; do not ask", "-y"},
     kOutputOption,
 };
 
@@ -132,19 +132,17 @@ int run_demo(const Parsed& parsed, const Output& output) {
 
 const Verb kDemoVerb{
     "demo",
-    "watch programs share cards, meet their caps and wait in line",
+    "show programs that share cards, reach their limits and wait",
     "mete demo [--sim|--real|--yes] [-o json]",
     "mete demo\n"
-    "mete demo --sim             # simulated cards, also where there is a GPU\n"
-    "mete demo --yes -o json     # a real card if there is one; asks nothing",
-    "Small programs share a card, one runs into its cap, one waits for a card and is told why. "
-    "All of\n"
-    "it is real: mete run, a daemon of its own, programs that know nothing of mete; and it is "
-    "checked.\n"
-    "Without a GPU, or unless you agree to use it, the cards are simulated. Takes some seconds, "
-    "leaves\n"
-    "nothing behind. Exit code 0 when all that is shown held, 1 when not; 75 if no real card is "
-    "free.",
+    "mete demo --sim             # simulated cards, even if there is a GPU\n"
+    "mete demo --yes -o json     # a real card if there is one; do not ask",
+    "Small programs share a card, one reaches its limit, one waits for a card and sees the reason. "
+    "The demo uses mete run, a daemon of its own, and programs that know nothing of mete, and "
+    "checks what it shows. Without a GPU, or if you do not agree to use it, the cards are "
+    "simulated. It takes some seconds and leaves nothing behind.\n"
+    "\n"
+    "Exit code: 0 if everything shown was true, 1 if not, 75 if no real card is free.",
     kDemoOptions,
     Rest::kNothing,
     run_demo,

@@ -177,14 +177,14 @@ Result<Checks> decode_checks(std::string_view text) {
 
 const Verb kDoctorVerb{
     "doctor",
-    "look for what is wrong on this machine",
+    "check this machine for problems",
     "mete doctor [-o json]",
     "mete doctor\n"
     "mete doctor -o json | jq '.checks[] | select(.verdict != \"ok\")'\n"
-    "METE_SIM=4xH200 mete doctor                        # is all there for simulated cards?",
-    "Looks at the driver, the cards, our own libraries, the state folder, the daemon, cgroups and\n"
-    "limits. Each line is ok, info, warn or FAIL, with what was seen and what helps. Changes\n"
-    "nothing, starts no daemon. Exit code 0 when nothing fails, else 1.",
+    "METE_SIM=4xH200 mete doctor          # check for simulated cards",
+    "Checks the driver, the cards, mete's own libraries, the state folder, the daemon, cgroups and "
+    "limits. Each line is ok, info, warn or FAIL, with the evidence and a remedy. Changes nothing "
+    "and starts no daemon. Exit code 0 if nothing fails, else 1.",
     kDoctorOptions,
     Rest::kNothing,
     run_doctor,

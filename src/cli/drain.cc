@@ -72,14 +72,14 @@ int run_undrain(const Parsed& parsed, const Output& output) {
 
 const Verb kDrainVerb{
     "drain",
-    "let no new jobs start on a card",
+    "keep new jobs off a card",
     "mete drain CARD... [-o json]",
     "mete drain 0\n"
     "mete drain GPU-5d7c         # by the beginning of its UUID\n"
     "mete undrain 0",
-    "Before maintenance, say. Jobs that run there run on; those that wait for the card wait until "
-    "it\n"
-    "is undrained. Holds over restarts of the daemon. For administrators.",
+    "Use it before maintenance. Running jobs continue; jobs that need this card wait until it is "
+    "undrained. The card stays drained across restarts of the daemon. Only administrators may "
+    "drain a card.",
     kDrainOptions,
     Rest::kWords,
     run_drain,
@@ -87,10 +87,10 @@ const Verb kDrainVerb{
 
 const Verb kUndrainVerb{
     "undrain",
-    "let jobs start on a drained card again",
+    "allow new jobs on a drained card",
     "mete undrain CARD... [-o json]",
     "mete undrain 0",
-    "For administrators.",
+    "Only administrators may undrain a card.",
     kDrainOptions,
     Rest::kWords,
     run_undrain,

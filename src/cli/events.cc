@@ -20,10 +20,9 @@ namespace mete::cli {
 namespace {
 
 constexpr std::array kEventsOptions{
-    OptionSpec{"--watch", "", "go on: print what happens, until Ctrl-C", "-w"},
+    OptionSpec{"--watch", "", "continue with new events until Ctrl-C", "-w"},
     OptionSpec{"--from", "SEQ",
-               "from the event of this number on (default: all that are kept; with -w the last\n"
-               "ten, then what happens)"},
+               "begin with event number SEQ (default: all kept events; with -w, the last ten)"},
     kOutputOption,
 };
 constexpr int kLast = 10;
@@ -87,13 +86,13 @@ int run_events(const Parsed& parsed, const Output& output) {
 
 const Verb kEventsVerb{
     "events",
-    "print what has happened, and with -w what happens",
+    "print events of jobs and cards",
     "mete events [-w] [--from SEQ] [-o json]",
     "mete events -w\n"
-    "mete events --from 81 -o json | jq -r 'select(.type == \"job.ended\") | .job'",
-    "One line for each event: its number, when, what kind, which job. With -o json each line is a\n"
-    "document. Numbers have no gaps, so a program that remembers the last one can go on after it;\n"
-    "those of other users' jobs are left out. The last 100,000 are kept.",
+    "mete events --from 81 -o json | jq -r .type",
+    "Prints one line for each event: number, time, type and job. With -o json each line is a "
+    "document. Numbers have no gaps, so a program can store the last number and continue after it. "
+    "Events of other users' jobs are left out. The daemon keeps the last 100,000 events.",
     kEventsOptions,
     Rest::kNothing,
     run_events,

@@ -36,15 +36,14 @@ int run_explain(const Parsed& parsed, const Output& output) {
 
 const Verb kExplainVerb{
     "explain",
-    "say why a job waits, until when, and what would start it now",
+    "explain why a job waits and what would start it now",
     "mete explain ID... [-o json]",
     "mete explain 12\n"
     "mete explain @ -o json | jq -r '.changes[].argument'",
-    "Its place in line, when it will start (and by when with a probability of 80 %), what is "
-    "missing\n"
-    "on each card and who holds it, and the smallest changes that would start it now: each was "
-    "tried\n"
-    "with the same rules that place jobs.",
+    "Shows the job's position in the queue, a forecast of its start (with the time by which it "
+    "starts with 80% probability), what is missing on each card and which jobs hold it, and the "
+    "smallest changes to the request that would start the job now. mete has tested each change "
+    "with the rules that place jobs.",
     kExplainOptions,
     Rest::kWords,
     run_explain,

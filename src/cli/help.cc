@@ -15,6 +15,25 @@ void pad_to(std::string& line, std::size_t column) {
   line.append(line.size() < column ? column - line.size() : 1, ' ');
 }
 
+// Appends the words to a text that stands at `column`, where further lines begin too.
+void append_wrapped(std::string& text, std::string_view words, std::size_t column) {
+  constexpr std::size_t kWidth = 80;
+  std::size_t at = column;
+  for (const std::string_view word : base::split(words, ' ')) {
+    if (word.empty()) continue;
+    if (at > column && at + 1 + word.size() > kWidth) {
+      text.append("\n").append(column, ' ');
+      at = column;
+    }
+    if (at > column) {
+      text += ' ';
+      ++at;
+    }
+    text.append(word);
+    at += word.size();
+  }
+}
+
 std::string option_lines(const OptionSpec& option) {
   constexpr std::size_t kColumn = 24;
   std::string line = "  ";
@@ -25,41 +44,25 @@ std::string option_lines(const OptionSpec& option) {
   else if (!option.value.empty())
     line.append(" ").append(option.value);
   pad_to(line, kColumn);
-  bool first = true;
-  for (const std::string_view part : base::split(option.help, '\n')) {
-    if (!first) line.append("\n").append(kColumn, ' ');
-    line.append(part);
-    first = false;
-  }
+  append_wrapped(line, option.help, kColumn);
   return line + "\n";
 }
 
-void append_block(std::string& text, std::string_view title, std::string_view lines) {
+void append_block(std::string& text, std::string_view title, std::string_view lines, bool wrap) {
   if (lines.empty()) return;
   text.append(title).append("\n");
-  for (const std::string_view line : base::split(lines, '\n'))
-    text.append(line.empty() ? "" : "  ").append(line).append("\n");
+  for (const std::string_view line : base::split(lines, '\n')) {
+    text.append(line.empty() ? "" : "  ");
+    if (wrap)
+      append_wrapped(text, line, 2);
+    else
+      text.append(line);
+    text.append("\n");
+  }
   text.append("\n");
 }
 
-// Words on lines of their own that fit a narrow screen.
-std::string wrapped(const std::string& words) {
-  constexpr std::size_t kWidth = 76;
-  std::string text;
-  std::size_t column = kWidth;
-  for (const std::string_view word : base::split(words, ' ')) {
-    if (word.empty()) continue;
-    if (column + 1 + word.size() > kWidth) {
-      text += "\n ";
-      column = 1;
-    }
-    text.append(" ").append(word);
-    column += 1 + word.size();
-  }
-  return text;
-}
-
-constexpr std::array kHelpOptions{OptionSpec{"--all", "", "all verbs, with what each does", "-a"}};
+constexpr std::array kHelpOptions{OptionSpec{"--all", "", "list all verbs", "-a"}};
 
 int run_help(const Parsed& parsed, const Output& output) {
   if (parsed.rest.empty()) {
@@ -75,15 +78,15 @@ int run_help(const Parsed& parsed, const Output& output) {
 }  // namespace
 
 std::string overview(bool all) {
-  // What most people need most days; a screen.
+  // The verbs of every day: the overview fits on a screen.
   static constexpr std::array<std::string_view, 10> kCommon{
       "run", "submit", "ps", "top", "explain", "logs", "cancel", "cards", "cap", "doctor"};
   std::string text =
       "mete shares GPUs between programs that know nothing of each other.\n"
       "\n"
-      "  mete run --gpu 0.4 -- python train.py    wait for 40% of a card, then run inside it\n"
-      "  mete submit --gpu 1 -- python train.py   the same without you: queued, logged, kept\n"
-      "  mete cap --gpu 16G -- python train.py    run inside 16 GiB now, without reserving them\n"
+      "  mete run --gpu 0.4 -- python train.py    wait for 40% of a card, then run\n"
+      "  mete submit --gpu 1 -- python train.py   queue a job and return at once\n"
+      "  mete cap --gpu 16G -- python train.py    run now, with a limit of 16 GiB\n"
       "\n";
   std::string others;
   for (const Verb* verb : verbs()) {
@@ -96,18 +99,22 @@ std::string overview(bool all) {
     pad_to(line, 14);
     text.append(line).append(verb->summary).append("\n");
   }
-  if (!all) text += "\nmete help --all says what the others do:" + wrapped(others) + "\n";
+  if (!all) {
+    text += "\nmete help --all describes the other verbs:\n  ";
+    append_wrapped(text, others, 2);
+    text += "\n";
+  }
   text +=
-      "\nmete VERB --help shows examples and options; man mete has the rest.\n"
-      "Without a GPU: METE_SIM=4xH200 simulates cards.";
+      "\nmete VERB --help shows examples and options; man mete has the details.\n"
+      "Without a GPU, METE_SIM=4xH200 simulates cards.";
   return text;
 }
 
 std::string verb_help(const Verb& verb) {
   std::string text;
-  append_block(text, "Examples:", verb.examples);
-  append_block(text, "Usage:", verb.usage);
-  append_block(text, "About:", verb.about);
+  append_block(text, "Examples:", verb.examples, false);
+  append_block(text, "Usage:", verb.usage, false);
+  append_block(text, "About:", verb.about, true);
   text += "Options:\n";
   for (const OptionSpec& option : verb.options)
     if (option.offered()) text += option_lines(option);
@@ -118,10 +125,10 @@ std::string verb_help(const Verb& verb) {
 
 const Verb kHelpVerb{
     "help",
-    "show help, also for a verb",
+    "show help for mete or for a verb",
     "mete help [--all] [verb]",
     "mete help cap\n"
-    "mete help --all             # every verb, with what it does",
+    "mete help --all             # all verbs",
     "",
     kHelpOptions,
     Rest::kWords,

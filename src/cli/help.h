@@ -8,7 +8,7 @@
 
 namespace mete::cli {
 
-inline constexpr OptionSpec kHelpOption{"--help", "", "show this", "-h"};
+inline constexpr OptionSpec kHelpOption{"--help", "", "show examples and options", "-h"};
 
 // What `mete` alone prints: a screen at most.
 std::string overview(bool all = false);

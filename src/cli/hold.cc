@@ -19,13 +19,12 @@ int run_hold(const Parsed& parsed, const Output& output) {
 
 const Verb kHoldVerb{
     "hold",
-    "keep jobs that wait from starting",
+    "keep waiting jobs from starting",
     "mete hold ID... [-o json]",
     "mete hold 12\n"
-    "mete release 12             # and they may start again",
-    "Held jobs keep their number, and their place once they are released. A job that runs cannot "
-    "be\n"
-    "held; mete requeue puts it back in line.",
+    "mete release 12             # allow it to start",
+    "A held job keeps its number, and its position in the queue once it is released. A running job "
+    "cannot be held; mete requeue puts it back into the queue.",
     kHoldOptions,
     Rest::kWords,
     run_hold,

@@ -152,7 +152,7 @@ class Reader {
                                     [&](const Key& each) { return each.name == name; });
     if (known == keys_.end()) return unknown(name, key);
     if (!known->option->offered())
-      return Error::unsupported(place(key) + ": " + name + " is not built yet")
+      return Error::unsupported(place(key) + ": " + name + " is not implemented yet")
           .with_evidence(std::string(known->option->not_built))
           .with_hint("leave it out");
     if (value.IsNull())

@@ -108,7 +108,7 @@ TEST_F(JobFileTest, NamesWhatIsWrong) {
   EXPECT_EQ(bad("command: [a, {b: c}]\n"), "job.yaml:1:14: command is a list of words");
   EXPECT_EQ(bad("command: a\nscript: b\n"),
             "job.yaml:2:1: a job has a command or a script, not both");
-  EXPECT_EQ(bad("compute: 50%\n"), "job.yaml:1:1: compute is not built yet");
+  EXPECT_EQ(bad("compute: 50%\n"), "job.yaml:1:1: compute is not implemented yet");
   EXPECT_EQ(bad("- a\n"), "job.yaml:1:1: a job file is a map of keys and values");
   EXPECT_EQ(bad(""), "job.yaml says nothing");
   EXPECT_EQ(bad("gpu: 1G\n---\ngpu: 1G\n"), "job.yaml:2: a second document begins");

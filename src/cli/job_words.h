@@ -18,66 +18,66 @@ namespace mete::cli {
 
 inline constexpr OptionSpec kGpuOption{
     "--gpu", "SHARE",
-    "memory on a card: 0.4 or 40% of it, 8G or 8GB; on several: 2x8G, 4x40%,\n"
-    "allx40%; whole cards: 1, 2, all; no GPU: 0. G is 2^30 bytes, GB is 10^9"};
+    "GPU memory: 0.4 or 40% of one card, 8G or 8GB on one card, 2x8G, 4x40% or allx40% on several "
+    "cards; 1, 2 or all for whole cards; 0 for no GPU. G is 2^30 bytes, GB is 10^9"};
 inline constexpr OptionSpec kDevicesOption{
     "--devices", "LIST",
-    "these cards, in this order: numbers or UUIDs, as in 3,2. Alone: whole cards;\n"
-    "with a share: that share on each"};
+    "use these cards, in this order: numbers or UUIDs, such as 3,2. Without --gpu: whole cards; "
+    "with --gpu: that share on each"};
 inline constexpr OptionSpec kGpuTypeOption{"--gpu-type", "TYPE",
-                                           "only cards of this type, as in H200"};
+                                           "use only cards of this type, such as H200"};
 inline constexpr OptionSpec kWhereOption{
     "--where", "EXPR",
-    "only cards of which this is true, as in 'attribute:gpu.memory >= 16G': gpu.type,\n"
-    "gpu.memory, gpu.count, gpu.free (mete where)"};
-inline constexpr OptionSpec kCpuOnlyOption{"--cpu-only", "", "the same as --gpu 0"};
+    "use only cards that match this expression, such as 'attribute:gpu.memory >= 16G'. Attributes: "
+    "gpu.type, gpu.memory, gpu.count, gpu.free. See mete where"};
+inline constexpr OptionSpec kCpuOnlyOption{"--cpu-only", "", "request no GPU; short for --gpu 0"};
 inline constexpr OptionSpec kVisibleOption{
     "--visible", "KIND",
-    "write CUDA_VISIBLE_DEVICES as uuid (default) or as index, for programs that\n"
-    "parse numbers"};
+    "write CUDA_VISIBLE_DEVICES as uuid (default) or as index, for programs that parse numbers"};
 inline constexpr OptionSpec kEnvOption{
-    "--env", "NAME=VALUE", "set a variable for the program; may be given more than once", "-e",
-    true};
+    "--env", "NAME=VALUE", "set an environment variable for the program; repeatable", "-e", true};
 inline constexpr OptionSpec kChdirOption{"--chdir", "FOLDER", "start the program in this folder",
                                          "-D"};
-inline constexpr OptionSpec kQuietOption{"--quiet", "", "do not print the resolved bytes", "-q"};
+inline constexpr OptionSpec kQuietOption{"--quiet", "", "do not print the granted bytes", "-q"};
 inline constexpr OptionSpec kOrCpuOption{
-    "--or-cpu", "", "if there is no room now, run without a GPU instead of waiting"};
+    "--or-cpu", "", "run without a GPU if there is no room now, instead of waiting"};
 inline constexpr OptionSpec kProcsOption{
     "--procs", "N",
-    "start N processes that share the grant evenly, each capped to its part, with\n"
-    "RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torchrun sets them"};
+    "start N processes that divide the grant evenly, each limited to its part, with RANK, "
+    "LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set as torchrun sets them"};
 inline constexpr OptionSpec kCpusOption{"--cpus", "N",
-                                        "at most so many CPUs (a cgroup limit, where allowed)"};
-inline constexpr OptionSpec kRamOption{"--ram", "SIZE",
-                                       "at most so much memory (a cgroup limit, where allowed)"};
+                                        "limit the job to N CPUs (a cgroup limit, where allowed)"};
+inline constexpr OptionSpec kRamOption{
+    "--ram", "SIZE", "limit the job to this much host memory (a cgroup limit, where allowed)"};
 inline constexpr OptionSpec kTimeOption{
     "--time", "TIME",
-    "end the job after 90, 90s, 10m, 2h, 1d, 1:30:00 or 2-12:00:00 (exit code 124)", "-t"};
-inline constexpr OptionSpec kNoWaitOption{"--no-wait", "",
-                                          "do not wait: exit code 75 if there is no room now"};
-inline constexpr OptionSpec kNameOption{"--name", "NAME",
-                                        "the job's name in lists (default: the program's)", "-J"};
+    "end the job after this time, with exit code 124: 90, 90s, 10m, 2h, 1d, 1:30:00 or 2-12:00:00",
+    "-t"};
+inline constexpr OptionSpec kNoWaitOption{
+    "--no-wait", "", "fail with exit code 75 if there is no room now, instead of waiting"};
+inline constexpr OptionSpec kNameOption{
+    "--name", "NAME", "name of the job in lists (default: name of the program)", "-J"};
 inline constexpr OptionSpec kPriorityOption{
-    "--priority", "N", "higher goes first: -1000 to 1000 (default 0); above 0 for admins only"};
+    "--priority", "N",
+    "jobs with a higher priority start first: -1000 to 1000 (default: 0). Only administrators may "
+    "set it above 0"};
 
 inline constexpr OptionSpec kPreemptibleOption{
-    "--preemptible", "", "may be parked to make room for jobs of a higher priority"};
-inline constexpr OptionSpec kNotPreemptibleOption{
-    "--not-preemptible", "", "may not, also where the configuration says that jobs may"};
+    "--preemptible", "", "allow mete to park this job for jobs with a higher priority"};
+inline constexpr OptionSpec kNotPreemptibleOption{"--not-preemptible", "",
+                                                  "never park this job, whatever the default"};
 inline constexpr OptionSpec kNoPreemptOption{"--no-preempt", "",
-                                             "wait for room; nobody is parked for this job"};
+                                             "wait for room; do not park other jobs for this job"};
 inline constexpr OptionSpec kShedOption{
-    "--shed", "",
-    "of a share that grows: it is never parked for others, and stops growing instead"};
+    "--shed", "", "for a share that grows: stop growing instead of being parked"};
 
-inline constexpr OptionSpec kNotifyOption{
-    "--notify", "WHERE",
-    "tell of it by mail, mail:ADDRESS, webhook:URL or cmd:COMMAND; none: nobody. May be\n"
-    "given more than once",
-    "", true};
+inline constexpr OptionSpec kNotifyOption{"--notify", "WHERE",
+                                          "send notifications by mail, mail:ADDRESS, webhook:URL "
+                                          "or cmd:COMMAND; none turns them off; repeatable",
+                                          "", true};
 inline constexpr OptionSpec kNotifyOnOption{
-    "--notify-on", "LIST", "of what: start,end,fail,oom,park,idle (default: end,fail,oom)"};
+    "--notify-on", "LIST",
+    "events that send a notification: start, end, fail, oom, park, idle (default: end,fail,oom)"};
 
 // --gpu, --cpu-only, --devices, --gpu-type, --where.
 Result<core::Request> parse_request(const Parsed& parsed);

@@ -27,10 +27,11 @@ namespace mete::cli {
 namespace {
 
 constexpr std::array kLogsOptions{
-    OptionSpec{"--follow", "", "go on until the job has ended", "-f"},
-    OptionSpec{"--tail", "N", "the last N lines only", "-n"},
-    OptionSpec{"--since", "TIME", "only what was written since: 10m (ago), 14:05, 2026-11-15"},
-    OptionSpec{"--err", "", "the file of --err instead of the log"},
+    OptionSpec{"--follow", "", "continue until the job has ended", "-f"},
+    OptionSpec{"--tail", "N", "print the last N lines only", "-n"},
+    OptionSpec{"--since", "TIME",
+               "print only output since this time: 10m (ago), 14:05, 2026-11-15"},
+    OptionSpec{"--err", "", "print the file of mete submit --err instead of the log"},
     kOutputOption,
 };
 constexpr int kTickMs = 1'000;
@@ -301,18 +302,16 @@ int run_logs(const Parsed& parsed, const Output& output) {
 
 const Verb kLogsVerb{
     "logs",
-    "print what jobs have written",
+    "print the output of jobs",
     "mete logs ID... [-f] [--tail N] [--since TIME] [--err] [-o json]",
     "mete logs 12\n"
     "mete logs -f @              # your last job, until it has ended\n"
     "mete logs --tail 100 12_3\n"
     "mete logs --since 10m 12",
-    "Of an array each job's log, under its name. -f survives rotation and removal of the file and\n"
-    "restarts of the daemon, and ends when the job has ended and everything is printed; Ctrl-C "
-    "ends\n"
-    "it, not the job. --since is exact to about a second. With -o json where the logs are, not "
-    "what\n"
-    "is in them.",
+    "For an array, prints the log of each job under the job's name. -f continues across log "
+    "rotation, removal of the file and restarts of the daemon; it stops when the job has ended and "
+    "all output is printed. Ctrl-C stops mete logs, not the job. --since is accurate to about a "
+    "second. With -o json, prints the paths of the logs instead of their content.",
     kLogsOptions,
     Rest::kWords,
     run_logs,

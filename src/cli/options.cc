@@ -73,7 +73,7 @@ Error unknown(std::span<const OptionSpec> specs, const std::string& name) {
 Result<void> check(const Written& written, const Parsed& parsed) {
   const OptionSpec& spec = *written.spec;
   if (!spec.not_built.empty()) {
-    return Error::unsupported(std::string(spec.name) + " is not built yet")
+    return Error::unsupported(std::string(spec.name) + " is not implemented yet")
         .with_evidence(std::string(spec.not_built))
         .with_hint("leave it out");
   }

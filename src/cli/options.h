@@ -18,7 +18,7 @@ namespace mete::cli {
 struct OptionSpec {
   std::string_view name;             // "--gpu"
   std::string_view value = {};       // "SHARE": takes a value of that kind; "": a flag
-  std::string_view help = {};        // one line or more, broken at '\n'
+  std::string_view help = {};        // one paragraph; --help wraps it
   std::string_view short_name = {};  // "-o"
   bool repeats = false;
   // Understood, and refused with these words as evidence; not shown in --help.

@@ -22,7 +22,7 @@ using core::JobState;
 
 constexpr OptionSpec kAtOnce{"--no-wait", "", "do not wait until it is done"};
 constexpr std::array kParkOptions{
-    OptionSpec{"--deep", "", "its contexts too, by the driver's own checkpoint: slower"}, kAtOnce,
+    OptionSpec{"--deep", "", "park contexts too, through the driver's checkpoint; slower"}, kAtOnce,
     kOutputOption};
 constexpr std::array kUnparkOptions{kAtOnce, kOutputOption};
 
@@ -195,17 +195,15 @@ int run_unpark(const Parsed& parsed, const Output& output) { return go(parsed, o
 
 const Verb kParkVerb{
     "park",
-    "have running jobs give their GPU memory back",
+    "move the GPU memory of running jobs to host memory",
     "mete park ID... [--deep] [--no-wait] [-o json]",
     "mete park 12\n"
     "mete unpark 12              # the same bytes at the same addresses",
-    "The program stands still where it uses its cards, its memory goes to host memory, and others "
-    "may\n"
-    "have the room; it stays so until mete unpark. For jobs that were started with --preemptible "
-    "or a\n"
-    "share that grows; with --deep also for others, by the driver's checkpoint. A job that cannot "
-    "be\n"
-    "parked runs on, and the reason is said (exit code 75).",
+    "The program stops at its next use of a card, its GPU memory moves to host memory, and other "
+    "jobs can use the room until mete unpark. Works for jobs that were started with --preemptible "
+    "or with a share that grows; with --deep also for other jobs, through the driver's checkpoint. "
+    "A job that cannot be parked continues to run; mete park prints the reason and returns exit "
+    "code 75.",
     kParkOptions,
     Rest::kWords,
     run_park,
@@ -213,13 +211,12 @@ const Verb kParkVerb{
 
 const Verb kUnparkVerb{
     "unpark",
-    "give parked jobs their GPU memory again",
+    "move the memory of parked jobs back to their cards",
     "mete unpark ID... [--no-wait] [-o json]",
     "mete unpark 12\n"
-    "mete unpark @ --no-wait     # it comes back when there is room",
-    "Waits until there is room on its cards, in line with those who wait to start, and until it "
-    "is\n"
-    "back. Ctrl-C leaves it in line.",
+    "mete unpark @ --no-wait     # the job returns when there is room",
+    "Waits until there is room on the job's cards, in the queue together with jobs that have not "
+    "started, and until the memory is back. After Ctrl-C the job stays in the queue.",
     kUnparkOptions,
     Rest::kWords,
     run_unpark,

@@ -34,20 +34,20 @@ using core::cluster::Spot;
 constexpr std::int64_t kMostCopies = 1000;
 
 constexpr std::array kPlaceOptions{
-    OptionSpec{"--pool", "FILE", "the pool: YAML with nodes and what runs there"},
-    OptionSpec{"--job", "FILE", "the job: a file as mete submit -f reads it"},
+    OptionSpec{"--pool", "FILE", "the pool: a YAML file with nodes and running jobs"},
+    OptionSpec{"--job", "FILE", "the job: a file for mete submit -f"},
     kGpuOption,
     kGpuTypeOption,
     kCpuOnlyOption,
-    OptionSpec{"--cpus", "N", "so many CPUs"},
-    OptionSpec{"--ram", "SIZE", "so much memory"},
-    OptionSpec{"--copies", "N", "so many of it, on whichever nodes: all of them, or none"},
-    OptionSpec{"--where", "EXPR", "only on nodes that this expression means (mete where)"},
-    OptionSpec{"--policy", "NAME", "how to choose, as in mete simulate (default: mete)"},
+    OptionSpec{"--cpus", "N", "number of CPUs"},
+    OptionSpec{"--ram", "SIZE", "host memory"},
+    OptionSpec{"--copies", "N", "place N copies of the job, on any nodes: all of them or none"},
+    OptionSpec{"--where", "EXPR", "use only nodes that match this expression; see mete where"},
+    OptionSpec{"--policy", "NAME", "placement policy, as in mete simulate (default: mete)"},
     OptionSpec{"--max-moves", "LIMIT",
-               "where there is no room: which jobs to move where to make it, so many at most, or\n"
-               "so much of all cards (1%)"},
-    OptionSpec{"--explain", "", "say of every node why, or why not"},
+               "if there is no room, show which jobs to move to make room: at most this many jobs, "
+               "or this part of all cards (1%)"},
+    OptionSpec{"--explain", "", "print the reason for each node"},
     kTypesOption,
     kOutputOption,
 };
@@ -346,16 +346,15 @@ int run_place(const Parsed& parsed, const Output& output) {
 
 const Verb kPlaceVerb{
     "place",
-    "where a job would go in a pool that is described, and why",
+    "show where a job would be placed in a pool, and why",
     "mete place --pool FILE (--job FILE|--gpu SHARE) [options]",
     "mete place --pool pool.yaml --job job.yaml\n"
     "mete place --pool pool.yaml --gpu 2x30G --cpus 8 --explain\n"
-    "mete place --pool pool.yaml --gpu 8 --copies 2 --where 'attribute:rack == r1'\n"
-    "mete place --pool pool.yaml --gpu 1 --max-moves 3    # who would have to move",
-    "One decision. Exit code 0 and the place, 75 if there is no room now, 69 if it can never fit: "
-    "then\n"
-    "with what each node lacks and the smallest changes that would fit. Needs no daemon and no "
-    "GPU.",
+    "mete place --pool pool.yaml --gpu 8 --where 'attribute:rack == r1'\n"
+    "mete place --pool pool.yaml --gpu 1 --max-moves 3   # which jobs must move",
+    "Makes one placement decision. Exit code 0: prints the place. 75: there is no room now. 69: "
+    "the job can never fit; prints what each node lacks and the smallest changes that would fit. "
+    "Needs no daemon and no GPU.",
     kPlaceOptions,
     Rest::kNothing,
     run_place,

@@ -44,13 +44,12 @@ int run_priority(const Parsed& parsed, const Output& output) {
 
 const Verb kPriorityVerb{
     "priority",
-    "say which jobs go first",
+    "change the priority of jobs",
     "mete priority ID... N [-o json]",
-    "mete priority 12 -5         # after everybody else\n"
+    "mete priority 12 -5         # after all jobs with a higher priority\n"
     "mete priority 12 13 0",
-    "From -1000 to 1000; jobs of a higher priority go first, those of one priority in turn of "
-    "their\n"
-    "users. Above 0 is an administrator's to give.",
+    "N is -1000 to 1000. Jobs with a higher priority start first; within one priority, users take "
+    "turns. Only administrators may set a priority above 0.",
     kPriorityOptions,
     Rest::kWords,
     run_priority,

@@ -27,13 +27,14 @@ namespace mete::cli {
 namespace {
 
 constexpr std::array kPsOptions{
-    OptionSpec{"--all", "", "also jobs that have ended", "-a"},
-    OptionSpec{"--user", "NAME", "only jobs of this user"},
-    OptionSpec{"--state", "STATE", "only jobs in this state; several with commas: pending,running"},
-    OptionSpec{"--name", "NAME", "only jobs of this name; * and ? stand for anything"},
-    OptionSpec{"--columns", "NAMES", "only these columns, with commas: id,user,used"},
+    OptionSpec{"--all", "", "include ended jobs", "-a"},
+    OptionSpec{"--user", "NAME", "list only jobs of this user"},
+    OptionSpec{"--state", "STATE",
+               "list only jobs in these states, separated by commas: pending,running"},
+    OptionSpec{"--name", "NAME", "list only jobs with this name; * and ? are wildcards"},
+    OptionSpec{"--columns", "NAMES", "print only these columns, separated by commas: id,user,used"},
     kWatchOption,
-    OptionSpec{"--quiet", "", "only the numbers of the jobs", "-q"},
+    OptionSpec{"--quiet", "", "print job numbers only", "-q"},
     kOutputOption,
 };
 
@@ -212,19 +213,19 @@ int run_ps(const Parsed& parsed, const Output& output) {
 
 const Verb kPsVerb{
     "ps",
-    "list the jobs that wait and run",
-    "mete ps [-a] [ID...] [--user NAME] [--state STATE] [--name NAME] [--columns NAMES]\n"
-    "        [--watch[=SECONDS]] [-q] [-o json]",
+    "list waiting and running jobs",
+    "mete ps [-a] [ID...] [--user NAME] [--state STATE] [--name NAME]\n"
+    "        [--columns NAMES] [--watch[=SECONDS]] [-q] [-o json]",
     "mete ps\n"
-    "mete ps -a                  # also those that have ended\n"
-    "mete ps --watch             # again every 2 seconds\n"
-    "mete ps 12                  # all jobs of an array\n"
+    "mete ps -a                  # include ended jobs\n"
+    "mete ps --watch             # repeat every 2 seconds\n"
+    "mete ps 12                  # all jobs of array 12\n"
     "mete cancel $(mete ps -q --name 'sweep*')\n"
-    "mete ps -o json | jq -r '.jobs[] | select(.state == \"pending\") | .wait.for'",
-    "Your own jobs; administrators see everybody's. TIME is how long a job waits, runs or ran; of "
-    "a\n"
-    "pending job STARTS is when it is believed to start and the last column what it waits for.\n"
-    "A daemon that is gone and has left jobs behind is started again. Also called ls.",
+    "mete ps -o json | jq -r '.jobs[].wait.for // empty'",
+    "Lists your own jobs; administrators see the jobs of all users. TIME is how long a job has "
+    "waited or run. For a waiting job, STARTS is the forecast of its start, and the last column is "
+    "the reason for the wait. If a private daemon has ended and left jobs behind, mete ps starts "
+    "it again. mete ls is an alias.",
     kPsOptions,
     Rest::kWords,
     run_ps,

@@ -18,13 +18,13 @@ namespace mete::cli {
 namespace {
 
 constexpr std::array kQuotaOptions{
-    OptionSpec{"--user", "NAME", "whose limits"},
-    OptionSpec{"--default", "", "those of everybody who has none of their own"},
-    OptionSpec{"--cards", "N", "on how many cards at a time, a card counting for each job on it"},
-    OptionSpec{"--gpu-bytes", "SIZE", "how much GPU memory at a time, as in 80G"},
-    OptionSpec{"--running", "N", "how many jobs at a time"},
-    OptionSpec{"--jobs", "N", "how many jobs that have not ended; more are refused"},
-    OptionSpec{"--disk", "SIZE", "how much of the disk for the logs that mete keeps"},
+    OptionSpec{"--user", "NAME", "the user that the limits apply to"},
+    OptionSpec{"--default", "", "limits for users without limits of their own"},
+    OptionSpec{"--cards", "N", "cards in use at a time; a card counts once for each job on it"},
+    OptionSpec{"--gpu-bytes", "SIZE", "GPU memory in use at a time, such as 80G"},
+    OptionSpec{"--running", "N", "running jobs at a time"},
+    OptionSpec{"--jobs", "N", "jobs that have not ended; mete submit refuses more"},
+    OptionSpec{"--disk", "SIZE", "disk space for the logs that mete keeps"},
     kOutputOption,
 };
 
@@ -138,18 +138,17 @@ int run_quota(const Parsed& parsed, const Output& output) {
 
 const Verb kQuotaVerb{
     "quota",
-    "show or set what each user may have at a time",
+    "show or set the limits of each user",
     "mete quota [set|rm --user NAME|--default [limits]] [-o json]",
     "mete quota\n"
     "mete quota set --user alice --cards 2 --gpu-bytes 80G\n"
     "mete quota set --default --running 4 --jobs 100\n"
-    "mete quota set --user alice --cards none    # no limit of her own; the default's holds\n"
+    "mete quota set --user alice --cards none    # use the default for cards\n"
     "mete quota rm --user alice",
-    "A job over a limit of its user waits (reason: quota); over --jobs and --disk it is refused "
-    "by\n"
-    "mete submit. set changes the limits that it names and leaves the others. A user's limit that "
-    "is\n"
-    "not set is the default's. Setting is for administrators; everybody sees their own.",
+    "A job over its user's limit waits (reason: quota). A job over --jobs or --disk is refused by "
+    "mete submit. set changes the limits that it names and keeps the others. If a user has no "
+    "limit of their own, the default applies. Only administrators may set limits; each user sees "
+    "their own.",
     kQuotaOptions,
     Rest::kWords,
     run_quota,

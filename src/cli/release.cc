@@ -19,10 +19,10 @@ int run_release(const Parsed& parsed, const Output& output) {
 
 const Verb kReleaseVerb{
     "release",
-    "let held jobs start again",
+    "let held jobs start",
     "mete release ID... [-o json]",
     "mete release 12",
-    "Of jobs that were held by mete hold or submitted with --hold.",
+    "Releases jobs that were held by mete hold or submitted with --hold.",
     kReleaseOptions,
     Rest::kWords,
     run_release,

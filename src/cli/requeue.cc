@@ -20,15 +20,13 @@ int run_requeue(const Parsed& parsed, const Output& output) {
 
 const Verb kRequeueVerb{
     "requeue",
-    "put jobs back in line, to run again",
+    "put jobs back into the queue, to run again",
     "mete requeue ID... [-o json]",
     "mete requeue 12\n"
     "mete requeue 12_3 12_7      # two jobs of an array",
-    "A job that has ended runs once more, as it was submitted. One that runs is ended first (TERM, "
-    "KILL\n"
-    "after a grace) and waits again. Its number stays, the attempt counts up. Only for jobs of "
-    "mete\n"
-    "submit.",
+    "An ended job runs again, as it was submitted. A running job is ended first (SIGTERM, then "
+    "SIGKILL after a grace period) and waits again. The job keeps its number; its attempt counter "
+    "increases. Works for jobs of mete submit only.",
     kRequeueOptions,
     Rest::kWords,
     run_requeue,

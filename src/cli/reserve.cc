@@ -25,12 +25,12 @@ constexpr std::array kReserveOptions{
     kGpuOption,
     kDevicesOption,
     kGpuTypeOption,
-    OptionSpec{"--user", "NAME", "whose jobs may have the cards then"},
+    OptionSpec{"--user", "NAME", "the user whose jobs may use the cards"},
     OptionSpec{"--from", "TIME",
-               "when it begins: 18:00, tomorrow 8:00, 2026-12-01 09:00, now+2h (default: now);\n"
-               "local time"},
-    OptionSpec{"--for", "DURATION", "how long: 4h, 90m, 2d"},
-    OptionSpec{"--until", "TIME", "when it ends, instead of --for"},
+               "begin of the reservation, in local time: 18:00, tomorrow 8:00, 2026-12-01 09:00, "
+               "now+2h (default: now)"},
+    OptionSpec{"--for", "DURATION", "length of the reservation: 4h, 90m, 2d"},
+    OptionSpec{"--until", "TIME", "end of the reservation, instead of --for"},
     kOutputOption,
 };
 
@@ -153,17 +153,18 @@ int run_reserve(const Parsed& parsed, const Output& output) {
 
 const Verb kReserveVerb{
     "reserve",
-    "keep cards for somebody, from a time on",
-    "mete reserve [--gpu SHARE --user NAME --for DURATION [--from TIME]] | rm ID... [-o json]",
+    "reserve cards for a user, for a period of time",
+    "mete reserve [--gpu SHARE --user NAME --for DURATION [--from TIME]]\n"
+    "mete reserve rm ID...",
     "mete reserve --gpu 2 --from 18:00 --for 4h --user carol\n"
-    "mete reserve --devices 0 --from \"tomorrow 8:00\" --until \"tomorrow 12:00\" --user bob\n"
-    "mete reserve                # list them\n"
+    "mete reserve --devices 0 --from \"tomorrow 8:00\" --for 4h --user bob\n"
+    "mete reserve                # list the reservations\n"
     "mete reserve rm 3",
-    "Which cards is decided when it is made. Jobs of others start there only if they end before "
-    "it\n"
-    "begins (by their --time, or as mete has learned); what runs there already is not ended. "
-    "Times\n"
-    "are local; where clocks are set back, add a zone. For administrators; everybody may list.",
+    "mete chooses the cards when the reservation is made. Jobs of other users start on these cards "
+    "only if they end before the reservation begins, according to their --time or to the run times "
+    "that mete has learned. Running jobs are not ended. Times are local; add a zone when a clock "
+    "change makes a time ambiguous. Only administrators may make and remove reservations; all "
+    "users may list them.",
     kReserveOptions,
     Rest::kWords,
     run_reserve,

@@ -459,25 +459,23 @@ int run_verb(const Parsed& parsed, const Output& output) {
 
 const Verb kRunVerb{
     "run",
-    "wait for room on a card, then run a program there inside its share",
+    "wait for room on a card, then run a program inside its share",
     "mete run --gpu SHARE [options] [--] command [argument...]",
     "mete run --gpu 0.4 -- python train.py\n"
     "mete run --gpu 16G --time 2h -- ./server --port 8000\n"
-    "mete run --gpu 4x40% --procs 4 -- python train.py    # RANK and friends as torchrun sets "
-    "them\n"
+    "mete run --gpu 4x40% --procs 4 -- python train.py   # like torchrun\n"
     "mete run --gpu 1 --gpu-type H200 -- python whole_card.py\n"
-    "mete run --gpu 2x60G --dry-run                        # would it start now?\n"
-    "METE_SIM=4xH200 mete run --gpu 8G -- ./program       # simulated cards",
-    "Waits in line until the share is free, reserves it, pins the cards, caps the memory of the\n"
-    "program and all processes it forks, and runs it in this terminal. The share is free again "
-    "when\n"
-    "the last of them has ended. The program's exit code is returned, 128+N after signal N; 64 "
-    "usage,\n"
-    "69 can never fit here, 75 no room now (--no-wait), 124 time limit, 125 mete failed, 126 and "
-    "127\n"
-    "as in sh. Ctrl-C while waiting leaves the line; while running it is the program's, a second "
-    "one\n"
-    "within a second ends the job.",
+    "mete run --gpu 2x60G --dry-run                      # would it start now?\n"
+    "METE_SIM=4xH200 mete run --gpu 8G -- ./program      # simulated cards",
+    "Waits in the queue until the share is free, reserves it, and runs the program in this "
+    "terminal. The program and all processes it forks see only their cards and together never hold "
+    "more than the share. The share is free again when the last process has ended.\n"
+    "\n"
+    "Ctrl-C while waiting leaves the queue. Ctrl-C while running goes to the program; a second "
+    "Ctrl-C within a second ends the job.\n"
+    "\n"
+    "Exit code: the program's own; 128+N after signal N; 64 usage, 69 can never fit on this "
+    "machine, 75 no room now (--no-wait), 124 time limit, 125 mete failed, 126 and 127 as in sh.",
     run_options(),
     Rest::kCommand,
     run_verb,

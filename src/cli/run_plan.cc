@@ -33,12 +33,12 @@ constexpr std::array kRunPlanOptions{
     kTimeOption,
     kPriorityOption,
     kNoWaitOption,
-    OptionSpec{"--dry-run", "",
-               "say what would happen now, and run nothing: on which cards it would start, or\n"
-               "why it would wait and until when"},
+    OptionSpec{
+        "--dry-run", "",
+        "print the cards the job would start on, or why and how long it would wait; run nothing"},
     OptionSpec{"--exec", "",
-               "become the program instead of staying its parent: no hints, no --time, and\n"
-               "mete does not learn its exit code"},
+               "replace mete with the program instead of starting it as a child: no hints, no "
+               "--time, and mete does not learn the exit code"},
     kNameOption,
     kVisibleOption,
     kEnvOption,

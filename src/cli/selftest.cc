@@ -40,12 +40,15 @@ constexpr Bytes kLeftFree = Bytes::from_mib(512);
 
 constexpr std::array kSelftestOptions{
     OptionSpec{"--gpu", "SHARE",
-               "the cap to try it with, on one card, as for mete cap (default: 4000M, or what is\n"
-               "free)"},
-    OptionSpec{"--device", "N", "the card: a number or UUID (default: the one with the most free)"},
+               "the limit to test with, on one card, as in mete cap (default: 4000M, or less if "
+               "less is free)"},
+    OptionSpec{
+        "--device", "N",
+        "the card to test: a number or a UUID (default: the card with the most free memory)"},
     OptionSpec{"--only", "GROUP",
-               "only these checks: start lookups linear virtual pools graphs arrays contexts old\n"
-               "queries nvml sharing deaths; may be given more than once",
+               "run only this group of checks: start, lookups, linear, virtual, pools, managed, "
+               "managed-current, graphs, arrays, contexts, old, queries, nvml, sharing, deaths; "
+               "repeatable",
                "", true},
     kOutputOption,
 };
@@ -346,16 +349,18 @@ int run_selftest(const Parsed& parsed, const Output& output) {
 
 const Verb kSelftestVerb{
     "selftest",
-    "show on your own card that the cap holds",
+    "check on your own card that the limit holds",
     "mete selftest [options]",
     "mete selftest\n"
     "mete selftest --device 1 --gpu 8G\n"
     "mete selftest -o json\n"
     "METE_SIM=2xH200 mete selftest                       # simulated cards",
-    "Runs a program inside a cap that takes memory in every way a program can, and compares what\n"
-    "it is charged with what the driver says. Takes less than a minute and at most the cap.\n"
-    "Exit code 0 when every promise held, 1 when one did not; 64 usage, 69 can never fit here,\n"
-    "75 no room on the card now, 125 mete failed.",
+    "Runs a program under a limit. The program allocates memory in every way the driver offers, "
+    "and mete compares the charged bytes with the bytes that the driver reports. Takes less than a "
+    "minute and no more memory than the limit.\n"
+    "\n"
+    "Exit code: 0 if every check passed, 1 if one failed; 64 usage, 69 can never fit on this "
+    "machine, 75 no room on the card now, 125 mete failed.",
     kSelftestOptions,
     Rest::kNothing,
     run_selftest,

@@ -39,14 +39,13 @@ int run_show(const Parsed& parsed, const Output& output) {
 
 const Verb kShowVerb{
     "show",
-    "show everything about a job",
+    "show all details of a job",
     "mete show ID... [-o json]",
     "mete show 12\n"
     "mete show @ -o json | jq -r .job.log",
-    "What was asked for, where it runs and since when, its log, its attempts, the memory that it\n"
-    "used at most and the share to ask for next time. Of its environment only the names are "
-    "shown.\n"
-    "With -o json one document a line for each job. Also called describe.",
+    "Shows the request, the cards and start time, the log, the attempts, the peak memory, and the "
+    "share to ask for next time. For the environment it shows the names of the variables only. "
+    "With -o json it prints one document on one line for each job. mete describe is an alias.",
     kShowOptions,
     Rest::kWords,
     run_show,

@@ -20,45 +20,47 @@ namespace mete::cli {
 namespace {
 
 constexpr std::array kSimulateOptions{
-    OptionSpec{"--nodes", "FILE", "the nodes: CSV with sn, cpu_milli, memory_mib, gpu, model"},
+    OptionSpec{"--nodes", "FILE",
+               "the nodes: a CSV file with the columns sn, cpu_milli, memory_mib, gpu, model"},
     OptionSpec{"--instances", "LIST",
-               "instances of a cloud instead of nodes: 4xg4dn.12xlarge,2xp3.8xlarge"},
+               "use cloud instances instead of nodes, such as 4xg4dn.12xlarge,2xp3.8xlarge"},
     OptionSpec{"--pool", "CARDS",
-               "the cards of one machine instead: 2xH200+1xT4, with memory for cards that mete\n"
-               "does not know: 2xMINE:24G. With --history +1xH200: one more than there are"},
+               "use the cards of one machine instead of nodes, such as 2xH200+1xT4, or 2xMINE:24G "
+               "for an unknown card type; with --history, +1xH200 adds one card"},
     OptionSpec{"--jobs", "FILE",
-               "the jobs: CSV with name, cpu_milli, memory_mib, num_gpu, gpu_milli and, if some\n"
-               "name card types, gpu_spec"},
-    OptionSpec{"--timed", "",
-               "jobs come, wait in line, run and leave, as their times say: creation_time, and\n"
-               "deletion_time (and scheduled_time) or duration; user, priority and time_limit are\n"
-               "the queue's"},
+               "the jobs: a CSV file with the columns name, cpu_milli, memory_mib, num_gpu, "
+               "gpu_milli and optionally gpu_spec"},
+    OptionSpec{
+        "--timed", "",
+        "let jobs arrive, wait, run and leave by the columns creation_time, and deletion_time "
+        "(with scheduled_time) or duration; the queue uses user, priority and time_limit"},
     OptionSpec{"--history", "",
-               "the jobs that the daemon has seen, or those of a FILE that mete ps -a -o json\n"
-               "wrote; how long they would have waited on --pool, --instances or --nodes"},
+               "replay the jobs of the daemon, or of a FILE written by mete ps -a -o json, on "
+               "--pool, --instances or --nodes"},
     OptionSpec{"--arrivals", "FILE",
-               "rows of the jobs in the order in which they arrive, counted from 0, one on each\n"
-               "line (default: every job once, as listed)"},
+               "a file with the order of arrival: one row number of --jobs on each line, from 0 "
+               "(default: every job once, as listed)"},
     OptionSpec{"--policy", "NAME",
-               "mete (default), fgd, best-fit, first-fit, spread, random, topology, or a list as\n"
-               "ECS has it: spread:attribute:NAME,binpack:cpu"},
+               "the policy: mete (default), fgd, best-fit, first-fit, spread, random, topology, or "
+               "an ECS list "
+               "such as spread:attribute:NAME,binpack:cpu"},
     OptionSpec{"--mix", "jobs|learned",
-               "what the policy expects: all jobs, not their order (default), or only what has\n"
-               "arrived so far"},
-    OptionSpec{"--seed", "NUMBER", "for policies with chance in them (default: 0)"},
+               "what the policy knows of future jobs: the list of all jobs without their order "
+               "(default), or only what has arrived"},
+    OptionSpec{"--seed", "NUMBER", "seed for policies that use random numbers (default: 0)"},
     OptionSpec{"--ties", "FILE",
-               "a rank for each node, one on each line: the lowest is preferred where a policy\n"
-               "does not tell nodes apart (default: as listed)"},
+               "a file with a rank for each node, one on each line; the lowest wins when a policy "
+               "rates nodes equal (default: as listed)"},
     OptionSpec{"--where", "EXPR",
-               "only on nodes that this expression means (mete where); columns of the nodes that\n"
-               "are not named above are their attributes"},
+               "use only nodes that match this expression (see mete where); further columns of the "
+               "nodes file are attributes"},
     OptionSpec{"--max-moves", "LIMIT",
-               "move jobs to make room for those who would be refused: so many jobs in all, or\n"
-               "so much of all cards (1%)"},
+               "move jobs to make room for jobs that would be refused: at most this many jobs in "
+               "all, or this part of all cards (1%)"},
     OptionSpec{"--decisions", "FILE",
-               "write where each arrival went: index,node row,cards (with times: and when)"},
-    OptionSpec{"--report", "FILE",
-               "write a page with charts (HTML, needs nothing else): cards over time, waits"},
+               "write the place of each arrival to a file: index, node row, cards (with times: "
+               "start and end)"},
+    OptionSpec{"--report", "FILE", "write an HTML page with charts of cards over time and waits"},
     kTypesOption,
     kOutputOption,
 };
@@ -160,21 +162,19 @@ int run_simulate(const Parsed& parsed, const Output& output) {
 
 const Verb kSimulateVerb{
     "simulate",
-    "try a placement policy on a cluster and a trace",
-    "mete simulate (--nodes FILE|--instances LIST|--pool CARDS) --jobs FILE [options]",
+    "test a placement policy on a trace, or the queue on other cards",
+    "mete simulate (--nodes FILE|--instances LIST|--pool CARDS) --jobs FILE\n"
+    "              [options]\n"
+    "mete simulate --history [FILE] [--pool CARDS] [options]",
     "mete simulate --nodes nodes.csv --jobs jobs.csv\n"
-    "mete simulate --nodes nodes.csv --jobs jobs.csv --policy best-fit --decisions where.csv\n"
-    "mete simulate --pool 2xH200+1xT4 --jobs jobs.csv --timed     # in the queue of one machine\n"
-    "mete simulate --history --pool +1xH200      # would one more card have cut our waits?",
-    "Jobs arrive one after another and stay. Whoever some node can hold is placed, whoever none "
-    "can\n"
-    "is dropped. Says how much of the cards was given out when what was asked for came to 100 % "
-    "and\n"
-    "to 130 % of them, how much of what is idle a job could not use, and who was refused. With "
-    "--timed\n"
-    "and --history jobs wait instead, by the rules of the queue, and the answer is how long. "
-    "Needs no\n"
-    "GPU, and no daemon but for the history of one.",
+    "mete simulate --nodes nodes.csv --jobs jobs.csv --policy best-fit\n"
+    "mete simulate --pool 2xH200+1xT4 --jobs jobs.csv --timed\n"
+    "mete simulate --history --pool +1xH200   # would one more card help?",
+    "Jobs arrive one after another and stay. A job that fits on a node is placed; a job that fits "
+    "on none is dropped. The result is how much of the cards is allocated when the demand reaches "
+    "100% and 130% of them, how much idle capacity a job cannot use, and which jobs were refused. "
+    "With --timed and --history, jobs wait by the rules of the queue, and the result is their "
+    "waiting time. Needs no GPU; only --history without a file needs a daemon.",
     kSimulateOptions,
     Rest::kWords,
     run_simulate,

@@ -24,12 +24,13 @@ namespace mete::cli {
 namespace {
 
 constexpr std::array kStatsOptions{
-    OptionSpec{"--idle", "", "what a policy for idle jobs would have done; nothing is done"},
-    OptionSpec{"--since", "TIME", "with --idle: from then on (default: 7d)"},
-    OptionSpec{"--warn", "TIME", "with --idle: warn after 1h, and so on (default: as configured)"},
-    OptionSpec{"--tell", "TIME", "with --idle: notify after so long"},
-    OptionSpec{"--park", "TIME", "with --idle: park what can be parked after so long"},
-    OptionSpec{"--stop", "TIME", "with --idle: end the others after so long"},
+    OptionSpec{"--idle", "", "show what a policy for idle jobs would have done; change nothing"},
+    OptionSpec{"--since", "TIME", "with --idle: start of the period (default: 7d)"},
+    OptionSpec{"--warn", "TIME",
+               "with --idle: warn after this time, such as 1h (default: as configured)"},
+    OptionSpec{"--tell", "TIME", "with --idle: notify the user after this time"},
+    OptionSpec{"--park", "TIME", "with --idle: park jobs that can be parked after this time"},
+    OptionSpec{"--stop", "TIME", "with --idle: end the other jobs after this time"},
     kOutputOption};
 
 // What is said, and else what the configuration says.
@@ -116,19 +117,17 @@ int run_stats(const Parsed& parsed, const Output& output) {
 
 const Verb kStatsVerb{
     "stats",
-    "show figures of the queue: jobs, waits, users, forecasts",
+    "show statistics of jobs, waits, users and forecasts",
     "mete stats [eta|--idle] [options]",
     "mete stats\n"
-    "mete stats --idle --park 30m --stop 8h   # what would that have freed in the last week?\n"
-    "mete stats eta              # do jobs start when mete explain says?",
-    "Of the jobs that the daemon still knows. GIB-HOURS is what each user had of GPU memory, old "
-    "use\n"
-    "counting less: who has the least goes first. eta: of the jobs that were told when they would\n"
-    "start with a probability of 80 %, how many did. --idle: which jobs did nothing on their "
-    "cards, and\n"
-    "what the policy (idle.warn_s, idle.notify_s, park.idle_s, idle.stop_s, or as said here) would "
-    "have\n"
-    "done about it and freed.",
+    "mete stats eta                           # how good are the forecasts?\n"
+    "mete stats --idle --park 30m --stop 8h   # what would this policy free?",
+    "Covers the jobs that the daemon still remembers. GIB-HOURS is the GPU memory that each user "
+    "had; old use counts less, and the user with the smallest value starts next. eta shows how "
+    "many jobs started by the time that was forecast with 80% probability. --idle shows which jobs "
+    "did nothing on their cards, and what a policy would have done and freed; the policy is that "
+    "of the configuration (idle.warn_s, idle.notify_s, park.idle_s, idle.stop_s) or of the "
+    "options.",
     kStatsOptions,
     Rest::kWords,
     run_stats,

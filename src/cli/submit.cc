@@ -216,7 +216,7 @@ int run_submit(const Parsed& parsed, const Output& output) {
 
 const Verb kSubmitVerb{
     "submit",
-    "queue a job that runs by itself, and print its id",
+    "queue a job that runs in the background, and print its id",
     "mete submit [options] [--] command [argument...]\n"
     "mete submit [options] script.sh [argument...]\n"
     "mete submit [options] -f job.yaml",
@@ -225,13 +225,14 @@ const Verb kSubmitVerb{
     "mete submit --gpu 1 --array 0-99%4 -- ./simulate\n"
     "mete submit train.sh                # with #METE or #SBATCH lines\n"
     "mete submit -f job.yaml --dry-run",
-    "The job waits its turn and runs without a terminal, with this environment, folder and umask.\n"
-    "It outlives this shell and the daemon. mete ps lists it, mete logs -f @ follows its output,\n"
-    "mete wait @ returns its exit code, mete cancel @ ends it.\n"
+    "The job waits in the queue and runs without a terminal, with the environment, folder and "
+    "umask of this shell. It survives the end of this shell and a restart of the daemon. mete ps "
+    "lists it, mete logs -f @ follows its output, mete wait @ returns its exit code, mete cancel @ "
+    "ends it.\n"
     "\n"
-    "A first word that is a file beginning with #! is a script: its text is read now and sent\n"
-    "along, and its #METE and #SBATCH lines are options; those given here win. After -- it is a\n"
-    "program like any other, run where it lies.",
+    "If the first word is a file that begins with #!, it is a script: mete reads its text now and "
+    "sends it with the job. Its #METE and #SBATCH lines are options; options on the command line "
+    "override them. After --, a script is an ordinary program and runs from its own path.",
     submit_options(),
     Rest::kCommand,
     run_submit,

@@ -27,11 +27,11 @@ namespace mete::cli {
 namespace {
 
 constexpr std::array kTopOptions{
-    OptionSpec{"--once", "", "print it once, all of it"},
-    OptionSpec{"--every", "SECONDS", "how often it is made anew (default: 1)"},
-    OptionSpec{"--readonly", "", "keys change nothing but the screen"},
-    OptionSpec{"--no-unicode", "", "ASCII alone"},
-    OptionSpec{"--plain", "", "sentences, and then only what changes: for screen readers"},
+    OptionSpec{"--once", "", "print the screen once, with all rows"},
+    OptionSpec{"--every", "SECONDS", "refresh interval (default: 1)"},
+    OptionSpec{"--readonly", "", "ignore keys that would change anything but the screen"},
+    OptionSpec{"--no-unicode", "", "use ASCII only"},
+    OptionSpec{"--plain", "", "print sentences, then only changes; for screen readers"},
     kOutputOption,
 };
 constexpr unsigned kDefaultMs = 1'000;
@@ -308,19 +308,18 @@ int run_top(const Parsed& parsed, const Output& output) {
 
 const Verb kTopVerb{
     "top",
-    "watch cards, jobs and the line on a screen",
-    "mete top [--once] [--every SECONDS] [--readonly] [--no-unicode] [--plain] [-o json]",
+    "show cards, jobs and the queue on a live screen",
+    "mete top [--once] [--every SECONDS] [--readonly] [--no-unicode]\n"
+    "         [--plain] [-o json]",
     "mete top\n"
-    "mete top --once             # printed, as into a pipe\n"
+    "mete top --once             # print once, as into a pipe\n"
     "mete top --plain            # sentences, for a screen reader\n"
     "mete top --once -o json | jq '.queue.depth'",
-    "Cards with who has what of them and uses how much; jobs, what runs outside mete, who waits "
-    "and\n"
-    "why. h shows the keys: arrows, Enter for all about a job, t for processes, s for another "
-    "order,\n"
-    "/ for a filter, c to cancel, T K I for signals to your own processes. Into a pipe it is "
-    "printed\n"
-    "once; on a terminal that cannot place its cursor it is told in sentences.",
+    "Shows the cards with the grant and the use of each job, the jobs, processes outside mete, and "
+    "the queue with the reason for each wait. Press h for the keys: arrows, Enter for details of a "
+    "job, t for processes, s to sort, / to filter, c to cancel, T, K and I to send signals to your "
+    "own processes. Into a pipe, mete top prints once; on a terminal without cursor control it "
+    "prints sentences.",
     kTopOptions,
     Rest::kNothing,
     run_top,

@@ -20,7 +20,8 @@ struct TypeTables {
 // --types FILE: instance types of one's own, which come before ours.
 inline constexpr OptionSpec kTypesOption{
     "--types", "FILE",
-    "more instance types: CSV with name, gpus, gpu_type, gpu_memory_gib_total, vcpus, memory_gib"};
+    "read more instance types from a CSV file with the columns name, gpus, gpu_type, "
+    "gpu_memory_gib_total, vcpus, memory_gib"};
 
 // `own`: the file of --types, or nullptr. corrupt or invalid: a file cannot be used.
 Result<TypeTables> read_type_tables(const std::string* own);

@@ -11,25 +11,8 @@ namespace mete::cli {
 
 namespace {
 
-struct Planned {
-  std::string_view names;  // separated by spaces
-  std::string_view comes_with;
-};
-
-// The verbs that the design names and that are not built yet. Refusing them by name is kinder than
-// "unknown".
-constexpr std::array<Planned, 2> kPlanned{{
-    {"report sweep", "it comes with the queue"},
-    {"service", "it comes with services"},
-}};
-
-const Planned* find_planned(std::string_view name) {
-  for (const Planned& planned : kPlanned) {
-    const std::vector<std::string_view> names = base::split(planned.names, ' ');
-    if (std::find(names.begin(), names.end(), name) != names.end()) return &planned;
-  }
-  return nullptr;
-}
+// Verbs of the design that are not implemented yet. Refusing them by name is kinder than "unknown".
+constexpr std::array<std::string_view, 3> kPlanned{"report", "service", "sweep"};
 
 }  // namespace
 
@@ -57,11 +40,9 @@ const Verb* find_verb(std::string_view name) {
 }
 
 Error no_such_verb(std::string_view name) {
-  if (const Planned* planned = find_planned(name); planned != nullptr) {
-    return Error::unsupported("mete " + std::string(name) + " is not built yet")
-        .with_evidence(std::string(planned->comes_with))
-        .with_hint("mete run --gpu 8G -- command waits for room and runs a program there today");
-  }
+  if (std::find(kPlanned.begin(), kPlanned.end(), name) != kPlanned.end())
+    return Error::unsupported("mete " + std::string(name) + " is not implemented yet")
+        .with_hint("mete help --all lists the verbs");
   std::vector<std::string_view> names;
   for (const Verb* verb : verbs()) names.push_back(verb->name);
   const std::string_view near = base::nearest(name, names);

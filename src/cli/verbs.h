@@ -18,7 +18,7 @@ struct Verb {
   std::string_view summary;   // a few words for the list of verbs
   std::string_view usage;     // "mete cap --gpu SHARE [options] [--] command [argument...]"
   std::string_view examples;  // lines, shown first by --help
-  std::string_view about;     // lines
+  std::string_view about;     // paragraphs, separated by an empty line; --help wraps them
   std::span<const OptionSpec> options;  // without -h, which every verb has
   Rest rest;
   int (*run)(const Parsed& parsed, const Output& output);
@@ -67,11 +67,12 @@ const std::vector<const Verb*>& verbs();
 // nullptr when there is none.
 const Verb* find_verb(std::string_view name);
 
-// Why a name that is no verb is refused: planned and not built, or unknown, with the nearest verb.
+// Why a name that is no verb is refused: planned and not implemented, or unknown, with the nearest
+// verb.
 Error no_such_verb(std::string_view name);
 
 // -o FORMAT, for verbs that print documents.
 inline constexpr OptionSpec kOutputOption{"--output", "FORMAT",
-                                          "print as text or json (default: text)", "-o"};
+                                          "output format: text (default) or json", "-o"};
 
 }  // namespace mete::cli

@@ -31,14 +31,8 @@ int run_version(const Parsed&, const Output& output) {
 }  // namespace
 
 const Verb kVersionVerb{
-    "version",
-    "say which version this is",
-    "mete version [-o json]",
-    "mete version -o json",
-    "",
-    kVersionOptions,
-    Rest::kNothing,
-    run_version,
+    "version", "print the version", "mete version [-o json]", "mete version -o json",
+    "",        kVersionOptions,     Rest::kNothing,           run_version,
 };
 
 }  // namespace mete::cli

@@ -20,7 +20,7 @@ namespace mete::cli {
 namespace {
 
 constexpr std::array kWaitOptions{
-    OptionSpec{"--any", "", "until one of them has ended"},
+    OptionSpec{"--any", "", "return when one of the jobs has ended"},
     kOutputOption,
 };
 constexpr net::Milliseconds kTick{1'000};
@@ -207,15 +207,14 @@ const Verb kWaitVerb{
     "wait",
     "wait until jobs have ended, and return their exit code",
     "mete wait ID... [--any] [-o json]",
-    "id=$(mete submit --gpu 8G -- python train.py); mete wait $id && echo done\n"
+    "id=$(mete submit --gpu 8G -- python train.py)\n"
+    "mete wait $id && echo done\n"
     "mete wait 12 13             # both\n"
-    "mete wait --any 12          # of an array: the first of it",
-    "The exit code is the job's: the program's own, 128+N after signal N, 124 after its time limit "
-    "or\n"
-    "deadline, 143 if it was cancelled, 125 if it was lost or never ran. Of several jobs it is "
-    "that\n"
-    "of the first, in the order given, that did not end well. Ctrl-C ends the waiting, not the "
-    "job.",
+    "mete wait --any 12          # the first job of array 12 that ends",
+    "Returns the exit code of the job: the program's own; 128+N after signal N; 124 after its time "
+    "limit or deadline; 143 if it was cancelled; 125 if it was lost or never ran. For several "
+    "jobs, returns the code of the first job in the given order that did not succeed. Ctrl-C stops "
+    "mete wait, not the job.",
     kWaitOptions,
     Rest::kWords,
     run_wait,

@@ -12,7 +12,7 @@ namespace mete::cli {
 inline constexpr OptionSpec kWatchOption{
     .name = "--watch",
     .value = "SECONDS",
-    .help = "print it again every 2 seconds, or as often as this says; Ctrl-C ends",
+    .help = "repeat every 2 seconds, or every SECONDS; Ctrl-C ends it",
     .value_optional = true};
 
 // How often a screen or a table is made anew: "0.5", "2". No more than 20 times a second.

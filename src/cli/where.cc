@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::array kWhereOptions{
     OptionSpec{"--nodes", "FILE",
-               "the nodes, as JSON: {\"NAME\": {\"attributes\": {\"stack\": \"prod\"}, …}, …}\n"
+               "the nodes, as JSON: {\"NAME\": {\"attributes\": {\"stack\": \"prod\"}, …}, …} "
                "(default: this machine)"},
     kOutputOption,
 };
@@ -99,11 +99,11 @@ int run(const Parsed& parsed, const Output& output) {
 
 const Verb kWhereVerb{
     "where",
-    "which nodes an expression of the ECS cluster query language means",
+    "list the nodes that match an ECS cluster query expression",
     "mete where EXPRESSION [--nodes FILE] [-o FORMAT]",
     "mete where 'attribute:gpu.memory >= 16G and attribute:gpu.type != T4'\n"
     "mete where 'attribute:stack == prod' --nodes nodes.json -o json",
-    "Prints the names of the nodes that match, one on each line. With --nodes neither needs nor\n"
+    "Prints the names of the matching nodes, one on each line. With --nodes it neither needs nor "
     "starts a daemon.",
     kWhereOptions,
     Rest::kWords,

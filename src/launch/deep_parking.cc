@@ -87,8 +87,7 @@ void DeepParking::each_process(Visit visit) const {
   }
 }
 
-// ---- what is known beforehand
-// ------------------------------------------------------------------------------------------------
+// ---- what is known beforehand -------------------------------------------------------------------
 
 // Its MPS daemon lives: then a server holds its context, and the driver cannot take that away.
 bool DeepParking::under_mps(std::uint32_t pid) const {
@@ -138,8 +137,7 @@ std::string DeepParking::obstacle() const {
   return found;
 }
 
-// ---- the program
-// ------------------------------------------------------------------------------------------------
+// ---- the program --------------------------------------------------------------------------------
 
 bool DeepParking::start(Program& program, const char* verb) {
   Result<base::Pipe> pipe = base::make_pipe();
@@ -216,8 +214,7 @@ void DeepParking::run(State state, const char* verb) {
   if (!pids_.empty() && !start(program_, verb)) program_ = Program{};
 }
 
-// ---- out
-// ------------------------------------------------------------------------------------------------
+// ---- out ----------------------------------------------------------------------------------------
 
 void DeepParking::park(std::uint64_t now_ns, std::uint64_t patience_ns) {
   if (state_ != State::kRunning) return;
@@ -332,8 +329,7 @@ std::optional<DeepParking::End> DeepParking::driver_out(const Answer& answer) {
   return std::nullopt;
 }
 
-// ---- in
-// ------------------------------------------------------------------------------------------------
+// ---- in -----------------------------------------------------------------------------------------
 
 Bytes DeepParking::before(std::uint32_t card) const {
   std::uint64_t units = 0;
@@ -408,8 +404,7 @@ std::optional<DeepParking::End> DeepParking::undone(const Answer& answer) {
   return std::nullopt;
 }
 
-// ---- looking
-// ------------------------------------------------------------------------------------------------
+// ---- looking ------------------------------------------------------------------------------------
 
 std::optional<DeepParking::End> DeepParking::step(std::uint64_t now_ns) {
   if (const std::optional<Answer> said = collect(probe_))

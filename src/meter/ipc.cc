@@ -79,8 +79,7 @@ void close_fd(int fd) {
   if (fd >= 0) abi::close_quietly(fd);
 }
 
-// ---- giving
-// ------------------------------------------------------------------------------------------------
+// ---- giving -------------------------------------------------------------------------------------
 
 bool same_user(int fd) {
   ucred peer{};
@@ -198,8 +197,7 @@ bool start_serving() {
   return false;
 }
 
-// ---- taking
-// ------------------------------------------------------------------------------------------------
+// ---- taking -------------------------------------------------------------------------------------
 
 // A connection with the owner, and the descriptor that it gave. -1: it does not answer.
 int ask_owner(const Name& name, int* descriptor, CUresult* result) {

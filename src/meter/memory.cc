@@ -62,8 +62,7 @@ void remember_block(CUdeviceptr pointer, const Block& block) {
   if (was_freed) give_back_block(pointer, Block::unpack(old), slab_empty);
 }
 
-// ---- own pages: everything above 1 MiB
-// ------------------------------------------------------------------------
+// ---- own pages: everything above 1 MiB ----------------------------------------------------------
 
 template <class Call>
 CUresult allocate_large(const Place& place, uint64_t bytes, CUdeviceptr* out, Call call) {
@@ -83,8 +82,7 @@ CUresult allocate_large(const Place& place, uint64_t bytes, CUdeviceptr* out, Ca
   return result;
 }
 
-// ---- slabs
-// ----------------------------------------------------------------------------------------------------
+// ---- slabs --------------------------------------------------------------------------------------
 
 template <class Call>
 CUresult allocate_small(const Place& place, CUdeviceptr* out, Call call) {
@@ -143,8 +141,7 @@ void return_slab(int card) {
   release(card, abi::kGranuleUnits);
 }
 
-// ---- chunks: everything, in parkable processes
-// -----------------------------------------------------------------------------------------------
+// ---- chunks: everything, in parkable processes --------------------------------------------------
 
 CUresult allocate_parkable(const Place& place, uint64_t bytes, CUdeviceptr* out) {
   free_late_blocks();
@@ -168,8 +165,7 @@ CUresult allocate(uint64_t bytes, CUdeviceptr* out, Call call, bool in_chunks = 
                                   : allocate_small(place, out, call));
 }
 
-// ---- managed memory
-// -------------------------------------------------------------------------------------------
+// ---- managed memory -----------------------------------------------------------------------------
 
 // It may become resident on any card of the job, and NVML does not say where: its whole size is
 // charged on all.

@@ -60,8 +60,7 @@ bool is_current(const ParkOrder& order) {
   return ParkOrder::unpack(current_order()).number == order.number;
 }
 
-// ---- coming to rest
-// ------------------------------------------------------------------------------------------------
+// ---- coming to rest -----------------------------------------------------------------------------
 
 Refusal standing_in_the_way() {
   if (process.uncounted.load()) return {ParkReason::kThread, 0};
@@ -141,8 +140,7 @@ bool quiesce(const ParkOrder& order, Refusal* refusal) {
   return is_current(order);
 }
 
-// ---- out and in
-// ------------------------------------------------------------------------------------------------
+// ---- out and in ---------------------------------------------------------------------------------
 
 // Memory that a mover has been told of, oldest first: it answers in this order.
 struct Told {
@@ -349,8 +347,7 @@ void let_movers_forget() {
   for (Owned& owned : process.owned) owned.kept = false;
 }
 
-// ---- orders
-// ------------------------------------------------------------------------------------------------
+// ---- orders -------------------------------------------------------------------------------------
 
 void obey(const ParkOrder& order) {
   Refusal refusal;

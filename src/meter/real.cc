@@ -257,8 +257,7 @@ CUresult no_function() { return CUDA_ERROR_NOT_FOUND; }
 nvmlReturn_t no_nvml() { return NVML_ERROR_LIBRARY_NOT_FOUND; }
 nvmlReturn_t no_nvml_function() { return NVML_ERROR_FUNCTION_NOT_FOUND; }
 
-// ---- finding the file
-// ---------------------------------------------------------------------------------------
+// ---- finding the file ---------------------------------------------------------------------------
 
 // True if the path names a library other than this one.
 bool is_another_library(const char* path) {
@@ -379,8 +378,7 @@ bool find_library(const char* name, char* out, size_t size) {
          find_in_search_path(name, true, out, size);
 }
 
-// ---- loading
-// ------------------------------------------------------------------------------------------------
+// ---- loading ------------------------------------------------------------------------------------
 
 constinit std::atomic<int> cuda_state{0};  // 0 not tried, 1 loaded, 2 not there
 constinit std::atomic<int> nvml_state{0};

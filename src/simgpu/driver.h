@@ -111,8 +111,7 @@ inline bool device_ok(CUdevice device) { return device >= 0 && device < driver.d
 // Makes the fault permanent for the context and returns it.
 CUresult set_sticky(Context* context, CUresult fault);
 
-// ---- physical memory: one request to the server each
-// ---------------------------------------------
+// ---- physical memory: one request to the server each --------------------------------------------
 
 // Takes at least `bytes` (rounded up to 2 MiB) on the device: CUDA_SUCCESS and an id, or
 // CUDA_ERROR_OUT_OF_MEMORY, or CUDA_ERROR_DEVICE_UNAVAILABLE (card or server gone).
@@ -125,10 +124,10 @@ void phys_give(uint64_t id);
 CUresult phys_usage(int device, uint64_t* used, uint64_t* total);
 inline size_t round_granule(size_t bytes) { return (bytes + kGranule - 1) & ~(kGranule - 1); }
 
-// ---- device addresses
-// ------------------------------------------------------------------------------ Device pointers
-// are addresses of one region that this process has reserved without access, so they never equal a
-// host pointer. The region is cut into 2 MiB granules; each belongs to at most one Range.
+// ---- device addresses ---------------------------------------------------------------------------
+// Device pointers are addresses of one region that this process has reserved without access, so
+// they never equal a host pointer. The region is cut into 2 MiB granules; each belongs to at most
+// one Range.
 
 enum class RangeKind : uint8_t {
   kBlock,        // one cuMemAlloc above 1 MiB
@@ -192,10 +191,9 @@ bool block_find(CUdeviceptr p, Range** range, Block* block);
 void range_link(Range* range);
 void range_unlink(Range* range);
 
-// ---- copies and fills, through whatever backs the addresses
-// ---------------------------------------- Host pointers, managed memory and device pointers may be
-// mixed. They check access rights and bounds (CUDA_ERROR_INVALID_VALUE), run at once, and need no
-// context.
+// ---- copies and fills, through whatever backs the addresses -------------------------------------
+// Host pointers, managed memory and device pointers may be mixed. They check access rights and
+// bounds (CUDA_ERROR_INVALID_VALUE), run at once, and need no context.
 
 CUresult copy_bytes(void* to, const void* from, size_t bytes);
 struct FillShape {
@@ -208,9 +206,8 @@ struct FillShape {
 CUresult fill_bytes(CUdeviceptr to, const FillShape& shape);
 CUresult copy_3d(const CUDA_MEMCPY3D* what);
 
-// ---- asynchronous work
-// --------------------------------------------------------------------------------- Weak defaults
-// in hooks.cc do what a driver without streams would; stream.cc replaces them.
+// ---- asynchronous work --------------------------------------------------------------------------
+// Weak defaults in hooks.cc do what a driver without streams would; stream.cc replaces them.
 
 using Work = CUresult (*)(void* arguments);
 // Runs `work` in the stream's order: at once when nothing is pending and nothing is captured; a
@@ -229,8 +226,7 @@ void graphs_end(Context* context);
 // The last context of the device ended.
 void pools_end(Device* device);
 
-// ---- entry
-// ---------------------------------------------------------------------------------------------
+// ---- entry --------------------------------------------------------------------------------------
 
 enum class Need : uint8_t { kNothing, kInit, kContext, kTool };
 

@@ -23,6 +23,7 @@ RULES = [
     (r"\brandom_device\b|[^\w:.]s?rand\(", "randomness belongs to src/seam", {".cc", ".h"}, ("src",), ("src/seam",)),
     (r"this_thread::sleep_(for|until)", "wait for the condition, do not sleep", {".cc", ".h"}, ("src",), ("src/seam",)),
     (r"using namespace std\b", "names come one by one", {".cc", ".h"}, (), ()),
+    (r"^\s*// -{12,}", "a section rule torn in two: // ---- name ----, on one line", {".cc", ".h"}, (), ()),
     (r"NOLINT(NEXTLINE|BEGIN)?(?![\w(:])", "an exception names its check or its reason", {".cc", ".h"}, (), ()),
 ]
 
@@ -52,7 +53,9 @@ def selftest() -> int:
         "src/core/c.cc": "auto t = std::chrono::steady_clock::now();\n", "src/core/d.cc": "std::random_device r;\n",
         "src/node/e.cc": "std::this_thread::sleep_for(1s);\n", "src/node/f.cc": "<<<<<<< HEAD\n",
         "src/node/g.cc": "f();  // NOLINT\n", "tools/script": "#!/bin/sh\n# FIXME\n",
+        "src/node/h.cc": "// ---- name\n// ---------------------\n",
         "src/seam/good.cc": "auto t = std::chrono::steady_clock::now();\n", "src/core/good.cc": "int hackney = operand(1);\n",
+        "src/core/good3.cc": "// ---- name ------------------------\n",
         "tests/good_test.cc": "auto t = std::chrono::steady_clock::now();\n",
         "src/core/good2.cc": "f();  // NOLINT(bugprone-x): the C interface says so\n",
     }

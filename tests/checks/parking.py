@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every way to take or share memory has its line in docs/formats/park.md: what becomes of it while a process is parked.
+"""Every way to take or share memory has its line in docs/formats/park.md: what happens to it while a process is parked.
 
     parking.py [TREE] [--selftest]
 """
@@ -19,14 +19,15 @@ def families(text: str) -> set[str]:
 
 
 def check(hooks: str, document: str) -> list[str]:
-    table = document.split("## What becomes of", 1)[-1].split("\n## ", 1)[0]
+    table = document.split("## Memory of a parkable process", 1)[-1].split("\n## ", 1)[0]
     told = set(re.findall(r"`(cu\w+)`", table))
     return [f"docs/formats/park.md: nothing is said of {name}" for name in sorted(families(hooks) - told)]
 
 
 def selftest() -> int:
     hooks = "HOOK(cuMemAlloc_v2, allocates)\nHOOK(cuMemMap, share)\nHOOK(cuCtxSynchronize, sync)\n"
-    return common.expect(check(hooks, "## What becomes of it\n`cuMemAlloc`\n## Else\n`cuMemMap`\n"), ["nothing is said of cuMemMap"],
+    return common.expect(check(hooks, "## Memory of a parkable process\n`cuMemAlloc`\n## Else\n`cuMemMap`\n"),
+                         ["nothing is said of cuMemMap"],
                          ["cuMemAlloc", "cuCtxSynchronize"])
 
 

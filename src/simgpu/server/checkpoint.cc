@@ -130,8 +130,7 @@ int Server::checkpoint(Client* asks, const Request& request, Reply* reply) {
   return status;
 }
 
-// ---- the store's part
-// ------------------------------------------------------------------------------------------------
+// ---- the store's part ---------------------------------------------------------------------------
 
 bool Store::put_away(ClientId client) {
   const auto held = held_.find(client);

@@ -3,6 +3,8 @@
 """Every JSON document that a verb prints is valid by its schema in docs/formats, and the manual knows every option."""
 import json
 import re
+import shutil
+import subprocess
 import unittest
 
 import jsonschema
@@ -72,6 +74,27 @@ class Documents(support.MeteTest):
 
 
 class Manual(support.MeteTest):
+    def man_options(self, folder):
+        return subprocess.run([support.SOURCE / "tools" / "man-options", "--check", support.METE, folder], env=self.env, text=True,
+                              capture_output=True, timeout=support.BOUND_S)
+
+    def test_names_and_options_are_those_of_the_verb_tables(self):
+        result = self.man_options(MANUAL)
+        self.assertEqual((result.stdout, result.returncode), ("", 0))
+
+    def test_a_page_that_differs_is_found(self):
+        for page, old, new in (("mete-run.1.scd", "*--or-cpu*\n", "*--or-not*\n"), ("mete.1.scd", "*submit*\n", "*remit*\n"),
+                               ("mete-cap.1.scd", "mete-cap - run ", "mete-cap - walk "),
+                               ("mete-ps.1.scd", "\tInclude ended jobs.", "\tAll jobs.")):
+            folder = self.folder / page
+            shutil.copytree(MANUAL, folder)
+            text = (folder / page).read_text()
+            self.assertIn(old, text)
+            (folder / page).write_text(text.replace(old, new))
+            result = self.man_options(folder)
+            self.assertEqual(result.returncode, 1, page)
+            self.assertIn(page, result.stdout)
+
     def test_every_option_of_help_is_in_the_manual(self):
         for page in sorted(MANUAL.glob("mete-*.1.scd")):
             verb = page.name.removeprefix("mete-").removesuffix(".1.scd")

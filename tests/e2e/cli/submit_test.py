@@ -117,7 +117,7 @@ class Submit(support.MeteTest):
         self.refused(64, "--gpu", "8G..20G", "--procs", "2", "true", "one that grows has no even parts")
         self.refused(64, "--gpu", "8G", "--shed", "true", "--shed is for shares that grow")
         self.refused(64, "--gpu", "8G", "--preemptible", "--not-preemptible", "true", "contradict each other")
-        self.refused(64, "--gpu", "1G", "--compute", "50%", "true", "--compute is not built yet")
+        self.refused(64, "--gpu", "1G", "--compute", "50%", "true", "--compute is not implemented yet")
         error = self.error_object(self.mete("submit", "-o", "json", "--gpu", "8G", "-f", self.folder / "no"))
         self.assertEqual((error["code"], error["exit"]), ("not_found", 65))
 

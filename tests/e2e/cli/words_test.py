@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Words that mete understands, and those that it refuses: each with one clear error and the documented exit code."""
+import re
 import subprocess
 
 import support
@@ -24,6 +25,13 @@ class Words(support.MeteTest):
             self.assertEqual(result.returncode, 0)
             self.assertTrue(result.stdout.startswith("Examples:\n"), result.stdout)
 
+    def test_help_fits_in_80_columns(self):
+        every = self.mete("help", "--all").stdout
+        verbs = re.findall(r"^  ([a-z]+)  +\S", every, re.M)
+        self.assertIn("submit", verbs)
+        for text in (every, self.mete().stdout, *(self.mete(verb, "--help").stdout for verb in verbs)):
+            self.assertEqual([line for line in text.splitlines() if len(line) > 80], [])
+
     def test_unknown_verb_suggests_the_nearest(self):
         self.assert_refused(self.mete("cpa"), 64, "there is no verb 'cpa'", "did you mean mete cap?")
         self.assert_refused(self.mete("versoin"), 64, "did you mean mete version?")
@@ -34,7 +42,7 @@ class Words(support.MeteTest):
     def test_verbs_of_the_design_are_refused_by_name(self):
         for verb in ("service", "sweep"):
             result = self.mete(verb, "--gpu", "1", "--", "true")
-            self.assert_refused(result, 64, f"mete {verb} is not built yet")
+            self.assert_refused(result, 64, f"mete {verb} is not implemented yet")
             self.assertEqual(self.error_object(self.mete(verb, "-o", "json"))["code"], "unsupported")
 
     def test_bad_requests(self):
@@ -59,7 +67,7 @@ class Words(support.MeteTest):
 
     def test_what_is_not_built_is_refused_and_not_ignored(self):
         for words in (["--procs", "2"], ["--time", "5m"], ["--requeue"], ["--compute", "50%"], ["--name", "x"]):
-            self.assert_refused(self.mete("cap", "--gpu", "8G", *words, "--", "true"), 64, f"{words[0]} is not built yet")
+            self.assert_refused(self.mete("cap", "--gpu", "8G", *words, "--", "true"), 64, f"{words[0]} is not implemented yet")
         for gpu in ("8G..20G", "grow", "8G..all"):
             self.assert_refused(self.mete("cap", "--gpu", gpu, "--", "true"), 64, "a cap alone cannot grow")
 
