@@ -13,8 +13,8 @@ namespace {
 
 // About what one more event of any kind takes.
 constexpr std::uint64_t kEventBytes = 1 << 10;
-// After a turn was withdrawn no other turn is tried in vain for a while: each loads the state, which
-// takes seconds where there are many jobs. It may take a twentieth of the time.
+// After a turn was withdrawn no other turn is tried in vain for a while: each loads the state,
+// which takes seconds where there are many jobs. It may take a twentieth of the time.
 constexpr seam::Milliseconds kFullPause{1'000};
 constexpr int kPausePerWithdrawal = 20;
 
@@ -105,8 +105,7 @@ Result<void> Engine::withdraw() {
       launcher_.forget(id);
   }
   const seam::Nanoseconds now = clock_.monotonic();
-  full_until_ =
-      now + std::max<seam::Nanoseconds>(kFullPause, kPausePerWithdrawal * (now - begun));
+  full_until_ = now + std::max<seam::Nanoseconds>(kFullPause, kPausePerWithdrawal * (now - begun));
   grants_due_ = true;
   ++version_;
   return {};

@@ -3,8 +3,8 @@
 // log of events, after they are on disk: a daemon that was killed in between makes them again, with
 // the same ids. Up to where everybody was told, or given up on, is kept (`save`).
 //
-// Nothing here waits: delivering is somebody else's (bin/courier.h), and its end is reported back.
-// Bounded: so many at a time, so many of one user, so many that wait, so many tries.
+// Nothing here waits: delivering is somebody else's (daemon/courier.h), and its end is reported
+// back. Bounded: so many at a time, so many of one user, so many that wait, so many tries.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@
 //
 // For each start() exactly one of ended, runner_gone and not_launched is called, from the loop,
 // never from within a call; `started` at most once before it. Used by meted's Hands
-// (bin/daemon.cc), for the jobs whose spec is detached, as
+// (daemon/daemon.cc), for the jobs whose spec is detached, as
 //
 //   start   keepers.start(...); `find` alone for a job that is to be stopped
 //   stop    keepers.stop(job): a keeper that lives is told and its end arrives as ended; where it

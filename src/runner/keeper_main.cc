@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // mete-keeper: the parent of one detached job, started by meted with a plan in descriptor 3 and a
-// pipe back in descriptor 4. The rest is in keeper_job.cc.
+// pipe back in descriptor 4. The rest is in keeper.cc.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The processes of jobs, as the engine sees them: start, watch, end. The results arrive later, as
-// inputs of the engine. Nothing here blocks. Real: Hands of meted (bin/hands.h). Tests: a fake that
-// records the calls.
+// inputs of the engine. Nothing here blocks. Real: Hands of meted (daemon/hands.h). Tests: a fake
+// that records the calls.
 #pragma once
 
 #include <vector>

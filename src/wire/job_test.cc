@@ -135,7 +135,7 @@ TEST(RunReply, ReadsBack) {
   reply.view.wait = core::Wait{core::Reason::kPriority, kOddText, {{3}, {9}}};
   reply.tag = "18446744073709551615";
   reply.seq = 18446744073709551615ull;
-  reply.cards = {{"NVIDIA H200", "H200", Bytes::from_gib(141), Bytes::from_gib(140)}};
+  reply.cards = {{0, "", "H200", Bytes::from_gib(140), Bytes::from_gib(141), "NVIDIA H200"}};
   reply.driver = "580.159.04";
   reply.readings = "/run/readings";
   reply.simulated = "4xH200";

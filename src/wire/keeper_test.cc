@@ -14,8 +14,8 @@ KeeperPlan full_plan() {
   plan.attempt = 2;
   plan.spec = full_detached_spec();
   plan.grant = {{1, "GPU-1", Bytes::from_gib(8), true}, {0, "GPU-0", Bytes::from_gib(9), false}};
-  plan.cards = {{"NVIDIA H200", "H200", Bytes::from_gib(141), Bytes::from_gib(140)},
-                {"NVIDIA A10", "A10", Bytes::from_gib(24), Bytes::from_gib(23)}};
+  plan.cards = {{0, "", "H200", Bytes::from_gib(140), Bytes::from_gib(141), "NVIDIA H200"},
+                {0, "", "A10", Bytes::from_gib(23), Bytes::from_gib(24), "NVIDIA A10"}};
   plan.driver = "580.1";
   plan.readings = "/run/readings";
   plan.simulated = "2xH200";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a `mete run` or a keeper does while its program runs (cli/parker.h, in a few lines): looks
-// now and then how its job stands in the daemon's eyes, has the program parked or brought back as
-// that wants it, lets it grow, and reports. A report is sent again until it is answered, also to
-// the next daemon. It looks late, or never again because it was killed; what it has begun with the
-// program ends by itself.
+// What a `mete run` or a keeper does while its program runs (runner/parker.h, in a few lines):
+// looks now and then how its job stands in the daemon's eyes, has the program parked or brought
+// back as that wants it, lets it grow, and reports. A report is sent again until it is answered,
+// also to the next daemon. It looks late, or never again because it was killed; what it has begun
+// with the program ends by itself.
 #pragma once
 
 #include <cstdint>
