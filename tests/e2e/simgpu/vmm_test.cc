@@ -34,7 +34,10 @@ TEST_F(VmmTest, MappingWithoutAccessCannotBeCopiedThrough) {
     const CUmemAllocationProp prop = exportable();
     CUmemGenericAllocationHandle handle = 0;
     CUdeviceptr p = 0;
-    OK(cuMemCreate(&handle, 8 * kMiB, &prop, 0));
+    size_t step = 0;
+    OK(cuMemGetAllocationGranularity(&step, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    CHECK_EQ(2 * kMiB, step);
+    OK(cuMemCreate(&handle, 4 * step, &prop, 0));
     OK(cuMemAddressReserve(&p, 32 * kMiB, 0, 0, 0));
     char byte = 5;
     CHECK_EQ(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD_v2(p, &byte, 1));
