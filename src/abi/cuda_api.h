@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entry points of libcuda.so.1 that allocate, free, ask for memory, make contexts, synchronise,
-// copy or launch, in every version the library exports. Include this instead of a toolkit's cuda.h.
-// Unlike there, no macro renames anything: cuMemAlloc is the 32-bit interface of CUDA 3.1 and
-// cuMemAlloc_v2 what programs of today call; _ptds and _ptsz are the same with the per-thread
-// default stream. Not listed: graphics interop, texture and surface references, link-time
-// compilation, coredumps, logs.
+// The entry points of libcuda.so.1 that mete hooks, calls or simulates. Include this instead of a
+// toolkit's cuda.h. Unlike there, no macro renames anything: cuMemAlloc is the 32-bit interface of
+// CUDA 3.1 and cuMemAlloc_v2 what programs of today call; _ptds and _ptsz are the same with the
+// per-thread default stream.
 #ifndef METE_ABI_CUDA_API_H
 #define METE_ABI_CUDA_API_H
 
@@ -25,21 +23,16 @@ CUresult cuInit(unsigned int);
 
 /* Cards. */
 CUresult cuDeviceCanAccessPeer(int*, CUdevice, CUdevice);
-CUresult cuDeviceComputeCapability(int*, int*, CUdevice);
 CUresult cuDeviceGet(CUdevice*, int);
 CUresult cuDeviceGetAttribute(int*, CUdevice_attribute, CUdevice);
 CUresult cuDeviceGetByPCIBusId(CUdevice*, const char*);
 CUresult cuDeviceGetCount(int*);
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool*, CUdevice);
 CUresult cuDeviceGetDevResource(CUdevice, CUdevResource*, CUdevResourceType);
-CUresult cuDeviceGetExecAffinitySupport(int*, CUexecAffinityType, CUdevice);
 CUresult cuDeviceGetGraphMemAttribute(CUdevice, CUgraphMem_attribute, void*);
-CUresult cuDeviceGetLuid(char*, unsigned int*, CUdevice);
 CUresult cuDeviceGetMemPool(CUmemoryPool*, CUdevice);
 CUresult cuDeviceGetName(char*, int, CUdevice);
-CUresult cuDeviceGetP2PAttribute(int*, CUdevice_P2PAttribute, CUdevice, CUdevice);
 CUresult cuDeviceGetPCIBusId(char*, int, CUdevice);
-CUresult cuDeviceGetProperties(CUdevprop*, CUdevice);
 CUresult cuDeviceGetUuid(CUuuid*, CUdevice);
 CUresult cuDeviceGetUuid_v2(CUuuid*, CUdevice);
 CUresult cuDeviceGraphMemTrim(CUdevice);
@@ -61,31 +54,20 @@ CUresult cuCtxDisablePeerAccess(CUcontext);
 CUresult cuCtxEnablePeerAccess(CUcontext, unsigned int);
 CUresult cuCtxFromGreenCtx(CUcontext*, CUgreenCtx);
 CUresult cuCtxGetApiVersion(CUcontext, unsigned int*);
-CUresult cuCtxGetCacheConfig(CUfunc_cache*);
 CUresult cuCtxGetCurrent(CUcontext*);
-CUresult cuCtxGetDevResource(CUcontext, CUdevResource*, CUdevResourceType);
 CUresult cuCtxGetDevice(CUdevice*);
 CUresult cuCtxGetDevice_v2(CUdevice*, CUcontext);
-CUresult cuCtxGetExecAffinity(CUexecAffinityParam*, CUexecAffinityType);
 CUresult cuCtxGetFlags(unsigned int*);
-CUresult cuCtxGetId(CUcontext, unsigned long long*);
 CUresult cuCtxGetLimit(size_t*, CUlimit);
-CUresult cuCtxGetSharedMemConfig(CUsharedconfig*);
 CUresult cuCtxGetStreamPriorityRange(int*, int*);
 CUresult cuCtxPopCurrent(CUcontext*);
 CUresult cuCtxPopCurrent_v2(CUcontext*);
 CUresult cuCtxPushCurrent(CUcontext);
 CUresult cuCtxPushCurrent_v2(CUcontext);
-CUresult cuCtxRecordEvent(CUcontext, CUevent);
-CUresult cuCtxResetPersistingL2Cache(void);
-CUresult cuCtxSetCacheConfig(CUfunc_cache);
 CUresult cuCtxSetCurrent(CUcontext);
-CUresult cuCtxSetFlags(unsigned int);
 CUresult cuCtxSetLimit(CUlimit, size_t);
-CUresult cuCtxSetSharedMemConfig(CUsharedconfig);
 CUresult cuCtxSynchronize(void);
 CUresult cuCtxSynchronize_v2(CUcontext);
-CUresult cuCtxWaitEvent(CUcontext, CUevent);
 CUresult cuDevResourceGenerateDesc(CUdevResourceDesc*, CUdevResource*, unsigned int);
 CUresult cuDevSmResourceSplitByCount(CUdevResource*, unsigned int*, const CUdevResource*,
                                      CUdevResource*, unsigned int, unsigned int);
@@ -99,31 +81,13 @@ CUresult cuDevicePrimaryCtxSetFlags(CUdevice, unsigned int);
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice, unsigned int);
 CUresult cuGreenCtxCreate(CUgreenCtx*, CUdevResourceDesc, CUdevice, unsigned int);
 CUresult cuGreenCtxDestroy(CUgreenCtx);
-CUresult cuGreenCtxGetDevResource(CUgreenCtx, CUdevResource*, CUdevResourceType);
-CUresult cuGreenCtxGetId(CUgreenCtx, unsigned long long*);
-CUresult cuGreenCtxRecordEvent(CUgreenCtx, CUevent);
 CUresult cuGreenCtxStreamCreate(CUstream*, CUgreenCtx, unsigned int, int);
-CUresult cuGreenCtxWaitEvent(CUgreenCtx, CUevent);
 
 /* Modules, libraries, launches. */
 CUresult cuFuncGetAttribute(int*, CUfunction_attribute, CUfunction);
-CUresult cuFuncGetModule(CUmodule*, CUfunction);
-CUresult cuFuncGetName(const char**, CUfunction);
 CUresult cuFuncGetParamInfo(CUfunction, size_t, size_t*, size_t*);
-CUresult cuFuncIsLoaded(CUfunctionLoadingState*, CUfunction);
 CUresult cuFuncLoad(CUfunction);
-CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int);
-CUresult cuFuncSetBlockShape(CUfunction, int, int, int);
-CUresult cuFuncSetCacheConfig(CUfunction, CUfunc_cache);
-CUresult cuFuncSetSharedMemConfig(CUfunction, CUsharedconfig);
-CUresult cuFuncSetSharedSize(CUfunction, unsigned int);
-CUresult cuKernelGetAttribute(int*, CUfunction_attribute, CUkernel, CUdevice);
 CUresult cuKernelGetFunction(CUfunction*, CUkernel);
-CUresult cuKernelGetLibrary(CUlibrary*, CUkernel);
-CUresult cuKernelGetName(const char**, CUkernel);
-CUresult cuKernelGetParamInfo(CUkernel, size_t, size_t*, size_t*);
-CUresult cuKernelSetAttribute(CUfunction_attribute, int, CUkernel, CUdevice);
-CUresult cuKernelSetCacheConfig(CUkernel, CUfunc_cache, CUdevice);
 CUresult cuLaunch(CUfunction);
 CUresult cuLaunchCooperativeKernel(CUfunction, unsigned int, unsigned int, unsigned int,
                                    unsigned int, unsigned int, unsigned int, unsigned int, CUstream,
@@ -142,21 +106,15 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig*, CUfunction, void**, void**);
 CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig*, CUfunction, void**, void**);
 CUresult cuLaunchKernel_ptsz(CUfunction, unsigned int, unsigned int, unsigned int, unsigned int,
                              unsigned int, unsigned int, unsigned int, CUstream, void**, void**);
-CUresult cuLibraryEnumerateKernels(CUkernel*, unsigned int, CUlibrary);
 CUresult cuLibraryGetGlobal(CUdeviceptr*, size_t*, CUlibrary, const char*);
 CUresult cuLibraryGetKernel(CUkernel*, CUlibrary, const char*);
-CUresult cuLibraryGetKernelCount(unsigned int*, CUlibrary);
-CUresult cuLibraryGetManaged(CUdeviceptr*, size_t*, CUlibrary, const char*);
-CUresult cuLibraryGetModule(CUmodule*, CUlibrary);
 CUresult cuLibraryLoadData(CUlibrary*, const void*, CUjit_option*, void**, unsigned int,
                            CUlibraryOption*, void**, unsigned int);
 CUresult cuLibraryLoadFromFile(CUlibrary*, const char*, CUjit_option*, void**, unsigned int,
                                CUlibraryOption*, void**, unsigned int);
 CUresult cuLibraryUnload(CUlibrary);
-CUresult cuModuleEnumerateFunctions(CUfunction*, unsigned int, CUmodule);
 CUresult cuModuleGetFunction(CUfunction*, CUmodule, const char*);
 CUresult cuModuleGetFunctionCount(unsigned int*, CUmodule);
-CUresult cuModuleGetGlobal(CUdeviceptr_v1*, unsigned int*, CUmodule, const char*);
 CUresult cuModuleGetGlobal_v2(CUdeviceptr*, size_t*, CUmodule, const char*);
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode*);
 CUresult cuModuleLoad(CUmodule*, const char*);
@@ -175,7 +133,6 @@ CUresult cuMemAllocAsync(CUdeviceptr*, size_t, CUstream);
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr*, size_t, CUstream);
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr*, size_t, CUmemoryPool, CUstream);
 CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr*, size_t, CUmemoryPool, CUstream);
-CUresult cuMemAllocHost(void**, unsigned int);
 CUresult cuMemAllocHost_v2(void**, size_t);
 CUresult cuMemAllocManaged(CUdeviceptr*, size_t, unsigned int);
 CUresult cuMemAllocPitch(CUdeviceptr_v1*, unsigned int*, unsigned int, unsigned int, unsigned int);
@@ -197,7 +154,6 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr, CUstream);
 CUresult cuMemFreeHost(void*);
 CUresult cuMemFree_v2(CUdeviceptr);
 CUresult cuMemGetAccess(unsigned long long*, const CUmemLocation*, CUdeviceptr);
-CUresult cuMemGetAddressRange(CUdeviceptr_v1*, unsigned int*, CUdeviceptr_v1);
 CUresult cuMemGetAddressRange_v2(CUdeviceptr*, size_t*, CUdeviceptr);
 CUresult cuMemGetAllocationGranularity(size_t*, const CUmemAllocationProp*,
                                        CUmemAllocationGranularity_flags);
@@ -209,12 +165,6 @@ CUresult cuMemGetInfo(unsigned int*, unsigned int*);
 CUresult cuMemGetInfo_v2(size_t*, size_t*);
 CUresult cuMemGetMemPool(CUmemoryPool*, CUmemLocation*, CUmemAllocationType);
 CUresult cuMemHostAlloc(void**, size_t, unsigned int);
-CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1*, void*, unsigned int);
-CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr*, void*, unsigned int);
-CUresult cuMemHostGetFlags(unsigned int*, void*);
-CUresult cuMemHostRegister(void*, size_t, unsigned int);
-CUresult cuMemHostRegister_v2(void*, size_t, unsigned int);
-CUresult cuMemHostUnregister(void*);
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle*, void*,
                                         CUmemAllocationHandleType);
 CUresult cuMemMap(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long);
@@ -251,29 +201,24 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool, CUmemPool_attribute, void*);
 CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool*, void*, CUmemAllocationHandleType,
                                             unsigned long long);
 CUresult cuMemPoolImportPointer(CUdeviceptr*, CUmemoryPool, CUmemPoolPtrExportData*);
-CUresult cuMemPoolSetAccess(CUmemoryPool, const CUmemAccessDesc*, size_t);
 CUresult cuMemPoolSetAttribute(CUmemoryPool, CUmemPool_attribute, void*);
 CUresult cuMemPoolTrimTo(CUmemoryPool, size_t);
 
 /* Arrays. */
 CUresult cuArray3DCreate(CUarray*, const CUDA_ARRAY3D_DESCRIPTOR_v1*);
 CUresult cuArray3DCreate_v2(CUarray*, const CUDA_ARRAY3D_DESCRIPTOR*);
-CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1*, CUarray);
 CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR*, CUarray);
 CUresult cuArrayCreate(CUarray*, const CUDA_ARRAY_DESCRIPTOR_v1*);
 CUresult cuArrayCreate_v2(CUarray*, const CUDA_ARRAY_DESCRIPTOR*);
 CUresult cuArrayDestroy(CUarray);
-CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1*, CUarray);
 CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR*, CUarray);
 CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS*, CUarray, CUdevice);
-CUresult cuArrayGetPlane(CUarray*, CUarray, unsigned int);
 CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES*, CUarray);
 CUresult cuMipmappedArrayCreate(CUmipmappedArray*, const CUDA_ARRAY3D_DESCRIPTOR*, unsigned int);
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray);
 CUresult cuMipmappedArrayGetLevel(CUarray*, CUmipmappedArray, unsigned int);
 CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS*, CUmipmappedArray,
                                                CUdevice);
-CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES*, CUmipmappedArray);
 
 /* Copies and fills. */
 CUresult cuMemcpy(CUdeviceptr, CUdeviceptr, size_t);
@@ -396,14 +341,10 @@ CUresult cuEventElapsedTime(float*, CUevent, CUevent);
 CUresult cuEventElapsedTime_v2(float*, CUevent, CUevent);
 CUresult cuEventQuery(CUevent);
 CUresult cuEventRecord(CUevent, CUstream);
-CUresult cuEventRecordWithFlags(CUevent, CUstream, unsigned int);
-CUresult cuEventRecordWithFlags_ptsz(CUevent, CUstream, unsigned int);
 CUresult cuEventRecord_ptsz(CUevent, CUstream);
 CUresult cuEventSynchronize(CUevent);
 CUresult cuStreamAddCallback(CUstream, CUstreamCallback, void*, unsigned int);
 CUresult cuStreamAddCallback_ptsz(CUstream, CUstreamCallback, void*, unsigned int);
-CUresult cuStreamAttachMemAsync(CUstream, CUdeviceptr, size_t, unsigned int);
-CUresult cuStreamAttachMemAsync_ptsz(CUstream, CUdeviceptr, size_t, unsigned int);
 CUresult cuStreamBeginCapture(CUstream);
 CUresult cuStreamBeginCaptureToGraph(CUstream, CUgraph, const CUgraphNode*, const CUgraphEdgeData*,
                                      size_t, CUstreamCaptureMode);
@@ -412,16 +353,12 @@ CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream, CUgraph, const CUgraphNode*,
 CUresult cuStreamBeginCapture_ptsz(CUstream);
 CUresult cuStreamBeginCapture_v2(CUstream, CUstreamCaptureMode);
 CUresult cuStreamBeginCapture_v2_ptsz(CUstream, CUstreamCaptureMode);
-CUresult cuStreamCopyAttributes(CUstream, CUstream);
-CUresult cuStreamCopyAttributes_ptsz(CUstream, CUstream);
 CUresult cuStreamCreate(CUstream*, unsigned int);
 CUresult cuStreamCreateWithPriority(CUstream*, unsigned int, int);
 CUresult cuStreamDestroy(CUstream);
 CUresult cuStreamDestroy_v2(CUstream);
 CUresult cuStreamEndCapture(CUstream, CUgraph*);
 CUresult cuStreamEndCapture_ptsz(CUstream, CUgraph*);
-CUresult cuStreamGetAttribute(CUstream, CUstreamAttrID, CUstreamAttrValue*);
-CUresult cuStreamGetAttribute_ptsz(CUstream, CUstreamAttrID, CUstreamAttrValue*);
 CUresult cuStreamGetCaptureInfo(CUstream, CUstreamCaptureStatus*, cuuint64_t*);
 CUresult cuStreamGetCaptureInfo_ptsz(CUstream, CUstreamCaptureStatus*, cuuint64_t*);
 CUresult cuStreamGetCaptureInfo_v2(CUstream, CUstreamCaptureStatus*, cuuint64_t*, CUgraph*,
@@ -440,7 +377,6 @@ CUresult cuStreamGetDevice(CUstream, CUdevice*);
 CUresult cuStreamGetDevice_ptsz(CUstream, CUdevice*);
 CUresult cuStreamGetFlags(CUstream, unsigned int*);
 CUresult cuStreamGetFlags_ptsz(CUstream, unsigned int*);
-CUresult cuStreamGetGreenCtx(CUstream, CUgreenCtx*);
 CUresult cuStreamGetId(CUstream, unsigned long long*);
 CUresult cuStreamGetId_ptsz(CUstream, unsigned long long*);
 CUresult cuStreamGetPriority(CUstream, int*);
@@ -449,16 +385,8 @@ CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus*);
 CUresult cuStreamIsCapturing_ptsz(CUstream, CUstreamCaptureStatus*);
 CUresult cuStreamQuery(CUstream);
 CUresult cuStreamQuery_ptsz(CUstream);
-CUresult cuStreamSetAttribute(CUstream, CUstreamAttrID, const CUstreamAttrValue*);
-CUresult cuStreamSetAttribute_ptsz(CUstream, CUstreamAttrID, const CUstreamAttrValue*);
 CUresult cuStreamSynchronize(CUstream);
 CUresult cuStreamSynchronize_ptsz(CUstream);
-CUresult cuStreamUpdateCaptureDependencies(CUstream, CUgraphNode*, size_t, unsigned int);
-CUresult cuStreamUpdateCaptureDependencies_ptsz(CUstream, CUgraphNode*, size_t, unsigned int);
-CUresult cuStreamUpdateCaptureDependencies_v2(CUstream, CUgraphNode*, const CUgraphEdgeData*,
-                                              size_t, unsigned int);
-CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream, CUgraphNode*, const CUgraphEdgeData*,
-                                                   size_t, unsigned int);
 CUresult cuMemBatchDecompressAsync(void*, size_t, unsigned int, size_t*, CUstream);
 CUresult cuMemBatchDecompressAsync_ptsz(void*, size_t, unsigned int, size_t*, CUstream);
 CUresult cuStreamBatchMemOp(CUstream, unsigned int, CUstreamBatchMemOpParams*, unsigned int);
@@ -487,13 +415,7 @@ CUresult cuStreamWaitEvent_ptsz(CUstream, CUevent, unsigned int);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode*);
 
 /* Graphs. */
-CUresult cuGraphAddChildGraphNode(CUgraphNode*, CUgraph, const CUgraphNode*, size_t, CUgraph);
-CUresult cuGraphAddDependencies(CUgraph, const CUgraphNode*, const CUgraphNode*, size_t);
-CUresult cuGraphAddDependencies_v2(CUgraph, const CUgraphNode*, const CUgraphNode*,
-                                   const CUgraphEdgeData*, size_t);
 CUresult cuGraphAddEmptyNode(CUgraphNode*, CUgraph, const CUgraphNode*, size_t);
-CUresult cuGraphAddEventRecordNode(CUgraphNode*, CUgraph, const CUgraphNode*, size_t, CUevent);
-CUresult cuGraphAddEventWaitNode(CUgraphNode*, CUgraph, const CUgraphNode*, size_t, CUevent);
 CUresult cuGraphAddHostNode(CUgraphNode*, CUgraph, const CUgraphNode*, size_t,
                             const CUDA_HOST_NODE_PARAMS*);
 CUresult cuGraphAddKernelNode(CUgraphNode*, CUgraph, const CUgraphNode*, size_t,
@@ -503,98 +425,34 @@ CUresult cuGraphAddKernelNode_v2(CUgraphNode*, CUgraph, const CUgraphNode*, size
 CUresult cuGraphAddMemAllocNode(CUgraphNode*, CUgraph, const CUgraphNode*, size_t,
                                 CUDA_MEM_ALLOC_NODE_PARAMS*);
 CUresult cuGraphAddMemFreeNode(CUgraphNode*, CUgraph, const CUgraphNode*, size_t, CUdeviceptr);
-CUresult cuGraphAddMemcpyNode(CUgraphNode*, CUgraph, const CUgraphNode*, size_t,
-                              const CUDA_MEMCPY3D*, CUcontext);
-CUresult cuGraphAddMemsetNode(CUgraphNode*, CUgraph, const CUgraphNode*, size_t,
-                              const CUDA_MEMSET_NODE_PARAMS*, CUcontext);
 CUresult cuGraphAddNode(CUgraphNode*, CUgraph, const CUgraphNode*, size_t, CUgraphNodeParams*);
 CUresult cuGraphAddNode_v2(CUgraphNode*, CUgraph, const CUgraphNode*, const CUgraphEdgeData*,
                            size_t, CUgraphNodeParams*);
 CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode, CUgraph*);
 CUresult cuGraphClone(CUgraph*, CUgraph);
-CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle*, CUgraph, CUcontext, unsigned int,
-                                        unsigned int);
 CUresult cuGraphCreate(CUgraph*, unsigned int);
 CUresult cuGraphDestroy(CUgraph);
-CUresult cuGraphDestroyNode(CUgraphNode);
-CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode, CUevent*);
-CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode, CUevent);
-CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode, CUevent*);
-CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode, CUevent);
-CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec, CUgraphNode, CUgraph);
 CUresult cuGraphExecDestroy(CUgraphExec);
-CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec, CUgraphNode, CUevent);
-CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec, CUgraphNode, CUevent);
-CUresult cuGraphExecGetFlags(CUgraphExec, cuuint64_t*);
-CUresult cuGraphExecHostNodeSetParams(CUgraphExec, CUgraphNode, const CUDA_HOST_NODE_PARAMS*);
-CUresult cuGraphExecKernelNodeSetParams(CUgraphExec, CUgraphNode,
-                                        const CUDA_KERNEL_NODE_PARAMS_v1*);
-CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec, CUgraphNode,
-                                           const CUDA_KERNEL_NODE_PARAMS*);
-CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec, CUgraphNode, const CUDA_MEMCPY3D*, CUcontext);
-CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec, CUgraphNode, const CUDA_MEMSET_NODE_PARAMS*,
-                                        CUcontext);
-CUresult cuGraphExecNodeSetParams(CUgraphExec, CUgraphNode, CUgraphNodeParams*);
-CUresult cuGraphExecUpdate(CUgraphExec, CUgraph, CUgraphNode*, CUgraphExecUpdateResult*);
-CUresult cuGraphExecUpdate_v2(CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo*);
 CUresult cuGraphGetEdges(CUgraph, CUgraphNode*, CUgraphNode*, size_t*);
 CUresult cuGraphGetEdges_v2(CUgraph, CUgraphNode*, CUgraphNode*, CUgraphEdgeData*, size_t*);
 CUresult cuGraphGetNodes(CUgraph, CUgraphNode*, size_t*);
 CUresult cuGraphGetRootNodes(CUgraph, CUgraphNode*, size_t*);
-CUresult cuGraphHostNodeGetParams(CUgraphNode, CUDA_HOST_NODE_PARAMS*);
-CUresult cuGraphHostNodeSetParams(CUgraphNode, const CUDA_HOST_NODE_PARAMS*);
 CUresult cuGraphInstantiate(CUgraphExec*, CUgraph, CUgraphNode*, char*, size_t);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec*, CUgraph, unsigned long long);
 CUresult cuGraphInstantiateWithParams(CUgraphExec*, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS*);
 CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec*, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS*);
 CUresult cuGraphInstantiate_v2(CUgraphExec*, CUgraph, CUgraphNode*, char*, size_t);
-CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode, CUgraphNode);
-CUresult cuGraphKernelNodeGetAttribute(CUgraphNode, CUkernelNodeAttrID, CUkernelNodeAttrValue*);
-CUresult cuGraphKernelNodeGetParams(CUgraphNode, CUDA_KERNEL_NODE_PARAMS_v1*);
-CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode, CUDA_KERNEL_NODE_PARAMS*);
-CUresult cuGraphKernelNodeSetAttribute(CUgraphNode, CUkernelNodeAttrID,
-                                       const CUkernelNodeAttrValue*);
-CUresult cuGraphKernelNodeSetParams(CUgraphNode, const CUDA_KERNEL_NODE_PARAMS_v1*);
-CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode, const CUDA_KERNEL_NODE_PARAMS*);
 CUresult cuGraphLaunch(CUgraphExec, CUstream);
 CUresult cuGraphLaunch_ptsz(CUgraphExec, CUstream);
 CUresult cuGraphMemAllocNodeGetParams(CUgraphNode, CUDA_MEM_ALLOC_NODE_PARAMS*);
-CUresult cuGraphMemFreeNodeGetParams(CUgraphNode, CUdeviceptr*);
-CUresult cuGraphMemcpyNodeGetParams(CUgraphNode, CUDA_MEMCPY3D*);
-CUresult cuGraphMemcpyNodeSetParams(CUgraphNode, const CUDA_MEMCPY3D*);
-CUresult cuGraphMemsetNodeGetParams(CUgraphNode, CUDA_MEMSET_NODE_PARAMS*);
-CUresult cuGraphMemsetNodeSetParams(CUgraphNode, const CUDA_MEMSET_NODE_PARAMS*);
-CUresult cuGraphNodeFindInClone(CUgraphNode*, CUgraphNode, CUgraph);
-CUresult cuGraphNodeGetDependencies(CUgraphNode, CUgraphNode*, size_t*);
-CUresult cuGraphNodeGetDependencies_v2(CUgraphNode, CUgraphNode*, CUgraphEdgeData*, size_t*);
-CUresult cuGraphNodeGetDependentNodes(CUgraphNode, CUgraphNode*, size_t*);
-CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode, CUgraphNode*, CUgraphEdgeData*, size_t*);
-CUresult cuGraphNodeGetEnabled(CUgraphExec, CUgraphNode, unsigned int*);
 CUresult cuGraphNodeGetType(CUgraphNode, CUgraphNodeType*);
 CUresult cuGraphNodeSetEnabled(CUgraphExec, CUgraphNode, unsigned int);
-CUresult cuGraphNodeSetParams(CUgraphNode, CUgraphNodeParams*);
-CUresult cuGraphReleaseUserObject(CUgraph, CUuserObject, unsigned int);
-CUresult cuGraphRemoveDependencies(CUgraph, const CUgraphNode*, const CUgraphNode*, size_t);
-CUresult cuGraphRemoveDependencies_v2(CUgraph, const CUgraphNode*, const CUgraphNode*,
-                                      const CUgraphEdgeData*, size_t);
-CUresult cuGraphRetainUserObject(CUgraph, CUuserObject, unsigned int, unsigned int);
 CUresult cuGraphUpload(CUgraphExec, CUstream);
 CUresult cuGraphUpload_ptsz(CUgraphExec, CUstream);
-CUresult cuUserObjectCreate(CUuserObject*, void*, CUhostFn, unsigned int, unsigned int);
-CUresult cuUserObjectRelease(CUuserObject, unsigned int);
-CUresult cuUserObjectRetain(CUuserObject, unsigned int);
 
 /* Sharing and the rest. */
-CUresult cuDestroyExternalMemory(CUexternalMemory);
-CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr*, CUexternalMemory,
-                                         const CUDA_EXTERNAL_MEMORY_BUFFER_DESC*);
-CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray*, CUexternalMemory,
-                                                 const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC*);
-CUresult cuImportExternalMemory(CUexternalMemory*, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC*);
 CUresult cuIpcCloseMemHandle(CUdeviceptr);
-CUresult cuIpcGetEventHandle(CUipcEventHandle*, CUevent);
 CUresult cuIpcGetMemHandle(CUipcMemHandle*, CUdeviceptr);
-CUresult cuIpcOpenEventHandle(CUevent*, CUipcEventHandle);
 CUresult cuIpcOpenMemHandle(CUdeviceptr*, CUipcMemHandle, unsigned int);
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr*, CUipcMemHandle, unsigned int);
 CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle, CUdevice);

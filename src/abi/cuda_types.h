@@ -25,13 +25,11 @@ typedef struct CUarray_st* CUarray;
 typedef struct CUmipmappedArray_st* CUmipmappedArray;
 typedef struct CUevent_st* CUevent;
 typedef struct CUstream_st* CUstream;
-typedef struct CUextMemory_st* CUexternalMemory;
 typedef struct CUextSemaphore_st* CUexternalSemaphore;
 typedef struct CUgraph_st* CUgraph;
 typedef struct CUgraphNode_st* CUgraphNode;
 typedef struct CUgraphExec_st* CUgraphExec;
 typedef struct CUmemPoolHandle_st* CUmemoryPool;
-typedef struct CUuserObject_st* CUuserObject;
 typedef struct CUgraphDeviceUpdatableNode_st* CUgraphDeviceNode;
 typedef struct CUgreenCtx_st* CUgreenCtx;
 typedef struct CUdevResourceDesc_st* CUdevResourceDesc;
@@ -43,9 +41,6 @@ typedef cuuint64_t CUgraphConditionalHandle;
 typedef struct {
   char bytes[16];
 } CUuuid;
-typedef struct {
-  char reserved[64];
-} CUipcEventHandle;
 typedef struct {
   char reserved[64];
 } CUipcMemHandle;
@@ -87,18 +82,6 @@ typedef struct {
   CUstreamBatchMemOpParams* paramArray;
   unsigned int flags;
 } CUDA_BATCH_MEM_OP_NODE_PARAMS_v2;
-typedef struct {
-  int maxThreadsPerBlock;
-  int maxThreadsDim[3];
-  int maxGridSize[3];
-  int sharedMemPerBlock;
-  int totalConstantMemory;
-  int SIMDWidth;
-  int memPitch;
-  int regsPerBlock;
-  int clockRate;
-  int textureAlign;
-} CUdevprop;
 typedef void (*CUhostFn)(void* userData);
 typedef struct {
   void* base_ptr;
@@ -248,10 +231,6 @@ typedef struct {
   CUlaunchAttribute* attrs;
   unsigned int numAttrs;
 } CUlaunchConfig;
-typedef CUlaunchAttributeID CUkernelNodeAttrID;
-typedef CUlaunchAttributeValue CUkernelNodeAttrValue;
-typedef CUlaunchAttributeID CUstreamAttrID;
-typedef CUlaunchAttributeValue CUstreamAttrValue;
 typedef struct {
   unsigned int val;
 } CUexecAffinitySmCount;
@@ -392,32 +371,6 @@ typedef struct {
   void** kernelParams;
 } CUDA_LAUNCH_PARAMS;
 typedef struct {
-  CUexternalMemoryHandleType type;
-  union {
-    int fd;
-    struct {
-      void* handle;
-      const void* name;
-    } win32;
-    const void* nvSciBufObject;
-  } handle;
-  unsigned long long size;
-  unsigned int flags;
-  unsigned int reserved[16];
-} CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
-typedef struct {
-  unsigned long long offset;
-  unsigned long long size;
-  unsigned int flags;
-  unsigned int reserved[16];
-} CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
-typedef struct {
-  unsigned long long offset;
-  CUDA_ARRAY3D_DESCRIPTOR arrayDesc;
-  unsigned int numLevels;
-  unsigned int reserved[16];
-} CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC;
-typedef struct {
   struct {
     struct {
       unsigned long long value;
@@ -515,11 +468,6 @@ typedef struct {
   CUmemLocation location;
   CUmemAccess_flags flags;
 } CUmemAccessDesc;
-typedef struct {
-  CUgraphExecUpdateResult result;
-  CUgraphNode errorNode;
-  CUgraphNode errorFromNode;
-} CUgraphExecUpdateResultInfo;
 typedef struct {
   CUmemAllocationType allocType;
   CUmemAllocationHandleType handleTypes;
@@ -714,23 +662,11 @@ typedef struct {
   cuuint64_t reserved[8];
 } CUcheckpointUnlockArgs;
 
-#define CU_IPC_HANDLE_SIZE 64
 #define CU_MEMHOSTALLOC_PORTABLE 0x01
-#define CU_MEMHOSTALLOC_DEVICEMAP 0x02
-#define CU_MEMHOSTALLOC_WRITECOMBINED 0x04
-#define CU_MEMHOSTREGISTER_PORTABLE 0x01
-#define CU_MEMHOSTREGISTER_DEVICEMAP 0x02
-#define CU_MEMHOSTREGISTER_IOMEMORY 0x04
-#define CU_MEMHOSTREGISTER_READ_ONLY 0x08
 #define CUDA_ARRAY3D_LAYERED 0x01
-#define CUDA_ARRAY3D_SURFACE_LDST 0x02
 #define CUDA_ARRAY3D_CUBEMAP 0x04
-#define CUDA_ARRAY3D_TEXTURE_GATHER 0x08
-#define CUDA_ARRAY3D_DEPTH_TEXTURE 0x10
-#define CUDA_ARRAY3D_COLOR_ATTACHMENT 0x20
 #define CUDA_ARRAY3D_SPARSE 0x40
 #define CUDA_ARRAY3D_DEFERRED_MAPPING 0x80
-#define CU_MEM_CREATE_USAGE_TILE_POOL 0x1
 #define CU_DEVICE_CPU ((CUdevice)-1)
 #define CU_DEVICE_INVALID ((CUdevice)-2)
 #define CU_STREAM_LEGACY ((CUstream)0x1)

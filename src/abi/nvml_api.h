@@ -16,17 +16,12 @@ extern "C" {
 // Buffer sizes that callers are told to use.
 #define NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE 32
 #define NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE 16
-#define NVML_DEVICE_UUID_BUFFER_SIZE 80
-#define NVML_DEVICE_UUID_V2_BUFFER_SIZE 96
 #define NVML_DEVICE_UUID_ASCII_LEN 41
 #define NVML_DEVICE_UUID_BINARY_LEN 16
 #define NVML_DEVICE_PART_NUMBER_BUFFER_SIZE 80
 #define NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE 80
-#define NVML_SYSTEM_NVML_VERSION_BUFFER_SIZE 80
-#define NVML_DEVICE_NAME_BUFFER_SIZE 64
 #define NVML_DEVICE_NAME_V2_BUFFER_SIZE 96
 #define NVML_DEVICE_SERIAL_BUFFER_SIZE 30
-#define NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE 32
 #define NVML_NVLINK_MAX_LINKS 18
 
 // "This reading does not exist", in whatever integer type the field has: all bits set.
@@ -50,10 +45,7 @@ extern "C" {
 #define NVML_DEVICE_ARCH_BLACKWELL 10
 #define NVML_DEVICE_ARCH_UNKNOWN 0xffffffff
 
-#define NVML_BUS_TYPE_PCIE 2
-
 typedef unsigned int nvmlDeviceArchitecture_t;
-typedef unsigned int nvmlBusType_t;
 typedef unsigned int nvmlAffinityScope_t;
 typedef struct nvmlDevice_st* nvmlDevice_t;
 
@@ -97,32 +89,10 @@ typedef enum nvmlEnableState_enum {
   NVML_FEATURE_ENABLED = 1
 } nvmlEnableState_t;
 
-typedef enum nvmlBrandType_enum {
-  NVML_BRAND_UNKNOWN = 0,
-  NVML_BRAND_QUADRO = 1,
-  NVML_BRAND_TESLA = 2,
-  NVML_BRAND_NVS = 3,
-  NVML_BRAND_GRID = 4,
-  NVML_BRAND_GEFORCE = 5,
-  NVML_BRAND_TITAN = 6,
-  NVML_BRAND_QUADRO_RTX = 12,
-  NVML_BRAND_NVIDIA_RTX = 13,
-  NVML_BRAND_NVIDIA = 14,
-  NVML_BRAND_COUNT = 18
-} nvmlBrandType_t;
-
 typedef enum nvmlTemperatureSensors_enum {
   NVML_TEMPERATURE_GPU = 0,
   NVML_TEMPERATURE_COUNT
 } nvmlTemperatureSensors_t;
-
-typedef enum nvmlTemperatureThresholds_enum {
-  NVML_TEMPERATURE_THRESHOLD_SHUTDOWN = 0,
-  NVML_TEMPERATURE_THRESHOLD_SLOWDOWN = 1,
-  NVML_TEMPERATURE_THRESHOLD_MEM_MAX = 2,
-  NVML_TEMPERATURE_THRESHOLD_GPU_MAX = 3,
-  NVML_TEMPERATURE_THRESHOLD_COUNT = 8
-} nvmlTemperatureThresholds_t;
 
 typedef enum nvmlComputeMode_enum {
   NVML_COMPUTEMODE_DEFAULT = 0,
@@ -139,21 +109,6 @@ typedef enum nvmlClockType_enum {
   NVML_CLOCK_VIDEO = 3,
   NVML_CLOCK_COUNT
 } nvmlClockType_t;
-
-typedef enum nvmlClockId_enum {
-  NVML_CLOCK_ID_CURRENT = 0,
-  NVML_CLOCK_ID_APP_CLOCK_TARGET = 1,
-  NVML_CLOCK_ID_APP_CLOCK_DEFAULT = 2,
-  NVML_CLOCK_ID_CUSTOMER_BOOST_MAX = 3,
-  NVML_CLOCK_ID_COUNT
-} nvmlClockId_t;
-
-typedef enum nvmlPStates_enum {
-  NVML_PSTATE_0 = 0,
-  NVML_PSTATE_8 = 8,
-  NVML_PSTATE_15 = 15,
-  NVML_PSTATE_UNKNOWN = 32
-} nvmlPstates_t;
 
 typedef enum nvmlGpuLevel_enum {
   NVML_TOPOLOGY_INTERNAL = 0,
@@ -183,28 +138,12 @@ typedef enum nvmlGpuP2PCapsIndex_enum {
   NVML_P2P_CAPS_INDEX_UNKNOWN = 5
 } nvmlGpuP2PCapsIndex_t;
 
-typedef enum nvmlNvLinkCapability_enum {
-  NVML_NVLINK_CAP_P2P_SUPPORTED = 0,
-  NVML_NVLINK_CAP_SYSMEM_ACCESS = 1,
-  NVML_NVLINK_CAP_P2P_ATOMICS = 2,
-  NVML_NVLINK_CAP_SYSMEM_ATOMICS = 3,
-  NVML_NVLINK_CAP_SLI_BRIDGE = 4,
-  NVML_NVLINK_CAP_VALID = 5,
-  NVML_NVLINK_CAP_COUNT
-} nvmlNvLinkCapability_t;
-
 typedef enum nvmlIntNvLinkDeviceType_enum {
   NVML_NVLINK_DEVICE_TYPE_GPU = 0x00,
   NVML_NVLINK_DEVICE_TYPE_IBMNPU = 0x01,
   NVML_NVLINK_DEVICE_TYPE_SWITCH = 0x02,
   NVML_NVLINK_DEVICE_TYPE_UNKNOWN = 0xFF
 } nvmlIntNvLinkDeviceType_t;
-
-typedef enum nvmlPcieUtilCounter_enum {
-  NVML_PCIE_UTIL_TX_BYTES = 0,
-  NVML_PCIE_UTIL_RX_BYTES = 1,
-  NVML_PCIE_UTIL_COUNT
-} nvmlPcieUtilCounter_t;
 
 typedef enum {
   NVML_UUID_TYPE_NONE = 0,
@@ -280,26 +219,6 @@ typedef struct nvmlProcessUtilizationSample_st {
   unsigned int decUtil;
 } nvmlProcessUtilizationSample_t;
 
-typedef struct {
-  unsigned long long timeStamp;
-  unsigned int pid;
-  unsigned int smUtil;
-  unsigned int memUtil;
-  unsigned int encUtil;
-  unsigned int decUtil;
-  unsigned int jpgUtil;
-  unsigned int ofaUtil;
-} nvmlProcessUtilizationInfo_v1_t;
-
-typedef struct {
-  unsigned int version;
-  unsigned int processSamplesCount;
-  unsigned long long lastSeenTimeStamp;
-  nvmlProcessUtilizationInfo_v1_t* procUtilArray;
-} nvmlProcessesUtilizationInfo_v1_t;
-typedef nvmlProcessesUtilizationInfo_v1_t nvmlProcessesUtilizationInfo_t;
-#define nvmlProcessesUtilizationInfo_v1 NVML_STRUCT_VERSION(ProcessesUtilizationInfo, 1)
-
 // nvmlDeviceGetPciInfo fills it as far as pciDeviceId, _v2 as far as pciSubSystemId, _v3 all of it.
 typedef struct nvmlPciInfo_st {
   char busIdLegacy[NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE];  // 0000:17:00.0
@@ -346,42 +265,15 @@ typedef struct {
 typedef nvmlTemperature_v1_t nvmlTemperature_t;
 #define nvmlTemperature_v1 NVML_STRUCT_VERSION(Temperature, 1)
 
-typedef struct {
-  unsigned int version;
-  char branch[NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE];
-} nvmlSystemDriverBranchInfo_v1_t;
-typedef nvmlSystemDriverBranchInfo_v1_t nvmlSystemDriverBranchInfo_t;
-#define nvmlSystemDriverBranchInfo_v1 NVML_STRUCT_VERSION(SystemDriverBranchInfo, 1)
-
-typedef struct nvmlDeviceAttributes_st {
-  unsigned int multiprocessorCount;
-  unsigned int sharedCopyEngineCount;
-  unsigned int sharedDecoderCount;
-  unsigned int sharedEncoderCount;
-  unsigned int sharedJpegCount;
-  unsigned int sharedOfaCount;
-  unsigned int gpuInstanceSliceCount;
-  unsigned int computeInstanceSliceCount;
-  unsigned long long memorySizeMB;
-} nvmlDeviceAttributes_t;
-
 nvmlReturn_t nvmlInit(void);
 nvmlReturn_t nvmlInit_v2(void);
 nvmlReturn_t nvmlInitWithFlags(unsigned int flags);
 nvmlReturn_t nvmlShutdown(void);
 
 nvmlReturn_t nvmlSystemGetDriverVersion(char* version, unsigned int length);
-nvmlReturn_t nvmlSystemGetNVMLVersion(char* version, unsigned int length);
 nvmlReturn_t nvmlSystemGetCudaDriverVersion(int* cudaDriverVersion);
 nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int* cudaDriverVersion);
-nvmlReturn_t nvmlSystemGetDriverBranch(nvmlSystemDriverBranchInfo_t* branchInfo,
-                                       unsigned int length);
 nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char* name, unsigned int length);
-nvmlReturn_t nvmlSystemGetTopologyGpuSet(unsigned int cpuNumber, unsigned int* count,
-                                         nvmlDevice_t* deviceArray);
-
-nvmlReturn_t nvmlUnitGetCount(unsigned int* unitCount);
-nvmlReturn_t nvmlGetExcludedDeviceCount(unsigned int* deviceCount);
 
 nvmlReturn_t nvmlDeviceGetCount(unsigned int* deviceCount);
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int* deviceCount);
@@ -394,39 +286,19 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char* pciBusId, nvmlDevice_t* d
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* pciBusId, nvmlDevice_t* device);
 
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char* name, unsigned int length);
-nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, nvmlBrandType_t* type);
 nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int* index);
 nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char* serial, unsigned int length);
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char* uuid, unsigned int length);
 nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int* minorNumber);
 nvmlReturn_t nvmlDeviceGetBoardPartNumber(nvmlDevice_t device, char* partNumber,
                                           unsigned int length);
-nvmlReturn_t nvmlDeviceGetBoardId(nvmlDevice_t device, unsigned int* boardId);
-nvmlReturn_t nvmlDeviceGetMultiGpuBoard(nvmlDevice_t device, unsigned int* multiGpuBool);
-nvmlReturn_t nvmlDeviceGetVbiosVersion(nvmlDevice_t device, char* version, unsigned int length);
 nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, nvmlDeviceArchitecture_t* arch);
 nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int* major, int* minor);
-nvmlReturn_t nvmlDeviceGetNumGpuCores(nvmlDevice_t device, unsigned int* numCores);
-nvmlReturn_t nvmlDeviceGetAttributes(nvmlDevice_t device, nvmlDeviceAttributes_t* attributes);
-nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t* attributes);
-nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t device1, nvmlDevice_t device2, int* onSameBoard);
-nvmlReturn_t nvmlDeviceGetModuleId(nvmlDevice_t device, unsigned int* moduleId);
 
 nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t* pci);
 nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_t* pci);
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t* pci);
 nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfoExt_t* pci);
-nvmlReturn_t nvmlDeviceGetBusType(nvmlDevice_t device, nvmlBusType_t* type);
-nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t device, unsigned int* maxLinkGen);
-nvmlReturn_t nvmlDeviceGetGpuMaxPcieLinkGeneration(nvmlDevice_t device,
-                                                   unsigned int* maxLinkGenDevice);
-nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned int* maxLinkWidth);
-nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t device, unsigned int* currLinkGen);
-nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsigned int* currLinkWidth);
-nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, nvmlPcieUtilCounter_t counter,
-                                         unsigned int* value);
-nvmlReturn_t nvmlDeviceGetPcieReplayCounter(nvmlDevice_t device, unsigned int* value);
-nvmlReturn_t nvmlDeviceGetMemoryBusWidth(nvmlDevice_t device, unsigned int* busWidth);
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* memory);
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* memory);
@@ -458,82 +330,34 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
                                              nvmlProcessUtilizationSample_t* utilization,
                                              unsigned int* processSamplesCount,
                                              unsigned long long lastSeenTimeStamp);
-nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(
-    nvmlDevice_t device, nvmlProcessesUtilizationInfo_t* procesesUtilInfo);
 
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t* utilization);
-nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned int* utilization,
-                                             unsigned int* samplingPeriodUs);
-nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned int* utilization,
-                                             unsigned int* samplingPeriodUs);
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensorType,
                                       unsigned int* temp);
 nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device, nvmlTemperature_t* temperature);
-nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device,
-                                               nvmlTemperatureThresholds_t thresholdType,
-                                               unsigned int* temp);
 nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int* power);
-nvmlReturn_t nvmlDeviceGetPowerManagementMode(nvmlDevice_t device, nvmlEnableState_t* mode);
-nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device, unsigned int* limit);
-nvmlReturn_t nvmlDeviceGetPowerManagementDefaultLimit(nvmlDevice_t device,
-                                                      unsigned int* defaultLimit);
-nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t device,
-                                                          unsigned int* minLimit,
-                                                          unsigned int* maxLimit);
 nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned int* limit);
-nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long* energy);
 
-nvmlReturn_t nvmlDeviceGetClock(nvmlDevice_t device, nvmlClockType_t clockType,
-                                nvmlClockId_t clockId, unsigned int* clockMHz);
 nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned int* clock);
 nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type,
                                        unsigned int* clock);
-nvmlReturn_t nvmlDeviceGetApplicationsClock(nvmlDevice_t device, nvmlClockType_t clockType,
-                                            unsigned int* clockMHz);
-nvmlReturn_t nvmlDeviceGetDefaultApplicationsClock(nvmlDevice_t device, nvmlClockType_t clockType,
-                                                   unsigned int* clockMHz);
-nvmlReturn_t nvmlDeviceGetMaxCustomerBoostClock(nvmlDevice_t device, nvmlClockType_t clockType,
-                                                unsigned int* clockMHz);
-nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, nvmlPstates_t* pState);
-nvmlReturn_t nvmlDeviceGetPowerState(nvmlDevice_t device, nvmlPstates_t* pState);
-nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device,
-                                                    unsigned long long* clocksEventReasons);
-nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device,
-                                                       unsigned long long* clocksThrottleReasons);
 
 nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, nvmlEnableState_t* mode);
 nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMode_t* mode);
-nvmlReturn_t nvmlDeviceGetDisplayMode(nvmlDevice_t device, nvmlEnableState_t* display);
-nvmlReturn_t nvmlDeviceGetDisplayActive(nvmlDevice_t device, nvmlEnableState_t* isActive);
-nvmlReturn_t nvmlDeviceGetAccountingMode(nvmlDevice_t device, nvmlEnableState_t* mode);
 
 nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int* currentMode,
                                   unsigned int* pendingMode);
-nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int* count);
-nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index,
-                                                 nvmlDevice_t* migDevice);
-nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int* isMigDevice);
 
 nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device1, nvmlDevice_t device2,
                                                  nvmlGpuTopologyLevel_t* pathInfo);
-nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopologyLevel_t level,
-                                              unsigned int* count, nvmlDevice_t* deviceArray);
 nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1, nvmlDevice_t device2,
                                     nvmlGpuP2PCapsIndex_t p2pIndex, nvmlGpuP2PStatus_t* p2pStatus);
 nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int cpuSetSize,
                                       unsigned long* cpuSet);
-nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned int cpuSetSize,
-                                                 unsigned long* cpuSet, nvmlAffinityScope_t scope);
 nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int nodeSetSize,
                                          unsigned long* nodeSet, nvmlAffinityScope_t scope);
-nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t device, unsigned int* node);
 nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link,
                                       nvmlEnableState_t* isActive);
-nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int link,
-                                        unsigned int* version);
-nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsigned int link,
-                                           nvmlNvLinkCapability_t capability,
-                                           unsigned int* capResult);
 nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned int link,
                                               nvmlPciInfo_t* pci);
 nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int link,

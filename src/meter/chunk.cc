@@ -2,6 +2,7 @@
 // See chunk.h. Everything here runs inside the gate, or in the park thread while nobody is inside.
 #include "meter/chunk.h"
 
+#include "abi/cuda_card.h"
 #include "meter/budget.h"
 #include "meter/memory.h"
 #include "meter/place.h"
@@ -84,7 +85,7 @@ void undo(const Chunk& chunk, bool mapped) {
 CUresult make_memory(Chunk& chunk) {
   CUresult result = real.cuMemAddressReserve(&chunk.base, chunk.bytes, abi::kGranuleBytes, 0, 0);
   if (result != CUDA_SUCCESS) return result;
-  const CUmemAllocationProp properties = chunk_properties(chunk.device);
+  const CUmemAllocationProp properties = abi::memory_on(chunk.device, true);
   result = real.cuMemCreate(&chunk.handle, chunk.bytes, &properties, 0);
   for (int tries = 0; result == CUDA_ERROR_OUT_OF_MEMORY && worth_another_try(&tries);)
     result = real.cuMemCreate(&chunk.handle, chunk.bytes, &properties, 0);
@@ -122,15 +123,6 @@ CUresult make_chunk(const Place& place, Chunk::Kind kind, uint64_t size, uint64_
 
 }  // namespace
 
-CUmemAllocationProp chunk_properties(CUdevice device) {
-  CUmemAllocationProp properties{};
-  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  properties.location.id = device;
-  return properties;
-}
-
 CUresult map_chunk(const Chunk& chunk, CUmemGenericAllocationHandle handle) {
   CUresult result = real.cuMemMap(chunk.base, chunk.bytes, 0, handle, 0);
   if (result != CUDA_SUCCESS) return result;
@@ -139,8 +131,7 @@ CUresult map_chunk(const Chunk& chunk, CUmemGenericAllocationHandle handle) {
   const uint64_t devices = process.peers[chunk.card] | 1ull << chunk.device;
   for (int device = 0; device < kMaxDevices; ++device) {
     if ((devices >> device & 1) == 0) continue;
-    access[count].location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
-    access[count++].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    access[count++] = abi::access_on(device);
   }
   result = real.cuMemSetAccess(chunk.base, chunk.bytes, access, count);
   if (result != CUDA_SUCCESS) (void)real.cuMemUnmap(chunk.base, chunk.bytes);
@@ -151,9 +142,8 @@ CUresult unmap_chunk(const Chunk& chunk) { return real.cuMemUnmap(chunk.base, ch
 
 CUresult set_peer(int card, CUdevice device, bool allowed) {
   if (device < 0 || device >= kMaxDevices) return CUDA_ERROR_INVALID_DEVICE;
-  CUmemAccessDesc access{};
-  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
-  access.flags = allowed ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  const CUmemAccessDesc access = abi::access_on(
+      device, allowed ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE);
   CUresult result = CUDA_SUCCESS;
   for (size_t i = 0;; ++i) {
     Chunk chunk{};

@@ -46,8 +46,6 @@ void free_in_chunk(CUdeviceptr pointer);
 // The block in a chunk that an address lies in: where it begins, how long it is. False: none.
 bool find_in_chunk(CUdeviceptr address, CUdeviceptr* base, uint64_t* bytes);
 
-// What a chunk's memory is like, for those who make it again.
-CUmemAllocationProp chunk_properties(CUdevice device);
 // Maps memory at a chunk's addresses, for its device and all that may access it.
 CUresult map_chunk(const Chunk& chunk, CUmemGenericAllocationHandle handle);
 CUresult unmap_chunk(const Chunk& chunk);

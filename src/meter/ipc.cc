@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "abi/cuda_card.h"
 #include "abi/process.h"
 #include "meter/budget.h"
 #include "meter/chunk.h"
@@ -248,11 +249,8 @@ CUresult map_opened(Opened& opened, CUdevice current, CUdevice* device) {
   if (result == CUDA_SUCCESS)
     result = real.cuMemAddressReserve(&opened.base, opened.bytes, abi::kGranuleBytes, 0, 0);
   if (result != CUDA_SUCCESS) return result;
-  CUmemAccessDesc access[2]{};
   *device = prop.location.id;
-  access[0].location = {CU_MEM_LOCATION_TYPE_DEVICE, prop.location.id};
-  access[1].location = {CU_MEM_LOCATION_TYPE_DEVICE, current};
-  access[0].flags = access[1].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  const CUmemAccessDesc access[] = {abi::access_on(prop.location.id), abi::access_on(current)};
   result = real.cuMemMap(opened.base, opened.bytes, 0, opened.handle, 0);
   if (result == CUDA_SUCCESS) {
     result =

@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "abi/cuda_card.h"
 #include "abi/process.h"
 
 namespace mete::meter {
@@ -29,16 +30,9 @@ bool socket_path(const abi::GrantHeader& grant, int card, char* out, size_t size
   const size_t folder = strnlen(grant.movers, sizeof(grant.movers));
   if (folder == 0 || folder + 42 > size) return false;
   memcpy(out, grant.movers, folder);
-  char* at = out + folder;
-  memcpy(at, "/GPU-", 5);
-  at += 5;
-  constexpr char kDigits[] = "0123456789abcdef";
-  for (int i = 0; i < 16; ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) *at++ = '-';
-    *at++ = kDigits[grant.cards[card].uuid[i] >> 4];
-    *at++ = kDigits[grant.cards[card].uuid[i] & 15];
-  }
-  *at = 0;
+  out[folder] = '/';
+  const abi::UuidText name = abi::uuid_text(grant.cards[card].uuid);
+  memcpy(out + folder + 1, name.text, sizeof(name.text));
   return true;
 }
 

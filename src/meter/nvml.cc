@@ -5,6 +5,7 @@
 // never does.
 #include <string.h>
 
+#include "abi/cuda_card.h"
 #include "abi/process.h"
 #include "meter/budget.h"
 #include "meter/grow.h"
@@ -37,18 +38,6 @@ bool parse_uuid(const char* text, uint8_t* out) {
   return digits == 32;
 }
 
-void print_uuid(const uint8_t* uuid, const char* prefix, char* out) {
-  constexpr char kHex[] = "0123456789abcdef";
-  size_t n = 0;
-  for (; *prefix != 0; ++prefix) out[n++] = *prefix;
-  for (int i = 0; i < 16; ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) out[n++] = '-';
-    out[n++] = kHex[uuid[i] >> 4];
-    out[n++] = kHex[uuid[i] & 15];
-  }
-  out[n] = 0;
-}
-
 // The granted card behind an NVML handle, or kNoCard.
 int card_behind(nvmlDevice_t device) {
   char text[96];
@@ -66,11 +55,11 @@ nvmlReturn_t handle_by_index(unsigned int index, nvmlDevice_t* device) {
   if (!attach()) return NVML_ERROR_OPERATING_SYSTEM;
   if (index >= process.grant->header.card_count || device == nullptr)
     return NVML_ERROR_INVALID_ARGUMENT;
-  char text[64];
+  abi::UuidText uuid = abi::uuid_text(process.grant->header.cards[index].uuid);
   nvmlReturn_t result = NVML_ERROR_NOT_FOUND;
-  for (const char* prefix : {"GPU-", "MIG-"}) {
-    print_uuid(process.grant->header.cards[index].uuid, prefix, text);
-    result = real_nvml.nvmlDeviceGetHandleByUUID(text, device);
+  for (const char* prefix : {"GPU", "MIG"}) {
+    memcpy(uuid.text, prefix, 3);
+    result = real_nvml.nvmlDeviceGetHandleByUUID(uuid.text, device);
     if (result != NVML_ERROR_NOT_FOUND && result != NVML_ERROR_INVALID_ARGUMENT) break;
   }
   return result;

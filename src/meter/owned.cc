@@ -2,6 +2,7 @@
 // See owned.h.
 #include "meter/owned.h"
 
+#include "abi/cuda_card.h"
 #include "meter/real.h"
 #include "meter/state.h"
 #include "meter/vmm.h"
@@ -49,9 +50,9 @@ CUresult give_access(CUdeviceptr address, uint64_t bytes) {
   size_t count = 0;
   for (int device = 0; device < kMaxDevices; ++device) {
     if ((allowed->a >> device & 1) == 0) continue;
-    access[count].location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
-    access[count++].flags = (allowed->b >> device & 1) != 0 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-                                                            : CU_MEM_ACCESS_FLAGS_PROT_READ;
+    access[count++] =
+        abi::access_on(device, (allowed->b >> device & 1) != 0 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                                                               : CU_MEM_ACCESS_FLAGS_PROT_READ);
   }
   return count == 0 ? CUDA_SUCCESS : real.cuMemSetAccess(address, bytes, access, count);
 }

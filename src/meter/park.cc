@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "abi/cuda_card.h"
 #include "abi/park.h"
 #include "abi/process.h"
 #include "meter/budget.h"
@@ -185,7 +186,7 @@ CUresult unmap_all(const Movable& memory) {
 }
 CUmemAllocationProp properties_of(const Movable& memory) {
   return memory.owned ? movable_properties(static_cast<const Owned&>(memory).wanted)
-                      : chunk_properties(memory.device);
+                      : abi::memory_on(memory.device, true);  // as a chunk's was made
 }
 
 Refusal connect_mover(int card) {

@@ -7,24 +7,12 @@
 
 #include <cstdint>
 
+#include "abi/cuda_card.h"
 #include "base/text.h"
 
 namespace mete::park {
 
 namespace {
-
-// "GPU-8-4-4-4-12", as NVML writes it.
-std::string text_of(const CUuuid& uuid) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text = "GPU-";
-  for (int i = 0; i < 16; ++i) {
-    const auto byte = static_cast<std::uint8_t>(uuid.bytes[i]);
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
-}
 
 Error failed(const Card& card, const char* function, CUresult result) {
   const std::string message = std::string(function) + " failed: " + card.name_of(result);
@@ -70,7 +58,7 @@ Result<Card> open_card(const std::string& library, const std::string& uuid) {
     CUuuid bytes{};
     found = card.cuda.cuDeviceGet(&card.device, i) == CUDA_SUCCESS &&
             card.cuda.cuDeviceGetUuid(&bytes, card.device) == CUDA_SUCCESS &&
-            text_of(bytes) == base::to_lower(uuid).replace(0, 3, "GPU");
+            abi::uuid_text(bytes.bytes).text == base::to_lower(uuid).replace(0, 3, "GPU");
   }
   if (!found) return Error::not_found("CUDA does not see the card " + base::quote(uuid));
   // Who waits for a copy sleeps; the cores are the jobs'.

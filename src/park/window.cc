@@ -2,6 +2,7 @@
 // See window.h.
 #include "park/window.h"
 
+#include "abi/cuda_card.h"
 #include "base/assert.h"
 
 namespace mete::park {
@@ -33,10 +34,7 @@ CUresult Window::open(Fd descriptor, uint64_t bytes) {
   (void)cuda.cuMemRelease(handle);  // a mapping keeps the memory
   if (result != CUDA_SUCCESS) return result;
   mapped_ = bytes;
-  CUmemAccessDesc access{};
-  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  access.location.id = card_.device;
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  const CUmemAccessDesc access = abi::access_on(card_.device);
   result = cuda.cuMemSetAccess(address_, bytes, &access, 1);
   if (result != CUDA_SUCCESS) (void)close();
   return result;

@@ -162,7 +162,7 @@ class Worker {
   }
 
   int vmm_make(std::uint64_t bytes, Fd* fd) {
-    const CUmemAllocationProp prop = memory_on(card_, true);
+    const CUmemAllocationProp prop = abi::memory_on(card_.device, true);
     CUresult result = CU(cuMemCreate)(&handle_, bytes, &prop, 0);
     int number = -1;
     if (result == CUDA_SUCCESS)
@@ -187,7 +187,7 @@ class Worker {
   }
 
   int pool_make(std::uint64_t bytes, std::string* text, Fd* fd) {
-    const CUmemPoolProps props = pool_on(card_, true);
+    const CUmemPoolProps props = abi::pool_on(card_.device, true);
     CUmemoryPool pool = nullptr;
     CUmemPoolPtrExportData data{};
     int number = -1;

@@ -73,32 +73,6 @@ Card start() {
   return card;
 }
 
-CUmemAllocationProp memory_on(const Card& card, bool exportable) {
-  CUmemAllocationProp prop{};
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  prop.location.id = card.device;
-  if (exportable) prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  return prop;
-}
-
-CUmemAccessDesc read_write_on(const Card& card) {
-  CUmemAccessDesc access{};
-  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  access.location.id = card.device;
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  return access;
-}
-
-CUmemPoolProps pool_on(const Card& card, bool exportable) {
-  CUmemPoolProps props{};
-  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  props.location.id = card.device;
-  if (exportable) props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  return props;
-}
-
 std::uint64_t reserved_by(CUmemoryPool pool) {
   cuuint64_t bytes = 0;
   (void)CU(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes);

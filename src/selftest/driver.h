@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "abi/cuda_api.h"
+#include "abi/cuda_card.h"
 #include "abi/nvml_api.h"
 
 namespace mete::selftest {
@@ -44,9 +44,6 @@ struct Card {
 Card start_without_context();
 Card start();
 
-CUmemAllocationProp memory_on(const Card& card, bool exportable = false);
-CUmemAccessDesc read_write_on(const Card& card);
-CUmemPoolProps pool_on(const Card& card, bool exportable = false);
 std::uint64_t reserved_by(CUmemoryPool pool);
 
 }  // namespace mete::selftest

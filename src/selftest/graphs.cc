@@ -89,9 +89,9 @@ class Graphs {
   }
 
   bool build(Check& check, Made* made) const {
-    const CUmemAccessDesc access = read_write_on(card_);
+    const CUmemAccessDesc access = abi::access_on(card_.device);
     CUDA_MEM_ALLOC_NODE_PARAMS params{};
-    params.poolProps = pool_on(card_);
+    params.poolProps = abi::pool_on(card_.device);
     params.accessDescs = &access;
     params.accessDescCount = 1;
     params.bytesize = kBytes;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "abi/account.h"
+#include "abi/cuda_card.h"
 #include "base/fd.h"
 #include "selftest/rows.h"
 
@@ -78,15 +79,6 @@ std::uint64_t Ledger::next_context() const {
 }
 std::uint32_t Ledger::cards() const { return grant_.header.card_count; }
 
-std::string Ledger::uuid() const {
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string text = "GPU-";
-  for (int i = 0; i < 16; ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += kHex[grant_.header.cards[0].uuid[i] >> 4];
-    text += kHex[grant_.header.cards[0].uuid[i] & 15];
-  }
-  return text;
-}
+std::string Ledger::uuid() const { return abi::uuid_text(grant_.header.cards[0].uuid).text; }
 
 }  // namespace mete::selftest

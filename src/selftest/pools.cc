@@ -116,7 +116,7 @@ class Pools {
   }
 
   bool make_pool(Check& check, CUmemoryPool* pool) const {
-    const CUmemPoolProps props = pool_on(card_);
+    const CUmemPoolProps props = abi::pool_on(card_.device);
     return check.did(CU(cuMemPoolCreate)(pool, &props), "cuMemPoolCreate");
   }
   void release(CUdeviceptr block) const {

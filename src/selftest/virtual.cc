@@ -18,7 +18,7 @@ constexpr std::size_t kBytes = 32 * kMiB;
 const Ledger& books() { return Ledger::of_this_job(); }
 
 bool create(Check& check, const Card& card, std::size_t bytes, CUmemGenericAllocationHandle* out) {
-  const CUmemAllocationProp prop = memory_on(card);
+  const CUmemAllocationProp prop = abi::memory_on(card.device);
   return check.did(CU(cuMemCreate)(out, bytes, &prop, 0), "cuMemCreate");
 }
 
@@ -90,7 +90,7 @@ void sparse_array(const Card& card, const char* entry, Map map) {
   if (made != CUDA_SUCCESS) return check.skip("no sparse arrays here: " + describe(made));
   if (!check.did(CU(cuArrayGetSparseProperties)(&tiles, array), "cuArrayGetSparseProperties"))
     return;
-  CUmemAllocationProp prop = memory_on(card);
+  CUmemAllocationProp prop = abi::memory_on(card.device);
   prop.allocFlags.usage = 1;  // a pool of tiles
   CUmemGenericAllocationHandle handle = 0;
   const std::uint64_t before = books().charged();
@@ -199,7 +199,7 @@ class Multicast {
     if (!create(check, card_, size_, &handle) || !reserve(check, size_, &at) ||
         !check.did(CU(cuMemMap)(at, size_, 0, handle, 0), "cuMemMap"))
       return false;
-    const CUmemAccessDesc access = read_write_on(card_);
+    const CUmemAccessDesc access = abi::access_on(card_.device);
     (void)CU(cuMemSetAccess)(at, size_, &access, 1);
     const CUresult bound = CU(cuMulticastBindAddr)(group, 0, at, size_, 0);
     (void)CU(cuMemRelease)(handle);

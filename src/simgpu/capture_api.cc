@@ -60,24 +60,6 @@ CUresult is_captured(CUstream handle, CUstreamCaptureStatus* out, bool per_threa
   return info(handle, {out, nullptr, nullptr, nullptr, nullptr, nullptr}, per_thread);
 }
 
-// flags 0: add to the dependencies of the next node, 1: replace them.
-CUresult update(CUstream handle, const CUgraphNode* nodes, size_t count, unsigned flags,
-                bool per_thread) {
-  if ((nodes == nullptr && count != 0) || flags > 1) return CUDA_ERROR_INVALID_VALUE;
-  const Guard guard;
-  Stream* stream = nullptr;
-  const CUresult result = find_stream(handle, per_thread, &stream);
-  if (result != CUDA_SUCCESS) return result;
-  if (!is_capturing(stream)) return CUDA_ERROR_ILLEGAL_STATE;
-  if (flags == 1) stream->capture_after.clear();
-  for (size_t i = 0; i < count; i++) {
-    const GraphNode* const node = find_node(nodes[i]);
-    if (node == nullptr || node->graph != stream->capture->graph) return CUDA_ERROR_INVALID_VALUE;
-    if (!stream->capture_after.contains(nodes[i])) stream->capture_after.push(nodes[i]);
-  }
-  return CUDA_SUCCESS;
-}
-
 }  // namespace
 }  // namespace simgpu
 
@@ -106,13 +88,6 @@ SIM_PAIR(cuStreamGetCaptureInfo_v3,
          (CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
           const CUgraphNode** after, const CUgraphEdgeData** edges, size_t* count),
          info(stream, {status, id, graph, after, edges, count}, per_thread));
-SIM_PAIR(cuStreamUpdateCaptureDependencies,
-         (CUstream stream, CUgraphNode* nodes, size_t count, unsigned int flags),
-         update(stream, nodes, count, flags, per_thread));
-SIM_PAIR(cuStreamUpdateCaptureDependencies_v2,
-         (CUstream stream, CUgraphNode* nodes, const CUgraphEdgeData*, size_t count,
-          unsigned int flags),
-         update(stream, nodes, count, flags, per_thread));
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   SIM_ENTRY(cuThreadExchangeStreamCaptureMode);

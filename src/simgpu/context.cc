@@ -309,23 +309,6 @@ extern "C" CUresult cuCtxGetFlags(unsigned int* flags) {
   return CUDA_SUCCESS;
 }
 
-extern "C" CUresult cuCtxSetFlags(unsigned int flags) {
-  SIM_ENTRY_CONTEXT(cuCtxSetFlags);
-  if ((flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) != 0) return CUDA_ERROR_INVALID_VALUE;
-  current_context()->flags = flags;
-  return CUDA_SUCCESS;
-}
-
-extern "C" CUresult cuCtxGetId(CUcontext handle, unsigned long long* id) {
-  SIM_ENTRY(cuCtxGetId);
-  if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const Context* context = handle == nullptr ? thread_state.current : find_context(handle);
-  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  if (context->ended) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-  *id = context->id;
-  return CUDA_SUCCESS;
-}
-
 extern "C" CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int* version) {
   SIM_ENTRY(cuCtxGetApiVersion);
   if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -399,16 +382,5 @@ extern "C" CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags) 
   const Guard guard;
   if ((context->peers >> peer->device & 1u) != 0) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
   context->peers |= 1u << peer->device;
-  return CUDA_SUCCESS;
-}
-
-extern "C" CUresult cuCtxDisablePeerAccess(CUcontext handle) {
-  SIM_ENTRY_CONTEXT(cuCtxDisablePeerAccess);
-  const Context* peer = find_context(handle);
-  if (peer == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  const Guard guard;
-  Context* context = current_context();
-  if ((context->peers >> peer->device & 1u) == 0) return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
-  context->peers &= ~(1u << peer->device);
   return CUDA_SUCCESS;
 }

@@ -55,33 +55,6 @@ CUresult submit_2d(const CUDA_MEMCPY2D* what, CUstream stream, bool per_thread) 
   return submit_3d(&box, stream, per_thread);
 }
 
-// The peer form has the same fields and two contexts, which one address space does not need.
-CUDA_MEMCPY3D without_contexts(const CUDA_MEMCPY3D_PEER* what) {
-  CUDA_MEMCPY3D box = {};
-  box.srcXInBytes = what->srcXInBytes;
-  box.srcY = what->srcY;
-  box.srcZ = what->srcZ;
-  box.srcMemoryType = what->srcMemoryType;
-  box.srcHost = what->srcHost;
-  box.srcDevice = what->srcDevice;
-  box.srcArray = what->srcArray;
-  box.srcPitch = what->srcPitch;
-  box.srcHeight = what->srcHeight;
-  box.dstXInBytes = what->dstXInBytes;
-  box.dstY = what->dstY;
-  box.dstZ = what->dstZ;
-  box.dstMemoryType = what->dstMemoryType;
-  box.dstHost = what->dstHost;
-  box.dstDevice = what->dstDevice;
-  box.dstArray = what->dstArray;
-  box.dstPitch = what->dstPitch;
-  box.dstHeight = what->dstHeight;
-  box.WidthInBytes = what->WidthInBytes;
-  box.Height = what->Height;
-  box.Depth = what->Depth;
-  return box;
-}
-
 // Copies to and from the first row of an array, which is what these old entry points are for.
 CUDA_MEMCPY3D row_of(size_t bytes) {
   CUDA_MEMCPY3D box = {};
@@ -190,17 +163,8 @@ SIM_COPY_ASYNC(cuMemcpyAsync, , (CUdeviceptr to, CUdeviceptr from, size_t bytes,
     if (!both_contexts(to_context, from_context)) return CUDA_ERROR_INVALID_CONTEXT; \
     return finish(submit_copy(on_device(to, from, bytes), nullptr, THREAD), THREAD); \
   }
-#define SIM_PEER_ASYNC(NAME, THREAD)                                                 \
-  extern "C" CUresult NAME(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,   \
-                           CUcontext from_context, size_t bytes, CUstream stream) {  \
-    SIM_ENTRY_CONTEXT(NAME);                                                         \
-    if (!both_contexts(to_context, from_context)) return CUDA_ERROR_INVALID_CONTEXT; \
-    return submit_copy(on_device(to, from, bytes), stream, THREAD);                  \
-  }
 SIM_PEER(cuMemcpyPeer, false)
 SIM_PEER(cuMemcpyPeer_ptds, true)
-SIM_PEER_ASYNC(cuMemcpyPeerAsync, false)
-SIM_PEER_ASYNC(cuMemcpyPeerAsync_ptsz, true)
 
 #define SIM_BOX(NAME, TYPE, SUBMIT, THREAD)               \
   extern "C" CUresult NAME(const TYPE* what) {            \
@@ -214,33 +178,10 @@ SIM_PEER_ASYNC(cuMemcpyPeerAsync_ptsz, true)
   }
 SIM_BOX(cuMemcpy2D_v2, CUDA_MEMCPY2D, submit_2d, false)
 SIM_BOX(cuMemcpy2D_v2_ptds, CUDA_MEMCPY2D, submit_2d, true)
-SIM_BOX(cuMemcpy2DUnaligned_v2, CUDA_MEMCPY2D, submit_2d, false)
-SIM_BOX(cuMemcpy2DUnaligned_v2_ptds, CUDA_MEMCPY2D, submit_2d, true)
 SIM_BOX(cuMemcpy3D_v2, CUDA_MEMCPY3D, submit_3d, false)
 SIM_BOX(cuMemcpy3D_v2_ptds, CUDA_MEMCPY3D, submit_3d, true)
 SIM_BOX_ASYNC(cuMemcpy2DAsync_v2, CUDA_MEMCPY2D, submit_2d, false)
 SIM_BOX_ASYNC(cuMemcpy2DAsync_v2_ptsz, CUDA_MEMCPY2D, submit_2d, true)
-SIM_BOX_ASYNC(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D, submit_3d, false)
-SIM_BOX_ASYNC(cuMemcpy3DAsync_v2_ptsz, CUDA_MEMCPY3D, submit_3d, true)
-
-#define SIM_PEER_BOX(NAME, THREAD)                           \
-  extern "C" CUresult NAME(const CUDA_MEMCPY3D_PEER* what) { \
-    SIM_ENTRY_CONTEXT(NAME);                                 \
-    if (what == nullptr) return CUDA_ERROR_INVALID_VALUE;    \
-    const CUDA_MEMCPY3D box = without_contexts(what);        \
-    return finish(submit_3d(&box, nullptr, THREAD), THREAD); \
-  }
-#define SIM_PEER_BOX_ASYNC(NAME, THREAD)                                      \
-  extern "C" CUresult NAME(const CUDA_MEMCPY3D_PEER* what, CUstream stream) { \
-    SIM_ENTRY_CONTEXT(NAME);                                                  \
-    if (what == nullptr) return CUDA_ERROR_INVALID_VALUE;                     \
-    const CUDA_MEMCPY3D box = without_contexts(what);                         \
-    return submit_3d(&box, stream, THREAD);                                   \
-  }
-SIM_PEER_BOX(cuMemcpy3DPeer, false)
-SIM_PEER_BOX(cuMemcpy3DPeer_ptds, true)
-SIM_PEER_BOX_ASYNC(cuMemcpy3DPeerAsync, false)
-SIM_PEER_BOX_ASYNC(cuMemcpy3DPeerAsync_ptsz, true)
 
 #define SIM_ARRAY(NAME, PARAMETERS, ARGUMENTS, BOX)        \
   extern "C" CUresult NAME##_v2 PARAMETERS {               \
@@ -253,17 +194,6 @@ SIM_PEER_BOX_ASYNC(cuMemcpy3DPeerAsync_ptsz, true)
     const CUDA_MEMCPY3D box = BOX ARGUMENTS;               \
     return finish(submit_3d(&box, nullptr, true), true);   \
   }
-#define SIM_ARRAY_ASYNC(NAME, PARAMETERS, ARGUMENTS, BOX) \
-  extern "C" CUresult NAME##_v2 PARAMETERS {              \
-    SIM_ENTRY_CONTEXT(NAME##_v2);                         \
-    const CUDA_MEMCPY3D box = BOX ARGUMENTS;              \
-    return submit_3d(&box, stream, false);                \
-  }                                                       \
-  extern "C" CUresult NAME##_v2_ptsz PARAMETERS {         \
-    SIM_ENTRY_CONTEXT(NAME##_v2_ptsz);                    \
-    const CUDA_MEMCPY3D box = BOX ARGUMENTS;              \
-    return submit_3d(&box, stream, true);                 \
-  }
 SIM_ARRAY(cuMemcpyHtoA, (CUarray to, size_t offset, const void* from, size_t bytes),
           (to, offset, from, bytes), host_to_array)
 SIM_ARRAY(cuMemcpyAtoH, (void* to, CUarray from, size_t offset, size_t bytes),
@@ -275,9 +205,3 @@ SIM_ARRAY(cuMemcpyAtoD, (CUdeviceptr to, CUarray from, size_t offset, size_t byt
 SIM_ARRAY(cuMemcpyAtoA,
           (CUarray to, size_t to_offset, CUarray from, size_t from_offset, size_t bytes),
           (to, to_offset, from, from_offset, bytes), array_to_array)
-SIM_ARRAY_ASYNC(cuMemcpyHtoAAsync,
-                (CUarray to, size_t offset, const void* from, size_t bytes, CUstream stream),
-                (to, offset, from, bytes), host_to_array)
-SIM_ARRAY_ASYNC(cuMemcpyAtoHAsync,
-                (void* to, CUarray from, size_t offset, size_t bytes, CUstream stream),
-                (to, from, offset, bytes), array_to_host)

@@ -150,36 +150,6 @@ extern "C" CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute which, C
   return CUDA_SUCCESS;
 }
 
-extern "C" CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice device) {
-  SIM_ENTRY(cuDeviceComputeCapability);
-  if (major == nullptr || minor == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!device_ok(device)) return CUDA_ERROR_INVALID_DEVICE;
-  *major = static_cast<int>(driver.devices[device].info.cc_major);
-  *minor = static_cast<int>(driver.devices[device].info.cc_minor);
-  return CUDA_SUCCESS;
-}
-
-extern "C" CUresult cuDeviceGetProperties(CUdevprop* properties, CUdevice device) {
-  SIM_ENTRY(cuDeviceGetProperties);
-  if (properties == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!device_ok(device)) return CUDA_ERROR_INVALID_DEVICE;
-  const Device& from = driver.devices[device];
-  *properties = {};
-  properties->maxThreadsPerBlock = attribute(from, 1);
-  for (int i = 0; i < 3; ++i) {
-    properties->maxThreadsDim[i] = attribute(from, 2 + i);
-    properties->maxGridSize[i] = attribute(from, 5 + i);
-  }
-  properties->sharedMemPerBlock = attribute(from, 8);
-  properties->totalConstantMemory = attribute(from, 9);
-  properties->SIMDWidth = attribute(from, 10);
-  properties->memPitch = attribute(from, 11);
-  properties->regsPerBlock = attribute(from, 12);
-  properties->clockRate = attribute(from, 13);
-  properties->textureAlign = attribute(from, 14);
-  return CUDA_SUCCESS;
-}
-
 extern "C" CUresult cuDeviceGetPCIBusId(char* text, int length, CUdevice device) {
   SIM_ENTRY(cuDeviceGetPCIBusId);
   if (text == nullptr || length < 13) return CUDA_ERROR_INVALID_VALUE;
@@ -214,17 +184,5 @@ extern "C" CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice pe
   const CardInfo& from = driver.devices[device].info;
   // Cards with NVLink reach one another; others of one kind do so over PCIe from compute 7.0 on.
   *can = device != peer && strcmp(from.name, driver.devices[peer].info.name) == 0 ? 1 : 0;
-  return CUDA_SUCCESS;
-}
-
-extern "C" CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute which, CUdevice from,
-                                            CUdevice to) {
-  SIM_ENTRY(cuDeviceGetP2PAttribute);
-  if (value == nullptr || which < 1 || which > 5) return CUDA_ERROR_INVALID_VALUE;
-  if (!device_ok(from) || !device_ok(to) || from == to) return CUDA_ERROR_INVALID_DEVICE;
-  const bool linked = driver.devices[from].info.nvlinks[driver.devices[to].card] > 0;
-  const bool reach = strcmp(driver.devices[from].info.name, driver.devices[to].info.name) == 0;
-  // 1 performance rank (0 is best), 2 access, 3 atomics, 4 arrays, 5 partial atomics.
-  *value = which == 1 ? (linked ? 0 : 1) : which == 3 ? linked : which == 5 ? 0 : reach;
   return CUDA_SUCCESS;
 }

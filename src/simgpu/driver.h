@@ -5,11 +5,12 @@
 // SIM_ENTRY as its first line. Every name of src/abi/cuda_symbols.def has a weak default that
 // answers CUDA_ERROR_NOT_SUPPORTED (defaults.cc); a definition of yours replaces it, and
 // cuGetProcAddress finds it by itself (its table is made from the names). Prototypes come from
-// abi/cuda_api.h; one that is not there is declared at its definition.
+// abi/cuda_api.h; one that is not there is declared at its definition. Somebody must call it:
+// tests/checks/reached.py fails on an entry that no program and no test reaches.
 //
 //   extern "C" CUresult cuMemThing(CUdeviceptr p) {
-//     SIM_ENTRY_CONTEXT(cuMemThing);   // faults, delays; 3 before cuInit; 201 without a context;
-//     sticky const Guard guard;               // the driver's one lock
+//     SIM_ENTRY_CONTEXT(cuMemThing);  // faults, delays; 3, 201, or the context's sticky error
+//     const Guard guard;              // the driver's one lock
 //     ...
 //   }
 //
@@ -111,7 +112,7 @@ inline bool device_ok(CUdevice device) { return device >= 0 && device < driver.d
 // Makes the fault permanent for the context and returns it.
 CUresult set_sticky(Context* context, CUresult fault);
 
-// ---- physical memory: one request to the server each --------------------------------------------
+// ---- physical memory: one request to the server each -------------------------------------------
 
 // Takes at least `bytes` (rounded up to 2 MiB) on the device: CUDA_SUCCESS and an id, or
 // CUDA_ERROR_OUT_OF_MEMORY, or CUDA_ERROR_DEVICE_UNAVAILABLE (card or server gone).
@@ -124,7 +125,8 @@ void phys_give(uint64_t id);
 CUresult phys_usage(int device, uint64_t* used, uint64_t* total);
 inline size_t round_granule(size_t bytes) { return (bytes + kGranule - 1) & ~(kGranule - 1); }
 
-// ---- device addresses ---------------------------------------------------------------------------
+// ---- device addresses --------------------------------------------------------------------------
+
 // Device pointers are addresses of one region that this process has reserved without access, so
 // they never equal a host pointer. The region is cut into 2 MiB granules; each belongs to at most
 // one Range.
@@ -191,7 +193,8 @@ bool block_find(CUdeviceptr p, Range** range, Block* block);
 void range_link(Range* range);
 void range_unlink(Range* range);
 
-// ---- copies and fills, through whatever backs the addresses -------------------------------------
+// ---- copies and fills, through whatever backs the addresses ------------------------------------
+
 // Host pointers, managed memory and device pointers may be mixed. They check access rights and
 // bounds (CUDA_ERROR_INVALID_VALUE), run at once, and need no context.
 
@@ -206,8 +209,7 @@ struct FillShape {
 CUresult fill_bytes(CUdeviceptr to, const FillShape& shape);
 CUresult copy_3d(const CUDA_MEMCPY3D* what);
 
-// ---- asynchronous work --------------------------------------------------------------------------
-// Weak defaults in hooks.cc do what a driver without streams would; stream.cc replaces them.
+// ---- asynchronous work -------------------------------------------------------------------------
 
 using Work = CUresult (*)(void* arguments);
 // Runs `work` in the stream's order: at once when nothing is pending and nothing is captured; a
@@ -226,7 +228,7 @@ void graphs_end(Context* context);
 // The last context of the device ended.
 void pools_end(Device* device);
 
-// ---- entry --------------------------------------------------------------------------------------
+// ---- entry -------------------------------------------------------------------------------------
 
 enum class Need : uint8_t { kNothing, kInit, kContext, kTool };
 
@@ -240,9 +242,6 @@ void pause_busy_until(int64_t ns);
 // At cuInit; and in a forked child, which has no part in it.
 void pause_begin();
 void pause_forget();
-
-// old.cc: contexts of CUDA 3.1 do not know the functions that came after them.
-bool refused_by_old_context(const char* symbol);
 
 // 0: no METE_SIM_FAULT and no METE_SIM_DELAY_US; -1: not looked yet; 1: look for a match.
 extern int trouble;
@@ -263,9 +262,6 @@ class Entry {
         result_ = CUDA_ERROR_CONTEXT_IS_DESTROYED;
       } else {
         result_ = context->sticky;
-        if (__builtin_expect(context->api_version < 3020, 0) && refused_by_old_context(name)) {
-          result_ = CUDA_ERROR_INVALID_CONTEXT;
-        }
       }
     }
   }

@@ -3,37 +3,25 @@
 // the driver's thread gets there; waiting for it waits for that.
 #include "simgpu/event.h"
 
-#include <cstring>
-
 #include "simgpu/capture.h"
 #include "simgpu/pool.h"
 
 namespace simgpu {
 namespace {
 
-constexpr unsigned kExternal = 1;  // CU_EVENT_RECORD_EXTERNAL, CU_EVENT_WAIT_EXTERNAL
-
 Event* event_of(CUevent handle) {
   Event* const event = reinterpret_cast<Event*>(handle);
   return event != nullptr && event->magic == Event::kMagic ? event : nullptr;
 }
 
-CUresult record(CUevent handle, CUstream stream_handle, unsigned flags, bool per_thread) {
+CUresult record(CUevent handle, CUstream stream_handle, bool per_thread) {
   const Guard guard;
   Event* event = nullptr;
   Stream* stream = nullptr;
   CUresult result = find_event(handle, &event);
   if (result == CUDA_SUCCESS) result = find_stream(stream_handle, per_thread, &stream);
   if (result == CUDA_SUCCESS) result = refuse_legacy(stream);
-  if (result != CUDA_SUCCESS) return result;
-  if (is_capturing(stream) && (flags & kExternal) != 0) {
-    Task task;
-    task.kind = TaskKind::kRecord;
-    task.record.event = event;
-    event->references++;
-    return capture_task(stream, task, CU_GRAPH_NODE_TYPE_EVENT_RECORD);
-  }
-  return record_event(event, stream);
+  return result == CUDA_SUCCESS ? record_event(event, stream) : result;
 }
 
 }  // namespace
@@ -141,19 +129,11 @@ CUresult cuEventDestroy(CUevent handle) { return cuEventDestroy_v2(handle); }
 
 CUresult cuEventRecord(CUevent event, CUstream stream) {
   SIM_ENTRY_CONTEXT(cuEventRecord);
-  return record(event, stream, 0, false);
+  return record(event, stream, false);
 }
 CUresult cuEventRecord_ptsz(CUevent event, CUstream stream) {
   SIM_ENTRY_CONTEXT(cuEventRecord_ptsz);
-  return record(event, stream, 0, true);
-}
-CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
-  SIM_ENTRY_CONTEXT(cuEventRecordWithFlags);
-  return record(event, stream, flags, false);
-}
-CUresult cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned int flags) {
-  SIM_ENTRY_CONTEXT(cuEventRecordWithFlags_ptsz);
-  return record(event, stream, flags, true);
+  return record(event, stream, true);
 }
 
 CUresult cuEventQuery(CUevent handle) {
@@ -207,32 +187,6 @@ CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) 
 }
 CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
   return cuEventElapsedTime_v2(milliseconds, start, end);
-}
-
-// Between processes an event is its moment: the other side gets one that is reached by then.
-CUresult cuIpcGetEventHandle(CUipcEventHandle* out, CUevent handle) {
-  SIM_ENTRY_CONTEXT(cuIpcGetEventHandle);
-  const Guard guard;
-  Event* event = nullptr;
-  const CUresult result = find_event(handle, &event);
-  if (result != CUDA_SUCCESS) return result;
-  if (out == nullptr || (event->flags & CU_EVENT_INTERPROCESS) == 0)
-    return CUDA_ERROR_INVALID_HANDLE;
-  *out = {};
-  memcpy(out->reserved, "simEVT", 6);
-  memcpy(out->reserved + 8, &event->done_ns, sizeof event->done_ns);
-  return CUDA_SUCCESS;
-}
-
-CUresult cuIpcOpenEventHandle(CUevent* out, CUipcEventHandle handle) {
-  SIM_ENTRY_CONTEXT(cuIpcOpenEventHandle);
-  if (out == nullptr || memcmp(handle.reserved, "simEVT", 6) != 0) return CUDA_ERROR_INVALID_HANDLE;
-  const CUresult result = cuEventCreate(out, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS);
-  if (result != CUDA_SUCCESS) return result;
-  Event* const event = event_of(*out);
-  memcpy(&event->done_ns, handle.reserved + 8, sizeof event->done_ns);
-  event->recorded = event->done_ns >= 0;
-  return CUDA_SUCCESS;
 }
 
 }  // extern "C"

@@ -49,37 +49,34 @@ FillWork flat(CUdeviceptr to, uint32_t value, unsigned element, size_t count) {
 
 using namespace simgpu;
 
-#define SIM_FILL(NAME, TYPE, BYTES, THREAD)                                        \
-  extern "C" CUresult NAME(CUdeviceptr to, TYPE value, size_t count) {             \
-    SIM_ENTRY_CONTEXT(NAME);                                                       \
-    return finish(submit(flat(to, value, BYTES, count), nullptr, THREAD), THREAD); \
+#define SIM_FILL(NAME, TYPE, THREAD)                                                      \
+  extern "C" CUresult NAME(CUdeviceptr to, TYPE value, size_t count) {                    \
+    SIM_ENTRY_CONTEXT(NAME);                                                              \
+    return finish(submit(flat(to, value, sizeof value, count), nullptr, THREAD), THREAD); \
   }
-#define SIM_FILL_ASYNC(NAME, TYPE, BYTES, THREAD)                                       \
+#define SIM_FILL_ASYNC(NAME, TYPE, THREAD)                                              \
   extern "C" CUresult NAME(CUdeviceptr to, TYPE value, size_t count, CUstream stream) { \
     SIM_ENTRY_CONTEXT(NAME);                                                            \
-    return submit(flat(to, value, BYTES, count), stream, THREAD);                       \
+    return submit(flat(to, value, sizeof value, count), stream, THREAD);                \
   }
-#define SIM_FILL_ROWS(NAME, TYPE, BYTES, THREAD)                                                  \
+#define SIM_FILL_ROWS(NAME, TYPE, THREAD)                                                         \
   extern "C" CUresult NAME(CUdeviceptr to, size_t pitch, TYPE value, size_t width, size_t rows) { \
     SIM_ENTRY_CONTEXT(NAME);                                                                      \
-    return finish(submit({to, {pitch, width, rows, BYTES, value}}, nullptr, THREAD), THREAD);     \
+    return finish(submit({to, {pitch, width, rows, sizeof value, value}}, nullptr, THREAD),       \
+                  THREAD);                                                                        \
   }
-#define SIM_FILL_ROWS_ASYNC(NAME, TYPE, BYTES, THREAD)                                          \
-  extern "C" CUresult NAME(CUdeviceptr to, size_t pitch, TYPE value, size_t width, size_t rows, \
-                           CUstream stream) {                                                   \
-    SIM_ENTRY_CONTEXT(NAME);                                                                    \
-    return submit({to, {pitch, width, rows, BYTES, value}}, stream, THREAD);                    \
-  }
-#define SIM_FILLS(BITS, TYPE, BYTES)                                \
-  SIM_FILL(cuMemsetD##BITS##_v2, TYPE, BYTES, false)                \
-  SIM_FILL(cuMemsetD##BITS##_v2_ptds, TYPE, BYTES, true)            \
-  SIM_FILL_ASYNC(cuMemsetD##BITS##Async, TYPE, BYTES, false)        \
-  SIM_FILL_ASYNC(cuMemsetD##BITS##Async_ptsz, TYPE, BYTES, true)    \
-  SIM_FILL_ROWS(cuMemsetD2D##BITS##_v2, TYPE, BYTES, false)         \
-  SIM_FILL_ROWS(cuMemsetD2D##BITS##_v2_ptds, TYPE, BYTES, true)     \
-  SIM_FILL_ROWS_ASYNC(cuMemsetD2D##BITS##Async, TYPE, BYTES, false) \
-  SIM_FILL_ROWS_ASYNC(cuMemsetD2D##BITS##Async_ptsz, TYPE, BYTES, true)
 
-SIM_FILLS(8, unsigned char, 1)
-SIM_FILLS(16, unsigned short, 2)
-SIM_FILLS(32, unsigned int, 4)
+SIM_FILL(cuMemsetD8_v2, unsigned char, false)
+SIM_FILL(cuMemsetD8_v2_ptds, unsigned char, true)
+SIM_FILL(cuMemsetD16_v2, unsigned short, false)
+SIM_FILL(cuMemsetD16_v2_ptds, unsigned short, true)
+SIM_FILL(cuMemsetD32_v2, unsigned int, false)
+SIM_FILL(cuMemsetD32_v2_ptds, unsigned int, true)
+SIM_FILL_ASYNC(cuMemsetD8Async, unsigned char, false)
+SIM_FILL_ASYNC(cuMemsetD8Async_ptsz, unsigned char, true)
+SIM_FILL_ASYNC(cuMemsetD32Async, unsigned int, false)
+SIM_FILL_ASYNC(cuMemsetD32Async_ptsz, unsigned int, true)
+SIM_FILL_ROWS(cuMemsetD2D8_v2, unsigned char, false)
+SIM_FILL_ROWS(cuMemsetD2D8_v2_ptds, unsigned char, true)
+SIM_FILL_ROWS(cuMemsetD2D32_v2, unsigned int, false)
+SIM_FILL_ROWS(cuMemsetD2D32_v2_ptds, unsigned int, true)

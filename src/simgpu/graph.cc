@@ -2,15 +2,8 @@
 // Building graphs: nodes, edges, copies. See graph.h.
 #include "simgpu/graph.h"
 
-#include "simgpu/event.h"
-
 namespace simgpu {
 namespace {
-
-void release_objects(Graph* graph) {
-  for (const HeldObject& held : graph->objects) object_release(held.object, held.references);
-  graph->objects.clear();
-}
 
 CUresult take_addresses(Graph* graph, GraphNode* node) {
   CUDA_MEM_ALLOC_NODE_PARAMS& params = node->alloc;
@@ -61,17 +54,9 @@ CUresult add_node(Graph* graph, const CUgraphNode* after, size_t count, GraphNod
 
 static void free_node(GraphNode* node) {
   task_release(node->task);
-  if (node->event != nullptr) event_release(node->event);
   if (node->child != nullptr) destroy_graph(node->child);
   node->magic = 0;
   destroy(node);
-}
-
-void destroy_node(GraphNode* node) {
-  for (GraphNode* const other : node->after) other->before.remove(node);
-  for (GraphNode* const other : node->before) other->after.remove(node);
-  node->graph->nodes.remove(node);
-  free_node(node);
 }
 
 void destroy_graph(Graph* graph) {
@@ -84,7 +69,6 @@ void destroy_graph(Graph* graph) {
   graph_memory_orphan(graph);
   for (GraphExec* const exec : graph->execs) exec->source = nullptr;
   for (GraphNode* const node : graph->nodes) free_node(node);
-  release_objects(graph);
   graph->magic = 0;
   destroy(graph);
 }
@@ -106,11 +90,8 @@ CUresult copy_graph(const Graph* from, Graph** out) {
     task_retain(copy->task);
     copy->alloc = node->alloc;
     copy->freed = node->freed;
-    copy->event = node->event;
-    if (copy->event != nullptr) copy->event->references++;
     copy->enabled = node->enabled;
     copy->original = node;
-    copy->attributes.assign(node->attributes.begin(), node->attributes.size());
     node->copied_to = copy;
     if (node->child != nullptr) result = copy_graph(node->child, &copy->child);
     if (result != CUDA_SUCCESS) break;
@@ -123,11 +104,6 @@ CUresult copy_graph(const Graph* from, Graph** out) {
   for (GraphNode* const copy : graph->nodes) {
     for (GraphNode* const other : copy->original->after) copy->after.push(other->copied_to);
     for (GraphNode* const other : copy->original->before) copy->before.push(other->copied_to);
-  }
-  graph->original = const_cast<Graph*>(from);
-  for (const HeldObject& held : from->objects) {
-    held.object->references += held.references;
-    graph->objects.push(held);
   }
   *out = graph;
   return CUDA_SUCCESS;
@@ -153,15 +129,4 @@ bool sort_nodes(const Graph* graph, List<GraphNode*>* order) {
       if (--next->unmet == 0) order->push(next);
   return order->size() == graph->nodes.size();
 }
-
-void object_release(UserObject* object, uint64_t count) {
-  object->references -= count < object->references ? count : object->references;
-  if (object->references != 0) return;
-  const CUhostFn function = object->destroy;
-  void* const data = object->data;
-  object->magic = 0;
-  destroy(object);
-  if (function != nullptr) call_program(function, data);
-}
-
 }  // namespace simgpu

@@ -11,40 +11,21 @@ struct Graph;
 struct GraphExec;
 struct GraphSegment;
 
-struct NodeAttribute {
-  CUlaunchAttributeID id;
-  CUlaunchAttributeValue value;
-};
-
 struct GraphNode {
   static constexpr uint32_t kMagic = 0x4e4f4445;
   uint32_t magic = kMagic;
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   Graph* graph = nullptr;
-  Task task;  // kernel, memset, memcpy, host, event record
+  Task task;  // kernel, memset, memcpy, host
   CUDA_MEM_ALLOC_NODE_PARAMS alloc = {};
   CUdeviceptr freed = 0;
   Graph* child = nullptr;
-  Event* event = nullptr;  // wait node: one reference is ours
   bool enabled = true;
   size_t unmet = 0;                // while sorting: dependencies not yet placed
   GraphNode* original = nullptr;   // in a copy: what this is the copy of
   GraphNode* copied_to = nullptr;  // while copying
   List<GraphNode*> after;          // what it depends on
   List<GraphNode*> before;         // what depends on it
-  List<NodeAttribute> attributes;
-};
-
-struct UserObject {
-  static constexpr uint32_t kMagic = 0x554f424a;
-  uint32_t magic = kMagic;
-  CUhostFn destroy = nullptr;
-  void* data = nullptr;
-  uint64_t references = 0;
-};
-struct HeldObject {
-  UserObject* object;
-  uint64_t references;
 };
 
 struct Graph {
@@ -53,11 +34,9 @@ struct Graph {
   Context* context = nullptr;
   List<GraphNode*> nodes;
   List<GraphSegment*> segments;  // addresses of its mem-alloc nodes
-  List<HeldObject> objects;
-  Graph* original = nullptr;    // a clone: of what
-  GraphNode* parent = nullptr;  // a child graph: of which node
-  int instances = 0;            // executable copies in existence
-  List<GraphExec*> execs;       // and which
+  GraphNode* parent = nullptr;   // a child graph: of which node
+  int instances = 0;             // executable copies in existence
+  List<GraphExec*> execs;        // and which
 };
 
 struct GraphExec {
@@ -85,17 +64,11 @@ inline CUgraph handle_of(Graph* graph) { return reinterpret_cast<CUgraph>(graph)
 Graph* make_graph(Context* context);
 void destroy_graph(Graph* graph);
 CUresult add_node(Graph* graph, const CUgraphNode* after, size_t count, GraphNode* node);
-void destroy_node(GraphNode* node);
 CUresult copy_graph(const Graph* from, Graph** out);
 bool has_memory_nodes(const Graph* graph);
 bool sort_nodes(const Graph* graph, List<GraphNode*>* order);  // false: a cycle
 
-// One owner less; the last one calls the program's destructor.
-void object_release(UserObject* object, uint64_t count);
-
 // graph_exec.cc
-// The executable copy's own node for a node of the graph it was made from.
-GraphNode* find_exec_node(CUgraphExec exec, CUgraphNode node);
 CUresult launch_exec(GraphExec* exec, Stream* stream);
 
 // graph_memory.cc: addresses when the node is added, memory when it is launched.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executable graphs: instantiate, upload, launch, update. An executable graph is a copy with an
+// Executable graphs: instantiate, upload, launch. An executable graph is a copy with an
 // order; launching submits its nodes to the stream one after the other.
 #include "simgpu/capture.h"
-#include "simgpu/event.h"
 #include "simgpu/launch.h"
 #include "simgpu/stream_pair.h"
 
@@ -114,10 +113,6 @@ CUresult run_node(GraphNode* node, Stream* stream) {
       List<GraphNode*> order;
       return sort_nodes(node->child, &order) ? run_nodes(order, stream) : CUDA_ERROR_INVALID_VALUE;
     }
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-      return stream_wait_event(stream, node->event);
-    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-      return record_event(node->task.record.event, stream);
     default:
       task_retain(node->task);
       return submit(stream, node->task);
@@ -163,42 +158,7 @@ CUresult upload_entry(CUgraphExec handle, CUstream stream_handle, bool per_threa
   return result == CUDA_SUCCESS ? graph_memory_map(exec, stream) : result;
 }
 
-// The new graph must have the same nodes in the same places; then it takes over their parameters.
-CUgraphExecUpdateResult update(GraphExec* exec, const Graph* graph, GraphNode** culprit) {
-  *culprit = nullptr;
-  if (graph->nodes.size() != exec->copy->nodes.size()) return 2;  // topology
-  for (size_t i = 0; i < graph->nodes.size(); i++) {
-    GraphNode* const now = exec->copy->nodes[i];
-    GraphNode* const wanted = graph->nodes[i];
-    *culprit = wanted;
-    if (now->type != wanted->type) return 3;  // type
-    if (now->after.size() != wanted->after.size()) return 2;
-    if (now->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || now->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
-      return 6;  // not supported
-  }
-  *culprit = nullptr;
-  for (size_t i = 0; i < graph->nodes.size(); i++) {
-    GraphNode* const now = exec->copy->nodes[i];
-    task_retain(graph->nodes[i]->task);
-    task_release(now->task);
-    now->task = graph->nodes[i]->task;
-    now->original = graph->nodes[i];
-  }
-  return 0;
-}
-
-GraphNode* node_of_exec(GraphExec* exec, CUgraphNode handle) {
-  for (GraphNode* const node : exec->copy->nodes)
-    if (handle_of(node->original) == handle) return node;
-  return nullptr;
-}
-
 }  // namespace
-
-GraphNode* find_exec_node(CUgraphExec handle, CUgraphNode node) {
-  GraphExec* const exec = find_exec(handle);
-  return exec == nullptr ? nullptr : node_of_exec(exec, node);
-}
 
 CUresult launch_exec(GraphExec* exec, Stream* stream) {
   CUresult result = settle_live_memory(exec, exec->copy, stream);
@@ -249,72 +209,18 @@ CUresult cuGraphExecDestroy(CUgraphExec handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t* flags) {
-  SIM_ENTRY(cuGraphExecGetFlags);
-  const GraphExec* const exec = find_exec(handle);
-  if (exec == nullptr || flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *flags = exec->flags;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph graph_handle,
-                              CUgraphExecUpdateResultInfo* info) {
-  SIM_ENTRY_CONTEXT(cuGraphExecUpdate_v2);
-  const Guard guard;
-  GraphExec* const exec = find_exec(handle);
-  const Graph* const graph = find_graph(graph_handle);
-  if (exec == nullptr || graph == nullptr || info == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  GraphNode* culprit = nullptr;
-  info->result = update(exec, graph, &culprit);
-  info->errorNode = handle_of(culprit);
-  info->errorFromNode = nullptr;
-  return info->result == 0 ? CUDA_SUCCESS : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-}
-CUresult cuGraphExecUpdate(CUgraphExec handle, CUgraph graph, CUgraphNode* culprit,
-                           CUgraphExecUpdateResult* result) {
-  SIM_ENTRY_CONTEXT(cuGraphExecUpdate);
-  CUgraphExecUpdateResultInfo info = {};
-  const CUresult answer = cuGraphExecUpdate_v2(handle, graph, &info);
-  if (culprit != nullptr) *culprit = info.errorNode;
-  if (result != nullptr) *result = info.result;
-  return answer;
-}
-
-CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CUgraphNode node_handle,
-                                            CUgraph child_handle) {
-  SIM_ENTRY_CONTEXT(cuGraphExecChildGraphNodeSetParams);
-  const Guard guard;
-  GraphNode* const node = find_exec_node(handle, node_handle);
-  const Graph* const child = find_graph(child_handle);
-  if (node == nullptr || child == nullptr || node->child == nullptr)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (has_memory_nodes(child) || child->nodes.size() != node->child->nodes.size())
-    return CUDA_ERROR_INVALID_VALUE;
-  Graph* copy = nullptr;
-  const CUresult result = copy_graph(child, &copy);
-  if (result != CUDA_SUCCESS) return result;
-  destroy_graph(node->child);
-  node->child = copy;
-  copy->parent = node;
-  return CUDA_SUCCESS;
-}
-
 CUresult cuGraphNodeSetEnabled(CUgraphExec handle, CUgraphNode node_handle, unsigned int enabled) {
   SIM_ENTRY_CONTEXT(cuGraphNodeSetEnabled);
   const Guard guard;
-  GraphNode* const node = find_exec_node(handle, node_handle);
-  if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (node->type > CU_GRAPH_NODE_TYPE_MEMSET) return CUDA_ERROR_INVALID_VALUE;
-  node->enabled = enabled != 0;
-  return CUDA_SUCCESS;
-}
-CUresult cuGraphNodeGetEnabled(CUgraphExec handle, CUgraphNode node_handle, unsigned int* out) {
-  SIM_ENTRY_CONTEXT(cuGraphNodeGetEnabled);
-  const Guard guard;
-  const GraphNode* const node = find_exec_node(handle, node_handle);
-  if (node == nullptr || out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *out = node->enabled;
-  return CUDA_SUCCESS;
+  const GraphExec* const exec = find_exec(handle);
+  if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for (GraphNode* const node : exec->copy->nodes) {
+    if (handle_of(node->original) != node_handle) continue;
+    if (node->type > CU_GRAPH_NODE_TYPE_MEMSET) return CUDA_ERROR_INVALID_VALUE;
+    node->enabled = enabled != 0;
+    return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // extern "C"

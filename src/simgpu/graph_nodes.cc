@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entry points that add nodes to graphs and read or change their parameters.
+// The entry points that add nodes to graphs, and tell what memory nodes and child graphs hold.
 #include <cstring>
 
-#include "simgpu/event.h"
 #include "simgpu/graph.h"
 #include "simgpu/launch.h"
 
@@ -23,7 +22,6 @@ CUresult add(CUgraphNode* out, CUgraph graph_handle, const CUgraphNode* after, s
   if (result != CUDA_SUCCESS) {
     task_release(node->task);
     if (node->child != nullptr) destroy_graph(node->child);
-    if (node->event != nullptr) event_release(node->event);
     destroy(node);
     return result;
   }
@@ -45,7 +43,6 @@ CUresult fill_kernel(GraphNode* node, CUDA_KERNEL_NODE_PARAMS params) {
   if (result == CUDA_SUCCESS)
     result = kernel_task(function, shape, params.kernelParams, params.extra, &task);
   if (result != CUDA_SUCCESS) return result;
-  task_release(node->task);
   node->type = CU_GRAPH_NODE_TYPE_KERNEL;
   node->task = task;
   return CUDA_SUCCESS;
@@ -61,7 +58,6 @@ CUresult fill_memset(GraphNode* node, const CUDA_MEMSET_NODE_PARAMS& params) {
   if (params.elementSize != 1 && params.elementSize != 2 && params.elementSize != 4)
     return CUDA_ERROR_INVALID_VALUE;
   if (params.width == 0 || params.height == 0) return CUDA_ERROR_INVALID_VALUE;
-  task_release(node->task);
   node->type = CU_GRAPH_NODE_TYPE_MEMSET;
   node->task.kind = TaskKind::kMemset;
   node->task.memset = params;
@@ -69,7 +65,6 @@ CUresult fill_memset(GraphNode* node, const CUDA_MEMSET_NODE_PARAMS& params) {
 }
 
 CUresult fill_memcpy(GraphNode* node, const CUDA_MEMCPY3D& params) {
-  task_release(node->task);
   node->type = CU_GRAPH_NODE_TYPE_MEMCPY;
   node->task.kind = TaskKind::kMemcpy;
   node->task.memcpy = params;
@@ -98,27 +93,6 @@ CUresult fill_child(GraphNode* node, CUgraph handle, bool move) {
     if (result != CUDA_SUCCESS) return result;
   }
   node->child->parent = node;
-  return CUDA_SUCCESS;
-}
-
-CUresult fill_event(GraphNode* node, CUevent handle, bool record) {
-  Event* event = nullptr;
-  const CUresult result = find_event(handle, &event);
-  if (result != CUDA_SUCCESS) return result;
-  event->references++;
-  task_release(node->task);
-  if (node->event != nullptr) event_release(node->event);
-  node->event = nullptr;
-  node->task.kind = TaskKind::kNothing;
-  if (record) {
-    node->type = CU_GRAPH_NODE_TYPE_EVENT_RECORD;
-    node->task.kind = TaskKind::kRecord;
-    node->task.record.event = event;
-    node->task.record.generation = 0;
-  } else {
-    node->type = CU_GRAPH_NODE_TYPE_WAIT_EVENT;
-    node->event = event;
-  }
   return CUDA_SUCCESS;
 }
 
@@ -162,10 +136,6 @@ CUresult fill_any(GraphNode* node, const CUgraphNodeParams& params) {
                         params.graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE);
     case CU_GRAPH_NODE_TYPE_EMPTY:
       return CUDA_SUCCESS;
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-      return fill_event(node, params.eventWait.event, false);
-    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-      return fill_event(node, params.eventRecord.event, true);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
       return fill_alloc(node, same_layout<CUDA_MEM_ALLOC_NODE_PARAMS>(params.alloc));
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
@@ -183,18 +153,6 @@ CUresult add_any(CUgraphNode* out, CUgraph graph, const CUgraphNode* after, size
   if (result == CUDA_SUCCESS && params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
     params->alloc.dptr = find_node(*out)->alloc.dptr;
   return result;
-}
-
-// Changes a node in place; its type stays.
-template <class Fill>
-CUresult change(GraphNode* node, CUgraphNodeType type, Fill fill) {
-  if (node == nullptr || node->type != type) return CUDA_ERROR_INVALID_VALUE;
-  return fill(node);
-}
-
-bool settable(CUgraphNodeType type) {
-  return type <= CU_GRAPH_NODE_TYPE_HOST || type == CU_GRAPH_NODE_TYPE_WAIT_EVENT ||
-         type == CU_GRAPH_NODE_TYPE_EVENT_RECORD;
 }
 
 }  // namespace
@@ -221,32 +179,10 @@ CUresult cuGraphAddKernelNode(ADD_ARGUMENTS, const CUDA_KERNEL_NODE_PARAMS_v1* p
   return add(out, graph, after, count,
              [&](GraphNode* n) { return fill_kernel(n, widen(*params)); });
 }
-CUresult cuGraphAddMemsetNode(ADD_ARGUMENTS, const CUDA_MEMSET_NODE_PARAMS* params, CUcontext) {
-  SIM_ENTRY_CONTEXT(cuGraphAddMemsetNode);
-  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return add(out, graph, after, count, [&](GraphNode* n) { return fill_memset(n, *params); });
-}
-CUresult cuGraphAddMemcpyNode(ADD_ARGUMENTS, const CUDA_MEMCPY3D* params, CUcontext) {
-  SIM_ENTRY_CONTEXT(cuGraphAddMemcpyNode);
-  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return add(out, graph, after, count, [&](GraphNode* n) { return fill_memcpy(n, *params); });
-}
 CUresult cuGraphAddHostNode(ADD_ARGUMENTS, const CUDA_HOST_NODE_PARAMS* params) {
   SIM_ENTRY_CONTEXT(cuGraphAddHostNode);
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return add(out, graph, after, count, [&](GraphNode* n) { return fill_host(n, *params); });
-}
-CUresult cuGraphAddChildGraphNode(ADD_ARGUMENTS, CUgraph child) {
-  SIM_ENTRY_CONTEXT(cuGraphAddChildGraphNode);
-  return add(out, graph, after, count, [&](GraphNode* n) { return fill_child(n, child, false); });
-}
-CUresult cuGraphAddEventRecordNode(ADD_ARGUMENTS, CUevent event) {
-  SIM_ENTRY_CONTEXT(cuGraphAddEventRecordNode);
-  return add(out, graph, after, count, [&](GraphNode* n) { return fill_event(n, event, true); });
-}
-CUresult cuGraphAddEventWaitNode(ADD_ARGUMENTS, CUevent event) {
-  SIM_ENTRY_CONTEXT(cuGraphAddEventWaitNode);
-  return add(out, graph, after, count, [&](GraphNode* n) { return fill_event(n, event, false); });
 }
 CUresult cuGraphAddMemAllocNode(ADD_ARGUMENTS, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
   SIM_ENTRY_CONTEXT(cuGraphAddMemAllocNode);
@@ -270,131 +206,6 @@ CUresult cuGraphAddNode_v2(CUgraphNode* out, CUgraph graph, const CUgraphNode* a
   return add_any(out, graph, after, count, params);
 }
 
-// NOLINTBEGIN(bugprone-macro-parentheses): types and statements cannot stand in parentheses
-// Reading and changing parameters, on the graph and on its executable copy.
-#define SIM_NODE_PARAMETERS(Kind, Type, kType, read, write)                                        \
-  CUresult cuGraph##Kind##NodeGetParams(CUgraphNode handle, Type* out) {                           \
-    SIM_ENTRY(cuGraph##Kind##NodeGetParams);                                                       \
-    const Guard guard;                                                                             \
-    const GraphNode* const node = find_node(handle);                                               \
-    if (node == nullptr || node->type != kType || out == nullptr) return CUDA_ERROR_INVALID_VALUE; \
-    read;                                                                                          \
-    return CUDA_SUCCESS;                                                                           \
-  }                                                                                                \
-  CUresult cuGraph##Kind##NodeSetParams(CUgraphNode handle, const Type* params) {                  \
-    SIM_ENTRY_CONTEXT(cuGraph##Kind##NodeSetParams);                                               \
-    const Guard guard;                                                                             \
-    if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;                                        \
-    return change(find_node(handle), kType, [&](GraphNode* node) { return write; });               \
-  }
-// NOLINTEND(bugprone-macro-parentheses)
-SIM_NODE_PARAMETERS(Memset, CUDA_MEMSET_NODE_PARAMS, CU_GRAPH_NODE_TYPE_MEMSET,
-                    *out = node->task.memset, fill_memset(node, *params))
-SIM_NODE_PARAMETERS(Host, CUDA_HOST_NODE_PARAMS, CU_GRAPH_NODE_TYPE_HOST, *out = node->task.host,
-                    fill_host(node, *params))
-
-CUresult cuGraphMemcpyNodeGetParams(CUgraphNode handle, CUDA_MEMCPY3D* out) {
-  SIM_ENTRY(cuGraphMemcpyNodeGetParams);
-  const Guard guard;
-  const GraphNode* const node = find_node(handle);
-  if (node == nullptr || node->type != CU_GRAPH_NODE_TYPE_MEMCPY || out == nullptr)
-    return CUDA_ERROR_INVALID_VALUE;
-  // A captured copy knows how to do itself, not how it would be written as a box.
-  if (node->task.kind != TaskKind::kMemcpy) return CUDA_ERROR_NOT_SUPPORTED;
-  *out = node->task.memcpy;
-  return CUDA_SUCCESS;
-}
-CUresult cuGraphMemcpyNodeSetParams(CUgraphNode handle, const CUDA_MEMCPY3D* params) {
-  SIM_ENTRY_CONTEXT(cuGraphMemcpyNodeSetParams);
-  const Guard guard;
-  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return change(find_node(handle), CU_GRAPH_NODE_TYPE_MEMCPY,
-                [&](GraphNode* node) { return fill_memcpy(node, *params); });
-}
-
-CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS* out) {
-  SIM_ENTRY(cuGraphKernelNodeGetParams_v2);
-  const Guard guard;
-  const GraphNode* const node = find_node(handle);
-  if (node == nullptr || node->type != CU_GRAPH_NODE_TYPE_KERNEL || out == nullptr)
-    return CUDA_ERROR_INVALID_VALUE;
-  *out = node->task.kernel.params;
-  return CUDA_SUCCESS;
-}
-CUresult cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v1* out) {
-  SIM_ENTRY(cuGraphKernelNodeGetParams);
-  CUDA_KERNEL_NODE_PARAMS wide = {};
-  const CUresult result = cuGraphKernelNodeGetParams_v2(handle, &wide);
-  if (result == CUDA_SUCCESS && out != nullptr) memcpy(out, &wide, sizeof *out);
-  return out == nullptr ? CUDA_ERROR_INVALID_VALUE : result;
-}
-CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS* params) {
-  SIM_ENTRY_CONTEXT(cuGraphKernelNodeSetParams_v2);
-  const Guard guard;
-  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return change(find_node(handle), CU_GRAPH_NODE_TYPE_KERNEL,
-                [&](GraphNode* node) { return fill_kernel(node, *params); });
-}
-CUresult cuGraphKernelNodeSetParams(CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS_v1* params) {
-  SIM_ENTRY_CONTEXT(cuGraphKernelNodeSetParams);
-  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const CUDA_KERNEL_NODE_PARAMS wide = widen(*params);
-  return cuGraphKernelNodeSetParams_v2(handle, &wide);
-}
-CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode handle,
-                                           const CUDA_KERNEL_NODE_PARAMS* params) {
-  SIM_ENTRY_CONTEXT(cuGraphExecKernelNodeSetParams_v2);
-  const Guard guard;
-  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return change(find_exec_node(exec, handle), CU_GRAPH_NODE_TYPE_KERNEL,
-                [&](GraphNode* node) { return fill_kernel(node, *params); });
-}
-CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode handle,
-                                        const CUDA_KERNEL_NODE_PARAMS_v1* params) {
-  SIM_ENTRY_CONTEXT(cuGraphExecKernelNodeSetParams);
-  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const CUDA_KERNEL_NODE_PARAMS wide = widen(*params);
-  return cuGraphExecKernelNodeSetParams_v2(exec, handle, &wide);
-}
-CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode handle,
-                                        const CUDA_MEMSET_NODE_PARAMS* params, CUcontext) {
-  SIM_ENTRY_CONTEXT(cuGraphExecMemsetNodeSetParams);
-  const Guard guard;
-  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return change(find_exec_node(exec, handle), CU_GRAPH_NODE_TYPE_MEMSET,
-                [&](GraphNode* node) { return fill_memset(node, *params); });
-}
-CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode handle,
-                                        const CUDA_MEMCPY3D* params, CUcontext) {
-  SIM_ENTRY_CONTEXT(cuGraphExecMemcpyNodeSetParams);
-  const Guard guard;
-  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return change(find_exec_node(exec, handle), CU_GRAPH_NODE_TYPE_MEMCPY,
-                [&](GraphNode* node) { return fill_memcpy(node, *params); });
-}
-CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode handle,
-                                      const CUDA_HOST_NODE_PARAMS* params) {
-  SIM_ENTRY_CONTEXT(cuGraphExecHostNodeSetParams);
-  const Guard guard;
-  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return change(find_exec_node(exec, handle), CU_GRAPH_NODE_TYPE_HOST,
-                [&](GraphNode* node) { return fill_host(node, *params); });
-}
-CUresult cuGraphNodeSetParams(CUgraphNode handle, CUgraphNodeParams* params) {
-  SIM_ENTRY_CONTEXT(cuGraphNodeSetParams);
-  const Guard guard;
-  if (params == nullptr || !settable(params->type)) return CUDA_ERROR_INVALID_VALUE;
-  return change(find_node(handle), params->type,
-                [&](GraphNode* node) { return fill_any(node, *params); });
-}
-CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode handle, CUgraphNodeParams* params) {
-  SIM_ENTRY_CONTEXT(cuGraphExecNodeSetParams);
-  const Guard guard;
-  if (params == nullptr || !settable(params->type)) return CUDA_ERROR_INVALID_VALUE;
-  return change(find_exec_node(exec, handle), params->type,
-                [&](GraphNode* node) { return fill_any(node, *params); });
-}
-
 CUresult cuGraphMemAllocNodeGetParams(CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PARAMS* out) {
   SIM_ENTRY(cuGraphMemAllocNodeGetParams);
   const Guard guard;
@@ -402,15 +213,6 @@ CUresult cuGraphMemAllocNodeGetParams(CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PA
   if (node == nullptr || node->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC || out == nullptr)
     return CUDA_ERROR_INVALID_VALUE;
   *out = node->alloc;
-  return CUDA_SUCCESS;
-}
-CUresult cuGraphMemFreeNodeGetParams(CUgraphNode handle, CUdeviceptr* out) {
-  SIM_ENTRY(cuGraphMemFreeNodeGetParams);
-  const Guard guard;
-  const GraphNode* const node = find_node(handle);
-  if (node == nullptr || node->type != CU_GRAPH_NODE_TYPE_MEM_FREE || out == nullptr)
-    return CUDA_ERROR_INVALID_VALUE;
-  *out = node->freed;
   return CUDA_SUCCESS;
 }
 CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode handle, CUgraph* out) {
@@ -421,32 +223,5 @@ CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode handle, CUgraph* out) {
   *out = handle_of(node->child);
   return CUDA_SUCCESS;
 }
-
-// NOLINTBEGIN(bugprone-macro-parentheses): a member cannot stand in parentheses
-#define SIM_EVENT_NODE(Kind, kType, event_field, record)                                           \
-  CUresult cuGraphEvent##Kind##NodeGetEvent(CUgraphNode handle, CUevent* out) {                    \
-    SIM_ENTRY(cuGraphEvent##Kind##NodeGetEvent);                                                   \
-    const Guard guard;                                                                             \
-    const GraphNode* const node = find_node(handle);                                               \
-    if (node == nullptr || node->type != kType || out == nullptr) return CUDA_ERROR_INVALID_VALUE; \
-    *out = reinterpret_cast<CUevent>(node->event_field);                                           \
-    return CUDA_SUCCESS;                                                                           \
-  }                                                                                                \
-  CUresult cuGraphEvent##Kind##NodeSetEvent(CUgraphNode handle, CUevent event) {                   \
-    SIM_ENTRY_CONTEXT(cuGraphEvent##Kind##NodeSetEvent);                                           \
-    const Guard guard;                                                                             \
-    return change(find_node(handle), kType,                                                        \
-                  [&](GraphNode* node) { return fill_event(node, event, record); });               \
-  }                                                                                                \
-  CUresult cuGraphExecEvent##Kind##NodeSetEvent(CUgraphExec exec, CUgraphNode handle,              \
-                                                CUevent event) {                                   \
-    SIM_ENTRY_CONTEXT(cuGraphExecEvent##Kind##NodeSetEvent);                                       \
-    const Guard guard;                                                                             \
-    return change(find_exec_node(exec, handle), kType,                                             \
-                  [&](GraphNode* node) { return fill_event(node, event, record); });               \
-  }
-// NOLINTEND(bugprone-macro-parentheses)
-SIM_EVENT_NODE(Record, CU_GRAPH_NODE_TYPE_EVENT_RECORD, task.record.event, true)
-SIM_EVENT_NODE(Wait, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, false)
 
 }  // extern "C"

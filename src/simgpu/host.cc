@@ -50,19 +50,12 @@ void remove(HostRange* range) {
   --range_count;
 }
 
-bool overlaps(uintptr_t base, size_t bytes) {
-  const size_t after = upper(base);
-  if (after > 0 && base - ranges[after - 1]->base < ranges[after - 1]->bytes) return true;
-  return after < range_count && ranges[after]->base - base < bytes;
-}
-
-HostRange* make(uintptr_t base, size_t bytes, HostKind kind, unsigned flags) {
+HostRange* make(uintptr_t base, size_t bytes, HostKind kind) {
   HostRange* range = static_cast<HostRange*>(calloc(1, sizeof(HostRange)));
   if (range == nullptr) return nullptr;
   range->base = base;
   range->bytes = bytes;
   range->kind = kind;
-  range->flags = flags;
   range->context = current_context();
   range->device = range->context->device;
   range->buffer_id = ++driver.next_id;
@@ -72,13 +65,13 @@ HostRange* make(uintptr_t base, size_t bytes, HostKind kind, unsigned flags) {
   return nullptr;
 }
 
-HostRange* map_new(size_t bytes, HostKind kind, unsigned flags) {
+HostRange* map_new(size_t bytes, HostKind kind) {
   const size_t mapped = (bytes + 4095) & ~static_cast<size_t>(4095);
   if (mapped < bytes) return nullptr;
   void* at = mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) return nullptr;
-  HostRange* range = make(reinterpret_cast<uintptr_t>(at), bytes, kind, flags);
+  HostRange* range = make(reinterpret_cast<uintptr_t>(at), bytes, kind);
   if (range == nullptr) {
     munmap(at, mapped);
     return nullptr;
@@ -101,7 +94,7 @@ CUresult host_alloc(void** p, size_t bytes, unsigned flags) {
     *p = nullptr;
     return CUDA_SUCCESS;
   }
-  const HostRange* made = map_new(bytes, HostKind::kAllocated, flags);
+  const HostRange* made = map_new(bytes, HostKind::kAllocated);
   if (made == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   *p = reinterpret_cast<void*>(made->base);
   return CUDA_SUCCESS;
@@ -153,11 +146,6 @@ extern "C" CUresult cuMemAllocHost_v2(void** p, size_t bytes) {
   return host_alloc(p, bytes, 0);
 }
 
-extern "C" CUresult cuMemAllocHost(void** p, unsigned int bytes) {
-  SIM_ENTRY_CONTEXT(cuMemAllocHost);
-  return host_alloc(p, bytes, 0);
-}
-
 extern "C" CUresult cuMemFreeHost(void* p) {
   SIM_ENTRY_CONTEXT(cuMemFreeHost);
   if (p == nullptr) return CUDA_SUCCESS;
@@ -173,61 +161,12 @@ extern "C" CUresult cuMemFreeHost(void* p) {
   return CUDA_SUCCESS;
 }
 
-extern "C" CUresult cuMemHostRegister_v2(void* p, size_t bytes, unsigned int flags) {
-  SIM_ENTRY_CONTEXT(cuMemHostRegister_v2);
-  if (p == nullptr || bytes == 0 || (flags & ~15u) != 0) return CUDA_ERROR_INVALID_VALUE;
-  const Guard guard;
-  const uintptr_t base = reinterpret_cast<uintptr_t>(p);
-  if (overlaps(base, bytes)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-  return make(base, bytes, HostKind::kRegistered, flags) != nullptr ? CUDA_SUCCESS
-                                                                    : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-extern "C" CUresult cuMemHostRegister(void* p, size_t bytes, unsigned int flags) {
-  SIM_ENTRY_FREE(cuMemHostRegister);
-  return cuMemHostRegister_v2(p, bytes, flags);
-}
-
-extern "C" CUresult cuMemHostUnregister(void* p) {
-  SIM_ENTRY_CONTEXT(cuMemHostUnregister);
-  const CUresult waited = context_synchronize(current_context());
-  if (waited != CUDA_SUCCESS) return waited;
-  const Guard guard;
-  HostRange* range = host_find(reinterpret_cast<uintptr_t>(p));
-  if (range == nullptr || range->kind != HostKind::kRegistered ||
-      range->base != reinterpret_cast<uintptr_t>(p)) {
-    return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-  }
-  drop(range);
-  return CUDA_SUCCESS;
-}
-
-extern "C" CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_pointer, void* p,
-                                                 unsigned int flags) {
-  SIM_ENTRY_CONTEXT(cuMemHostGetDevicePointer_v2);
-  if (device_pointer == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  const Guard guard;
-  if (host_find(reinterpret_cast<uintptr_t>(p)) == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *device_pointer = reinterpret_cast<CUdeviceptr>(p);  // one address for host and card
-  return CUDA_SUCCESS;
-}
-
-extern "C" CUresult cuMemHostGetFlags(unsigned int* flags, void* p) {
-  SIM_ENTRY_CONTEXT(cuMemHostGetFlags);
-  if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const Guard guard;
-  const HostRange* range = host_find(reinterpret_cast<uintptr_t>(p));
-  if (range == nullptr || range->kind != HostKind::kAllocated) return CUDA_ERROR_INVALID_VALUE;
-  *flags = range->flags | CU_MEMHOSTALLOC_DEVICEMAP;
-  return CUDA_SUCCESS;
-}
-
 extern "C" CUresult cuMemAllocManaged(CUdeviceptr* p, size_t bytes, unsigned int flags) {
   SIM_ENTRY_CONTEXT(cuMemAllocManaged);
   if (p == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
   const Guard guard;
-  const HostRange* made = map_new(bytes, HostKind::kManaged, flags);
+  const HostRange* made = map_new(bytes, HostKind::kManaged);
   if (made == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   *p = made->base;
   return CUDA_SUCCESS;

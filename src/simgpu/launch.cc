@@ -12,7 +12,6 @@ namespace simgpu {
 namespace {
 
 constexpr size_t kDefaultHeap = 8 << 20;  // part of what a context costs
-constexpr unsigned kMaxShared = 232448;
 
 CUresult grow_local(Context* context, uint64_t bytes) {
   ContextCode* const code = code_of(context);
@@ -86,39 +85,6 @@ CUresult launch_config(const CUlaunchConfig* config, CUfunction function, void**
   return launch(function, shape, config->hStream, arguments, extra, per_thread);
 }
 
-// CUDA 3's way: block shape and arguments were set on the function beforehand.
-CUresult launch_old(CUfunction handle, int width, int height, CUstream stream) {
-  Shape shape = {};
-  void* arguments[kMaxParameters] = {};
-  bool any = false;
-  {
-    const Guard guard;
-    CUresult result = CUDA_SUCCESS;
-    Function* const function = find_function(handle, &result);
-    if (function == nullptr) return result;
-    shape = {{static_cast<unsigned>(width), static_cast<unsigned>(height), 1},
-             {function->block[0], function->block[1], function->block[2]},
-             function->dynamic_shared};
-    for (unsigned i = 0; i < function->spec->parameter_count; i++) {
-      arguments[i] = function->parameters + function->spec->parameters[i].offset;
-      any = true;
-    }
-  }
-  return launch(handle, shape, stream, any ? arguments : nullptr, nullptr, false);
-}
-
-CUresult set_parameter(CUfunction handle, int offset, const void* data, size_t bytes) {
-  const Guard guard;
-  CUresult result = CUDA_SUCCESS;
-  Function* const function = find_function(handle, &result);
-  if (function == nullptr) return result;
-  if (offset < 0 || data == nullptr ||
-      static_cast<size_t>(offset) + bytes > sizeof function->parameters)
-    return CUDA_ERROR_INVALID_VALUE;
-  memcpy(function->parameters + offset, data, bytes);
-  return CUDA_SUCCESS;
-}
-
 }  // namespace
 
 CUresult check_shape(const Function* function, const Shape& shape) {
@@ -130,10 +96,7 @@ CUresult check_shape(const Function* function, const Shape& shape) {
   if (threads > function->spec->max_threads || shape.block[2] > 64) return CUDA_ERROR_INVALID_VALUE;
   if (shape.grid[0] > 0x7fffffffu || shape.grid[1] > 65535 || shape.grid[2] > 65535)
     return CUDA_ERROR_INVALID_VALUE;
-  return shape.shared > kMaxShared ||
-                 shape.shared > static_cast<unsigned>(function->max_dynamic_shared)
-             ? CUDA_ERROR_INVALID_VALUE
-             : CUDA_SUCCESS;
+  return shape.shared > kMaxDynamicShared ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 CUresult prepare_launch(Function* function) {
@@ -198,79 +161,8 @@ SIM_PAIR(cuLaunchKernel,
           void** extra),
          launch(function, {{gx, gy, gz}, {bx, by, bz}, shared}, stream, arguments, extra,
                 per_thread));
-SIM_PAIR(cuLaunchCooperativeKernel,
-         (CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
-          unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void** arguments),
-         launch(function, {{gx, gy, gz}, {bx, by, bz}, shared}, stream, arguments, nullptr,
-                per_thread));
 SIM_PAIR(cuLaunchKernelEx,
          (const CUlaunchConfig* config, CUfunction function, void** arguments, void** extra),
          launch_config(config, function, arguments, extra, per_thread));
-
-CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* list, unsigned int count,
-                                              unsigned int) {
-  SIM_ENTRY_CONTEXT(cuLaunchCooperativeKernelMultiDevice);
-  if (list == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
-  CUresult result = CUDA_SUCCESS;
-  for (unsigned i = 0; i < count && result == CUDA_SUCCESS; i++) {
-    const CUDA_LAUNCH_PARAMS& p = list[i];
-    result = launch(p.function,
-                    {{p.gridDimX, p.gridDimY, p.gridDimZ},
-                     {p.blockDimX, p.blockDimY, p.blockDimZ},
-                     p.sharedMemBytes},
-                    p.hStream, p.kernelParams, nullptr, false);
-  }
-  return result;
-}
-
-CUresult cuLaunch(CUfunction function) {
-  SIM_ENTRY_CONTEXT(cuLaunch);
-  return launch_old(function, 1, 1, nullptr);
-}
-CUresult cuLaunchGrid(CUfunction function, int width, int height) {
-  SIM_ENTRY_CONTEXT(cuLaunchGrid);
-  return launch_old(function, width, height, nullptr);
-}
-CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream) {
-  SIM_ENTRY_CONTEXT(cuLaunchGridAsync);
-  return launch_old(function, width, height, stream);
-}
-
-CUresult cuFuncSetBlockShape(CUfunction handle, int x, int y, int z) {
-  SIM_ENTRY_CONTEXT(cuFuncSetBlockShape);
-  const Guard guard;
-  CUresult result = CUDA_SUCCESS;
-  Function* const function = find_function(handle, &result);
-  if (function == nullptr) return result;
-  if (x <= 0 || y <= 0 || z <= 0) return CUDA_ERROR_INVALID_VALUE;
-  function->block[0] = static_cast<unsigned>(x);
-  function->block[1] = static_cast<unsigned>(y);
-  function->block[2] = static_cast<unsigned>(z);
-  return CUDA_SUCCESS;
-}
-CUresult cuFuncSetSharedSize(CUfunction handle, unsigned int bytes) {
-  SIM_ENTRY_CONTEXT(cuFuncSetSharedSize);
-  const Guard guard;
-  CUresult result = CUDA_SUCCESS;
-  Function* const function = find_function(handle, &result);
-  if (function != nullptr) function->dynamic_shared = bytes;
-  return result;
-}
-CUresult cuParamSetSize(CUfunction, unsigned int bytes) {
-  SIM_ENTRY_CONTEXT(cuParamSetSize);
-  return bytes <= sizeof(Function::parameters) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-CUresult cuParamSeti(CUfunction function, int offset, unsigned int value) {
-  SIM_ENTRY_CONTEXT(cuParamSeti);
-  return set_parameter(function, offset, &value, sizeof value);
-}
-CUresult cuParamSetf(CUfunction function, int offset, float value) {
-  SIM_ENTRY_CONTEXT(cuParamSetf);
-  return set_parameter(function, offset, &value, sizeof value);
-}
-CUresult cuParamSetv(CUfunction function, int offset, void* data, unsigned int bytes) {
-  SIM_ENTRY_CONTEXT(cuParamSetv);
-  return set_parameter(function, offset, data, bytes);
-}
 
 }  // extern "C"

@@ -7,6 +7,8 @@
 
 namespace simgpu {
 
+inline constexpr unsigned kMaxDynamicShared = 48 << 10;
+
 struct Shape {
   unsigned grid[3];
   unsigned block[3];

@@ -21,12 +21,6 @@ struct Function {
   bool loaded = false;
   Module* module = nullptr;
   const KernelSpec* spec = nullptr;
-  int max_dynamic_shared = 48 << 10;
-  int carveout = -1;
-  // What the launch calls of CUDA 3 set piece by piece.
-  unsigned block[3] = {1, 1, 1};
-  unsigned dynamic_shared = 0;
-  unsigned char parameters[4096] = {};
 };
 
 struct Kernel {

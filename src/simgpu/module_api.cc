@@ -141,10 +141,6 @@ CUresult cuModuleLoadDataEx(CUmodule* out, const void* image, unsigned int, CUji
   SIM_ENTRY_CONTEXT(cuModuleLoadDataEx);
   return load_image(out, image);
 }
-CUresult cuModuleLoadFatBinary(CUmodule* out, const void* image) {
-  SIM_ENTRY_CONTEXT(cuModuleLoadFatBinary);
-  return load_image(out, image);
-}
 CUresult cuModuleLoad(CUmodule* out, const char* path) {
   SIM_ENTRY_CONTEXT(cuModuleLoad);
   if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -189,16 +185,6 @@ CUresult cuModuleGetFunctionCount(unsigned int* out, CUmodule handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuModuleEnumerateFunctions(CUfunction* out, unsigned int count, CUmodule handle) {
-  SIM_ENTRY_CONTEXT(cuModuleEnumerateFunctions);
-  const Guard guard;
-  const Module* const module = find_module(handle);
-  if (out == nullptr || module == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; i < module->functions.size() && i < count; i++)
-    out[i] = reinterpret_cast<CUfunction>(module->functions[i]);
-  return CUDA_SUCCESS;
-}
-
 CUresult cuModuleGetGlobal_v2(CUdeviceptr* out, size_t* bytes, CUmodule handle, const char* name) {
   SIM_ENTRY_CONTEXT(cuModuleGetGlobal_v2);
   const Guard guard;
@@ -219,16 +205,6 @@ CUresult cuLibraryLoadData(CUlibrary* out, const void* image, CUjit_option*, voi
                            CUlibraryOption*, void**, unsigned int) {
   SIM_ENTRY(cuLibraryLoadData);
   return load_library(out, image);
-}
-CUresult cuLibraryLoadFromFile(CUlibrary* out, const char* path, CUjit_option*, void**,
-                               unsigned int, CUlibraryOption*, void**, unsigned int) {
-  SIM_ENTRY(cuLibraryLoadFromFile);
-  if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  char* const text = read_file(path);
-  if (text == nullptr) return CUDA_ERROR_FILE_NOT_FOUND;
-  const CUresult result = load_library(out, text);
-  free(text);
-  return result;
 }
 
 CUresult cuLibraryUnload(CUlibrary handle) {
@@ -271,36 +247,6 @@ CUresult cuLibraryGetKernel(CUkernel* out, CUlibrary handle, const char* name) {
   return CUDA_ERROR_NOT_FOUND;
 }
 
-CUresult cuLibraryGetKernelCount(unsigned int* out, CUlibrary handle) {
-  SIM_ENTRY(cuLibraryGetKernelCount);
-  const Guard guard;
-  const Library* const library = find_library(handle);
-  if (out == nullptr || library == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *out = static_cast<unsigned>(library->kernels.size());
-  return CUDA_SUCCESS;
-}
-
-CUresult cuLibraryEnumerateKernels(CUkernel* out, unsigned int count, CUlibrary handle) {
-  SIM_ENTRY(cuLibraryEnumerateKernels);
-  const Guard guard;
-  const Library* const library = find_library(handle);
-  if (out == nullptr || library == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; i < library->kernels.size() && i < count; i++)
-    out[i] = reinterpret_cast<CUkernel>(library->kernels[i]);
-  return CUDA_SUCCESS;
-}
-
-CUresult cuLibraryGetModule(CUmodule* out, CUlibrary handle) {
-  SIM_ENTRY_CONTEXT(cuLibraryGetModule);
-  const Guard guard;
-  Library* const library = find_library(handle);
-  if (out == nullptr || library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  Module* module = nullptr;
-  const CUresult result = module_of_library(library, &module);
-  if (result == CUDA_SUCCESS) *out = reinterpret_cast<CUmodule>(module);
-  return result;
-}
-
 CUresult cuLibraryGetGlobal(CUdeviceptr* out, size_t* bytes, CUlibrary handle, const char* name) {
   SIM_ENTRY_CONTEXT(cuLibraryGetGlobal);
   const Guard guard;
@@ -310,12 +256,6 @@ CUresult cuLibraryGetGlobal(CUdeviceptr* out, size_t* bytes, CUlibrary handle, c
   Module* module = nullptr;
   const CUresult result = module_of_library(library, &module);
   return result == CUDA_SUCCESS ? global_of(module, name, out, bytes) : result;
-}
-
-// Managed variables live on the card like the others here; they are found by either name.
-CUresult cuLibraryGetManaged(CUdeviceptr* out, size_t* bytes, CUlibrary handle, const char* name) {
-  SIM_ENTRY_CONTEXT(cuLibraryGetManaged);
-  return cuLibraryGetGlobal(out, bytes, handle, name);
 }
 
 CUresult cuKernelGetFunction(CUfunction* out, CUkernel handle) {
@@ -328,76 +268,12 @@ CUresult cuKernelGetFunction(CUfunction* out, CUkernel handle) {
   return result;
 }
 
-CUresult cuKernelGetLibrary(CUlibrary* out, CUkernel handle) {
-  SIM_ENTRY(cuKernelGetLibrary);
-  const Kernel* const kernel = find_kernel(handle);
-  if (out == nullptr || kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  *out = reinterpret_cast<CUlibrary>(kernel->library);
-  return CUDA_SUCCESS;
-}
-
-CUresult cuKernelGetName(const char** out, CUkernel handle) {
-  SIM_ENTRY(cuKernelGetName);
-  const Kernel* const kernel = find_kernel(handle);
-  if (out == nullptr || kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  *out = kernel->library->spec.kernels[kernel->index].name;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuKernelGetParamInfo(CUkernel handle, size_t index, size_t* offset, size_t* bytes) {
-  SIM_ENTRY(cuKernelGetParamInfo);
-  const Kernel* const kernel = find_kernel(handle);
-  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  return parameter_of(kernel->library->spec.kernels[kernel->index], index, offset, bytes);
-}
-
 CUresult cuFuncGetParamInfo(CUfunction handle, size_t index, size_t* offset, size_t* bytes) {
   SIM_ENTRY(cuFuncGetParamInfo);
   const Guard guard;
   CUresult result = CUDA_SUCCESS;
   const Function* const function = find_function(handle, &result);
   return function == nullptr ? result : parameter_of(*function->spec, index, offset, bytes);
-}
-
-CUresult cuFuncGetName(const char** out, CUfunction handle) {
-  SIM_ENTRY(cuFuncGetName);
-  const Guard guard;
-  CUresult result = CUDA_SUCCESS;
-  const Function* const function = find_function(handle, &result);
-  if (function == nullptr || out == nullptr)
-    return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : result;
-  *out = function->spec->name;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuFuncGetModule(CUmodule* out, CUfunction handle) {
-  SIM_ENTRY(cuFuncGetModule);
-  const Guard guard;
-  CUresult result = CUDA_SUCCESS;
-  const Function* const function = find_function(handle, &result);
-  if (function == nullptr || out == nullptr)
-    return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : result;
-  *out = reinterpret_cast<CUmodule>(function->module);
-  return CUDA_SUCCESS;
-}
-
-CUresult cuFuncIsLoaded(CUfunctionLoadingState* out, CUfunction handle) {
-  SIM_ENTRY(cuFuncIsLoaded);
-  const Guard guard;
-  CUresult result = CUDA_SUCCESS;
-  const Function* const function = find_function(handle, &result);
-  if (function == nullptr || out == nullptr)
-    return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : result;
-  *out = function->loaded ? 1 : 0;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuFuncLoad(CUfunction handle) {
-  SIM_ENTRY(cuFuncLoad);
-  const Guard guard;
-  CUresult result = CUDA_SUCCESS;
-  Function* const function = find_function(handle, &result);
-  return function == nullptr ? result : load_code(function);
 }
 
 }  // extern "C"

@@ -53,7 +53,6 @@ using namespace simgpu;
 
 #define ADD_DATA_PARAMETERS \
   void *state, int, void *data, size_t size, const char *, unsigned int, CUjit_option *, void **
-#define ADD_FILE_PARAMETERS void*, int, const char*, unsigned int, CUjit_option*, void**
 
 extern "C" {
 
@@ -72,15 +71,6 @@ CUresult cuLinkAddData(ADD_DATA_PARAMETERS) {
 CUresult cuLinkAddData_v2(ADD_DATA_PARAMETERS) {
   SIM_ENTRY_CONTEXT(cuLinkAddData_v2);
   return add(state, static_cast<const char*>(data), size);
-}
-// A library of device functions brings no kernel that anybody could launch.
-CUresult cuLinkAddFile(ADD_FILE_PARAMETERS) {
-  SIM_ENTRY_CONTEXT(cuLinkAddFile);
-  return CUDA_SUCCESS;
-}
-CUresult cuLinkAddFile_v2(ADD_FILE_PARAMETERS) {
-  SIM_ENTRY_CONTEXT(cuLinkAddFile_v2);
-  return CUDA_SUCCESS;
 }
 CUresult cuLinkComplete(void* state, void** image, size_t* bytes) {
   SIM_ENTRY_CONTEXT(cuLinkComplete);

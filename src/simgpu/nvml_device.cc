@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Simulated NVML: what a card is. The name is the true name of the model, so that programs that
-// look for it work; that the card is simulated shows in its serial number, board part number and
-// VBIOS version, which begin with SIM.
+// look for it work; that the card is simulated shows in its serial number and board part number,
+// which begin with SIM.
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,13 +23,6 @@ nvmlReturn_t pci(nvmlDevice_t device, nvmlPciInfo_t* out, size_t size) {
   fill_pci(call.card(), &info);
   memcpy(out, &info, size);
   return NVML_SUCCESS;
-}
-
-nvmlReturn_t attributes(nvmlDevice_t device, nvmlDeviceAttributes_t* out) {
-  const CardCall call(device);
-  if (call.error() != NVML_SUCCESS) return call.error();
-  return out == nullptr ? NVML_ERROR_INVALID_ARGUMENT
-                        : NVML_ERROR_NOT_SUPPORTED;  // of a MIG slice only
 }
 
 }  // namespace
@@ -77,17 +70,6 @@ METE_NVML nvmlDeviceGetBoardPartNumber(nvmlDevice_t device, char* number, unsign
   return put_text(text, number, length);
 }
 
-METE_NVML nvmlDeviceGetVbiosVersion(nvmlDevice_t device, char* version, unsigned int length) {
-  const CardCall call(device);
-  return call.error() != NVML_SUCCESS ? call.error() : put_text("SIM.00.00.00.01", version, length);
-}
-
-METE_NVML nvmlDeviceGetBrand(nvmlDevice_t device, nvmlBrandType_t* type) {
-  const CardCall call(device);
-  if (call.error() != NVML_SUCCESS) return call.error();
-  return put(type, call.model().datacenter ? NVML_BRAND_NVIDIA : NVML_BRAND_GEFORCE);
-}
-
 METE_NVML nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int* index) {
   const CardCall call(device);
   return call.error() != NVML_SUCCESS ? call.error() : put(index, call.index());
@@ -96,30 +78,6 @@ METE_NVML nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int* index) {
 METE_NVML nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int* minor) {
   const CardCall call(device);
   return call.error() != NVML_SUCCESS ? call.error() : put(minor, call.index());
-}
-
-METE_NVML nvmlDeviceGetModuleId(nvmlDevice_t device, unsigned int* module) {
-  const CardCall call(device);
-  if (call.error() != NVML_SUCCESS) return call.error();
-  return call.model().nvlinks == 0 ? NVML_ERROR_NOT_SUPPORTED : put(module, call.index() + 1);
-}
-
-METE_NVML nvmlDeviceGetBoardId(nvmlDevice_t device, unsigned int* board) {
-  const CardCall call(device);
-  if (call.error() != NVML_SUCCESS) return call.error();
-  return put(board, call.card().pci_domain << 16 | call.card().pci_bus << 8);
-}
-
-METE_NVML nvmlDeviceGetMultiGpuBoard(nvmlDevice_t device, unsigned int* several) {
-  const CardCall call(device);
-  return call.error() != NVML_SUCCESS ? call.error() : put(several, 0);
-}
-
-METE_NVML nvmlDeviceOnSameBoard(nvmlDevice_t device, nvmlDevice_t device2, int* same) {
-  CardCall call(device);
-  unsigned second = 0;
-  if (call.error() != NVML_SUCCESS || !call.other(device2, &second)) return call.error();
-  return put(same, call.index() == second);
 }
 
 METE_NVML nvmlDeviceGetArchitecture(nvmlDevice_t device, nvmlDeviceArchitecture_t* arch) {
@@ -134,19 +92,6 @@ METE_NVML nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int* major, in
   *major = static_cast<int>(call.card().cc_major);
   *minor = static_cast<int>(call.card().cc_minor);
   return NVML_SUCCESS;
-}
-
-METE_NVML nvmlDeviceGetNumGpuCores(nvmlDevice_t device, unsigned int* cores) {
-  const CardCall call(device);
-  if (call.error() != NVML_SUCCESS) return call.error();
-  return put(cores, call.card().sms * call.model().cores_per_sm);
-}
-
-METE_NVML nvmlDeviceGetAttributes(nvmlDevice_t device, nvmlDeviceAttributes_t* out) {
-  return attributes(device, out);
-}
-METE_NVML nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t* out) {
-  return attributes(device, out);
 }
 
 METE_NVML nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t* out) {
@@ -175,41 +120,4 @@ METE_NVML nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfoExt_t* out) {
   out->subClass = 0x02;
   memcpy(out->busId, info.busId, sizeof(out->busId));
   return NVML_SUCCESS;
-}
-
-METE_NVML nvmlDeviceGetBusType(nvmlDevice_t device, nvmlBusType_t* type) {
-  const CardCall call(device);
-  return call.error() != NVML_SUCCESS ? call.error() : put(type, NVML_BUS_TYPE_PCIE);
-}
-
-METE_NVML nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t device, unsigned int* generation) {
-  const CardCall call(device);
-  return call.error() != NVML_SUCCESS ? call.error()
-                                      : put(generation, call.model().pcie_generation);
-}
-METE_NVML nvmlDeviceGetGpuMaxPcieLinkGeneration(nvmlDevice_t device, unsigned int* generation) {
-  const CardCall call(device);
-  return call.error() != NVML_SUCCESS ? call.error()
-                                      : put(generation, call.model().pcie_generation);
-}
-METE_NVML nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t device, unsigned int* generation) {
-  const CardCall call(device);
-  return call.error() != NVML_SUCCESS ? call.error()
-                                      : put(generation, call.model().pcie_generation);
-}
-METE_NVML nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned int* width) {
-  const CardCall call(device);
-  return call.error() != NVML_SUCCESS ? call.error() : put(width, 16);
-}
-METE_NVML nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsigned int* width) {
-  const CardCall call(device);
-  return call.error() != NVML_SUCCESS ? call.error() : put(width, 16);
-}
-METE_NVML nvmlDeviceGetPcieReplayCounter(nvmlDevice_t device, unsigned int* count) {
-  const CardCall call(device);
-  return call.error() != NVML_SUCCESS ? call.error() : put(count, 0);
-}
-METE_NVML nvmlDeviceGetMemoryBusWidth(nvmlDevice_t device, unsigned int* bits) {
-  const CardCall call(device);
-  return call.error() != NVML_SUCCESS ? call.error() : put(bits, call.card().memory_bus_bits);
 }

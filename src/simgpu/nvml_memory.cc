@@ -164,16 +164,3 @@ METE_NVML nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
                      samples[at] = {busy.pid, busy.at_us, busy.compute, busy.memory, 0, 0};
                    });
 }
-
-METE_NVML nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
-                                                nvmlProcessesUtilizationInfo_t* out) {
-  const CardCall call(device, true);
-  if (call.error() != NVML_SUCCESS) return call.error();
-  if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  if (out->version != nvmlProcessesUtilizationInfo_v1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-  return list_busy(
-      call, out->lastSeenTimeStamp, out->procUtilArray == nullptr ? 0 : out->processSamplesCount,
-      &out->processSamplesCount, [&](unsigned at, const Busy& busy) {
-        out->procUtilArray[at] = {busy.at_us, busy.pid, busy.compute, busy.memory, 0, 0, 0, 0};
-      });
-}

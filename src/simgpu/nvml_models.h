@@ -8,12 +8,9 @@ namespace simgpu::nvml {
 struct Model {
   const char* word;  // found in the card's name: "H200"
   unsigned arch;     // NVML_DEVICE_ARCH_*
-  unsigned cores_per_sm;
-  unsigned pcie_generation;
-  unsigned nvlinks;         // 0: reaches its neighbours over PCIe only
-  unsigned nvlink_version;  // NVML's number for it
-  bool mig;                 // can be split (it never is, here)
-  bool datacenter;          // peer access over PCIe works
+  unsigned nvlinks;  // 0: reaches its neighbours over PCIe only
+  bool mig;          // can be split (it never is, here)
+  bool datacenter;   // peer access over PCIe works
 };
 
 // The model whose word occurs in the name; words are tried in the table's order, so that "A10G"

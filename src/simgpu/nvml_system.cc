@@ -143,20 +143,6 @@ METE_NVML nvmlSystemGetDriverVersion(char* version, unsigned int length) {
   return error != NVML_SUCCESS ? error : put_text(kDriverVersion, version, length);
 }
 
-METE_NVML nvmlSystemGetNVMLVersion(char* version, unsigned int length) {
-  const nvmlReturn_t error = enter();
-  return error != NVML_SUCCESS ? error : put_text("13.580.159.04", version, length);
-}
-
-METE_NVML nvmlSystemGetDriverBranch(nvmlSystemDriverBranchInfo_t* info, unsigned int length) {
-  const nvmlReturn_t error = enter();
-  if (error != NVML_SUCCESS) return error;
-  if (info == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  if (info->version != nvmlSystemDriverBranchInfo_v1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-  return put_text("r580_00", info->branch,
-                  length < sizeof(info->branch) ? length : sizeof(info->branch));
-}
-
 // The real library lets these two be asked before nvmlInit.
 METE_NVML nvmlSystemGetCudaDriverVersion(int* version) { return put(version, kCudaVersion); }
 METE_NVML nvmlSystemGetCudaDriverVersion_v2(int* version) { return put(version, kCudaVersion); }
@@ -176,16 +162,6 @@ METE_NVML nvmlSystemGetProcessName(unsigned int pid, char* name, unsigned int le
   text[got] = '\0';
   snprintf(name, length, "%s", text);  // cut to the buffer, as documented
   return NVML_SUCCESS;
-}
-
-METE_NVML nvmlUnitGetCount(unsigned int* count) {
-  const nvmlReturn_t error = enter();
-  return error != NVML_SUCCESS ? error : put(count, 0);
-}
-
-METE_NVML nvmlGetExcludedDeviceCount(unsigned int* count) {
-  const nvmlReturn_t error = enter();
-  return error != NVML_SUCCESS ? error : put(count, 0);
 }
 
 METE_NVML nvmlDeviceGetCount_v2(unsigned int* count) {

@@ -102,22 +102,6 @@ METE_NVML nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device, nvmlDevice_t 
   return put(out, level_between(call.card(), call.reading().cards[second]));
 }
 
-METE_NVML nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopologyLevel_t level,
-                                           unsigned int* count, nvmlDevice_t* out) {
-  const CardCall call(device);
-  if (call.error() != NVML_SUCCESS) return call.error();
-  if (count == nullptr || (out == nullptr && *count != 0)) return NVML_ERROR_INVALID_ARGUMENT;
-  unsigned found = 0;
-  for (unsigned i = 0; i < call.reading().card_count; ++i) {
-    if (i == call.index() || level_between(call.card(), call.reading().cards[i]) != level) continue;
-    if (found < *count) out[found] = handle_of(i);
-    ++found;
-  }
-  // A count of zero asks how many there are; otherwise it is the room in the array.
-  *count = *count == 0 || found < *count ? found : *count;
-  return NVML_SUCCESS;
-}
-
 METE_NVML nvmlDeviceGetP2PStatus(nvmlDevice_t device, nvmlDevice_t device2,
                                  nvmlGpuP2PCapsIndex_t capability, nvmlGpuP2PStatus_t* out) {
   CardCall call(device);
@@ -149,23 +133,6 @@ METE_NVML nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link,
   return put(active, link < links_of(call).active ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED);
 }
 
-METE_NVML nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int link,
-                                     unsigned int* version) {
-  const CardCall call(device);
-  const nvmlReturn_t error = check_link(call, link);
-  return error != NVML_SUCCESS ? error : put(version, call.model().nvlink_version);
-}
-
-METE_NVML nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsigned int link,
-                                        nvmlNvLinkCapability_t capability, unsigned int* out) {
-  const CardCall call(device);
-  const nvmlReturn_t error = check_link(call, link);
-  if (error != NVML_SUCCESS) return error;
-  if (static_cast<unsigned>(capability) >= NVML_NVLINK_CAP_COUNT)
-    return NVML_ERROR_INVALID_ARGUMENT;
-  return put(out, capability != NVML_NVLINK_CAP_SLI_BRIDGE);
-}
-
 METE_NVML nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned int link,
                                               nvmlIntNvLinkDeviceType_t* type) {
   const CardCall call(device);
@@ -188,11 +155,6 @@ METE_NVML nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int 
 METE_NVML nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int words, unsigned long* set) {
   return all_cpus(device, words, set);
 }
-METE_NVML nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned int words,
-                                              unsigned long* set, nvmlAffinityScope_t scope) {
-  return scope > NVML_AFFINITY_SCOPE_SOCKET ? NVML_ERROR_INVALID_ARGUMENT
-                                            : all_cpus(device, words, set);
-}
 
 METE_NVML nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int words, unsigned long* set,
                                       nvmlAffinityScope_t scope) {
@@ -204,17 +166,5 @@ METE_NVML nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int words, u
   if (words <= node / 64) return NVML_ERROR_INVALID_ARGUMENT;
   memset(set, 0, words * sizeof(*set));
   set[node / 64] = 1UL << node % 64;
-  return NVML_SUCCESS;
-}
-
-METE_NVML nvmlSystemGetTopologyGpuSet(unsigned int cpu, unsigned int* count, nvmlDevice_t* out) {
-  const SystemCall call;
-  if (call.error() != NVML_SUCCESS) return call.error();
-  if (count == nullptr || (out == nullptr && *count != 0)) return NVML_ERROR_INVALID_ARGUMENT;
-  const long online = sysconf(_SC_NPROCESSORS_ONLN);
-  if (cpu >= static_cast<unsigned>(online > 0 ? online : 1)) return NVML_ERROR_INVALID_ARGUMENT;
-  const unsigned cards = call.reading().card_count;
-  for (unsigned i = 0; i < cards && i < *count; ++i) out[i] = handle_of(i);
-  *count = *count == 0 || cards < *count ? cards : *count;
   return NVML_SUCCESS;
 }

@@ -129,24 +129,6 @@ bool find_facts(CUdeviceptr p, Facts* facts) {
   return device_facts(p, facts) || host_facts(p, facts);
 }
 
-size_t answer_bytes(CUpointer_attribute which) {
-  switch (which) {
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-      return 4;
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-    case CU_POINTER_ATTRIBUTE_MAPPED:
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-      return 1;
-    default:
-      return 8;
-  }
-}
-
 }  // namespace
 }  // namespace simgpu
 
@@ -159,31 +141,4 @@ extern "C" CUresult cuPointerGetAttribute(void* out, CUpointer_attribute which, 
   Facts facts;
   if (!find_facts(p, &facts)) return CUDA_ERROR_INVALID_VALUE;
   return answer(out, which, facts);
-}
-
-// Unknown pointers are no error here: every answer is zero, and the device an impossible one.
-extern "C" CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* which,
-                                           void** out, CUdeviceptr p) {
-  SIM_ENTRY(cuPointerGetAttributes);
-  if (which == nullptr || out == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
-  const Guard guard;
-  Facts facts;
-  const bool known = find_facts(p, &facts);
-  for (unsigned i = 0; i < count; ++i) {
-    if (out[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (known && answer(out[i], which[i], facts) == CUDA_SUCCESS) continue;
-    memset(out[i], 0, answer_bytes(which[i]));
-    if (which[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) (void)put(out[i], CU_DEVICE_INVALID);
-  }
-  return CUDA_SUCCESS;
-}
-
-extern "C" CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute which,
-                                          CUdeviceptr p) {
-  SIM_ENTRY(cuPointerSetAttribute);
-  if (value == nullptr || which != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
-    return CUDA_ERROR_INVALID_VALUE;
-  const Guard guard;
-  Facts facts;
-  return find_facts(p, &facts) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

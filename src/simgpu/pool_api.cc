@@ -249,30 +249,6 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
   }
 }
 
-CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* map, size_t count) {
-  SIM_ENTRY(cuMemPoolSetAccess);
-  const Guard guard;
-  Pool* const pool = find_pool(handle);
-  if (pool == nullptr || (map == nullptr && count != 0)) return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; i < count; i++) {
-    if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || !device_ok(map[i].location.id))
-      return CUDA_ERROR_INVALID_DEVICE;
-    const uint32_t bit = 1u << map[i].location.id;
-    // A card may not lose the right to its own pool.
-    if (map[i].location.id == pool->device && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-      return CUDA_ERROR_INVALID_VALUE;
-    pool->readable &= ~bit;
-    pool->writable &= ~bit;
-    if ((map[i].flags & CU_MEM_ACCESS_FLAGS_PROT_READ) != 0) pool->readable |= bit;
-    if (map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) pool->writable |= bit;
-  }
-  for (Slab* slab = pool->heap.slabs(); slab != nullptr; slab = slab->next) {
-    slab->range.readable = pool->readable;
-    slab->range.writable = pool->writable;
-  }
-  return CUDA_SUCCESS;
-}
-
 CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle,
                             CUmemLocation* location) {
   SIM_ENTRY(cuMemPoolGetAccess);

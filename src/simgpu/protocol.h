@@ -33,7 +33,6 @@ enum class Op : uint32_t {
   kFdExport = 12,   // a0 id. Reply: a descriptor; memory lives as long as a copy of it is open.
   kFdImport = 13,   // a descriptor beside it. Reply: v0 id, v1 card, v2 bytes, v3 MemoryClass.
   kControl = 14,    // payload: a command line as `mete-simgpu --ctl` takes. Reply payload: text.
-  kInfo = 15,       // a0 id. Reply: v0 card, v1 bytes, v2 MemoryClass.
   kBusy = 16,       // a0 card, a1 microseconds: the card works that long from now on (utilisation).
   kResize = 17,     // a0 id, a1 bytes: the piece becomes that large, or nothing happens.
   kPause = 18,      // Reply: a descriptor of this process's PausePage.

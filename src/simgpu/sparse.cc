@@ -196,10 +196,3 @@ extern "C" CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* out
   const Guard guard;
   return properties(out, find_array(array));
 }
-
-extern "C" CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* out,
-                                                        CUmipmappedArray array) {
-  SIM_ENTRY_CONTEXT(cuMipmappedArrayGetSparseProperties);
-  const Guard guard;
-  return properties(out, find_array(reinterpret_cast<CUarray>(array)));
-}

@@ -12,8 +12,7 @@ void mark_context(Context* context);
 // A reply's status as the caller sees it; the loss of card or server sticks to the current context.
 CUresult from_server(int status);
 
-// old.cc: a context made by cuCtxCreate of CUDA 3.1. Such a context knows the functions of that
-// version alone, and they know no other contexts: 201, as on a real card.
+// old.cc: a context made by cuCtxCreate of CUDA 3.1, whose functions know no other contexts.
 inline constexpr unsigned kOldApi = 3010;
 inline bool is_old(const Context* context) { return context->api_version <= kOldApi; }
 // va.cc: addresses that the context's functions can name, below 4 GiB for an old one; 0: none left.
@@ -35,13 +34,12 @@ CUresult memory_take(Context* context, size_t bytes, CUdeviceptr* p);  // alloc.
 CUresult memory_give(CUdeviceptr p);
 
 // host.cc: memory of the host that the driver knows.
-enum class HostKind : uint8_t { kAllocated, kRegistered, kManaged };
+enum class HostKind : uint8_t { kAllocated, kManaged };
 struct HostRange {
   uintptr_t base;
   size_t bytes;  // as asked for
   size_t mapped;
   HostKind kind;
-  unsigned flags;
   Context* context;
   int device;
   uint64_t buffer_id;

@@ -44,7 +44,6 @@ struct Stream {
   Task* last = nullptr;
   Capture* capture = nullptr;
   List<CUgraphNode> capture_after;  // what the next captured node depends on
-  CUlaunchAttributeValue attributes[4] = {};
 };
 
 // Lets go of the driver's lock while the program's own code runs. It must be held exactly once.
@@ -88,9 +87,6 @@ bool was_seen(Mark mark);
 bool is_complete(Mark mark);
 // Waits for the next change of any stream (or 1 s).
 void wait_for_change();
-
-// Calls the program's own code with the driver's lock let go altogether.
-void call_program(CUhostFn function, void* data);
 
 // Runs one task (stream_effects.cc); the lock is let go during host functions only.
 bool value_reached(const Task& task);

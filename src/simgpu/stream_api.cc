@@ -89,14 +89,7 @@ CUresult wait_event(CUstream handle, CUevent event_handle, unsigned flags, bool 
   CUresult result = find_for_work(handle, per_thread, &stream);
   if (result == CUDA_SUCCESS) result = find_event(event_handle, &event);
   if (result != CUDA_SUCCESS) return result;
-  if (is_capturing(stream) && (flags & kExternal) != 0) {
-    GraphNode* const node = make<GraphNode>();
-    if (node == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-    node->type = CU_GRAPH_NODE_TYPE_WAIT_EVENT;
-    node->event = event;
-    event->references++;
-    return capture_node(stream, node);
-  }
+  if (is_capturing(stream) && (flags & kExternal) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   return stream_wait_event(stream, event);
 }
 
@@ -146,63 +139,6 @@ unsigned long long id_of(const Stream* stream) { return stream->id; }
 int device_of_stream(const Stream* stream) { return stream->device; }
 CUcontext context_of(const Stream* stream) { return handle_of(stream->context); }
 
-// Attributes are kept and told, nothing more: 1 access policy window, 3 synchronisation policy,
-// 8 priority, 9 and 10 memory sync domains.
-CUlaunchAttributeValue* attribute_of(Stream* stream, CUstreamAttrID id) {
-  switch (id) {
-    case 1:
-      return &stream->attributes[0];
-    case 3:
-      return &stream->attributes[1];
-    case 9:
-      return &stream->attributes[2];
-    case 10:
-      return &stream->attributes[3];
-    default:
-      return nullptr;
-  }
-}
-
-CUresult get_attribute(CUstream handle, CUstreamAttrID id, CUstreamAttrValue* out,
-                       bool per_thread) {
-  const Guard guard;
-  Stream* stream = nullptr;
-  const CUresult result = find_stream(handle, per_thread, &stream);
-  if (result != CUDA_SUCCESS) return result;
-  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (id == 8) {
-    out->priority = stream->priority;
-    return CUDA_SUCCESS;
-  }
-  const CUlaunchAttributeValue* const kept = attribute_of(stream, id);
-  if (kept == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *out = *kept;
-  return CUDA_SUCCESS;
-}
-
-CUresult set_attribute(CUstream handle, CUstreamAttrID id, const CUstreamAttrValue* value,
-                       bool per_thread) {
-  const Guard guard;
-  Stream* stream = nullptr;
-  const CUresult result = find_stream(handle, per_thread, &stream);
-  if (result != CUDA_SUCCESS) return result;
-  CUlaunchAttributeValue* const kept = attribute_of(stream, id);
-  if (value == nullptr || (kept == nullptr && id != 8)) return CUDA_ERROR_INVALID_VALUE;
-  if (kept != nullptr) *kept = *value;
-  return CUDA_SUCCESS;
-}
-
-CUresult copy_attributes(CUstream to, CUstream from, bool per_thread) {
-  const Guard guard;
-  Stream* target = nullptr;
-  Stream* source = nullptr;
-  CUresult result = find_stream(to, per_thread, &target);
-  if (result == CUDA_SUCCESS) result = find_stream(from, per_thread, &source);
-  if (result == CUDA_SUCCESS)
-    memcpy(target->attributes, source->attributes, sizeof target->attributes);
-  return result;
-}
-
 CUresult make_stream(CUstream* out, unsigned flags, int priority) {
   if (out == nullptr || (flags & ~1u) != 0) return CUDA_ERROR_INVALID_VALUE;
   const Guard guard;
@@ -212,15 +148,6 @@ CUresult make_stream(CUstream* out, unsigned flags, int priority) {
                                                      : priority;
   const CUresult result = create_stream(current_context(), flags, clamped, &stream);
   if (result == CUDA_SUCCESS) *out = reinterpret_cast<CUstream>(stream);
-  return result;
-}
-
-// Attaching managed memory to a stream changes who may touch it, which is not modelled.
-CUresult attach(CUstream handle, bool per_thread) {
-  const Guard guard;
-  Stream* stream = nullptr;
-  const CUresult result = find_for_work(handle, per_thread, &stream);
-  if (result == CUDA_SUCCESS) enter_stream(stream);
   return result;
 }
 
@@ -322,45 +249,5 @@ SIM_PAIR(cuStreamGetCtx, (CUstream stream, CUcontext* out),
 SIM_PAIR(cuStreamGetCtx_v2, (CUstream stream, CUcontext* out, CUgreenCtx* green),
          (green != nullptr ? * green = nullptr : nullptr,
           tell<CUcontext>(stream, per_thread, out, context_of)));
-SIM_PAIR(cuStreamGetAttribute, (CUstream stream, CUstreamAttrID id, CUstreamAttrValue* out),
-         get_attribute(stream, id, out, per_thread));
-SIM_PAIR(cuStreamSetAttribute, (CUstream stream, CUstreamAttrID id, const CUstreamAttrValue* value),
-         set_attribute(stream, id, value, per_thread));
-SIM_PAIR(cuStreamCopyAttributes, (CUstream to, CUstream from),
-         copy_attributes(to, from, per_thread));
-SIM_PAIR(cuStreamAttachMemAsync, (CUstream stream, CUdeviceptr, size_t, unsigned int),
-         attach(stream, per_thread));
-
-CUresult cuStreamGetGreenCtx(CUstream, CUgreenCtx* out) {
-  SIM_ENTRY_CONTEXT(cuStreamGetGreenCtx);
-  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *out = nullptr;  // every stream is of an ordinary context
-  return CUDA_SUCCESS;
-}
-
-// All work of the context so far: recorded in, or waited for by, its legacy stream.
-CUresult cuCtxRecordEvent(CUcontext handle, CUevent event_handle) {
-  SIM_ENTRY_CONTEXT(cuCtxRecordEvent);
-  const Guard guard;
-  Context* const context = find_context(handle);
-  Event* event = nullptr;
-  if (context == nullptr || context->ended) return CUDA_ERROR_INVALID_CONTEXT;
-  const CUresult result = find_event(event_handle, &event);
-  if (result != CUDA_SUCCESS) return result;
-  Stream* const stream = legacy_stream(context);
-  return stream == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : record_event(event, stream);
-}
-CUresult cuCtxWaitEvent(CUcontext handle, CUevent event_handle) {
-  SIM_ENTRY_CONTEXT(cuCtxWaitEvent);
-  const Guard guard;
-  Context* const context = find_context(handle);
-  Event* event = nullptr;
-  if (context == nullptr || context->ended) return CUDA_ERROR_INVALID_CONTEXT;
-  CUresult result = find_event(event_handle, &event);
-  for (Stream* const stream : all_streams())
-    if (result == CUDA_SUCCESS && stream->context == context && !stream->dying)
-      result = stream_wait_event(stream, event);
-  return result;
-}
 
 }  // extern "C"

@@ -18,8 +18,7 @@ CUresult set_memory(const CUDA_MEMSET_NODE_PARAMS& what) {
 }
 
 CUresult write_value(const Task& task) {
-  uint64_t value = task.value.value;
-  return copy_bytes(pointer_of(task.value.address), &value, task.value.bytes);
+  return copy_bytes(pointer_of(task.value.address), &task.value.value, sizeof task.value.value);
 }
 
 void reach(Stream* stream, int64_t ns) {
@@ -43,22 +42,19 @@ CUresult call_host(Stream* stream, const Task& task) {
 
 // Flags of cuStreamWaitValue: 0 >=, 1 ==, 2 &, 3 nor.
 bool value_reached(const Task& task) {
-  uint64_t now = 0;
-  if (copy_bytes(&now, pointer_of(task.value.address), task.value.bytes) != CUDA_SUCCESS)
+  uint32_t now = 0;
+  if (copy_bytes(&now, pointer_of(task.value.address), sizeof now) != CUDA_SUCCESS)
     return true;  // the memory is gone: waiting for ever would help nobody
-  const uint64_t wanted = task.value.value;
+  const uint32_t wanted = task.value.value;
   switch (task.value.flags & 3) {
     case 0:
-      return task.value.bytes == 4 ? static_cast<int32_t>(static_cast<uint32_t>(now) -
-                                                          static_cast<uint32_t>(wanted)) >= 0
-                                   : static_cast<int64_t>(now - wanted) >= 0;
+      return static_cast<int32_t>(now - wanted) >= 0;
     case 1:
       return now == wanted;
     case 2:
       return (now & wanted) != 0;
     default:
-      return (task.value.bytes == 4 ? static_cast<uint32_t>(~(now | wanted)) : ~(now | wanted)) !=
-             0;
+      return ~(now | wanted) != 0;
   }
 }
 

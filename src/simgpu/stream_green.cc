@@ -2,7 +2,6 @@
 // Green contexts: a number of SMs and the streams that run on them. The simulated card has no SMs
 // to set aside, so a green context is its card's primary context with a share written on it; it
 // keeps the primary context alive and takes no memory of its own.
-#include "simgpu/event.h"
 #include "simgpu/stream.h"
 
 namespace simgpu {
@@ -13,16 +12,13 @@ constexpr unsigned kSmStep = 8;  // shares come in multiples of this
 struct ResourceDescription {
   static constexpr uint32_t kMagic = 0x52444553;
   uint32_t magic = kMagic;
-  CUdevResource resource = {};
 };
 
 struct GreenContext {
   static constexpr uint32_t kMagic = 0x4752454e;
   uint32_t magic = kMagic;
   int device = 0;
-  uint64_t id = 0;
   Context* primary = nullptr;
-  CUdevResource resource = {};
 };
 
 GreenContext* find_green(CUgreenCtx handle) {
@@ -54,14 +50,6 @@ CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource* out, CUdevResour
   return sm_resource(driver.devices[device].info.sms, type, out);
 }
 
-CUresult cuCtxGetDevResource(CUcontext handle, CUdevResource* out, CUdevResourceType type) {
-  SIM_ENTRY(cuCtxGetDevResource);
-  const Guard guard;
-  const Context* const context = handle == nullptr ? current_context() : find_context(handle);
-  if (context == nullptr || context->ended) return CUDA_ERROR_INVALID_CONTEXT;
-  return sm_resource(device_of(context)->info.sms, type, out);
-}
-
 CUresult cuDevSmResourceSplitByCount(CUdevResource* groups, unsigned int* count,
                                      const CUdevResource* input, CUdevResource* rest, unsigned int,
                                      unsigned int wanted) {
@@ -87,14 +75,10 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* out, CUdevResource* resour
                                    unsigned int count) {
   SIM_ENTRY(cuDevResourceGenerateDesc);
   if (out == nullptr || resources == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
-  unsigned sms = 0;
-  for (unsigned i = 0; i < count; i++) {
+  for (unsigned i = 0; i < count; i++)
     if (resources[i].type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-    sms += resources[i].sm.smCount;
-  }
   ResourceDescription* const description = make<ResourceDescription>();
   if (description == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-  (void)sm_resource(sms, CU_DEV_RESOURCE_TYPE_SM, &description->resource);
   *out = reinterpret_cast<CUdevResourceDesc>(description);
   return CUDA_SUCCESS;
 }
@@ -118,9 +102,7 @@ CUresult cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc handle, CUdevice de
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   green->device = device;
-  green->id = ++driver.next_id;
   green->primary = find_context(primary);
-  green->resource = description->resource;
   *out = reinterpret_cast<CUgreenCtx>(green);
   return CUDA_SUCCESS;
 }
@@ -143,21 +125,6 @@ CUresult cuCtxFromGreenCtx(CUcontext* out, CUgreenCtx handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuGreenCtxGetDevResource(CUgreenCtx handle, CUdevResource* out, CUdevResourceType type) {
-  SIM_ENTRY(cuGreenCtxGetDevResource);
-  const GreenContext* const green = find_green(handle);
-  if (green == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  return sm_resource(green->resource.sm.smCount, type, out);
-}
-
-CUresult cuGreenCtxGetId(CUgreenCtx handle, unsigned long long* out) {
-  SIM_ENTRY(cuGreenCtxGetId);
-  const GreenContext* const green = find_green(handle);
-  if (green == nullptr || out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *out = green->id;
-  return CUDA_SUCCESS;
-}
-
 CUresult cuGreenCtxStreamCreate(CUstream* out, CUgreenCtx handle, unsigned int flags,
                                 int priority) {
   SIM_ENTRY(cuGreenCtxStreamCreate);
@@ -169,19 +136,6 @@ CUresult cuGreenCtxStreamCreate(CUstream* out, CUgreenCtx handle, unsigned int f
   const CUresult result = create_stream(green->primary, flags, priority, &stream);
   if (result == CUDA_SUCCESS) *out = reinterpret_cast<CUstream>(stream);
   return result;
-}
-
-CUresult cuGreenCtxRecordEvent(CUgreenCtx handle, CUevent event) {
-  SIM_ENTRY_CONTEXT(cuGreenCtxRecordEvent);
-  const GreenContext* const green = find_green(handle);
-  return green == nullptr ? CUDA_ERROR_INVALID_CONTEXT
-                          : cuCtxRecordEvent(handle_of(green->primary), event);
-}
-CUresult cuGreenCtxWaitEvent(CUgreenCtx handle, CUevent event) {
-  SIM_ENTRY_CONTEXT(cuGreenCtxWaitEvent);
-  const GreenContext* const green = find_green(handle);
-  return green == nullptr ? CUDA_ERROR_INVALID_CONTEXT
-                          : cuCtxWaitEvent(handle_of(green->primary), event);
 }
 
 }  // extern "C"

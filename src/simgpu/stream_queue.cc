@@ -242,14 +242,6 @@ void wait_until(int64_t ns) {
   take_again(held);
 }
 
-void call_program(CUhostFn function, void* data) {
-  const unsigned held = let_go_but_once();
-  pthread_mutex_unlock(&driver.mutex);
-  function(data);
-  pthread_mutex_lock(&driver.mutex);
-  take_again(held);
-}
-
 void wait_for_change() { wait_changed_until(now_ns() + 1'000'000'000); }
 
 void wait_until_idle(Stream* stream) {

@@ -78,9 +78,8 @@ struct Task {
     int64_t until_ns;
     struct {
       CUdeviceptr address;
-      uint64_t value;
+      uint32_t value;
       unsigned flags;
-      unsigned bytes;
     } value;
   };
   Task() : until_ns(0) {}

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "abi/cuda_api.h"
+#include "abi/cuda_card.h"
 #include "abi/nvml_api.h"
 
 namespace gpu {
@@ -164,26 +164,14 @@ inline size_t grant() {
 }
 
 inline CUmemAllocationProp on_card(bool exportable = false) {
-  CUmemAllocationProp prop{};
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  prop.location.id = device;
-  if (exportable) prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  return prop;
+  return mete::abi::memory_on(device, exportable);
 }
-inline CUmemAccessDesc read_write() {
-  CUmemAccessDesc access{};
-  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  access.location.id = device;
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  return access;
-}
-inline CUmemPoolProps pool_on_card() {
-  CUmemPoolProps props{};
-  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  props.location.id = device;
-  return props;
+inline CUmemAccessDesc read_write() { return mete::abi::access_on(device); }
+inline CUmemPoolProps pool_on_card() { return mete::abi::pool_on(device); }
+inline std::string uuid_of(CUdevice of) {
+  CUuuid id{};
+  must(cu.cuDeviceGetUuid(&id, of), "cuDeviceGetUuid");
+  return mete::abi::uuid_text(id.bytes).text;
 }
 inline size_t pool_reserved(CUmemoryPool pool) {
   cuuint64_t bytes = 0;
@@ -222,12 +210,7 @@ struct Nvml {
     GPU_NVML(X)
 #undef X
     if (nvmlInit_v2() != NVML_SUCCESS) die("nvmlInit failed");
-    CUuuid id{};
-    must(cu.cuDeviceGetUuid(&id, of), "cuDeviceGetUuid");
-    std::string name = "GPU-";
-    for (int i = 0; i < 16; i++)
-      name += text("%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-                   static_cast<unsigned char>(id.bytes[i]));
+    const std::string name = uuid_of(of);
     if (nvmlDeviceGetHandleByUUID(name.c_str(), &card) != NVML_SUCCESS)
       die("NVML does not know " + name);
   }

@@ -226,18 +226,8 @@ void measure(const Plan& plan, size_t total, size_t handle) {
   must(cu.cuMemAddressFree(base, total), "cuMemAddressFree");
 }
 
-std::string uuid() {
-  CUuuid id{};
-  must(cu.cuDeviceGetUuid(&id, device), "cuDeviceGetUuid");
-  std::string name = "GPU-";
-  for (int i = 0; i < 16; i++)
-    name += text("%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-                 static_cast<unsigned char>(id.bytes[i]));
-  return name;
-}
-
 pid_t start_mover(const char* program, const std::string& socket) {
-  const std::string card = uuid();
+  const std::string card = uuid_of(device);
   std::vector<std::string> words = {program, "--card", card, "--socket", socket};
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());

@@ -81,17 +81,6 @@ void Server::answer(Client* client, const Request& request, const char* payload)
     case Op::kControl:
       reply.status = control(std::string(payload, request.payload), &text);
       break;
-    case Op::kInfo: {
-      const Piece* piece = store_.find(a[0]);
-      if (piece == nullptr) {
-        reply.status = 400;
-      } else {
-        reply.v[0] = piece->card;
-        reply.v[1] = piece->bytes;
-        reply.v[2] = static_cast<uint64_t>(piece->use);
-      }
-      break;
-    }
     case Op::kBusy:
       if (a[0] < store_.machine.cards.size())
         client->kernels[static_cast<uint32_t>(a[0])].add(now_ms(), a[1]);

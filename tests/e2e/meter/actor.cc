@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop of the actor (see actor.h), and what it needs to find the driver.
+// The loop of the actor (see actor.h).
 #include "actor.h"
 
 #include <unistd.h>
@@ -9,28 +9,6 @@
 #include <sstream>
 
 namespace actor {
-
-namespace {
-void* library = nullptr;
-}
-
-bool open_library(const char* path) {
-  library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  return library != nullptr;
-}
-
-void* symbol(const char* name) {
-  if (library == nullptr && !open_library("libcuda.so.1")) {
-    std::fprintf(stderr, "actor: %s\n", dlerror());
-    std::_Exit(3);
-  }
-  void* found = dlsym(library, name);
-  if (found == nullptr) {
-    std::fprintf(stderr, "actor: no %s\n", name);
-    std::_Exit(3);
-  }
-  return found;
-}
 
 std::map<std::string, Command>& commands() {
   static std::map<std::string, Command> all;

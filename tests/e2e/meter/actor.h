@@ -4,23 +4,16 @@
 // libcuda.so.1 by name and knows nothing of what may stand in front of it.
 #pragma once
 
-#include <dlfcn.h>
-
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "abi/cuda_api.h"
+#include "abi/cuda_card.h"
+#include "tests/support/driver_calls.h"
 
 namespace actor {
-
-// The library that functions are taken from, from here on; libcuda.so.1 when nothing is said.
-bool open_library(const char* path);
-// The driver's function by name; ends the program when the library or the name is missing.
-void* symbol(const char* name);
-#define CU(name) reinterpret_cast<decltype(&::name)>(actor::symbol(#name))
 
 using Words = std::vector<std::string>;
 using Command = std::function<std::string(const Words&)>;
@@ -55,7 +48,6 @@ int take(const std::string& kind, uint64_t bytes, CUdevice device, CUresult* cod
 CUresult drop(int id);
 std::vector<int> pieces();
 CUdevice current_device();
-CUmemAllocationProp on_card(CUdevice device, bool exportable);
 
 CUstream stream_here();  // of the current context, always the same
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands about cards, contexts and what the card says of itself, by CUDA and by NVML.
+#include <dlfcn.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -13,16 +15,6 @@ namespace {
 std::map<uint64_t, CUcontext> contexts;
 uint64_t last_context = 0;
 
-std::string hex(const CUuuid& uuid) {
-  std::string text = "GPU-";
-  for (int i = 0; i < 16; ++i) {
-    char two[4];
-    std::snprintf(two, sizeof two, "%02x", static_cast<unsigned char>(uuid.bytes[i]));
-    text.append(i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "").append(two);
-  }
-  return text;
-}
-
 std::string uuids(const Words&) {
   int count = 0;
   const CUresult r = CU(cuDeviceGetCount)(&count);
@@ -30,7 +22,7 @@ std::string uuids(const Words&) {
   for (int i = 0; r == CUDA_SUCCESS && i < count; ++i) {
     CUuuid uuid{};
     CU(cuDeviceGetUuid)(&uuid, i);
-    text.append(" ").append(hex(uuid));
+    text.append(" ").append(mete::abi::uuid_text(uuid.bytes).text);
   }
   return text;
 }

@@ -13,14 +13,6 @@ std::map<CUdevice, CUstream> streams;
 std::map<CUdevice, CUmemoryPool> own_pools;
 std::map<std::string, CUmemoryPool> special_pools;  // of managed or host memory, by kind
 
-CUmemPoolProps pool_props(CUdevice device) {
-  CUmemPoolProps props{};
-  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  props.location.id = device;
-  return props;
-}
-
 CUresult build_graph(const std::string& kind, uint64_t bytes, CUdevice device, CUgraph* graph,
                      CUdeviceptr* pointer) {
   const CUstream stream = stream_here();
@@ -33,12 +25,9 @@ CUresult build_graph(const std::string& kind, uint64_t bytes, CUdevice device, C
     return r != CUDA_SUCCESS ? r : end;
   }
   if (const CUresult r = CU(cuGraphCreate)(graph, 0); r != CUDA_SUCCESS) return r;
-  CUmemAccessDesc access{};
-  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  access.location.id = device;
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  const CUmemAccessDesc access = mete::abi::access_on(device);
   CUDA_MEM_ALLOC_NODE_PARAMS params{};
-  params.poolProps = pool_props(device);
+  params.poolProps = mete::abi::pool_on(device);
   params.accessDescs = &access;
   params.accessDescCount = 1;
   params.bytesize = bytes;
@@ -87,7 +76,7 @@ CUresult take_from_pool(const std::string& kind, uint64_t bytes, CUdevice device
   if (kind == "default-pool") {
     r = CU(cuDeviceGetDefaultMemPool)(&pool, device);
   } else if (CUmemoryPool& own = own_pools[device]; own == nullptr) {
-    const CUmemPoolProps props = pool_props(device);
+    const CUmemPoolProps props = mete::abi::pool_on(device);
     r = CU(cuMemPoolCreate)(&own, &props);
     pool = own;
   } else {
@@ -130,7 +119,7 @@ CUresult take_special(const std::string& kind, uint64_t bytes, CUdeviceptr* out)
 
 // Maps a handle and lets the handle go: the mapping alone holds the memory.
 CUresult take_mapped(uint64_t bytes, CUdevice device, CUdeviceptr* out) {
-  const CUmemAllocationProp prop = on_card(device, false);
+  const CUmemAllocationProp prop = mete::abi::memory_on(device);
   CUmemGenericAllocationHandle handle{};
   CUresult r = CU(cuMemCreate)(&handle, bytes, &prop, 0);
   if (r != CUDA_SUCCESS) return r;
@@ -188,15 +177,6 @@ std::vector<int> pieces() {
   return ids;
 }
 
-CUmemAllocationProp on_card(CUdevice device, bool exportable) {
-  CUmemAllocationProp prop{};
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  prop.location.id = device;
-  if (exportable) prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  return prop;
-}
-
 int take(const std::string& kind, uint64_t bytes, CUdevice device, CUresult* code) {
   Piece piece{kind, 0, bytes, nullptr, 0};
   CUdeviceptr* out = &piece.value;
@@ -208,7 +188,7 @@ int take(const std::string& kind, uint64_t bytes, CUdevice device, CUresult* cod
   } else if (kind == "managed") {
     *code = CU(cuMemAllocManaged)(out, bytes, CU_MEM_ATTACH_GLOBAL);
   } else if (kind == "create" || kind == "exportable") {
-    const CUmemAllocationProp prop = on_card(device, kind == "exportable");
+    const CUmemAllocationProp prop = mete::abi::memory_on(device, kind == "exportable");
     *code = CU(cuMemCreate)(out, bytes, &prop, 0);
   } else if (kind == "mapped") {
     *code = take_mapped(bytes, device, out);
@@ -372,7 +352,7 @@ void add_memory_commands() {
     CUresult r = CU(cuGraphCreate)(&graph, 0);
     for (CUdevice device = 0; device < 2 && r == CUDA_SUCCESS; ++device) {
       CUDA_MEM_ALLOC_NODE_PARAMS params{};
-      params.poolProps = pool_props(device);
+      params.poolProps = mete::abi::pool_on(device);
       params.bytesize = number(w[1]);
       CUgraphNode node = nullptr;
       r = CU(cuGraphAddMemAllocNode)(&node, graph, nullptr, 0, &params);

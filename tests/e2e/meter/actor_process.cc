@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands about the process itself: fork, vfork, posix_spawn, exec, threads, and what it has open.
 #include <dirent.h>
+#include <dlfcn.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -152,7 +153,7 @@ std::string crowd(const Words& w) {
     (void)CU(cuCtxSetCurrent)(context);
     CUstream stream = nullptr;
     (void)CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING);
-    const CUmemAllocationProp prop = on_card(0, false);
+    const CUmemAllocationProp prop = mete::abi::memory_on(0);
     for (uint64_t i = 0; i < number(w[2]); ++i) {
       seed = seed * 1103515245u + 12345u;
       const std::string& kind = kinds[i % kinds.size()];
@@ -213,7 +214,9 @@ void add_process_commands() {
     return "0 child " + std::to_string(child);
   };
   c["pause"] = [](const Words&) { return answer(pause()); };
-  c["open"] = [](const Words& w) { return answer(open_library(w[1].c_str()) ? 0 : 1); };
+  c["open"] = [](const Words& w) {
+    return answer(driver_calls::open_library(w[1].c_str()) ? 0 : 1);
+  };
   // library PATH FUNCTION NUMBER: int function(int) of another library.
   c["library"] = [](const Words& w) {
     void* opened = dlopen(w[1].c_str(), RTLD_NOW);

@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-#include "abi/cuda_api.h"
+#include "abi/cuda_card.h"
 #include "park/door.h"
 #include "park/mover_client.h"
 #include "park/packets.h"
@@ -69,13 +69,8 @@ void start_driver() {
 }
 
 void create(Memory& memory) {
-  CUmemAllocationProp prop{};
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  CUmemAccessDesc access{};
-  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  const CUmemAllocationProp prop = mete::abi::memory_on(0, true);
+  const CUmemAccessDesc access = mete::abi::access_on(0);
   must(cuMemCreate(&memory.handle, memory.bytes, &prop, 0), "cuMemCreate");
   if (memory.address == 0)
     must(cuMemAddressReserve(&memory.address, memory.bytes, 0, 0, 0), "cuMemAddressReserve");
@@ -199,13 +194,7 @@ std::string uuid() {
   start_driver();
   CUuuid bytes{};
   must(cuDeviceGetUuid(&bytes, 0), "cuDeviceGetUuid");
-  std::string text = "GPU-";
-  char pair[4];
-  for (int i = 0; i < 16; ++i) {
-    (void)std::snprintf(pair, sizeof pair, "%02x", static_cast<unsigned char>(bytes.bytes[i]));
-    text += i == 4 || i == 6 || i == 8 || i == 10 ? std::string("-") + pair : std::string(pair);
-  }
-  return text;
+  return mete::abi::uuid_text(bytes.bytes).text;
 }
 
 std::string done_or(const Result<void>& result) {

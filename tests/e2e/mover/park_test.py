@@ -97,7 +97,7 @@ class ParkTest(MoverTest):
 
     def test_a_token_has_a_limit_of_its_own(self):
         self.mover("--arena", "128M")
-        self.daemon(size=32 * MIB)
+        self.wait_size(self.daemon(size=32 * MIB), 128 * MIB)  # what is not pinned yet is not told
         job = self.actor()
         job.ask(f"connect {self.socket}")
         self.assertEqual(job.ask(f"hello {ALICE} {64 * MIB}"), f"refused 0 {NO_ROOM} 0 {32 * MIB}")

@@ -69,7 +69,7 @@ std::atomic<long> within{0};  // of the looks, those that were inside a call
 
 [[gnu::noinline]] long launch_often(CUfunction function, CUdeviceptr word,
                                     std::chrono::steady_clock::time_point end) {
-  CU(cuLaunchKernel);
+  FOUND(cuLaunchKernel);
   static thread_local volatile long launched = 0;
   while (std::chrono::steady_clock::now() < end) {
     CUdeviceptr address = word;
@@ -246,11 +246,7 @@ int tell_uuid() {
   begin();
   CUuuid uuid{};
   CALL(cuDeviceGetUuid, &uuid, 0);
-  std::printf("GPU");
-  for (int i = 0; i < 16; ++i)
-    std::printf(i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x",
-                static_cast<unsigned char>(uuid.bytes[i]));
-  std::printf("\n");
+  std::printf("%s\n", mete::abi::uuid_text(uuid.bytes).text);
   return 0;
 }
 
@@ -262,7 +258,7 @@ int callback(const char* file) {
   Block block = make_block(1 << 20, 9);
   CUstream stream = nullptr;
   CALL(cuStreamCreate, &stream, 1);  // does not wait for others
-  CU(cuLaunchHostFunc);
+  FOUND(cuLaunchHostFunc);
   const auto wait = +[](void*) {
     inside = true;
     while (!called) usleep(1000);

@@ -3,7 +3,6 @@
 // are known.
 #pragma once
 
-#include <dlfcn.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,24 +11,16 @@
 #include <cstdlib>
 #include <vector>
 
-#include "abi/cuda_api.h"
+#include "abi/cuda_card.h"
+#include "tests/support/driver_calls.h"
 
 namespace park_program {
 
-template <class Function>
-Function* find(const char* name, Function*) {
-  static void* library = dlopen("libcuda.so.1", RTLD_NOW);
-  void* symbol = library != nullptr ? dlsym(library, name) : nullptr;
-  if (symbol == nullptr) {
-    std::fprintf(stderr, "no %s\n", name);
-    std::exit(3);
-  }
-  return reinterpret_cast<Function*>(symbol);
-}
-#define CU(name) static auto* const name##_ = find(#name, &::name)
+// Looked up once: name_(...) is the call itself.
+#define FOUND(name) static auto* const name##_ = CU(name)
 #define CALL(name, ...)                                                                           \
   do {                                                                                            \
-    CU(name);                                                                                     \
+    FOUND(name);                                                                                  \
     if (const CUresult result = name##_(__VA_ARGS__); result != CUDA_SUCCESS) die(#name, result); \
   } while (false)
 
@@ -83,7 +74,7 @@ inline void look_at(const Block& block) {
 }
 
 // What a call answers that may fail.
-#define ANSWER(name, ...) (find(#name, &::name)(__VA_ARGS__))
+#define ANSWER(name, ...) (CU(name)(__VA_ARGS__))
 
 int vmm(const char* file);
 int vmm_work(int ms, int threads);

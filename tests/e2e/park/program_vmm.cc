@@ -12,10 +12,7 @@ namespace {
 constexpr size_t kMiB = 1 << 20;
 
 CUmemGenericAllocationHandle make(size_t bytes, bool exportable = false) {
-  CUmemAllocationProp prop{};
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-  if (exportable) prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  const CUmemAllocationProp prop = mete::abi::memory_on(0, exportable);
   CUmemGenericAllocationHandle handle = 0;
   CALL(cuMemCreate, &handle, bytes, &prop, 0);
   CUmemAllocationProp told{};
@@ -29,9 +26,7 @@ CUdeviceptr map(CUmemGenericAllocationHandle handle, size_t bytes, CUmemAccess_f
   CUdeviceptr address = 0;
   CALL(cuMemAddressReserve, &address, bytes, 0, 0, 0);
   CALL(cuMemMap, address, bytes, 0, handle, 0);
-  CUmemAccessDesc access{};
-  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-  access.flags = flags;
+  const CUmemAccessDesc access = mete::abi::access_on(0, flags);
   CALL(cuMemSetAccess, address, bytes, &access, 1);
   return address;
 }
@@ -127,9 +122,7 @@ int vmm(const char* file) {
     parts.push_back(make(2 * kMiB));
     CALL(cuMemMap, segment + i * 2 * kMiB, 2 * kMiB, 0, parts.back(), 0);
   }
-  CUmemAccessDesc access{};
-  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-  access.flags = kBoth;
+  const CUmemAccessDesc access = mete::abi::access_on(0, kBoth);
   CALL(cuMemSetAccess, segment, kParts * 2 * kMiB, &access, 1);
   const Block whole = filled(segment, kParts * 2 * kMiB, 13);
 

@@ -11,9 +11,7 @@ namespace {
 using BoundTest = SimTest;
 
 CUmemGenericAllocationHandle memory(size_t bytes) {
-  CUmemAllocationProp prop = {};
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  const CUmemAllocationProp prop = mete::abi::memory_on(0);
   CUmemGenericAllocationHandle handle = 0;
   OK(cuMemCreate(&handle, bytes, &prop, 0));
   return handle;

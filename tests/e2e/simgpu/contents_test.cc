@@ -201,6 +201,27 @@ TEST_F(ContentsTest, ArraysKeepWhatIsCopiedIntoThem) {
   });
 }
 
+TEST_F(ContentsTest, PinnedMemoryIsCopiedInTheOrderOfAStream) {
+  in_child([] {
+    begin();
+    CUdeviceptr block = 0;
+    OK(cuMemAlloc_v2(&block, 4096));
+    char *out = nullptr, *back = nullptr;
+    OK(cuMemAllocHost_v2(reinterpret_cast<void**>(&out), 4096));
+    OK(cuMemAllocHost_v2(reinterpret_cast<void**>(&back), 4096));
+    memset(out, 'p', 4096);
+    CUstream stream = nullptr;
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cuMemcpyAsync(block, reinterpret_cast<CUdeviceptr>(out), 4096, stream));
+    OK(cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(back), block, 4096, stream));
+    OK(cuStreamSynchronize(stream));
+    CHECK(memcmp(out, back, 4096) == 0);
+    OK(cuMemFreeHost(out));
+    OK(cuMemFreeHost(back));
+    CHECK_EQ(CUDA_ERROR_INVALID_VALUE, cuMemFreeHost(out));
+  });
+}
+
 TEST_F(ContentsTest, WrongPointersAreRefusedBeforeAnythingMoves) {
   in_child([] {
     begin();

@@ -137,6 +137,8 @@ TEST_F(LookupTest, BeforeInitAndWithoutAContext) {
     OK(cuDriverGetVersion(&version));
     CHECK_EQ(13000, version);
     const char* text = nullptr;
+    OK(cuGetErrorString(CUDA_ERROR_OUT_OF_MEMORY, &text));
+    CHECK(strcmp(text, "out of memory") == 0);
     OK(cuGetErrorName(CUDA_ERROR_OUT_OF_MEMORY, &text));
     CHECK(strcmp(text, "CUDA_ERROR_OUT_OF_MEMORY") == 0);
     CHECK_EQ(CUDA_ERROR_INVALID_VALUE, cuGetErrorName(static_cast<CUresult>(998), &text));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface of CUDA 3.1: its functions and its contexts know one another and nobody else.
+// The allocating interface of CUDA 3.1: its functions work in its own contexts alone.
 #include <string.h>
 
 #include <vector>
@@ -25,70 +25,46 @@ TEST_F(OldTest, OldFunctionsWantAnOldContext) {
     unsigned number = 0, other = 0;
     CUarray array = nullptr;
     const CUDA_ARRAY_DESCRIPTOR_v1 shape{16, 16, CU_AD_FORMAT_FLOAT, 1};
-    char byte = 0;
     CHECK_EQ(CUDA_ERROR_INVALID_CONTEXT, cuMemAlloc(&p, 4096));
     CHECK_EQ(CUDA_ERROR_INVALID_CONTEXT, cuMemAllocPitch(&p, &number, 4, 4, 4));
     CHECK_EQ(CUDA_ERROR_INVALID_CONTEXT, cuMemFree(4096));
     CHECK_EQ(CUDA_ERROR_INVALID_CONTEXT, cuMemGetInfo(&number, &other));
     CHECK_EQ(CUDA_ERROR_INVALID_CONTEXT, cuArrayCreate(&array, &shape));
-    CHECK_EQ(CUDA_ERROR_INVALID_CONTEXT, cuMemcpyDtoH(&byte, 4096, 1));
-    CHECK_EQ(CUDA_ERROR_INVALID_CONTEXT, cuMemsetD8(4096, 0, 1));
     unsigned version = 0;
     OK(cuCtxGetApiVersion(nullptr, &version));
     CHECK_EQ(3020, version);
   });
 }
 
-TEST_F(OldTest, AnOldContextRefusesTheFunctionsThatReplacedItsOwn) {
+TEST_F(OldTest, MemoryLiesBelow4GiBAndIsCountedAsAnyOther) {
   in_child([] {
     CUcontext context = begin_old();
     unsigned version = 0;
     OK(cuCtxGetApiVersion(context, &version));
     CHECK_EQ(3010, version);
-    CUdeviceptr p = 0;
-    size_t number = 0, other = 0;
-    char byte = 0;
-    CHECK_EQ(CUDA_ERROR_INVALID_CONTEXT, cuMemAlloc_v2(&p, 4096));
-    CHECK_EQ(CUDA_ERROR_INVALID_CONTEXT, cuMemGetInfo_v2(&number, &other));
-    CHECK_EQ(CUDA_ERROR_INVALID_CONTEXT, cuMemcpyDtoH_v2(&byte, 4096, 1));
-    CHECK_EQ(CUDA_ERROR_INVALID_CONTEXT, cuMemcpyDtoH_v2_ptds(&byte, 4096, 1));
-    CHECK_EQ(CUDA_ERROR_INVALID_CONTEXT, cuMemsetD2D8_v2(4096, 1, 0, 1, 1));
-    // What never changed works everywhere.
-    CUstream stream = nullptr;
-    OK(cuStreamCreate(&stream, 0));
-    OK(cuStreamSynchronize(stream));
-    OK(cuStreamDestroy_v2(stream));
-    OK(cuCtxSynchronize());
-    OK(cuCtxDestroy(context));
-    begin();
-    OK(cuMemAlloc_v2(&p, 4096));
-  });
-}
-
-TEST_F(OldTest, MemoryLiesBelow4GiBAndIsCountedAsAnyOther) {
-  in_child([] {
-    CUcontext context = begin_old();
-    unsigned before = 0, after = 0, total = 0, pitch = 0, bytes = 0;
+    unsigned before = 0, after = 0, total = 0, pitch = 0;
     OK(cuMemGetInfo(&before, &total));
     CHECK_EQ(0xffffffffu, total);
-    CUdeviceptr_v1 p[3] = {}, base = 0;
+    CUdeviceptr_v1 p[3] = {};
+    CUdeviceptr base = 0;
+    size_t bytes = 0;
     for (CUdeviceptr_v1& one : p) OK(cuMemAlloc(&one, 256u << 20));
-    OK(cuMemGetAddressRange(&base, &bytes, p[1] + 4097));
+    OK(cuMemGetAddressRange_v2(&base, &bytes, p[1] + 4097));
     CHECK_EQ(p[1], base);
     CHECK_EQ(256u << 20, bytes);
     std::vector<char> text(5000, 'x'), back(5000);
-    OK(cuMemcpyHtoD(p[1], text.data(), 5000));
-    OK(cuMemcpyDtoD(p[2], p[1], 5000));
-    OK(cuMemcpyDtoH(back.data(), p[2], 5000));
+    OK(cuMemcpyHtoD_v2(p[1], text.data(), 5000));
+    OK(cuMemcpyDtoD_v2(p[2], p[1], 5000));
+    OK(cuMemcpyDtoH_v2(back.data(), p[2], 5000));
     CHECK(memcmp(text.data(), back.data(), 5000) == 0);
     for (const CUdeviceptr_v1 one : p) OK(cuMemFree(one));
     CHECK_EQ(CUDA_ERROR_INVALID_VALUE, cuMemFree(p[0]));
     CUdeviceptr_v1 rows = 0, small = 0;
     OK(cuMemAllocPitch(&rows, &pitch, 4, 100, 4));
     CHECK_EQ(512, pitch);
-    OK(cuMemsetD2D32(rows, pitch, 7, 1, 100));
+    OK(cuMemsetD2D32_v2(rows, pitch, 7, 1, 100));
     unsigned word = 0;
-    OK(cuMemcpyDtoH(&word, rows + 99 * pitch, 4));
+    OK(cuMemcpyDtoH_v2(&word, rows + 99 * pitch, 4));
     CHECK_EQ(7, word);
     OK(cuMemAlloc(&small, 100));
     CHECK(small != 0 && small != rows);
@@ -109,44 +85,44 @@ TEST_F(OldTest, ArraysAreDescribedAndCopied) {
     CUarray a = nullptr, b = nullptr;
     OK(cuArrayCreate(&a, &flat));
     OK(cuArray3DCreate(&b, &deep));
-    CUDA_ARRAY_DESCRIPTOR_v1 said{};
-    CUDA_ARRAY3D_DESCRIPTOR_v1 said_deep{};
-    OK(cuArrayGetDescriptor(&said, a));
+    CUDA_ARRAY_DESCRIPTOR said{};
+    CUDA_ARRAY3D_DESCRIPTOR said_deep{};
+    OK(cuArrayGetDescriptor_v2(&said, a));
     CHECK_EQ(64, said.Width);
     CHECK_EQ(32, said.Height);
-    OK(cuArray3DGetDescriptor(&said_deep, b));
+    OK(cuArray3DGetDescriptor_v2(&said_deep, b));
     CHECK_EQ(4, said_deep.Depth);
     std::vector<char> text(64 * 32), back(64 * 32);
     for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 7);
-    CUDA_MEMCPY2D_v1 whole{};
+    CUDA_MEMCPY2D whole{};
     whole.srcMemoryType = CU_MEMORYTYPE_HOST, whole.srcHost = text.data(), whole.srcPitch = 64;
     whole.dstMemoryType = CU_MEMORYTYPE_ARRAY, whole.dstArray = a;
     whole.WidthInBytes = 64, whole.Height = 32;
-    OK(cuMemcpy2D(&whole));
-    CUDA_MEMCPY3D_v1 corner{};
+    OK(cuMemcpy2D_v2(&whole));
+    CUDA_MEMCPY3D corner{};
     corner.srcMemoryType = CU_MEMORYTYPE_ARRAY, corner.srcArray = a;
     corner.srcXInBytes = 3, corner.srcY = 5;
     corner.dstMemoryType = CU_MEMORYTYPE_ARRAY, corner.dstArray = b, corner.dstZ = 2;
     corner.WidthInBytes = 10, corner.Height = 6, corner.Depth = 1;
-    OK(cuMemcpy3D(&corner));
-    CUDA_MEMCPY3D_v1 out{};
+    OK(cuMemcpy3D_v2(&corner));
+    CUDA_MEMCPY3D out{};
     out.srcMemoryType = CU_MEMORYTYPE_ARRAY, out.srcArray = b, out.srcZ = 2;
     out.dstMemoryType = CU_MEMORYTYPE_HOST, out.dstHost = back.data(), out.dstPitch = 10;
     out.WidthInBytes = 10, out.Height = 6, out.Depth = 1;
-    OK(cuMemcpy3D(&out));
+    OK(cuMemcpy3D_v2(&out));
     for (size_t y = 0; y < 6; ++y)
       for (size_t x = 0; x < 10; ++x) CHECK_EQ(text[(y + 5) * 64 + x + 3], back[y * 10 + x]);
     // The first row of an array, by the functions that know rows alone.
     CUdeviceptr_v1 p = 0;
     OK(cuMemAlloc(&p, 64));
-    OK(cuMemcpyAtoD(p, a, 8, 40));
-    OK(cuMemcpyDtoA(a, 0, p, 40));
-    OK(cuMemcpyAtoA(a, 48, a, 0, 16));
-    OK(cuMemcpyAtoH(back.data(), a, 0, 64));
+    OK(cuMemcpyAtoD_v2(p, a, 8, 40));
+    OK(cuMemcpyDtoA_v2(a, 0, p, 40));
+    OK(cuMemcpyAtoA_v2(a, 48, a, 0, 16));
+    OK(cuMemcpyAtoH_v2(back.data(), a, 0, 64));
     for (size_t x = 0; x < 40; ++x) CHECK_EQ(text[x + 8], back[x]);
     for (size_t x = 0; x < 16; ++x) CHECK_EQ(text[x + 8], back[x + 48]);
-    OK(cuMemcpyHtoA(a, 0, text.data(), 64));
-    OK(cuMemcpyAtoH(back.data(), a, 0, 64));
+    OK(cuMemcpyHtoA_v2(a, 0, text.data(), 64));
+    OK(cuMemcpyAtoH_v2(back.data(), a, 0, 64));
     CHECK(memcmp(text.data(), back.data(), 64) == 0);
     OK(cuArrayDestroy(a));
     OK(cuArrayDestroy(b));

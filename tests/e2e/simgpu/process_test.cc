@@ -166,9 +166,7 @@ TEST_F(ProcessTest, OnlyPlainMemoryCanBeLent) {
   in_child([] {
     begin();
     CUipcMemHandle handle;
-    CUmemAllocationProp prop = {};
-    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    const CUmemAllocationProp prop = mete::abi::memory_on(0);
     CUmemGenericAllocationHandle memory = 0;
     CUdeviceptr p = 0, managed = 0;
     OK(cuMemCreate(&memory, 2 * kMiB, &prop, 0));

@@ -12,7 +12,7 @@
 #include <functional>
 #include <string>
 
-#include "abi/cuda_api.h"
+#include "abi/cuda_card.h"
 
 namespace simgpu_test {
 

@@ -9,39 +9,27 @@
 namespace simgpu_test {
 namespace {
 
+using mete::abi::access_on;
+using mete::abi::memory_on;
 using VmmTest = SimTest;
-
-CUmemAllocationProp exportable(int device = 0) {
-  CUmemAllocationProp prop = {};
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  prop.location.id = device;
-  return prop;
-}
-
-CUmemAccessDesc access(CUmemAccess_flags flags, int device = 0) {
-  CUmemAccessDesc description = {};
-  description.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  description.location.id = device;
-  description.flags = flags;
-  return description;
-}
 
 TEST_F(VmmTest, MappingWithoutAccessCannotBeCopiedThrough) {
   in_child([] {
     begin();
-    const CUmemAllocationProp prop = exportable();
+    const CUmemAllocationProp prop = memory_on(0, true);
     CUmemGenericAllocationHandle handle = 0;
     CUdeviceptr p = 0;
-    OK(cuMemCreate(&handle, 8 * kMiB, &prop, 0));
+    size_t step = 0;
+    OK(cuMemGetAllocationGranularity(&step, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    CHECK_EQ(2 * kMiB, step);
+    OK(cuMemCreate(&handle, 4 * step, &prop, 0));
     OK(cuMemAddressReserve(&p, 32 * kMiB, 0, 0, 0));
     char byte = 5;
     CHECK_EQ(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD_v2(p, &byte, 1));
     OK(cuMemMap(p, 8 * kMiB, 0, handle, 0));
     CHECK_EQ(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD_v2(p, &byte, 1));
-    const CUmemAccessDesc write = access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    const CUmemAccessDesc read = access(CU_MEM_ACCESS_FLAGS_PROT_READ);
+    const CUmemAccessDesc write = access_on(0);
+    const CUmemAccessDesc read = access_on(0, CU_MEM_ACCESS_FLAGS_PROT_READ);
     CHECK_EQ(CUDA_ERROR_INVALID_VALUE, cuMemSetAccess(p, 4 * kMiB, &write, 1));
     CHECK_EQ(CUDA_ERROR_INVALID_VALUE, cuMemSetAccess(p, 16 * kMiB, &write, 1));
     OK(cuMemSetAccess(p, 8 * kMiB, &write, 1));
@@ -61,7 +49,7 @@ TEST_F(VmmTest, MemoryLivesWhileAHandleOrAMappingDoes) {
   in_child([] {
     begin();
     const size_t before = used_here();
-    const CUmemAllocationProp prop = exportable();
+    const CUmemAllocationProp prop = memory_on(0, true);
     CUmemGenericAllocationHandle handle = 0, again = 0;
     CUdeviceptr p = 0;
     OK(cuMemCreate(&handle, 8 * kMiB, &prop, 0));
@@ -93,8 +81,8 @@ TEST_F(VmmTest, MemoryLivesWhileAHandleOrAMappingDoes) {
 TEST_F(VmmTest, ACopyMayCrossMappings) {
   in_child([] {
     begin();
-    const CUmemAllocationProp prop = exportable();
-    const CUmemAccessDesc write = access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    const CUmemAllocationProp prop = memory_on(0, true);
+    const CUmemAccessDesc write = access_on(0);
     CUdeviceptr p = 0;
     OK(cuMemAddressReserve(&p, 16 * kMiB, 0, 0, 0));
     for (size_t at = 0; at < 16 * kMiB; at += 2 * kMiB) {
@@ -122,13 +110,13 @@ TEST_F(VmmTest, DescriptorsCarryMemoryToAnotherProcess) {
   Pipe done, read_it;
   const pid_t owner = start([&] {
     begin();
-    const CUmemAllocationProp prop = exportable();
+    const CUmemAllocationProp prop = memory_on(0, true);
     CUmemGenericAllocationHandle handle = 0;
     CUdeviceptr p = 0;
     OK(cuMemCreate(&handle, 32 * kMiB, &prop, 0));
     OK(cuMemAddressReserve(&p, 32 * kMiB, 0, 0, 0));
     OK(cuMemMap(p, 32 * kMiB, 0, handle, 0));
-    const CUmemAccessDesc write = access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    const CUmemAccessDesc write = access_on(0);
     OK(cuMemSetAccess(p, 32 * kMiB, &write, 1));
     OK(cuMemsetD8_v2(p, 0x5a, 32 * kMiB));
     int fd = -1;
@@ -157,7 +145,7 @@ TEST_F(VmmTest, DescriptorsCarryMemoryToAnotherProcess) {
     CUdeviceptr p = 0;
     OK(cuMemAddressReserve(&p, 32 * kMiB, 0, 0, 0));
     OK(cuMemMap(p, 32 * kMiB, 0, handle, 0));
-    const CUmemAccessDesc write = access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    const CUmemAccessDesc write = access_on(0);
     OK(cuMemSetAccess(p, 32 * kMiB, &write, 1));
     unsigned char byte = 0;
     OK(cuMemcpyDtoH_v2(&byte, p + 31 * kMiB, 1));
@@ -175,7 +163,7 @@ TEST_F(VmmTest, AnOpenDescriptorAloneKeepsMemory) {
   FdPipe fds;
   const pid_t owner = start([&] {
     begin();
-    const CUmemAllocationProp prop = exportable();
+    const CUmemAllocationProp prop = memory_on(0, true);
     CUmemGenericAllocationHandle handle = 0;
     OK(cuMemCreate(&handle, 64 * kMiB, &prop, 0));
     int fd = -1;
@@ -192,7 +180,7 @@ TEST_F(VmmTest, AnOpenDescriptorAloneKeepsMemory) {
 TEST_F(VmmTest, WrongArguments) {
   in_child([] {
     begin();
-    CUmemAllocationProp prop = exportable();
+    CUmemAllocationProp prop = memory_on(0, true);
     CUmemGenericAllocationHandle handle = 0;
     CUdeviceptr p = 0;
     CHECK_EQ(CUDA_ERROR_INVALID_VALUE, cuMemCreate(&handle, kMiB, &prop, 0));
@@ -207,7 +195,7 @@ TEST_F(VmmTest, WrongArguments) {
     CHECK_EQ(CUDA_ERROR_INVALID_VALUE, cuMemUnmap(block, 4 * kMiB));
     CHECK_EQ(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(block, 4 * kMiB));
     OK(cuMemFree_v2(block));
-    prop = exportable();
+    prop = memory_on(0, true);
     prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
     OK(cuMemCreate(&handle, 2 * kMiB, &prop, 0));
     int fd = -1;

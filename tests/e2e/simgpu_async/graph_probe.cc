@@ -39,8 +39,7 @@ CUgraphExec instantiate(CUgraph graph, unsigned long long flags = 0) {
 
 CUgraphNode add_alloc(CUgraph graph, size_t bytes, CUdeviceptr* out) {
   CUDA_MEM_ALLOC_NODE_PARAMS params = {};
-  params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  params.poolProps = mete::abi::pool_on(0);
   params.bytesize = bytes;
   CUgraphNode node = nullptr;
   OK(CU(cuGraphAddMemAllocNode)(&node, graph, nullptr, 0, &params));

@@ -57,7 +57,12 @@ void globals() {
   say("no_function", CU(cuModuleGetFunction)(&f, module, "absent"));
   OK(CU(cuModuleUnload)(module));
   say("unloaded", probe::used() - before);
+  CUmodule same = nullptr;
+  OK(CU(cuModuleLoadDataEx)(&same, "simgpu-module 1\nglobal big 536870912\n", 0, nullptr, nullptr));
+  say("with_options", probe::used() - before);
+  OK(CU(cuModuleUnload)(same));
   CUmodule bad = nullptr;
+  say("no_file", CU(cuModuleLoad)(&bad, "/nonexistent"));
   say("not_a_module", CU(cuModuleLoadData)(&bad, "hello, world\n"));
   say("too_big", CU(cuModuleLoadData)(&bad, "simgpu-module 1\nglobal huge 999999999999999\n"));
 }

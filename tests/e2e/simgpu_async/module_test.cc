@@ -20,6 +20,8 @@ TEST(SimgpuModule, AGlobalTakesItsBytesAtLoad) {
   EXPECT_VALUE(v, "no_global", 500);
   EXPECT_VALUE(v, "no_function", 500);
   EXPECT_VALUE(v, "unloaded", 0);
+  EXPECT_VALUE(v, "with_options", 512 * kMiB);
+  EXPECT_VALUE(v, "no_file", 301);
   EXPECT_VALUE(v, "not_a_module", 200);
   EXPECT_VALUE(v, "too_big", 2);
 }

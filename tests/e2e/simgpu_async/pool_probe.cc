@@ -17,10 +17,8 @@ using probe::say;
 
 CUmemoryPool make_pool(size_t max_size = 0,
                        CUmemAllocationHandleType handles = CU_MEM_HANDLE_TYPE_NONE) {
-  CUmemPoolProps props = {};
-  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  CUmemPoolProps props = mete::abi::pool_on(0);
   props.handleTypes = handles;
-  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
   props.maxSize = max_size;
   CUmemoryPool pool = nullptr;
   OK(CU(cuMemPoolCreate)(&pool, &props));
@@ -216,7 +214,7 @@ void limits() {
 void per_thread() {
   probe::start();
   say("distinct_entry_points",
-      probe::symbol("cuMemAllocAsync") != probe::symbol("cuMemAllocAsync_ptsz"));
+      driver_calls::symbol("cuMemAllocAsync") != driver_calls::symbol("cuMemAllocAsync_ptsz"));
   CUdeviceptr p[3] = {};
   OK(CU(cuMemAllocAsync)(&p[0], 1000, nullptr));
   OK(CU(cuMemAllocAsync_ptsz)(&p[1], 1000, nullptr));

@@ -4,33 +4,16 @@
 // same program can be run on a real card and its lines compared.
 #pragma once
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "abi/cuda_api.h"
+#include "abi/cuda_card.h"
+#include "tests/support/driver_calls.h"
 
 namespace probe {
 
 constexpr size_t kMiB = 1 << 20;
-
-inline void* symbol(const char* name) {
-  static void* const library = dlopen("libcuda.so.1", RTLD_NOW);
-  if (library == nullptr) {
-    fprintf(stderr, "%s\n", dlerror());
-    exit(70);
-  }
-  void* const found = dlsym(library, name);
-  if (found == nullptr) {
-    fprintf(stderr, "libcuda.so.1 has no %s\n", name);
-    exit(70);
-  }
-  return found;
-}
-
-// The driver's function by its exported name: CU(cuMemAlloc_v2)(&pointer, bytes).
-#define CU(name) (reinterpret_cast<decltype(&::name)>(probe::symbol(#name)))
 
 inline void say(const char* key, long long value) { printf("%s %lld\n", key, value); }
 

@@ -87,9 +87,7 @@ void* work(void* number) {
 void threads() {
   context = probe::start();
   const long long before = probe::used();
-  CUmemPoolProps props = {};
-  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  const CUmemPoolProps props = mete::abi::pool_on(0);
   OK(CU(cuMemPoolCreate)(&pool, &props));
   pthread_t running[kThreads];
   for (intptr_t i = 0; i < kThreads; i++)
