@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "abi/process.h"
+#include "abi/reserve.h"
 
 namespace mete::abi {
 namespace {
@@ -192,6 +193,26 @@ TEST_F(GrantTest, TheDeadOfAReusedSlotIsNotReapedTwice) {
   grant().slots[3].owner = 77;  // somebody else by now
   lower_for_dead(actor(0), 3, 66, {0, 0}, 0);
   EXPECT_EQ(charged_units(grant(), 3, 0), 9u);
+}
+
+TEST_F(GrantTest, AReserveIsLentToTheLastUnitAndOnlyWhileItsOwnerAllowsIt) {
+  SlotCard& words = grant().slots[2].cards[0];
+  grant().slots[2].owner = 77;
+  ASSERT_TRUE(try_take({grant(), 2}, {0, 0}, 100));
+  open_reserve(words, 60);
+  words.pending.fetch_add(5);
+  EXPECT_FALSE(lend_reserve({grant(), 1}, 2, 77, {0, 0}, 1)) << "a call is inside the driver";
+  words.pending.fetch_sub(5);
+  EXPECT_TRUE(lend_reserve({grant(), 1}, 2, 77, {0, 0}, 40));
+  EXPECT_FALSE(lend_reserve({grant(), 1}, 2, 77, {0, 0}, 21));
+  EXPECT_TRUE(lend_reserve({grant(), 1}, 2, 77, {0, 0}, 15));
+  EXPECT_EQ(total_units(grant(), {0, 0}), 45u);
+  EXPECT_EQ(close_reserve(words), 5u);
+  EXPECT_EQ(close_reserve(words), 0u);
+  EXPECT_FALSE(lend_reserve({grant(), 1}, 2, 77, {0, 0}, 1));
+  open_reserve(words, 60);
+  EXPECT_FALSE(lend_reserve({grant(), 1}, 2, 78, {0, 0}, 1)) << "somebody else's slot by now";
+  EXPECT_EQ(total_units(grant(), {0, 0}), 45u);
 }
 
 TEST_F(GrantTest, ManyProcessesNeverExceedAndSurviveRandomKills) {
@@ -438,7 +459,7 @@ TEST(Stat, OwnNumbersAgreeWithTheKernel) {
   EXPECT_GT(self.start, 0u);
 }
 
-// What 1.2 added is zero in it.
+// What 1.2 added is zero in it, and what 1.3 added in files of 1.2.
 TEST(CheckGrant, AFileOfTheReleaseBeforeIsGood) {
   auto* memory = static_cast<unsigned char*>(calloc(1, sizeof(Grant)));
   GrantSpec spec;
@@ -454,6 +475,7 @@ TEST(CheckGrant, AFileOfTheReleaseBeforeIsGood) {
   EXPECT_EQ(grant.header.features & kGrowing, 0u);
   EXPECT_TRUE(try_take({grant, 0}, {0, 0}, units_for(64 * kMiB)));
   EXPECT_FALSE(try_take({grant, 0}, {0, 0}, 1));
+  EXPECT_FALSE(lend_reserve({grant, 1}, 0, 0, {0, 0}, 1)) << "whoever says nothing lends nothing";
   free(memory);
 }
 

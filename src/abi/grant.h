@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The grant file: what a job may hold, shared by its processes, its launcher and the daemon.
-// Version 1.2.
+// Version 1.3.
 //
 // One file per job and attempt, mapped shared by everybody. It holds no pointer and no lock.
 // Quantities are in units of 64 KiB inside the packed words and in bytes everywhere else. How the
@@ -19,7 +19,7 @@ namespace mete::abi {
 
 inline constexpr char kGrantMagic[8] = {'M', 'E', 'T', 'E', 'G', 'R', 'N', 'T'};
 inline constexpr uint16_t kGrantMajor = 1;
-inline constexpr uint16_t kGrantMinor = 2;
+inline constexpr uint16_t kGrantMinor = 3;
 
 // Features, in the half that may be ignored.
 inline constexpr uint64_t kParkable = 1ull << 32;  // its processes listen to park_order (park.h)
@@ -40,8 +40,9 @@ inline constexpr uint64_t kGranuleUnits = kGranuleBytes / kUnitBytes;
 // driver takes without being asked (lazily loaded code, printf buffers). One granule of it is the
 // spare slab of small blocks.
 inline constexpr uint64_t kReserveBytes = 60 * 1024 * 1024;
-// How far the charge is kept ahead of NVML's reading once the reserve is used up.
-inline constexpr uint64_t kHeadroomBytes = 16 * 1024 * 1024;
+// How far the charge is kept ahead of NVML's reading: once the reserve is used up, and when what is
+// not needed of it has been given back (reserve.h).
+inline constexpr uint64_t kHeadroomBytes = 8 * 1024 * 1024;
 
 constexpr uint64_t units_for(uint64_t bytes) { return (bytes + kUnitBytes - 1) / kUnitBytes; }
 constexpr uint64_t round_to_granule(uint64_t bytes) {
@@ -91,6 +92,21 @@ struct ChargeWord {
 };
 inline constexpr uint64_t kMaxUnits = (1ull << 26) - 1;
 inline constexpr uint32_t kSeqMask = 0xfffffff;
+
+// What of a slot's charge on one card is not settled, and the reserve (reserve.h).
+struct PendingWord {
+  bool open;       // 1 bit: the reserve may be lent
+  uint32_t left;   // 12 bits: units of the reserve that are charged, while it may be lent
+  uint64_t units;  // 32 bits: reserved for driver calls that have not returned
+  static constexpr PendingWord unpack(uint64_t w) {
+    return {(w >> 44 & 1) != 0, static_cast<uint32_t>(w >> 32) & 0xfff, w & 0xffffffff};
+  }
+  constexpr uint64_t pack() const {
+    return static_cast<uint64_t>(open) << 44 | static_cast<uint64_t>(left & 0xfff) << 32 |
+           (units & 0xffffffff);
+  }
+};
+static_assert(units_for(kReserveBytes) <= 0xfff);
 
 // Who owns a slot. 0 = free. A pid alone can be reused; a pid with its start time and the program
 // it runs cannot.
@@ -190,14 +206,13 @@ struct Account {
 static_assert(sizeof(Account) == 64);
 
 struct SlotCard {
-  Word intent;         // IntentWord; written by the slot's owner alone
-  Word charge;         // ChargeWord
-  Word pending_units;  // reserved for a driver call that has not returned; a hint for those who are
-                       // refused
-  Word nvml_bytes;     // what NVML last said this process holds
-  Word excess_units;   // how far that is beyond the charge, seen twice in a row; written by the
-                       // sampler alone
-  Word unseen_units;   // charged, but not in NVML's figure (managed memory)
+  Word intent;        // IntentWord; written by the slot's owner alone
+  Word charge;        // ChargeWord
+  Word pending;       // PendingWord; its units are a hint for those who are refused
+  Word nvml_bytes;    // what NVML last said this process holds
+  Word excess_units;  // how far that is beyond the charge, seen twice in a row; written by the
+                      // sampler alone
+  Word unseen_units;  // charged, but not in NVML's figure (managed memory)
 };
 static_assert(sizeof(SlotCard) == 48);
 

@@ -22,7 +22,7 @@ static_assert(sizeof(MeterNote) == 4);
 
 // For the assembler, which cannot read constants of C++.
 #define METE_NOTE_GRANT_MAJOR 1
-#define METE_NOTE_GRANT_MINOR 2
+#define METE_NOTE_GRANT_MINOR 3
 static_assert(METE_NOTE_GRANT_MAJOR == kGrantMajor && METE_NOTE_GRANT_MINOR == kGrantMinor);
 
 }  // namespace mete::abi

@@ -416,7 +416,7 @@ inline uint64_t reap_slot(Actor by, uint32_t slot_index, uint64_t dead, Viewer v
       (void)move_export(entry, raw, ExportWord::kFreedByOwner);
   }
   for (uint32_t c = 0; c < grant.header.card_count && c < kMaxCards; ++c) {
-    slot.cards[c].pending_units.store(0);
+    slot.cards[c].pending.store(0);
     const uint64_t before = charged_units(grant, slot_index, c);
     const uint64_t held = held_units(grant, slot_index, dead, c, viewer);
     lower_for_dead(by, slot_index, dead, {part, c}, held);
@@ -470,7 +470,7 @@ inline void prepare_slot(Grant& grant, uint32_t slot_index, uint32_t part) {
     SlotCard& card = slot.cards[c];
     if (old_part < kMaxParts && charged_units(grant, slot_index, c) > 0)
       give_back(by, {old_part, c}, charged_units(grant, slot_index, c));
-    card.pending_units.store(0);
+    card.pending.store(0);
     card.nvml_bytes.store(0);
     card.excess_units.store(0);
     card.unseen_units.store(0);

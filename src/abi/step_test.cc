@@ -15,6 +15,7 @@
 
 #include "abi/account.h"
 #include "abi/process.h"
+#include "abi/reserve.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 // A sanitizer turns one instruction into fifty and changes nothing of the protocol: look at every
@@ -49,7 +50,7 @@ class StepTest : public testing::Test {
   Grant& grant() { return world().grant; }
 
   // A fresh grant: the parent holds 10 units, the child 20, a third process (dead, not yet
-  // reaped) 30.
+  // reaped) 30, of which 25 are its reserve.
   void reset() {
     memset(memory_, 0, sizeof(World));
     GrantSpec spec;
@@ -63,6 +64,7 @@ class StepTest : public testing::Test {
     ASSERT_TRUE(try_take({grant(), kParent}, {0, 0}, 10));
     ASSERT_TRUE(try_take({grant(), kChild}, {0, 0}, 20));
     ASSERT_TRUE(try_take({grant(), kThird}, {0, 0}, 30));
+    open_reserve(grant().slots[kThird].cards[0], 25);
   }
 
   uint64_t sum() {
@@ -191,6 +193,48 @@ TEST_F(StepTest, ALoweredLimitHoldsForAReservationThatIsUnderWay) {
   }
   EXPECT_GT(through, 0);
   EXPECT_GT(refused, 0);
+}
+
+// The child lends 12 units of the reserve of the third, which lives here, to everybody.
+TEST_F(StepTest, LendAReserve) {
+  at_every_instruction(
+      [](Grant& g) {
+        (void)lend_reserve({g, kChild}, kThird, kFakeOwner + 2, {0, 0}, 12);
+      },
+      20, 18);
+}
+
+// Wherever a lender stands or dies when the owner ends its reserve: the owner gives back what was
+// left, and never less is charged than it has.
+TEST_F(StepTest, AReserveThatEndsWhileItIsLent) {
+  int exact = 0;
+  int more = 0;
+  for (const bool dies : {false, true}) {
+    for (int k = 0;; k += kStride) {
+      reset();
+      pid_t pid = 0;
+      const bool standing = stand(
+          [](Grant& g) {
+            (void)lend_reserve({g, kChild}, kThird, kFakeOwner + 2, {0, 0}, 12);
+          },
+          k, &pid);
+      if (dies) kill_now(pid);
+      const uint64_t left = close_reserve(grant().slots[kThird].cards[0]);
+      give_back({grant(), kThird}, {0, 0}, left);
+      ASSERT_TRUE(try_take({grant(), kThird}, {0, 0}, 25));
+      open_reserve(grant().slots[kThird].cards[0], 25);
+      if (!dies) let_finish(pid);
+      // Five units are no reserve. Whenever it is lent, from the old one or the new: exact.
+      const uint64_t rest =
+          charged_units(grant(), kThird, 0) - close_reserve(grant().slots[kThird].cards[0]);
+      ASSERT_TRUE(rest == 5 || (dies && rest == 5 + 12)) << rest << ", instruction " << k;
+      ASSERT_EQ(sum(), total_units(grant(), {0, 0})) << "instruction " << k;
+      ++(rest == 5 ? exact : more);
+      if (!standing) break;
+    }
+  }
+  EXPECT_GT(exact, 0);
+  EXPECT_GT(more, 0);
 }
 
 TEST_F(StepTest, TakeThenGiveBackTwice) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "abi/process.h"
+#include "abi/reserve.h"
 #include "base/file.h"
 #include "base/text.h"
 
@@ -352,7 +353,10 @@ std::string DeepParking::no_room(std::uint64_t now_ns) const {
       continue;  // nobody reads it, or it has nothing there
     // It has one chance: not by what was there some time ago.
     if (now_ns >= published + kFreshNs) return "the card was not read lately";
-    const std::uint64_t wanted = needs(card).count() + kReturnMargin.count();
+    std::uint64_t wanted = needs(card).count() + kReturnMargin.count();
+    each_process([&](std::uint64_t, const abi::Slot& slot, std::uint64_t /*owner*/) {
+      wanted += abi::lent_units(slot.cards[card]) * abi::kUnitBytes;
+    });
     if (facts.free_bytes.load() + held(card).count() < wanted) return "the card has no room for it";
   }
   return "";

@@ -39,8 +39,8 @@ class DeepParking {
 
   // What a process that is checkpointed leaves on a card where it had a context (measured).
   static constexpr Bytes kLeft = Bytes::from_mib(4);
-  // What must be free on a card beyond the bytes that come back. The grant has a margin of its own:
-  // a process is charged 60 MiB more than its context takes.
+  // What must be free on a card beyond the bytes that come back and the reserve of each process,
+  // lent or not.
   static constexpr Bytes kReturnMargin = Bytes::from_mib(32);
 
   // What the host must have beyond the bytes that the driver takes off the cards.

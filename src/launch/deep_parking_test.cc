@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "abi/process.h"
+#include "abi/reserve.h"
 
 namespace mete::launch {
 namespace {
@@ -219,6 +220,13 @@ TEST_F(DeepParkingTest, NothingIsBegunWithoutTheBytes) {
   EXPECT_EQ(deep_.state(), State::kParked);
   grant_->header.cards[0].free_bytes =
       kUnits * abi::kUnitBytes + DeepParking::kReturnMargin.count();
+  // And what was given back of a process's reserve.
+  constexpr std::uint64_t kLent = DeepParking::kLeft.count() + abi::kUnitBytes;
+  abi::open_reserve(grant_->slots[0].cards[0], abi::units_for(abi::kReserveBytes - kLent));
+  deep_.unpark(2);
+  told = end();
+  EXPECT_TRUE(!told.done && told.no_room) << told.why;
+  grant_->header.cards[0].free_bytes += abi::kUnitBytes;
   says({kDone});
   deep_.unpark(2);
   EXPECT_TRUE(end().done);

@@ -9,6 +9,7 @@
 #include "meter/place.h"
 #include "meter/real.h"
 #include "meter/relaxed.h"
+#include "meter/reserve.h"
 #include "meter/share.h"
 #include "meter/vmm.h"
 
@@ -110,6 +111,7 @@ void unbind_all(uint64_t object, bool multicast) {
 // Keeps memory charged until the stream has come to what was just queued there.
 void give_back_later(const Gone& gone, CUstream stream, bool per_thread) {
   Unbound entry{gone.handle, gone.said.pack(), nullptr, 0};
+  if (gone.said.units > 0) close_reserve(gone.said.card);
   Place place;
   if (find_place(&place)) entry.context_id = place.context_id;
   const Relaxed relaxed;

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "abi/process.h"
+#include "abi/reserve.h"
 #include "meter/grow.h"
 #include "meter/pool.h"
 #include "meter/share.h"
@@ -17,7 +18,8 @@ constexpr uint64_t kRecentDeathNs = 1'000'000'000;
 
 abi::Actor me() { return {*process.grant, static_cast<uint32_t>(my_slot())}; }
 
-abi::Word& pending(int card) { return process.grant->slots[my_slot()].cards[card].pending_units; }
+// Its units are added to and taken from; what else is in the word stays as it is.
+abi::Word& pending(int card) { return process.grant->slots[my_slot()].cards[card].pending; }
 
 // A reservation counts as pending once it is made, not while it is being asked for: others wait for
 // what may come back, never for what was not given.
@@ -48,7 +50,7 @@ uint64_t all_pending(int card) {
   for (uint32_t s = 0; s < abi::slot_count(*process.grant); ++s) {
     abi::Slot& slot = process.grant->slots[s];
     if (slot.owner.load() != 0 && slot.part.load() == process.part)
-      sum += slot.cards[card].pending_units.load();
+      sum += abi::pending_units(slot.cards[card]);
   }
   return sum;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "meter/budget.h"
+#include "meter/reserve.h"
 
 namespace mete::meter {
 
@@ -32,6 +33,12 @@ struct Cards {
       mete::meter::release(c, units);
       if (managed) note_unseen(c, -static_cast<int64_t>(units));
     }
+  }
+  // See reserve.h.
+  bool keep_reserves() const {
+    bool all = true;
+    for (int c = first; c < end; ++c) all = keep_reserve(c) && all;
+    return all;
   }
   // More is charged than allowed on one of them.
   bool over() const {

@@ -9,6 +9,7 @@
 #include "meter/place.h"
 #include "meter/pool.h"
 #include "meter/real.h"
+#include "meter/reserve.h"
 #include "meter/state.h"
 #include "meter/vmm.h"
 
@@ -18,11 +19,9 @@ namespace {
 constexpr uint64_t kDefaultHeap = 8ull << 20;
 constexpr uint64_t kDefaultFifo = 1ull << 20;
 
-// What comes with the first context of a process on a card and stays until its last one ends: the
-// reserve for what the driver takes unasked, and the spare slab.
-constexpr uint64_t kReserveUnits = abi::units_for(abi::kReserveBytes);
-
-// What the next context on a card costs, with the reserve if nobody has brought that yet.
+// What the next context on a card costs. With the first one of a process comes what stays until its
+// last one ends, if nobody has brought that yet: the reserve for what the driver takes unasked, and
+// the spare slab.
 struct ContextCost {
   uint64_t own;
   uint64_t reserve;
@@ -81,7 +80,7 @@ uint64_t settle_context(CUcontext handle, int card, const ContextCost& cost, uin
   if (context == nullptr) return 0;  // no memory to list it: NVML's reading charges it
   CardState& state = process.cards[card];
   if (cost.reserve == 0 || state.reserved) return cost.own;
-  state.reserved = true;
+  begin_reserve(card);
   state.spare_slabs = 1;
   return cost.all();
 }
@@ -106,9 +105,8 @@ void bury(const Context& context) {
     CardState& state = process.cards[context.card];
     if (--state.contexts == 0 && state.reserved) {
       // A spare that is in use by a slab is given back with that slab.
-      units += kReserveUnits + (state.spare_slabs > 0 ? abi::kGranuleUnits : 0);
+      units += end_reserve(context.card) + (state.spare_slabs > 0 ? abi::kGranuleUnits : 0);
       state.spare_slabs = 0;
-      state.reserved = false;
     }
   }
   release(context.card, units);
@@ -272,7 +270,7 @@ CUresult set_stack(const Place& place, const Context& context, size_t value) {
 }
 
 // The device's heap and its printf buffer are taken at a launch and stay: the highest limit is
-// charged, until the context ends.
+// charged, until the context ends. Charged and not yet held, it would pass for unused reserve.
 CUresult set_buffer(const Place& place, CUlimit limit, size_t value, size_t Context::*highest,
                     size_t usual) {
   size_t paid = usual;
@@ -282,6 +280,7 @@ CUresult set_buffer(const Place& place, CUlimit limit, size_t value, size_t Cont
       paid = found->*highest > usual ? found->*highest : usual;
   }
   const uint64_t cost = value > paid ? abi::units_for(value - paid) : 0;
+  if (cost > 0) close_reserve(place.card);
   if (cost > 0 && !take(place.card, cost)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult result = set_limit(limit, value);
   uint64_t kept = 0;

@@ -7,6 +7,7 @@
 #include "meter/query.h"
 #include "meter/real.h"
 #include "meter/relaxed.h"
+#include "meter/reserve.h"
 
 namespace mete::meter {
 namespace {
@@ -121,7 +122,8 @@ struct Reserved {
 bool reserve(Reserved* launch) {
   launch->units = step_units(launch->exec.bytes);
   if (take_if_free(launch->exec.card, launch->units)) return true;
-  if (finds_its_memory(launch->exec)) {
+  // Should it not, what it takes lies in the reserve until it is seen.
+  if (finds_its_memory(launch->exec) && keep_reserve(launch->exec.card)) {
     launch->units = 0;
     return true;
   }

@@ -11,6 +11,8 @@
 #include <string>
 
 #include "abi/account.h"
+#include "abi/reserve.h"
+#include "meter/reserve.h"
 #include "meter/test/fake_driver.h"
 
 extern "C" {
@@ -96,6 +98,75 @@ TEST_F(Handlers, AContextThatTheDriverRefusesCostsNothing) {
   driver_->next = CUDA_ERROR_INVALID_DEVICE;
   EXPECT_EQ(hook_cuCtxCreate_v2(&context_, 0, 0), CUDA_ERROR_INVALID_DEVICE);
   EXPECT_EQ(driver_->charged(), 0u);
+}
+
+// As the sampler does it, from a slot of its own.
+class Lent : public Handlers {
+ protected:
+  Lent() {
+    const abi::SlotCard& words = file_->grant().slots[0].cards[0];
+    EXPECT_TRUE(abi::PendingWord::unpack(words.pending.load()).open);
+    const std::uint64_t owner = file_->grant().slots[0].owner.load();
+    EXPECT_TRUE(
+        abi::lend_reserve({file_->grant(), 1000}, 0, owner, {0, 0}, abi::units_for(54 * kMib)));
+    EXPECT_EQ(driver_->charged(), base_ - 54 * kMib);
+  }
+  // Memory that does not end with the context: if that gave back too much, it would be missing
+  // here.
+  void create_100_mib() {
+    CUmemAllocationProp prop{};
+    prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+    CUmemGenericAllocationHandle handle = 0;
+    EXPECT_EQ(hook_cuMemCreate(&handle, 100 * kMib, &prop, 0), CUDA_SUCCESS);
+  }
+  bool may_be_lent() {
+    const abi::SlotCard& words = file_->grant().slots[0].cards[0];
+    return abi::PendingWord::unpack(words.pending.load()).open;
+  }
+};
+
+TEST_F(Lent, TheContextGivesBackWhatIsLeftAndTheNextOneIsChargedInFull) {
+  create_100_mib();
+  (void)alloc(10 * kMib);
+  EXPECT_EQ(hook_cuCtxDestroy_v2(context_), CUDA_SUCCESS);
+  EXPECT_EQ(driver_->charged(), 100 * kMib);
+  EXPECT_FALSE(may_be_lent());
+  EXPECT_EQ(hook_cuCtxCreate_v2(&context_, 0, 0), CUDA_SUCCESS);
+  EXPECT_EQ(driver_->charged(), base_ + 100 * kMib);
+  EXPECT_TRUE(may_be_lent());
+}
+
+TEST_F(Lent, WhatWasLentCanBeAllocatedToTheLastByte) {
+  CUdeviceptr pointer = 0;
+  EXPECT_EQ(hook_cuMemAlloc_v2(&pointer, kLimit - base_ + 54 * kMib + 1), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(hook_cuMemAlloc_v2(&pointer, kLimit - base_ + 54 * kMib), CUDA_SUCCESS);
+  EXPECT_EQ(driver_->charged(), kLimit);
+  EXPECT_EQ(hook_cuMemFree_v2(pointer), CUDA_SUCCESS);
+  EXPECT_EQ(driver_->charged(), base_ - 54 * kMib);
+}
+
+TEST_F(Lent, WhatReliesOnTheReserveTakesItBackOrDoesWithout) {
+  CUdeviceptr all = 0;
+  EXPECT_EQ(hook_cuMemAlloc_v2(&all, kLimit - driver_->charged()), CUDA_SUCCESS);
+  EXPECT_FALSE(keep_reserve(0));
+  EXPECT_FALSE(may_be_lent()) << "but no more of it is lent";
+  EXPECT_EQ(driver_->charged(), kLimit);
+  EXPECT_EQ(hook_cuMemFree_v2(all), CUDA_SUCCESS);
+  EXPECT_TRUE(keep_reserve(0));
+  EXPECT_TRUE(keep_reserve(0));
+  EXPECT_EQ(driver_->charged(), base_);
+  create_100_mib();
+  EXPECT_EQ(hook_cuCtxDestroy_v2(context_), CUDA_SUCCESS);
+  EXPECT_EQ(driver_->charged(), 100 * kMib);
+}
+
+TEST_F(Lent, AClosedReserveGivesBackWhatIsLeft) {
+  close_reserve(0);
+  EXPECT_FALSE(may_be_lent());
+  EXPECT_EQ(driver_->charged(), base_ - 54 * kMib);
+  create_100_mib();
+  EXPECT_EQ(hook_cuCtxDestroy_v2(context_), CUDA_SUCCESS);
+  EXPECT_EQ(driver_->charged(), 100 * kMib);
 }
 
 TEST_F(Handlers, BytesAreReservedBeforeTheDriverIsAsked) {

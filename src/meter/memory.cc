@@ -16,6 +16,7 @@
 #include "meter/query.h"
 #include "meter/real.h"
 #include "meter/relaxed.h"
+#include "meter/reserve.h"
 #include "meter/share.h"
 
 namespace mete::meter {
@@ -338,10 +339,13 @@ int take_blocks_of(Table& table, uint32_t context_id, TakenBlock* out) {
 }
 
 bool note_stream_free(CUdeviceptr pointer) {
-  Locked locked(process.lock);
   TableValue value;
-  if (process.blocks.size() == 0 || !process.blocks.remove(pointer, &value)) return false;
-  process.freed.put(pointer, value);
+  {
+    Locked locked(process.lock);
+    if (process.blocks.size() == 0 || !process.blocks.remove(pointer, &value)) return false;
+    process.freed.put(pointer, value);
+  }
+  close_reserve(Block::unpack(value).card);
   return true;
 }
 

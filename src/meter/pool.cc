@@ -186,12 +186,15 @@ CUresult allocate_async(CUmemoryPool pool, const Cards& cards, size_t bytes, CUd
                         CUstream stream, bool per_thread, Call call) {
   const uint64_t step = bytes > (1ull << 46) ? abi::kMaxUnits + 1 : step_units(bytes);
   uint64_t reserved = step;
+  // From here on memory may leave the pool without our seeing it.
+  const bool covered = cards.keep_reserves();
   Inside inside(cards);
   if (!cards.take_if_free(step)) {
     // No room to grow. A captured allocation takes nothing before its launch; the pool may have
     // room inside: that may be in pieces, so it is counted on for no more than one step, which the
     // reserve covers.
-    if (is_capturing(stream, per_thread) || (step == step_units(1) && inside.enter(pool, bytes)))
+    if (is_capturing(stream, per_thread) ||
+        (covered && step == step_units(1) && inside.enter(pool, bytes)))
       reserved = 0;
     else if (!cards.take(step))
       return CUDA_ERROR_OUT_OF_MEMORY;

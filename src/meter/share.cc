@@ -8,6 +8,7 @@
 #include "meter/park.h"
 #include "meter/place.h"
 #include "meter/real.h"
+#include "meter/reserve.h"
 
 namespace mete::meter {
 namespace {
@@ -98,6 +99,7 @@ bool note_import(uint64_t name, int card, uint64_t units, uint64_t key) {
   if (index < 0) {
     if (!take(card, units, false)) return false;
     settle(card, units, units);
+    close_reserve(card);  // the driver may count it to another process
     note_obstacle(abi::ParkReason::kForeign, 1);
   }
   Locked locked(process.lock);

@@ -47,7 +47,10 @@ struct Context {
 // What this process holds on one card besides single blocks.
 struct CardState {
   uint32_t contexts;
-  bool reserved;    // the reserve that comes with the first context is charged
+  bool reserved;                    // the reserve came with the first context (reserve.h)
+  bool lendable;                    // and the sampler may give back of it
+  uint64_t reserve_left;            // once it may not: what of it is charged
+  std::atomic<bool> keeps_reserve;  // all of it is, and stays
   int spare_slabs;  // slabs charged and not in use, for the next small block: 0 or 1
   int small_calls;  // small allocations now inside the driver that count on the spare
   std::atomic<CUmemoryPool> current_pool;  // cached; nullptr = ask the driver

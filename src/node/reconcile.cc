@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "abi/park.h"
+#include "abi/reserve.h"
 #include "base/text.h"
 #include "node/proc.h"
 
@@ -64,7 +66,10 @@ void Reconciler::before_sample() {
       Seen& seen = seen_[s][c];
       if (seen.owner != owner) seen = {};
       seen.owner = owner;
-      seen.charge = abi::charged_units(grant_, s, c);
+      seen.least = abi::kMaxUnits;
+      seen.most = 0;
+      seen.is_settled = true;
+      note(seen, s, c);
     }
   }
 }
@@ -73,23 +78,43 @@ void Reconciler::during_sample() {
   for (std::uint32_t s = 0; s < abi::slot_count(grant_); ++s)
     for (std::uint32_t c = 0; c < cards_; ++c)
       if (Seen& seen = seen_[s][c]; seen.owner != 0 && seen.owner == grant_.slots[s].owner.load())
-        seen.charge = std::max(seen.charge, abi::charged_units(grant_, s, c));
+        note(seen, s, c);
 }
 
-// excess = held + headroom − what covers it, where the charge is the higher one of before and after
-// the reading; and of two readings in a row the lower one, so that a block that came and went in
-// between is nobody's excess.
-std::uint64_t Reconciler::excess_of(std::uint32_t slot, std::uint32_t card,
-                                    std::uint64_t held_bytes) {
+void Reconciler::note(Seen& seen, std::uint32_t slot, std::uint32_t card) const {
+  const std::uint64_t charge = abi::charged_units(grant_, slot, card);
+  const abi::PendingWord pending =
+      abi::PendingWord::unpack(grant_.slots[slot].cards[card].pending.load());
+  seen.least = std::min(seen.least, charge);
+  seen.most = std::max(seen.most, charge);
+  seen.is_settled = seen.is_settled && pending.units == 0 && pending.open;
+}
+
+void Reconciler::settle(std::uint32_t slot, std::uint32_t card, std::uint64_t held_bytes) {
   Seen& seen = seen_[slot][card];
-  const abi::SlotCard& words = grant_.slots[slot].cards[card];
-  const std::uint64_t charge = std::max(seen.charge, abi::charged_units(grant_, slot, card));
+  note(seen, slot, card);
+  abi::SlotCard& words = grant_.slots[slot].cards[card];
   const std::uint64_t unseen = words.unseen_units.load();
-  const std::uint64_t covered =
-      (charge > unseen ? charge - unseen : 0) + abi::inherited_units(grant_, slot, card, viewer());
-  const std::uint64_t wanted = abi::units_for(held_bytes) + abi::units_for(abi::kHeadroomBytes);
-  const std::uint64_t now = held_bytes > 0 && wanted > covered ? wanted - covered : 0;
-  return std::min(now, std::exchange(seen.excess, now));
+  const std::uint64_t inherited = abi::inherited_units(grant_, slot, card, viewer());
+  const auto covered = [&](std::uint64_t charge) {
+    return (charge > unseen ? charge - unseen : 0) + inherited;
+  };
+  const std::uint64_t lent = abi::lent_units(words);
+  // A process that holds less than its context costs is one whose figure is not its own (MPS) or
+  // that is parked.
+  const bool is_plain =
+      held_bytes + abi::kHeadroomBytes >= grant_.header.cards[card].context_first_bytes &&
+      inherited == 0 && !abi::has_exports(grant_, slot, seen.owner) &&
+      abi::ParkOrder::unpack(grant_.header.park_order.load()).kind == abi::ParkOrder::kRun;
+  const Unasked::Verdict verdict =
+      seen.unasked.see({abi::units_for(held_bytes), covered(seen.least), covered(seen.most), lent,
+                        seen.is_settled && is_plain});
+  words.excess_units.store(verdict.excess);
+  const auto part = static_cast<std::uint32_t>(grant_.slots[slot].part.load());
+  if (verdict.spare > 0 && slot_ >= 0 && part < parts_)
+    (void)abi::lend_reserve({grant_, static_cast<std::uint32_t>(slot_)}, slot, seen.owner,
+                            {part, card},
+                            std::min(verdict.spare, abi::units_for(abi::kReserveBytes) - lent));
 }
 
 Reconciler::Inside Reconciler::look_inside(const std::set<pid_t>& job) const {
@@ -155,7 +180,7 @@ std::vector<Escape> Reconciler::apply(const Sample& sample, const std::set<pid_t
       const std::uint64_t held =
           process != nullptr && process->used[*at] ? process->used[*at]->count() : 0;
       slot.cards[c].nvml_bytes.store(held);
-      slot.cards[c].excess_units.store(excess_of(s, c, held));
+      settle(s, c, held);
       slot.nvml_ns.store(static_cast<std::uint64_t>(sample.at.count()));
     }
     std::vector<std::uint64_t> outside(parts_);

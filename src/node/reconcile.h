@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What NVML says, written into a grant file: the card's free memory, what each process really
 // holds, how far that is beyond its charge, and what processes without a meter hold. Also gives
-// back what the dead held.
+// back what the dead held, and what the living do not need of their reserves.
 //
 // Runs in a helper process of the launcher (or of the daemon): the meter itself never asks NVML.
 #pragma once
@@ -18,6 +18,7 @@
 #include "abi/grant.h"
 #include "abi/process.h"
 #include "node/sampler.h"
+#include "node/unasked.h"
 
 namespace mete::node {
 
@@ -47,9 +48,13 @@ class Reconciler {
  private:
   struct Seen {
     std::uint64_t owner = 0;
-    std::uint64_t charge = 0;  // units, before the reading
-    std::uint64_t excess = 0;  // units, by the reading before this one
+    // Units: the lowest and highest charge since before the reading.
+    std::uint64_t least = 0;
+    std::uint64_t most = 0;
+    bool is_settled = false;  // no call was inside the driver, and the reserve may be lent
+    Unasked unasked;
   };
+  void note(Seen& seen, std::uint32_t slot, std::uint32_t card) const;
   // The living processes of the job in other pid namespaces than ours, by (namespace, pid there) →
   // pid here.
   using Inside = std::map<std::pair<std::uint64_t, std::uint32_t>, pid_t>;
@@ -59,7 +64,8 @@ class Reconciler {
   // Processes in other pid namespaces die unseen by those outside: their lease tells.
   void reap_inside();
   abi::Viewer viewer() const { return {owner_, path_.c_str()}; }
-  std::uint64_t excess_of(std::uint32_t slot, std::uint32_t card, std::uint64_t held_bytes);
+  // Charges what a process holds beyond its charge, and gives back what it does not need.
+  void settle(std::uint32_t slot, std::uint32_t card, std::uint64_t held_bytes);
 
   abi::Grant& grant_;
   std::string path_;

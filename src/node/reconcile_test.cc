@@ -11,6 +11,9 @@
 #include <memory>
 #include <string>
 
+#include "abi/park.h"
+#include "abi/reserve.h"
+
 namespace mete::node {
 namespace {
 
@@ -150,6 +153,73 @@ TEST_F(ReconcileTest, AProcessOfTheJobWithoutAMeterIsReportedAndStopsGrowth) {
   EXPECT_FALSE(abi::try_take({grant(), slot_}, {0, 0}, abi::units_for(300 * kMiB)));
   EXPECT_TRUE(look(r, 999999, 0, {}).empty());
   EXPECT_TRUE(abi::try_take({grant(), slot_}, {0, 0}, abi::units_for(300 * kMiB)));
+}
+
+// The same with a context: 60 MiB of the charge are its reserve, 30 MiB the context.
+class ReserveTest : public ReconcileTest {
+ protected:
+  ReserveTest() {
+    grant().header.cards[0].context_first_bytes = 30 * kMiB;
+    abi::open_reserve(words(), abi::units_for(abi::kReserveBytes));
+  }
+  abi::SlotCard& words() { return grant().slots[slot_].cards[0]; }
+  std::uint64_t charge() { return abi::charged_units(grant(), slot_, 0) * abi::kUnitBytes; }
+  std::uint64_t total() { return abi::total_units(grant(), {0, 0}) * abi::kUnitBytes; }
+  void rest(Reconciler& r, std::uint64_t used, int readings = 12) {
+    for (int i = 0; i < readings; ++i) look(r, getppid(), used);
+  }
+};
+
+TEST_F(ReserveTest, WhatIsNotNeededOfItIsGivenBack) {
+  Reconciler r(grant());
+  rest(r, 50 * kMiB);
+  EXPECT_EQ(charge(), 58 * kMiB);
+  EXPECT_EQ(total(), 58 * kMiB);
+  EXPECT_EQ(excess(), 0u);
+  EXPECT_EQ(abi::close_reserve(words()), abi::units_for(18 * kMiB));
+}
+
+TEST_F(ReserveTest, AnotherSamplerGoesOnWhereTheFirstOneEnded) {
+  {
+    Reconciler r(grant());
+    rest(r, 70 * kMiB);
+    EXPECT_EQ(charge(), 78 * kMiB);
+  }
+  Reconciler next(grant());
+  rest(next, 30 * kMiB);
+  EXPECT_EQ(charge(), 40 * kMiB) << "no more than there was";
+  EXPECT_EQ(abi::close_reserve(words()), 0u);
+}
+
+TEST_F(ReserveTest, WhatTheDriverTakesLaterIsCharged) {
+  Reconciler r(grant());
+  rest(r, 50 * kMiB);
+  rest(r, 90 * kMiB, 2);
+  EXPECT_EQ(charge() + excess(), 98 * kMiB);
+  rest(r, 50 * kMiB);
+  EXPECT_EQ(charge() + excess(), 58 * kMiB);
+}
+
+TEST_F(ReserveTest, NothingIsGivenBackWhileTheFiguresMayMeanSomethingElse) {
+  const auto keeps = [&](const char* why) {
+    Reconciler r(grant());
+    rest(r, 50 * kMiB);
+    EXPECT_EQ(charge(), 100 * kMiB) << why;
+  };
+  words().pending.fetch_add(1);
+  keeps("a call is inside the driver");
+  words().pending.fetch_sub(1);
+  grant().header.park_order = abi::ParkOrder{1, abi::ParkOrder::kMove}.pack();
+  keeps("it is being parked");
+  grant().header.park_order = 0;
+  grant().header.cards[0].context_first_bytes = 59 * kMiB;
+  keeps("less than a context: the figure is not its own");
+  grant().header.cards[0].context_first_bytes = 30 * kMiB;
+  ASSERT_GE(abi::add_export(grant(), slot_, grant().slots[slot_].owner, 0, 16, 9), 0);
+  keeps("others may hold memory of it");
+  grant().exports[0].state = 0;
+  (void)abi::close_reserve(words());
+  keeps("it keeps its reserve");
 }
 
 // Two parts of 512 MiB each. The escaped processes are real ones: their environment is looked at.

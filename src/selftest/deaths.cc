@@ -27,7 +27,7 @@ void race(const Task& task) {
   const Agent one(task.program);
   const Agent two(task.program);
   if (!did(check, one.ask("start"), "start") || !did(check, two.ask("start"), "start")) return;
-  const std::uint64_t left = books.limit() - books.charged();
+  const std::uint64_t left = books.free();
   const std::string order =
       "fill " + std::to_string(kChunk) + " " + std::to_string(left + 4 * kChunk);
   one.tell(order);
@@ -50,7 +50,7 @@ void killed(const Task& task) {
   const Agent survivor(task.program);
   if (!did(check, survivor.ask("start"), "start") || !did(check, victim.ask("start"), "start"))
     return;
-  const std::uint64_t left = (books.limit() - books.charged()) / kGranule * kGranule;
+  const std::uint64_t left = books.free() / kGranule * kGranule;
   if (!did(check, victim.ask("alloc " + std::to_string(left)), "cuMemAlloc_v2")) return;
   const Answer refused = survivor.ask("alloc " + std::to_string(left));
   check.that(refused.result == CUDA_ERROR_OUT_OF_MEMORY,

@@ -5,10 +5,13 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "abi/account.h"
 #include "abi/cuda_card.h"
+#include "abi/process.h"
+#include "abi/reserve.h"
 #include "base/fd.h"
 #include "selftest/rows.h"
 
@@ -43,14 +46,18 @@ const Ledger& Ledger::of_this_job() {
 }
 
 std::uint64_t Ledger::limit() const { return abi::account(grant_, kFirst).limit_bytes.load(); }
-std::uint64_t Ledger::charged() const { return abi::total_units(grant_, kFirst) * abi::kUnitBytes; }
-std::uint64_t Ledger::excess() const {
-  return abi::account(grant_, kFirst).excess_units.load() * abi::kUnitBytes;
+std::uint64_t Ledger::charged() const {
+  std::uint64_t units = abi::total_units(grant_, kFirst);
+  for (std::uint32_t s = 0; s < abi::slot_count(grant_); ++s)
+    if (grant_.slots[s].owner.load() != 0) units += abi::lent_units(grant_.slots[s].cards[0]);
+  return units * abi::kUnitBytes;
 }
+std::uint64_t Ledger::used() const { return abi::used_bytes(abi::account(grant_, kFirst)); }
+std::uint64_t Ledger::free() const { return limit() - std::min(used(), limit()); }
 std::uint64_t Ledger::refusals() const { return abi::account(grant_, kFirst).refusals.load(); }
 
 std::optional<std::uint32_t> Ledger::slot_of(pid_t pid) const {
-  for (std::uint32_t s = 0; s < abi::kSlots && s < grant_.header.slot_high.load(); ++s) {
+  for (std::uint32_t s = 0; s < abi::slot_count(grant_); ++s) {
     const std::uint64_t owner = grant_.slots[s].owner.load();
     if (owner != 0 && abi::OwnerWord::unpack(owner).pid == static_cast<std::uint32_t>(pid))
       return s;

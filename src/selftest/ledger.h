@@ -20,9 +20,12 @@ class Ledger {
   static const Ledger& of_this_job();
 
   std::uint64_t limit() const;
-  // What the job is charged on its first card, and what NVML saw beyond it.
+  // What the job is charged on its first card. With what was given back of reserves, which happens
+  // when a process is at rest: what a call was charged is the difference between before and after.
   std::uint64_t charged() const;
-  std::uint64_t excess() const;
+  // What is used of the cap there, with what NVML saw beyond the charges, and what is free.
+  std::uint64_t used() const;
+  std::uint64_t free() const;
   // How often the meter has refused memory on it.
   std::uint64_t refusals() const;
   // What one process is charged there; 0 when it has no slot.

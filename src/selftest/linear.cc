@@ -75,10 +75,7 @@ void fill() {
   std::size_t total = 0;
   if (!check.did(CU(cuMemGetInfo_v2)(&free, &total), "cuMemGetInfo_v2")) return;
   // Without a cap this would take the card: it stops a little past what the cap leaves.
-  const std::uint64_t enough =
-      std::min<std::uint64_t>(free,
-                              books().limit() - std::min(books().charged(), books().limit())) +
-      4 * kChunk;
+  const std::uint64_t enough = std::min<std::uint64_t>(free, books().free()) + 4 * kChunk;
   std::vector<CUdeviceptr> blocks;
   CUresult result = CUDA_SUCCESS;
   while (blocks.size() * kChunk < enough) {

@@ -77,7 +77,7 @@ void index_of(nvmlDevice_t device) {
 
 void memory(nvmlDevice_t device) {
   // After the answer: the question itself may have found that somebody is dead.
-  const auto used = [] { return books().charged() + books().excess(); };
+  const auto used = [] { return books().used(); };
   {
     Check check(kHonest, "nvmlDeviceGetMemoryInfo");
     nvmlMemory_t seen{};

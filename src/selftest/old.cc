@@ -28,8 +28,7 @@ bool offered(Check& check, CUresult result, const char* call) {
 template <class Call>
 void refused_past_the_cap(const char* entry, const char* asked, std::uint64_t bytes, Call call) {
   Check check(kOver, entry);
-  if (books().limit() - books().charged() >= bytes)
-    return check.skip("it cannot ask for more than the cap");
+  if (books().free() >= bytes) return check.skip("it cannot ask for more than the cap");
   const std::uint64_t before = books().refusals();
   const CUresult result = call();
   if (result == CUDA_ERROR_NOT_FOUND) return check.skip("this driver does not have it");
@@ -116,7 +115,7 @@ void query() {
   if (!offered(check, CU(cuMemGetInfo)(&free, &total), "cuMemGetInfo")) return;
   const auto narrow = [](std::uint64_t bytes) { return std::min<std::uint64_t>(bytes, ~0u); };
   check.equal("total", total, narrow(books().limit()));
-  check.equal("free", free, narrow(books().limit() - books().charged() - books().excess()));
+  check.equal("free", free, narrow(books().free()));
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ void check_queries(const Task&) {
     std::size_t total = 0;
     if (check.did(CU(cuMemGetInfo_v2)(&free, &total))) {
       check.equal("total", total, books.limit());
-      check.equal("free", free, books.limit() - books.charged() - books.excess());
+      check.equal("free", free, books.free());
     }
   }
   {

@@ -19,6 +19,23 @@ extern char** environ;
 
 namespace gpu {
 
+// The value that `ask` gives once it has been the same for three seconds: what processes do not
+// need of their reserves is given back when nothing has moved for two. After half a minute, any.
+template <class Ask>
+size_t at_rest(Ask ask) {
+  size_t value = ask();
+  pollfd nothing{-1, 0, 0};
+  const double begin = now_s();
+  for (double since = begin; now_s() < since + 3 && now_s() < begin + 30;) {
+    poll(&nothing, 0, 100);
+    const size_t now = ask();
+    if (now == value) continue;
+    value = now;
+    since = now_s();
+  }
+  return value;
+}
+
 class Child {
  public:
   explicit Child(const std::vector<std::string>& args) {

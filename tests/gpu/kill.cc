@@ -95,6 +95,9 @@ size_t settled_use(Child& c, size_t low, size_t high, double* waited) {
   } while ((used < low || used > high) && *waited < 2 && poll(&nothing, 0, 5) == 0);
   return used;
 }
+size_t rested_use(Child& c) {
+  return at_rest([&] { return number_after(c, "used?", "used "); });
+}
 double start_time(Child& c) { return strtod(c.expect("up ", 120).c_str() + 3, nullptr); }
 std::unique_ptr<Child> new_child() {
   return std::make_unique<Child>(std::vector<std::string>{"--obedient"});
@@ -112,7 +115,7 @@ void random_kills(int kills, unsigned seed) {
   auto survivor = new_child();
   (void)start_time(*survivor);
   for (int i = 0; i < 8; i++) number_after(*survivor, "one", "one ");
-  const size_t alone = number_after(*survivor, "used?", "used ");
+  const size_t alone = rested_use(*survivor);
 
   // All of the crowd starts side by side and is replaced at once, so that starts overlap.
   std::vector<std::unique_ptr<Child>> crowd(8);
@@ -168,10 +171,10 @@ void random_kills(int kills, unsigned seed) {
 void exported_memory() {
   auto watcher = new_child();
   (void)start_time(*watcher);
-  const size_t alone = number_after(*watcher, "used?", "used ");
+  const size_t alone = rested_use(*watcher);
   auto importer = new_child();
   (void)start_time(*importer);
-  const size_t two = number_after(*watcher, "used?", "used ");
+  const size_t two = rested_use(*watcher);
   const size_t context = two - alone;
   auto owner = new_child();
   (void)start_time(*owner);

@@ -159,6 +159,13 @@ std::string spin(const Words& w) {
   return answer(r);
 }
 
+// module BYTES: one with a variable of that size, which the driver takes unasked.
+std::string load_module(const Words& w) {
+  CUmodule module = nullptr;
+  return answer(
+      CU(cuModuleLoadData)(&module, ("simgpu-module 1\nglobal table " + w[1] + "\n").c_str()));
+}
+
 }  // namespace
 
 CUdevice current_device() {
@@ -205,7 +212,11 @@ void add_card_commands() {
   c["stack"] = [](const Words& w) {
     return answer(CU(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, number(w[1])));
   };
+  c["heap"] = [](const Words& w) {
+    return answer(CU(cuCtxSetLimit)(CU_LIMIT_MALLOC_HEAP_SIZE, number(w[1])));
+  };
   c["spin"] = spin;
+  c["module"] = load_module;
   c["nvml"] = nvml_cards;
   c["nvml-uuid"] = nvml_by_uuid;
   // errno as a call leaves it: "errno 4711 alloc 64M" sets it, runs the rest, tells what it is.

@@ -79,12 +79,29 @@ class Books:
         return (self.word(self.charge_word(slot, card)) >> 38) * UNIT
 
     def pending(self, card=0):
-        return sum(self.word(self.slot_at(s) + 64 + card * 48 + 16) * UNIT
+        return sum((self.word(self.slot_at(s) + 64 + card * 48 + 16) & 0xffffffff) * UNIT
                    for s in range(self.word(128)) if self.owner(s))
 
     def unseen(self, pid, card=0):
         """Charged, but not in NVML's figure for the process."""
         return self.word(self.slot_at(self.slot_of(pid)) + 64 + card * 48 + 40) * UNIT
+
+    def read_at(self, pid):
+        """When NVML was last read for the process, in nanoseconds."""
+        return self.word(self.slot_at(self.slot_of(pid)) + 24)
+
+    def nvml(self, pid, card=0):
+        """What NVML said then that it holds."""
+        return self.word(self.slot_at(self.slot_of(pid)) + 64 + card * 48 + 24)
+
+    def excess_of(self, pid, card=0):
+        """How far that is beyond its charge."""
+        return self.word(self.slot_at(self.slot_of(pid)) + 64 + card * 48 + 32) * UNIT
+
+    def reserve(self, pid, card=0):
+        """What is left of the reserve of the process, or None where it is not to be lent."""
+        raw = self.word(self.slot_at(self.slot_of(pid)) + 64 + card * 48 + 16)
+        return (raw >> 32 & 0xfff) * UNIT if raw >> 44 & 1 else None
 
     def of(self, pid, card=0):
         """What the process is charged, or None when it has no slot."""
