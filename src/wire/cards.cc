@@ -2,6 +2,7 @@
 // See cards.h. One list of fields for each document.
 #include "wire/cards.h"
 
+#include "wire/outline.h"
 #include "wire/values.h"
 
 namespace mete::wire {
@@ -130,6 +131,11 @@ Result<DaemonView> decode_daemon(std::string_view text) {
   Result<DaemonDocument> document = decode<DaemonDocument>(text, "the daemon's answer");
   if (!document) return document.error();
   return std::move(document->view);
+}
+
+void outline_cards(Outlines& all) {
+  outline<CardsDocument>(all["cards"]);
+  outline<DaemonDocument>(all["daemon"]);
 }
 
 }  // namespace mete::wire

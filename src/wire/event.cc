@@ -2,6 +2,7 @@
 // See event.h. One list of fields for each kind of event: those after "id" and "attempt".
 #include "wire/event.h"
 
+#include "wire/outline.h"
 #include "wire/values.h"
 
 namespace mete::wire {
@@ -277,6 +278,11 @@ Result<EventDocument> document_of(const LogLine& line) {
   make_readable(*json);
   document.data = write_json(*json);
   return document;
+}
+
+void outline_event(Outlines& all) {
+  outline<EventDocument>(all["event"]);
+  outline<EventsDocument>(all["events"]);
 }
 
 }  // namespace mete::wire

@@ -2,6 +2,7 @@
 // See explain.h. One list of fields for each document.
 #include "wire/explain.h"
 
+#include "wire/outline.h"
 #include "wire/values.h"
 
 namespace mete::wire {
@@ -86,6 +87,11 @@ Result<DryRunDocument> decode_dry_run(std::string_view text) {
   Result<DryRunDocument> document = decode<DryRunDocument>(text, "the answer");
   if (document) document->why.at = document->at;
   return document;
+}
+
+void outline_explain(Outlines& all) {
+  outline<ExplainDocument>(all["explain"]);
+  outline<DryRunDocument>(all["dry-run"]);
 }
 
 }  // namespace mete::wire

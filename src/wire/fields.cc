@@ -140,9 +140,10 @@ bool Fields::get(std::string_view key, std::string& value) {
 }
 
 bool Fields::get(std::string_view key, Bytes& value) {
-  const std::optional<Bytes> bytes = bytes_if(key);
-  if (bytes) value = *bytes;
-  return bytes.has_value();
+  std::uint64_t count = 0;
+  if (!get(key, count)) return false;
+  value = Bytes::from_bytes(count);
+  return true;
 }
 
 bool Fields::get(std::string_view key, WallTime& value) {
@@ -191,12 +192,6 @@ std::optional<std::string> Fields::exact_if(std::string_view key) {
   return text;
 }
 
-std::string Fields::exact(std::string_view key) {
-  std::optional<std::string> value = exact_if(key);
-  if (!value) fail(key, "text");
-  return value.value_or("");
-}
-
 std::vector<std::string> Fields::exacts(std::string_view key) {
   std::vector<std::string> values;
   for (const Json& element : list(key)) {
@@ -229,13 +224,6 @@ bool Fields::get(std::string_view key, std::map<std::string, std::uint64_t>& val
   }
   return true;
 }
-
-std::optional<Bytes> Fields::bytes_if(std::string_view key) {
-  const std::optional<std::uint64_t> number = number_if(key);
-  return number ? std::optional(Bytes::from_bytes(*number)) : std::nullopt;
-}
-
-Bytes Fields::bytes(std::string_view key) { return Bytes::from_bytes(number(key)); }
 
 std::optional<WallTime> Fields::time_if(std::string_view key) {
   const Json& value = child(key);

@@ -78,11 +78,8 @@ class Fields {
   bool flag(std::string_view key);  // absent: false
   std::vector<std::string> texts(std::string_view key);
   // Text that JsonText::exact() wrote.
-  std::string exact(std::string_view key);
   std::optional<std::string> exact_if(std::string_view key);
   std::vector<std::string> exacts(std::string_view key);
-  std::optional<Bytes> bytes_if(std::string_view key);
-  Bytes bytes(std::string_view key);
   WallTime time(std::string_view key);
   std::optional<WallTime> time_if(std::string_view key);
   // An object or a list; null when absent. Wrong kinds are remembered by whoever reads them.

@@ -2,6 +2,7 @@
 // See job.h. JOB itself is in view.cc, the spec in spec.cc, the values of both in values.h.
 #include "wire/job.h"
 
+#include "wire/outline.h"
 #include "wire/values.h"
 
 namespace mete::wire {
@@ -139,6 +140,12 @@ Error decode_error(std::string_view text) {
                                 ErrorCode::kIo, ErrorCode::kCorrupt, ErrorCode::kUnsupported})
     if (base::to_string(known) == code) error.code = known;
   return error;
+}
+
+void outline_job(Outlines& all) {
+  outline<RunRequest>(all["JobRequest"]);
+  outline<RunReply>(all["Run"]);
+  outline<StartReport>(all["Start"]);
 }
 
 }  // namespace mete::wire

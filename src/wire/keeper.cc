@@ -62,12 +62,12 @@ void fields_of(auto& list, Is<KeeperPlan> auto& plan) {
   list.opt("readings", exact(plan.readings));
   list.opt("simulated", exact(plan.simulated));
   list.opt("keep", exact(plan.keep));
-  list.there("keep", "text");
+  list.check("keep", !plan.keep.empty(), "text");
   list.opt("state", exact(plan.state));
-  list.there("state", "text");
+  list.check("state", !plan.state.empty(), "text");
   list.opt("as_owner", plan.as_owner);
   list.opt("log", exact(plan.log));
-  list.there("log", "text");
+  list.check("log", !plan.log.empty(), "text");
   list.opt("err", exact(plan.err));
   list.must("log_limit_bytes", plan.log_limit);
   list.must("grace_ms", plan.grace_ms);

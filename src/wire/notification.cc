@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "wire/job_text.h"
+#include "wire/outline.h"
 #include "wire/values.h"
 
 namespace mete::wire {
@@ -193,5 +194,7 @@ std::string encode(const NotifyPlan& plan) { return to_json(plan); }
 Result<NotifyPlan> decode_notify_plan(std::string_view text) {
   return decode<NotifyPlan>(text, "the notification's plan");
 }
+
+void outline_notification(Outlines& all) { outline<Notification>(all["notification"]); }
 
 }  // namespace mete::wire

@@ -2,6 +2,7 @@
 // See queue.h. One list of fields for each document.
 #include "wire/queue.h"
 
+#include "wire/outline.h"
 #include "wire/values.h"
 
 namespace mete::wire {
@@ -168,6 +169,17 @@ void fields_of(auto& list, Is<StatsDocument> auto& document) {
 std::string encode(const StatsDocument& document) { return to_json(document); }
 Result<StatsDocument> decode_stats(std::string_view text) {
   return decode<StatsDocument>(text, "the statistics");
+}
+
+void outline_queue(Outlines& all) {
+  outline<ChangedDocument>(all["jobs"]);
+  outline<WaitDocument>(all["wait"]);
+  outline<ParkDocument>(all["park"]);
+  outline<QuotaRequest>(all["QuotaRequest"]);
+  outline<QuotaDocument>(all["quota"]);
+  outline<ReserveRequest>(all["ReserveRequest"]);
+  outline<ReservationsDocument>(all["reservations"]);
+  outline<StatsDocument>(all["stats"]);
 }
 
 }  // namespace mete::wire

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "wire/outline.h"
 #include "wire/values.h"
 
 namespace mete::wire {
@@ -218,5 +219,7 @@ std::vector<std::string> environment_names(std::string_view blob) {
   std::sort(names.begin(), names.end());
   return names;
 }
+
+void outline_show(Outlines& all) { outline<ShowDocument>(all["show"]); }
 
 }  // namespace mete::wire

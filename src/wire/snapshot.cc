@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "wire/outline.h"
 #include "wire/values.h"
 
 namespace mete::wire {
@@ -104,5 +105,7 @@ Result<Snapshot> decode_snapshot(std::string_view text) {
 void carry_history(Snapshot& next, Snapshot&& before) {
   if (!next.history) next.history = std::move(before.history);
 }
+
+void outline_snapshot(Outlines& all) { outline<Snapshot>(all["snapshot"]); }
 
 }  // namespace mete::wire

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "wire/outline.h"
 #include "wire/values.h"
 
 namespace mete::wire {
@@ -129,6 +130,11 @@ Result<SubmitReply> decode_submit_reply(std::string_view text) {
   const Result<SubmitDocument> document = decode<SubmitDocument>(text, "the answer");
   if (!document) return document.error();
   return document->reply;
+}
+
+void outline_submit(Outlines& all) {
+  outline<SubmitRequest>(all["JobRequest"]);
+  outline<SubmitDocument>(all["submit"]);
 }
 
 }  // namespace mete::wire

@@ -2,6 +2,7 @@
 // JOB, as `mete ps`, `show` and `wait` have it, and lists of them. Words of people that are no
 // UTF-8 are shown with U+FFFD: this is for reading, not for running.
 #include "core/request/gpu.h"
+#include "wire/outline.h"
 #include "wire/values.h"
 
 namespace mete::wire {
@@ -193,13 +194,21 @@ void jobs_field(Reader& list, std::vector<JobView>& jobs, Words /*words*/) {
   list.put("jobs", each("the job", jobs));
 }
 
+namespace {
+
+void ps_fields(auto& list, WallTime at, auto& jobs) {
+  list.schema("mete.ps/1");
+  list.tell("at", at);
+  jobs_field(list, jobs, Words::kSome);
+}
+
+}  // namespace
+
 std::string encode_ps(const std::vector<JobView>& jobs, WallTime at) {
   JsonText out(jobs.size() * 512);  // what is not needed of it is never touched
   Writer list(out);
   out.open();
-  list.schema("mete.ps/1");
-  list.put("at", at);
-  jobs_field(list, jobs, Words::kSome);
+  ps_fields(list, at, jobs);
   out.close();
   return out.take();
 }
@@ -210,9 +219,16 @@ Result<std::vector<JobView>> decode_ps(std::string_view text) {
   Fields fields(*json, "the list of jobs");
   Reader list(fields);
   std::vector<JobView> jobs;
-  jobs_field(list, jobs, Words::kSome);
+  ps_fields(list, {}, jobs);
   if (!fields.ok()) return fields.error();
   return jobs;
+}
+
+void outline_view(Outlines& all) {
+  Fields fields(all["ps"], "");
+  Reader list(fields);
+  std::vector<JobView> jobs;
+  ps_fields(list, {}, jobs);
 }
 
 }  // namespace mete::wire
