@@ -112,37 +112,51 @@ Result<core::Exit> decode_exit(std::string_view text) {
   return decode<core::Exit>(text, "the end");
 }
 
+// ---- errors ------------------------------------------------------------------------------------
+
+namespace {
+
+struct ErrorDocument {
+  Error error;
+  int exit = 0;
+};
+
+void code_field(Writer& list, ErrorCode code) { list.put("code", base::to_string(code)); }
+void code_field(Reader& list, ErrorCode& code) {
+  const std::string text = list.fields().text("code");
+  code = ErrorCode::kIo;  // one that only a newer daemon knows
+  for (const ErrorCode known : {ErrorCode::kInvalid, ErrorCode::kNotFound, ErrorCode::kDenied,
+                                ErrorCode::kBusy, ErrorCode::kExhausted, ErrorCode::kInfeasible,
+                                ErrorCode::kIo, ErrorCode::kCorrupt, ErrorCode::kUnsupported})
+    if (base::to_string(known) == text) code = known;
+}
+
+}  // namespace
+
+void fields_of(auto& list, Is<ErrorDocument> auto& document) {
+  list.inside("error", "the error", [&document](auto& error) {
+    code_field(error, document.error.code);
+    error.must("message", document.error.message);
+    error.opt("evidence", document.error.evidence);
+    error.opt("hint", document.error.hint);
+    error.tell("exit", document.exit);
+  });
+}
+
 std::string encode_error(const Error& error, int exit_code) {
-  JsonText out;
-  out.open();
-  out.key("error").open();
-  out.put("code", to_string(error.code));
-  out.put("message", error.message);
-  out.put_if("evidence", std::string_view(error.evidence));
-  out.put_if("hint", std::string_view(error.hint));
-  out.put("exit", exit_code);
-  out.close();
-  out.close();
-  return out.take();
+  return to_json(ErrorDocument{error, exit_code});
 }
 
 Error decode_error(std::string_view text) {
   const Result<Json> json = parse_json(text);
   if (!json) return Error::corrupt("the daemon's answer is not JSON");
-  Fields outer(*json, "the answer");
-  Fields fields(outer.child("error"), "the error");
-  Error error{ErrorCode::kIo, fields.text("message"), fields.text_if("evidence").value_or(""),
-              fields.text_if("hint").value_or("")};
-  const std::string code = fields.text("code");
-  if (!fields.ok()) return Error::corrupt("the daemon's answer is no error that we understand");
-  for (const ErrorCode known : {ErrorCode::kInvalid, ErrorCode::kNotFound, ErrorCode::kDenied,
-                                ErrorCode::kBusy, ErrorCode::kExhausted, ErrorCode::kInfeasible,
-                                ErrorCode::kIo, ErrorCode::kCorrupt, ErrorCode::kUnsupported})
-    if (base::to_string(known) == code) error.code = known;
-  return error;
+  Result<ErrorDocument> document = from_json<ErrorDocument>(*json, "the answer");
+  if (!document) return Error::corrupt("the daemon's answer is no error that we understand");
+  return std::move(document->error);
 }
 
 void outline_job(Outlines& all) {
+  outline<ErrorDocument>(all["error"]);
   outline<RunRequest>(all["JobRequest"]);
   outline<RunReply>(all["Run"]);
   outline<StartReport>(all["Start"]);

@@ -52,6 +52,7 @@ enum class Owner { kSaid, kUnsaid };
 
 template <class T>
 struct Exact {
+  using Wrapped = T;
   T& value;
 };
 template <class T>
@@ -61,6 +62,7 @@ Exact<T> exact(T& value) {
 
 template <class T>
 struct Known {
+  using Wrapped = T;
   T& value;
 };
 template <class T>
@@ -70,6 +72,7 @@ Known<T> known(T& value) {
 
 template <class T>
 struct Object {
+  using Wrapped = T;
   std::string_view what;
   T& value;
 };
@@ -80,8 +83,9 @@ Object<T> object(std::string_view what, T& value) {
 
 template <class T>
 struct Each {
+  using Wrapped = T;
   std::string_view what;
-  T& values;
+  T& value;
 };
 template <class T>
 Each<T> each(std::string_view what, T& values) {
@@ -187,28 +191,14 @@ class Writer {
  private:
   template <class T>
   static bool is_empty(const T& value) {
-    if constexpr (requires { value.empty(); })
+    if constexpr (requires { typename T::Wrapped; })
+      return is_empty(value.value);
+    else if constexpr (requires { value.empty(); })
       return value.empty();
     else if constexpr (requires { value.has_value(); })
       return !value.has_value();
     else
       return value == T{};
-  }
-  template <class T>
-  static bool is_empty(const Exact<T>& text) {
-    return is_empty(text.value);
-  }
-  template <class T>
-  static bool is_empty(const Known<T>& name) {
-    return is_empty(name.value);
-  }
-  template <class T>
-  static bool is_empty(const Object<T>& object) {
-    return is_empty(object.value);
-  }
-  template <class T>
-  static bool is_empty(const Each<T>& list) {
-    return list.values.empty();
   }
 
   template <class T>
@@ -262,7 +252,7 @@ class Writer {
   template <class T>
   void write(const Each<T>& list) {
     out_.open_list();
-    for (const auto& value : list.values) write_object(value);
+    for (const auto& value : list.value) write_object(value);
     out_.close_list();
   }
   template <class T, class Body>
@@ -434,8 +424,7 @@ class Reader {
   }
   template <class T>
   bool read(std::string_view key, Each<T> list, bool /*must*/) {
-    elements(key, list.what,
-             [&](Reader& of_one) { fields_of(of_one, list.values.emplace_back()); });
+    elements(key, list.what, [&](Reader& of_one) { fields_of(of_one, list.value.emplace_back()); });
     return true;
   }
   template <class T, class Body>
