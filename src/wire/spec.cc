@@ -61,9 +61,10 @@ void limits_field(Reader& list, std::vector<ResourceLimit>& limits) {
 }
 
 void targets_field(Writer& list, const std::vector<core::NotifyTarget>& targets) {
-  std::vector<std::string> texts;
-  for (const core::NotifyTarget& target : targets) texts.push_back(to_string(target));
-  list.put("to", exact(texts));
+  JsonText& out = list.out();
+  out.key("to").open_list();
+  for (const core::NotifyTarget& target : targets) out.exact(to_string(target));
+  out.close_list();
 }
 void targets_field(Reader& list, std::vector<core::NotifyTarget>& targets) {
   for (const std::string& text : list.fields().exacts("to")) {
