@@ -1,207 +1,185 @@
 // SPDX-License-Identifier: Apache-2.0
-// See event.h.
+// See event.h. One list of fields for each kind of event: those after "id" and "attempt".
 #include "wire/event.h"
 
+#include "wire/outline.h"
 #include "wire/values.h"
 
 namespace mete::wire {
 
+using core::JobState;
+
+// ---- events of jobs ----------------------------------------------------------------------------
+
+void fields_of(auto& list, Is<core::JobSubmitted> auto& event) {
+  list.must("spec", object("the job", event.spec));
+  list.opt("runner", object("the process", event.runner));
+}
+void fields_of(auto& list, Is<core::JobGranted> auto& event) {
+  list.put("grant", each("the grant", event.cards));
+}
+void fields_of(auto& list, Is<core::JobStarted> auto& event) {
+  list.there("program", "a process");
+  list.must("program", object("the process", event.program));
+  list.opt("ago_ms", event.ago_ms);
+  check_ago(list, event.ago_ms);
+  list.opt("runner", object("the process", event.runner));
+}
+void fields_of(auto& list, Is<core::JobStopping> auto& event) {
+  list.must("why", event.why);
+  list.opt("requeue", event.requeue);
+  list.opt("note", event.note);
+}
+void fields_of(auto& list, Is<core::JobEnded> auto& event) {
+  list.must("outcome", event.outcome);
+  list.opt("exit", object("the end", event.exit));
+}
+void fields_of(auto& list, Is<core::JobRequeued> auto& event) {
+  list.must("outcome", event.outcome);
+  list.opt("exit", object("the end", event.exit));
+  gpu_field(list, "gpu", event.gpu);
+  list.opt("not_before", event.not_before);
+}
+void fields_of(auto& list, Is<core::JobUngranted> auto& event) {
+  list.opt("why", exact(event.why));
+  list.opt("not_before", event.not_before);
+}
+void fields_of(auto& /*list*/, Is<core::JobHeld> auto& /*event*/) {}
+void fields_of(auto& /*list*/, Is<core::JobReleased> auto& /*event*/) {}
+void fields_of(auto& list, Is<core::JobPriority> auto& event) {
+  list.must("priority", event.priority);
+}
+void fields_of(auto& list, Is<core::JobForecast> auto& event) {
+  list.must("forecast", object("the forecast", event.forecast));
+}
+void fields_of(auto& list, Is<core::JobParked> auto& event) {
+  list.must("state", event.state);
+  list.check("state", event.state == JobState::kParking || event.state == JobState::kParked,
+             "parking or parked");
+  list.must("cause", event.cause);
+  list.opt("for", event.for_job);
+  list.opt("by", event.by);
+  list.opt("deep", event.deep);
+  if (list.says(event.state == JobState::kParked)) kept_fields(list, event);
+  list.opt("why", event.why);
+  list.opt("lost", event.lost);
+}
+void fields_of(auto& list, Is<core::JobUnparked> auto& event) {
+  list.must("state", event.state);
+  list.check("state",
+             event.state == JobState::kParked || event.state == JobState::kUnparking ||
+                 event.state == JobState::kRunning,
+             "parked, unparking or running");
+  list.opt("why", event.why);
+  list.opt("standing", event.standing);
+}
+void fields_of(auto& list, Is<core::JobGrown> auto& event) {
+  list.opt("asked", event.asked);
+  if (list.says(!event.asked)) list.put("bytes", event.bytes);
+}
+void fields_of(auto& list, Is<core::EscapeSeen> auto& event) { fields_of(list, event.escape); }
+void fields_of(auto& list, Is<core::JobIdle> auto& event) { fields_of(list, event.span); }
+void fields_of(auto& /*list*/, Is<core::JobActive> auto& /*event*/) {}
+
+// ---- events of the machine ---------------------------------------------------------------------
+
 namespace {
 
-using core::JobId;
-using core::ProcessRef;
+// The first version called it uuid.
+void card_field(Writer& list, const std::string& uuid) { list.put("card", uuid); }
+void card_field(Reader& list, std::string& uuid) {
+  list.must(list.fields().has("card") ? "card" : "uuid", uuid);
+}
 
-// ---- writing: one function for each kind, the members after "id" -------------------------------
+}  // namespace
 
-void put(JsonText& out, const core::JobSubmitted& event) {
-  out.key("spec");
-  put_spec(out, *event.spec, Owner::kSaid);
-  put_process_if(out, "runner", event.runner);
+void fields_of(auto& list, Is<core::CardLost> auto& event) { card_field(list, event.uuid); }
+void fields_of(auto& list, Is<core::CardBack> auto& event) { card_field(list, event.uuid); }
+void fields_of(auto& list, Is<core::CardDrained> auto& event) {
+  list.must("card", event.uuid);
+  list.must("by", event.by);
 }
-void put(JsonText& out, const core::JobGranted& event) { put_cards(out, "grant", event.cards); }
-void put(JsonText& out, const core::JobStarted& event) {
-  put_process_if(out, "program", event.program);
-  if (event.ago_ms != 0) out.put("ago_ms", event.ago_ms);
-  put_process_if(out, "runner", event.runner);
+void fields_of(auto& list, Is<core::CardUndrained> auto& event) { list.must("card", event.uuid); }
+void fields_of(auto& list, Is<core::QuotaSet> auto& event) {
+  list.must("user", event.user);
+  list.must("quota", object("the quota", event.quota));
 }
-void put(JsonText& out, const core::JobStopping& event) {
-  out.put("why", to_string(event.why));
-  out.flag_if("requeue", event.requeue);
-  out.put_if("note", std::string_view(event.note));
+void fields_of(auto& list, Is<core::Reserved> auto& event) {
+  list.must("reservation", object("the reservation", event.reservation));
 }
-void put(JsonText& out, const core::JobEnded& event) {
-  out.put("outcome", to_string(event.outcome));
-  put_exit_if(out, "exit", event.exit);
+void fields_of(auto& list, Is<core::Unreserved> auto& event) {
+  reservation_field(list, "reservation", event.id);
 }
-void put(JsonText& out, const core::JobRequeued& event) {
-  out.put("outcome", to_string(event.outcome));
-  put_exit_if(out, "exit", event.exit);
-  put_gpu_if(out, "gpu", event.gpu);
-  out.put_if("not_before", event.not_before);
+void fields_of(auto& list, Is<core::Booted> auto& event) { list.must("boot_id", event.boot_id); }
+
+// ---- documents of them -------------------------------------------------------------------------
+
+namespace {
+
+void data_field(Writer& list, const std::string& data) { list.out().key("data").raw(data); }
+void data_field(Reader& list, std::string& data) {
+  const Json& json = list.fields().child("data");
+  list.check("data", json.is_object(), "an object");
+  data = write_json(json);
 }
-void put(JsonText& out, const core::JobUngranted& event) {
-  if (!event.why.empty()) out.key("why").exact(event.why);
-  out.put_if("not_before", event.not_before);
+
+}  // namespace
+
+void fields_of(auto& list, Is<EventDocument> auto& document) {
+  list.schema("mete.event/1");
+  list.must("seq", document.seq);
+  list.must("at", document.at);
+  list.must("type", document.type);
+  list.opt("job", document.job);
+  list.opt("attempt", document.attempt);
+  data_field(list, document.data);
 }
-void put(JsonText& /*out*/, const core::JobHeld& /*event*/) {}
-void put(JsonText& /*out*/, const core::JobReleased& /*event*/) {}
-void put(JsonText& out, const core::JobPriority& event) { out.put("priority", event.priority); }
-void put(JsonText& out, const core::JobForecast& event) {
-  out.key("forecast");
-  put_forecast(out, event.forecast, Owner::kSaid);
+
+void fields_of(auto& list, Is<EventsDocument> auto& document) {
+  list.schema("mete.events/1");
+  list.must("at", document.at);
+  list.put("events", each("the event", document.events));
+  list.must("next", document.next);
 }
-void put(JsonText& out, const core::JobParked& event) {
-  out.put("state", to_string(event.state));
-  out.put("cause", to_string(event.cause));
-  if (event.for_job) put_id(out, "for", *event.for_job);
-  out.put_if("by", std::string_view(event.by));
-  out.flag_if("deep", event.deep);
-  if (event.state == core::JobState::kParked) {
-    put_bytes_list(out, "held_bytes", event.held);
-    out.put("moved_bytes", event.moved);
-    if (!event.on_disk.is_zero()) out.put("disk_bytes", event.on_disk);
-  }
-  out.put_if("why", std::string_view(event.why));
-  out.flag_if("lost", event.lost);
+
+std::string encode(const EventDocument& document) { return to_json(document); }
+Result<EventDocument> decode_event_document(std::string_view text) {
+  return decode<EventDocument>(text, "the event");
 }
-void put(JsonText& out, const core::JobUnparked& event) {
-  out.put("state", to_string(event.state));
-  out.put_if("why", std::string_view(event.why));
-  out.flag_if("standing", event.standing);
+
+std::string encode(const EventsDocument& document) { return to_json(document); }
+Result<EventsDocument> decode_events(std::string_view text) {
+  return decode<EventsDocument>(text, "the list of events");
 }
-void put(JsonText& out, const core::JobGrown& event) {
-  if (event.asked)
-    out.put("asked", true);
-  else
-    put_bytes_list(out, "bytes", event.bytes);
-}
-void put(JsonText& out, const core::EscapeSeen& event) { put_escape(out, event.escape); }
-void put(JsonText& out, const core::JobIdle& event) { put_idle(out, event.span); }
-void put(JsonText& /*out*/, const core::JobActive& /*event*/) {}
-void put(JsonText& out, const core::CardLost& event) { out.put("card", event.uuid); }
-void put(JsonText& out, const core::CardBack& event) { out.put("card", event.uuid); }
-void put(JsonText& out, const core::CardDrained& event) {
-  out.put("card", event.uuid);
-  out.put("by", event.by);
-}
-void put(JsonText& out, const core::CardUndrained& event) { out.put("card", event.uuid); }
-void put(JsonText& out, const core::QuotaSet& event) {
-  out.put("user", event.user);
-  out.key("quota").open();
-  put_quota(out, event.quota);
-  out.close();
-}
-void put(JsonText& out, const core::Reserved& event) {
-  out.key("reservation").open();
-  put_reservation(out, event.reservation);
-  out.close();
-}
-void put(JsonText& out, const core::Unreserved& event) {
-  out.put("reservation", std::to_string(event.id));
-}
-void put(JsonText& out, const core::Booted& event) { out.put("boot_id", event.boot_id); }
+
+namespace {
 
 template <class Event>
 constexpr bool kOfAJob = requires(const Event& event) {
-  { event.id } -> std::convertible_to<JobId>;
+  { event.id } -> std::convertible_to<core::JobId>;
 };
 
-// ---- reading -----------------------------------------------------------------------------------
-
-core::JobStarted started_from(Fields& fields, JobId id) {
-  const std::optional<ProcessRef> program = process_if(fields, "program");
-  if (!program) fields.fail("program", "a process");
-  return {id, program.value_or(ProcessRef{}), ago_from(fields), process_if(fields, "runner")};
-}
-
-core::JobRequeued requeued_from(Fields& fields, JobId id) {
-  return {id, outcome_from(fields, "outcome"), exit_if(fields, "exit"), gpu_if(fields, "gpu"),
-          fields.time_if("not_before")};
-}
-
-core::JobParked parked_from(Fields& fields, JobId id) {
-  core::JobParked event;
-  event.id = id;
-  event.state = state_from(fields, "state");
-  if (event.state != core::JobState::kParking && event.state != core::JobState::kParked)
-    fields.fail("state", "parking or parked");
-  event.cause = cause_from(fields, "cause");
-  event.for_job = id_if(fields, "for");
-  event.by = fields.text_if("by").value_or("");
-  event.deep = fields.flag("deep");
-  event.held = bytes_list_from(fields, "held_bytes");
-  event.moved = fields.bytes_if("moved_bytes").value_or(Bytes());
-  event.on_disk = fields.bytes_if("disk_bytes").value_or(Bytes());
-  event.why = fields.text_if("why").value_or("");
-  event.lost = fields.flag("lost");
-  return event;
-}
-
-core::JobUnparked unparked_from(Fields& fields, JobId id) {
-  core::JobUnparked event{id, state_from(fields, "state"), fields.text_if("why").value_or(""),
-                          fields.flag("standing")};
-  if (event.state != core::JobState::kParked && event.state != core::JobState::kUnparking &&
-      event.state != core::JobState::kRunning)
-    fields.fail("state", "parked, unparking or running");
-  return event;
-}
-
-core::QuotaSet quota_set_from(Fields& fields) {
-  Fields limits(fields.child("quota"), "the quota");
-  core::QuotaSet event{fields.text("user"), quota_from(limits)};
-  if (!limits.ok()) fields.fail(limits.error());
-  return event;
-}
-
-std::optional<core::Happened> job_event(std::string_view type, Fields& fields) {
-  if (!type.starts_with("job.")) return std::nullopt;
-  const JobId id = id_from(fields, "id");
-  if (type == "job.submitted") {
-    core::JobSpec spec = fields.take(spec_from(fields.child("spec"), Owner::kSaid));
-    return core::JobSubmitted{id, std::move(spec), process_if(fields, "runner")};
+// The event of that type, one of those from `Index` on.
+template <std::size_t Index = 0>
+Result<core::Happened> read_event(std::string_view type, Reader& list) {
+  if constexpr (Index == std::variant_size_v<core::Happened>) {
+    return Error::unsupported("there is no event " + std::string(type))
+        .with_hint("this state was written by a newer mete");
+  } else {
+    if (type != core::kEventTypes[Index]) return read_event<Index + 1>(type, list);
+    std::variant_alternative_t<Index, core::Happened> event = {};
+    if constexpr (kOfAJob<decltype(event)>) list.must("id", event.id);
+    fields_of(list, event);
+    if (!list.fields().ok()) return list.fields().error();
+    return core::Happened(std::move(event));
   }
-  if (type == "job.granted") return core::JobGranted{id, cards_from(fields, "grant")};
-  if (type == "job.started") return started_from(fields, id);
-  if (type == "job.stopping")
-    return core::JobStopping{id, outcome_from(fields, "why"), fields.flag("requeue"),
-                             fields.text_if("note").value_or("")};
-  if (type == "job.ended")
-    return core::JobEnded{id, outcome_from(fields, "outcome"), exit_if(fields, "exit")};
-  if (type == "job.requeued") return requeued_from(fields, id);
-  if (type == "job.ungranted")
-    return core::JobUngranted{id, fields.exact_if("why").value_or(""),
-                              fields.time_if("not_before")};
-  if (type == "job.parked") return parked_from(fields, id);
-  if (type == "job.unparked") return unparked_from(fields, id);
-  if (type == "job.grown")
-    return core::JobGrown{id, bytes_list_from(fields, "bytes"), fields.flag("asked")};
-  if (type == "job.idle") return core::JobIdle{id, idle_of(fields)};
-  if (type == "job.active") return core::JobActive{id};
-  if (type == "job.held") return core::JobHeld{id};
-  if (type == "job.released") return core::JobReleased{id};
-  if (type == "job.priority") return core::JobPriority{id, fields.number<std::int32_t>("priority")};
-  if (type == "job.forecast")
-    return core::JobForecast{id, forecast_from(fields, "forecast", Owner::kSaid)};
-  return std::nullopt;
 }
 
-std::optional<core::Happened> other_event(std::string_view type, Fields& fields) {
-  if (type == "escape.seen") return core::EscapeSeen{id_from(fields, "id"), escape_of(fields)};
-  // The first version called it uuid.
-  if (type == "card.lost" || type == "card.back") {
-    std::string card = fields.has("card") ? fields.text("card") : fields.text("uuid");
-    if (type == "card.lost") return core::CardLost{std::move(card)};
-    return core::CardBack{std::move(card)};
-  }
-  if (type == "card.drained") return core::CardDrained{fields.text("card"), fields.text("by")};
-  if (type == "card.undrained") return core::CardUndrained{fields.text("card")};
-  if (type == "quota.set") return quota_set_from(fields);
-  if (type == "card.reserved")
-    return core::Reserved{fields.take(reservation_from(fields.child("reservation")))};
-  if (type == "card.unreserved")
-    return core::Unreserved{reservation_id_from(fields, "reservation")};
-  if (type == "machine.booted") return core::Booted{fields.text("boot_id")};
-  return std::nullopt;
+Result<core::Happened> event_from(std::string_view type, const Json& json) {
+  const std::string what = "event " + std::string(type);
+  Fields fields(json, what);
+  Reader list(fields, Owner::kSaid);
+  return read_event(type, list);
 }
 
 // ---- for readers -------------------------------------------------------------------------------
@@ -232,44 +210,6 @@ void hide_secrets(Json& spec) {
   }
 }
 
-void put_document(JsonText& out, const EventDocument& document) {
-  out.open();
-  out.put("schema", "mete.event/1");
-  out.put("seq", document.seq);
-  out.put("at", document.at);
-  out.put("type", document.type);
-  out.put_if("job", std::string_view(document.job));
-  out.put_if("attempt", document.attempt);
-  out.key("data").raw(document.data);
-  out.close();
-}
-
-Result<EventDocument> document_from(const Json& json) {
-  Fields fields(json, "the event");
-  EventDocument document;
-  document.seq = fields.number("seq");
-  document.at = fields.time("at");
-  document.type = fields.text("type");
-  document.job = fields.text_if("job").value_or("");
-  document.attempt = fields.number_if<std::uint32_t>("attempt");
-  const Json& data = fields.child("data");
-  if (!data.is_object()) fields.fail("data", "an object");
-  if (!fields.ok()) return fields.error();
-  document.data = write_json(data);
-  return document;
-}
-
-Result<core::Happened> event_from(std::string_view type, const Json& json) {
-  Fields fields(json, "event " + std::string(type));
-  std::optional<core::Happened> what = job_event(type, fields);
-  if (!what) what = other_event(type, fields);
-  if (!what)
-    return Error::unsupported("there is no event " + std::string(type))
-        .with_hint("this state was written by a newer mete");
-  if (!fields.ok()) return fields.error();
-  return *std::move(what);
-}
-
 }  // namespace
 
 std::string job_of(const core::Happened& what) {
@@ -285,12 +225,13 @@ std::string job_of(const core::Happened& what) {
 
 std::string encode(const core::Happened& what, std::uint32_t attempt) {
   JsonText out;
+  Writer list(out, Owner::kSaid);
   out.open();
   std::visit(
       [&](const auto& event) {
-        if constexpr (kOfAJob<std::decay_t<decltype(event)>>) put_id(out, "id", event.id);
-        if (attempt != 0) out.put("attempt", attempt);
-        put(out, event);
+        if constexpr (kOfAJob<std::decay_t<decltype(event)>>) list.must("id", event.id);
+        list.opt("attempt", attempt);
+        fields_of(list, event);
       },
       what);
   out.close();
@@ -321,7 +262,8 @@ Result<core::Happened> decode_event(const EventDocument& document) {
 Result<EventDocument> document_of(const LogLine& line) {
   Result<Json> json = parse_json(line.data);
   if (!json) return json.error();
-  Fields fields(*json, "event " + std::string(line.type));
+  const std::string what = "event " + std::string(line.type);
+  Fields fields(*json, what);
   EventDocument document{line.seq, line.at, std::string(line.type), std::string(line.job), {}, ""};
   document.attempt = fields.number_if<std::uint32_t>("attempt");
   if (!fields.ok()) return fields.error();
@@ -338,45 +280,9 @@ Result<EventDocument> document_of(const LogLine& line) {
   return document;
 }
 
-std::string encode(const EventDocument& document) {
-  JsonText out;
-  put_document(out, document);
-  return out.take();
-}
-
-Result<EventDocument> decode_event_document(std::string_view text) {
-  const Result<Json> json = parse_json(text);
-  if (!json) return json.error();
-  return document_from(*json);
-}
-
-std::string encode(const EventsDocument& document) {
-  JsonText out;
-  out.open();
-  out.put("schema", "mete.events/1");
-  out.put("at", document.at);
-  out.key("events").open_list();
-  for (const EventDocument& event : document.events) put_document(out, event);
-  out.close_list();
-  out.put("next", document.next);
-  out.close();
-  return out.take();
-}
-
-Result<EventsDocument> decode_events(std::string_view text) {
-  const Result<Json> json = parse_json(text);
-  if (!json) return json.error();
-  Fields fields(*json, "the list of events");
-  EventsDocument document;
-  document.at = fields.time("at");
-  document.next = fields.number("next");
-  for (const Json& element : fields.list("events")) {
-    Result<EventDocument> event = document_from(element);
-    if (!event) return event.error();
-    document.events.push_back(*std::move(event));
-  }
-  if (!fields.ok()) return fields.error();
-  return document;
+void outline_event(Outlines& all) {
+  outline<EventDocument>(all["event"]);
+  outline<EventsDocument>(all["events"]);
 }
 
 }  // namespace mete::wire

@@ -62,22 +62,34 @@ std::optional<std::string> exact_text(const Json& json) {
 
 Fields::Fields(const Json& object, std::string_view what, Unknown unknown)
     : object_(object.is_object() ? object : kNull), what_(what), unknown_(unknown) {
-  if (!object.is_object()) error_ = Error::invalid(what_ + " is not an object");
+  if (!object.is_object()) error_ = Error::invalid(std::string(what_) + " is not an object");
 }
 
-bool Fields::has(std::string_view key) const {
+Fields::Fields(Outline& outline, std::string_view what)
+    : object_(kNull), what_(what), unknown_(Unknown::kIgnored), outline_(&outline) {}
+
+const Json* Fields::find(std::string_view key) const {
   if (unknown_ == Unknown::kRefused) asked_.emplace_back(key);
-  return object_.is_object() && object_.contains(key);
+  if (outline_ != nullptr) outline_->fields.try_emplace(std::string(key));
+  if (!object_.is_object()) return nullptr;
+  const auto at = object_.find(key);
+  return at == object_.end() ? nullptr : &*at;
 }
 
 const Json& Fields::child(std::string_view key) const {
-  if (!has(key)) return kNull;
-  return object_.at(std::string(key));
+  const Json* value = find(key);
+  return value == nullptr ? kNull : *value;
+}
+
+Fields Fields::part(std::string_view key, std::string_view what) const {
+  if (outline_ != nullptr) return Fields(outline_->fields[std::string(key)], what);
+  return Fields(child(key), what, unknown_);
 }
 
 void Fields::fail(std::string_view key, std::string_view wanted) {
   if (error_) return;
-  error_ = Error::invalid(what_ + ": " + base::quote(key) + " must be " + std::string(wanted));
+  error_ = Error::invalid(std::string(what_) + ": " + base::quote(key) + " must be " +
+                          std::string(wanted));
 }
 
 void Fields::fail(const Error& error) {
@@ -88,7 +100,7 @@ void Fields::refuse_unknown() {
   if (unknown_ == Unknown::kIgnored || !object_.is_object()) return;
   for (const auto& [key, value] : object_.items())
     if (std::find(asked_.begin(), asked_.end(), key) == asked_.end())
-      return fail(Error::invalid(what_ + ": unknown field " + base::quote(key))
+      return fail(Error::invalid(std::string(what_) + ": unknown field " + base::quote(key))
                       .with_evidence("this daemon would not do what it asks for")
                       .with_hint("mete daemon status and mete version say whether the daemon is "
                                  "older than the program that asks"));
@@ -101,19 +113,57 @@ std::string Fields::text(std::string_view key) {
 }
 
 std::optional<std::string> Fields::text_if(std::string_view key) {
-  const Json& value = child(key);
-  if (value.is_null()) return std::nullopt;
-  if (value.is_string()) return value.get<std::string>();
-  fail(key, "text");
-  return std::nullopt;
+  std::string value;
+  return get(key, value) ? std::optional(std::move(value)) : std::nullopt;
 }
 
 bool Fields::flag(std::string_view key) {
-  const Json& value = child(key);
-  if (value.is_null()) return false;
-  if (value.is_boolean()) return value.get<bool>();
-  fail(key, "true or false");
-  return false;
+  bool value = false;
+  return get(key, value) && value;
+}
+
+bool Fields::get(std::string_view key, bool& value) {
+  const Json* found = find(key);
+  if (found == nullptr) return false;
+  value = found->is_boolean() && found->get<bool>();
+  if (!found->is_boolean() && !found->is_null()) fail(key, "true or false");
+  return true;
+}
+
+bool Fields::get(std::string_view key, std::string& value) {
+  const Json& text = child(key);
+  if (text.is_string())
+    value = text.get_ref<const std::string&>();
+  else if (!text.is_null())
+    fail(key, "text");
+  return text.is_string();
+}
+
+bool Fields::get(std::string_view key, Bytes& value) {
+  std::uint64_t count = 0;
+  if (!get(key, count)) return false;
+  value = Bytes::from_bytes(count);
+  return true;
+}
+
+bool Fields::get(std::string_view key, WallTime& value) {
+  const std::optional<WallTime> time = time_if(key);
+  if (time) value = *time;
+  return time.has_value();
+}
+
+bool Fields::get(std::string_view key, double& value) {
+  const Json& number = child(key);
+  if (number.is_number())
+    value = number.get<double>();
+  else if (!number.is_null())
+    fail(key, "a number");
+  return number.is_number();
+}
+
+bool Fields::get(std::string_view key, std::vector<std::string>& values) {
+  values = texts(key);
+  return true;
 }
 
 const std::vector<Json>& Fields::list(std::string_view key) {
@@ -142,12 +192,6 @@ std::optional<std::string> Fields::exact_if(std::string_view key) {
   return text;
 }
 
-std::string Fields::exact(std::string_view key) {
-  std::optional<std::string> value = exact_if(key);
-  if (!value) fail(key, "text");
-  return value.value_or("");
-}
-
 std::vector<std::string> Fields::exacts(std::string_view key) {
   std::vector<std::string> values;
   for (const Json& element : list(key)) {
@@ -159,41 +203,36 @@ std::vector<std::string> Fields::exacts(std::string_view key) {
   return values;
 }
 
-std::map<std::string, std::string> Fields::text_map(std::string_view key) {
-  std::map<std::string, std::string> values;
+bool Fields::get(std::string_view key, std::map<std::string, std::string>& values) {
   const Json& object = child(key);
   if (!object.is_null() && !object.is_object()) fail(key, "an object of texts");
-  if (!object.is_object()) return values;
+  if (!object.is_object()) return false;
   for (const auto& [name, value] : object.items()) {
     if (!value.is_string()) fail(key, "an object of texts");
     values[name] = value.is_string() ? value.get<std::string>() : "";
   }
-  return values;
+  return true;
 }
 
-std::map<std::string, std::uint64_t> Fields::counts(std::string_view key) {
-  std::map<std::string, std::uint64_t> values;
+bool Fields::get(std::string_view key, std::map<std::string, std::uint64_t>& values) {
   const Json& object = child(key);
   if (!object.is_null() && !object.is_object()) fail(key, "an object of numbers");
-  if (!object.is_object()) return values;
+  if (!object.is_object()) return false;
   for (const auto& [name, value] : object.items()) {
     if (!value.is_number_unsigned()) fail(key, "an object of numbers");
     values[name] = value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
   }
-  return values;
+  return true;
 }
-
-std::optional<Bytes> Fields::bytes_if(std::string_view key) {
-  const std::optional<std::uint64_t> number = number_if(key);
-  return number ? std::optional(Bytes::from_bytes(*number)) : std::nullopt;
-}
-
-Bytes Fields::bytes(std::string_view key) { return Bytes::from_bytes(number(key)); }
 
 std::optional<WallTime> Fields::time_if(std::string_view key) {
-  const std::optional<std::string> value = text_if(key);
-  if (!value) return std::nullopt;
-  const std::optional<WallTime> time = base::parse_wall_time(*value);
+  const Json& value = child(key);
+  if (value.is_null()) return std::nullopt;
+  if (!value.is_string()) {
+    fail(key, "text");
+    return std::nullopt;
+  }
+  const std::optional<WallTime> time = base::parse_wall_time(value.get_ref<const std::string&>());
   if (!time) fail(key, "a time like 2026-11-15T05:50:43.123Z");
   return time;
 }

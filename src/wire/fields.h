@@ -8,6 +8,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -35,12 +36,38 @@ std::optional<std::string> exact_text(const Json& json);
 // What becomes of fields that are never asked for.
 enum class Unknown { kIgnored, kRefused };
 
+// The fields that a reader asks for, each with the fields of the object, or of each object of the
+// list, that it is.
+struct Outline {
+  std::map<std::string, Outline, std::less<>> fields;
+};
+
 class Fields {
  public:
-  // `what` names the object in errors: "the request".
+  // `what` names the object in errors, "the request"; it lives as long as this does.
   Fields(const Json& object, std::string_view what, Unknown unknown = Unknown::kIgnored);
+  // Reads nothing, and adds what is asked for to `outline`.
+  Fields(Outline& outline, std::string_view what);
 
-  bool has(std::string_view key) const;
+  bool has(std::string_view key) const { return find(key) != nullptr; }
+  // The value, if it is there and of that kind: text, a whole number that the type can hold, true
+  // or false, Bytes, a moment, a real number; a list of texts or numbers; a map of texts or counts.
+  bool get(std::string_view key, std::string& value);
+  bool get(std::string_view key, bool& value);
+  bool get(std::string_view key, Bytes& value);
+  bool get(std::string_view key, WallTime& value);
+  bool get(std::string_view key, double& value);
+  template <std::integral Int>
+  bool get(std::string_view key, Int& value);
+  bool get(std::string_view key, std::vector<std::string>& values);
+  bool get(std::string_view key, std::map<std::string, std::string>& values);
+  bool get(std::string_view key, std::map<std::string, std::uint64_t>& values);
+  template <class Number>
+  bool get(std::string_view key, std::vector<Number>& values);
+  // What a value of this type should have been that is absent.
+  template <class Value>
+  static constexpr std::string_view wanted();
+
   std::string text(std::string_view key);
   std::optional<std::string> text_if(std::string_view key);
   // A whole number; one that the type cannot hold is wrong, never cut.
@@ -51,17 +78,14 @@ class Fields {
   bool flag(std::string_view key);  // absent: false
   std::vector<std::string> texts(std::string_view key);
   // Text that JsonText::exact() wrote.
-  std::string exact(std::string_view key);
   std::optional<std::string> exact_if(std::string_view key);
   std::vector<std::string> exacts(std::string_view key);
-  std::map<std::string, std::string> text_map(std::string_view key);
-  std::map<std::string, std::uint64_t> counts(std::string_view key);
-  std::optional<Bytes> bytes_if(std::string_view key);
-  Bytes bytes(std::string_view key);
   WallTime time(std::string_view key);
   std::optional<WallTime> time_if(std::string_view key);
   // An object or a list; null when absent. Wrong kinds are remembered by whoever reads them.
   const Json& child(std::string_view key) const;
+  // An object inside of this one.
+  Fields part(std::string_view key, std::string_view what) const;
   // The elements of a list, which live as long as the object; absent: none.
   const std::vector<Json>& list(std::string_view key);
 
@@ -81,18 +105,33 @@ class Fields {
   bool ok() const { return !error_.has_value(); }
   const Error& error() const { return *error_; }
 
+  bool outlines() const { return outline_ != nullptr; }
+  // A field that others read.
+  void mention(std::string_view key) const {
+    if (outline_ != nullptr) (void)has(key);
+  }
+
  private:
+  const Json* find(std::string_view key) const;
+
   const Json& object_;
-  std::string what_;
+  std::string_view what_;
   Unknown unknown_;
+  Outline* outline_ = nullptr;
   mutable std::vector<std::string> asked_;  // with kRefused
   std::optional<Error> error_;
 };
 
 template <std::integral Int>
-std::optional<Int> Fields::number_if(std::string_view key) {
-  const Json& value = child(key);
-  if (value.is_null()) return std::nullopt;
+bool Fields::get(std::string_view key, Int& value) {
+  const std::optional<Int> number = number_if<Int>(key);
+  if (number) value = *number;
+  return number.has_value();
+}
+
+// The number, of a type that can hold it.
+template <std::integral Int>
+std::optional<Int> number_in(const Json& value) {
   if (value.is_number_unsigned()) {
     const auto number = value.get<std::uint64_t>();
     if (std::in_range<Int>(number)) return static_cast<Int>(number);
@@ -100,9 +139,42 @@ std::optional<Int> Fields::number_if(std::string_view key) {
     const auto number = value.get<std::int64_t>();
     if (std::in_range<Int>(number)) return static_cast<Int>(number);
   }
-  fail(key, std::is_signed_v<Int> ? "a whole number of bearable size"
-                                  : "a whole number of bearable size, not negative");
   return std::nullopt;
+}
+
+template <class Number>
+bool Fields::get(std::string_view key, std::vector<Number>& values) {
+  constexpr bool kMayBeNull = requires(Number number) { number.reset(); };
+  constexpr bool kBytes =
+      std::is_same_v<Number, Bytes> || std::is_same_v<Number, std::optional<Bytes>>;
+  using Int = std::conditional_t<kBytes, std::uint64_t, std::uint32_t>;
+  const std::vector<Json>& elements = list(key);
+  values.reserve(elements.size());
+  for (const Json& element : elements) {
+    const std::optional<Int> number = number_in<Int>(element);
+    values.emplace_back();
+    if constexpr (kBytes) {
+      if (number) values.back() = Bytes::from_bytes(*number);
+    } else {
+      if (number) values.back() = *number;
+    }
+    if (!number && !(kMayBeNull && element.is_null()))
+      fail(key, kMayBeNull ? "a list of whole numbers"
+                : kBytes   ? "a list of bytes"
+                           : "a list of numbers");
+  }
+  return true;
+}
+
+template <std::integral Int>
+std::optional<Int> Fields::number_if(std::string_view key) {
+  const Json& value = child(key);
+  if (value.is_null()) return std::nullopt;
+  const std::optional<Int> number = number_in<Int>(value);
+  if (!number)
+    fail(key, std::is_signed_v<Int> ? "a whole number of bearable size"
+                                    : "a whole number of bearable size, not negative");
+  return number;
 }
 
 template <std::integral Int>
@@ -110,6 +182,13 @@ Int Fields::number(std::string_view key) {
   const std::optional<Int> value = number_if<Int>(key);
   if (!value) fail(key, "a number");
   return value.value_or(0);
+}
+
+template <class Value>
+constexpr std::string_view Fields::wanted() {
+  if (std::is_same_v<Value, std::string>) return "text";
+  if (std::is_same_v<Value, WallTime>) return "a time";
+  return std::is_same_v<Value, bool> ? "true or false" : "a number";
 }
 
 }  // namespace mete::wire

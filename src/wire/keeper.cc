@@ -7,8 +7,6 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "wire/fields.h"
-#include "wire/json_text.h"
 #include "wire/values.h"
 
 namespace mete::wire {
@@ -18,105 +16,6 @@ namespace {
 constexpr std::string_view kFirstWord = "mete-keeper-plan";
 constexpr std::string_view kVersion = "1";
 constexpr std::size_t kMaxFirstLine = 100;
-
-void put_exact(JsonText& out, std::string_view key, std::string_view text) {
-  if (text.empty()) return;
-  out.key(key).exact(text);
-}
-
-void put_machine_cards(JsonText& out, const std::vector<core::Card>& cards) {
-  out.key("cards").open_list();
-  for (const core::Card& card : cards) {
-    out.open();
-    out.put("name", card.name);
-    out.put("type", card.type);
-    out.put("total_bytes", card.total);
-    out.put("capacity_bytes", card.capacity);
-    out.close();
-  }
-  out.close_list();
-}
-
-std::string plan_json(const KeeperPlan& plan) {
-  JsonText out;
-  out.open();
-  put_id(out, "job", plan.job);
-  out.put("attempt", plan.attempt);
-  out.key("spec");
-  put_spec(out, plan.spec, Owner::kSaid);
-  put_cards(out, "grant", plan.grant);
-  put_machine_cards(out, plan.cards);
-  out.put_if("driver", plan.driver);
-  put_exact(out, "readings", plan.readings);
-  put_exact(out, "simulated", plan.simulated);
-  put_exact(out, "keep", plan.keep);
-  put_exact(out, "state", plan.state);
-  out.flag_if("as_owner", plan.as_owner);
-  put_exact(out, "log", plan.log);
-  put_exact(out, "err", plan.err);
-  out.put("log_limit_bytes", plan.log_limit);
-  out.put("grace_ms", plan.grace_ms);
-  out.key("preload").open_list();
-  for (const std::string& path : plan.preload) out.exact(path);
-  out.close_list();
-  put_exact(out, "simgpu", plan.simgpu);
-  put_exact(out, "probe", plan.probe);
-  if (plan.park) put_door(out, *plan.park);
-  put_exact(out, "socket", plan.socket);
-  put_exact(out, "checkpoint", plan.checkpoint);
-  out.close();
-  return out.take();
-}
-
-std::vector<core::Card> machine_cards_from(Fields& fields) {
-  std::vector<core::Card> cards;
-  for (const Json& element : fields.list("cards")) {
-    Fields card(element, "the card");
-    core::Card& one = cards.emplace_back();
-    one.name = card.text("name");
-    one.type = card.text("type");
-    one.total = card.bytes("total_bytes");
-    one.capacity = card.bytes("capacity_bytes");
-    if (!card.ok()) fields.fail(card.error());
-  }
-  return cards;
-}
-
-Result<KeeperPlan> plan_from(std::string_view text) {
-  const Result<Json> json = parse_json(text);
-  if (!json) return json.error();
-  Fields fields(*json, "the keeper's plan");
-  KeeperPlan plan;
-  plan.job = id_from(fields, "job");
-  plan.attempt = fields.number<std::uint32_t>("attempt");
-  Result<core::JobSpec> spec = spec_from(fields.child("spec"), Owner::kSaid);
-  if (!spec) return std::move(spec).error();
-  plan.spec = *std::move(spec);
-  if (!plan.spec.detached || plan.spec.command.empty())
-    fields.fail("spec", "that of a detached job");
-  plan.grant = cards_from(fields, "grant");
-  plan.cards = machine_cards_from(fields);
-  if (plan.cards.size() != plan.grant.size()) fields.fail("cards", "one for each of the grant");
-  plan.driver = fields.text_if("driver").value_or("");
-  plan.readings = fields.exact_if("readings").value_or("");
-  plan.simulated = fields.exact_if("simulated").value_or("");
-  plan.keep = fields.exact("keep");
-  plan.state = fields.exact("state");
-  plan.as_owner = fields.flag("as_owner");
-  plan.log = fields.exact("log");
-  plan.err = fields.exact_if("err").value_or("");
-  plan.log_limit = fields.bytes("log_limit_bytes");
-  plan.grace_ms = fields.number("grace_ms");
-  if (plan.grace_ms > 1'000'000'000'000) fields.fail("grace_ms", "a time that can be");
-  plan.preload = fields.exacts("preload");
-  plan.simgpu = fields.exact_if("simgpu").value_or("");
-  plan.probe = fields.exact_if("probe").value_or("");
-  plan.park = door_if(fields);
-  plan.socket = fields.exact_if("socket").value_or("");
-  plan.checkpoint = fields.exact_if("checkpoint").value_or("");
-  if (!fields.ok()) return fields.error();
-  return plan;
-}
 
 std::string file_name(std::string_view text) {
   std::string name(text);
@@ -151,8 +50,38 @@ std::string filled_in(std::string_view pattern, const core::JobSpec& spec, core:
 
 }  // namespace
 
+void fields_of(auto& list, Is<KeeperPlan> auto& plan) {
+  list.must("job", plan.job);
+  list.must("attempt", plan.attempt);
+  list.must("spec", object("the job", plan.spec));
+  list.check("spec", plan.spec.detached && !plan.spec.command.empty(), "that of a detached job");
+  list.put("grant", each("the grant", plan.grant));
+  list.put("cards", each("the card", plan.cards));
+  list.check("cards", plan.cards.size() == plan.grant.size(), "one for each of the grant");
+  list.opt("driver", plan.driver);
+  list.opt("readings", exact(plan.readings));
+  list.opt("simulated", exact(plan.simulated));
+  list.opt("keep", exact(plan.keep));
+  list.check("keep", !plan.keep.empty(), "text");
+  list.opt("state", exact(plan.state));
+  list.check("state", !plan.state.empty(), "text");
+  list.opt("as_owner", plan.as_owner);
+  list.opt("log", exact(plan.log));
+  list.check("log", !plan.log.empty(), "text");
+  list.opt("err", exact(plan.err));
+  list.must("log_limit_bytes", plan.log_limit);
+  list.must("grace_ms", plan.grace_ms);
+  list.check("grace_ms", plan.grace_ms <= 1'000'000'000'000, "a time that can be");
+  list.put("preload", exact(plan.preload));
+  list.opt("simgpu", exact(plan.simgpu));
+  list.opt("probe", exact(plan.probe));
+  list.opt("park", object("the mover", plan.park));
+  list.opt("socket", exact(plan.socket));
+  list.opt("checkpoint", exact(plan.checkpoint));
+}
+
 std::string encode(const KeeperPlan& plan) {
-  const std::string json = plan_json(plan);
+  const std::string json = to_json(plan, Owner::kSaid);
   std::string bytes = std::string(kFirstWord) + " " + std::string(kVersion) + " " +
                       std::to_string(json.size()) + " " + std::to_string(plan.environment.size()) +
                       " " + std::to_string(plan.script.size()) + "\n";
@@ -175,7 +104,8 @@ Result<KeeperPlan> decode_keeper_plan(std::string_view bytes) {
     bytes.remove_prefix(*size);
   }
   if (!bytes.empty()) return no_plan;
-  Result<KeeperPlan> plan = plan_from(parts[0]);
+  Result<KeeperPlan> plan =
+      decode<KeeperPlan>(parts[0], "the keeper's plan", Unknown::kIgnored, Owner::kSaid);
   if (!plan) return plan;
   plan->environment = parts[1];
   plan->script = parts[2];

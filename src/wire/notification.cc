@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "wire/job_text.h"
+#include "wire/outline.h"
 #include "wire/values.h"
 
 namespace mete::wire {
@@ -100,47 +101,25 @@ bool is_wanted(const Notification& notification, const core::Happened& what,
   return wants(spec, notification.on);
 }
 
-std::string encode(const Notification& told) {
-  JsonText out;
-  out.open();
-  out.put("schema", "mete.notification/1");
-  out.put("at", told.at);
-  out.put("id", told.id);
-  out.put("on", to_string(told.on));
-  out.put("job", told.job);
-  out.put("name", told.name);
-  out.put("user", told.user);
-  out.put("host", told.host);
-  out.put("attempt", told.attempt);
-  if (told.outcome) out.put("outcome", to_string(*told.outcome));
-  out.put_if("exit_code", told.exit_code);
-  out.put_if("signal", told.signal);
-  out.put("text", told.text);
-  out.close();
-  return out.take();
+void fields_of(auto& list, Is<Notification> auto& told) {
+  list.schema("mete.notification/1");
+  list.must("at", told.at);
+  list.must("id", told.id);
+  list.must("on", told.on);
+  list.must("job", told.job);
+  list.must("name", told.name);
+  list.must("user", told.user);
+  list.must("host", told.host);
+  list.must("attempt", told.attempt);
+  list.opt("outcome", told.outcome);
+  list.opt("exit_code", told.exit_code);
+  list.opt("signal", told.signal);
+  list.must("text", told.text);
 }
 
+std::string encode(const Notification& told) { return to_json(told); }
 Result<Notification> decode_notification(std::string_view text) {
-  const Result<Json> json = parse_json(text);
-  if (!json) return json.error();
-  Fields fields(*json, "the notification");
-  Notification told;
-  told.at = fields.time("at");
-  told.id = fields.text("id");
-  const std::optional<NotifyOn> on = core::parse_notify_on(fields.text("on"));
-  if (!on) fields.fail("on", "start, end, fail, oom, park or idle");
-  told.on = on.value_or(told.on);
-  told.job = fields.text("job");
-  told.name = fields.text("name");
-  told.user = fields.text("user");
-  told.host = fields.text("host");
-  told.attempt = fields.number<std::uint32_t>("attempt");
-  if (fields.has("outcome")) told.outcome = outcome_from(fields, "outcome");
-  told.exit_code = fields.number_if<int>("exit_code");
-  told.signal = fields.number_if<int>("signal");
-  told.text = fields.text("text");
-  if (!fields.ok()) return fields.error();
-  return told;
+  return decode<Notification>(text, "the notification");
 }
 
 namespace {
@@ -202,35 +181,20 @@ NotifyPlan plan_for(const Notification& told, const core::NotifyTarget& target, 
   return plan;
 }
 
-std::string encode(const NotifyPlan& plan) {
-  JsonText out;
-  out.open();
-  out.put("uid", plan.uid);
-  out.key("argv").open_list();
-  for (const std::string& word : plan.argv) out.exact(word);
-  out.close_list();
-  out.key("input").exact(plan.input);
-  out.key("variables").open_list();
-  for (const std::string& line : plan.variables) out.exact(line);
-  out.close_list();
-  out.put("limit_s", plan.limit_s);
-  out.close();
-  return out.take();
+void fields_of(auto& list, Is<NotifyPlan> auto& plan) {
+  list.must("uid", plan.uid);
+  list.put("argv", exact(plan.argv));
+  list.check("argv", !plan.argv.empty(), "a program");
+  list.must("input", exact(plan.input));
+  list.put("variables", exact(plan.variables));
+  list.must("limit_s", plan.limit_s);
 }
 
+std::string encode(const NotifyPlan& plan) { return to_json(plan); }
 Result<NotifyPlan> decode_notify_plan(std::string_view text) {
-  const Result<Json> json = parse_json(text);
-  if (!json) return json.error();
-  Fields fields(*json, "the notification's plan");
-  NotifyPlan plan;
-  plan.uid = fields.number<std::uint32_t>("uid");
-  plan.argv = fields.exacts("argv");
-  plan.input = fields.exact("input");
-  plan.variables = fields.exacts("variables");
-  plan.limit_s = fields.number<std::uint32_t>("limit_s");
-  if (plan.argv.empty()) fields.fail("argv", "a program");
-  if (!fields.ok()) return fields.error();
-  return plan;
+  return decode<NotifyPlan>(text, "the notification's plan");
 }
+
+void outline_notification(Outlines& all) { outline<Notification>(all["notification"]); }
 
 }  // namespace mete::wire

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// See show.h.
+// See show.h. What the document has of the job's spec is in several of its fields and read back
+// into one spec. Attempts are shown with the one of now as the last, which the job has elsewhere.
 #include "wire/show.h"
 
 #include <algorithm>
 
+#include "wire/outline.h"
 #include "wire/values.h"
 
 namespace mete::wire {
@@ -11,242 +13,199 @@ namespace mete::wire {
 namespace {
 
 using core::Attempt;
+using core::Exit;
 using core::Job;
 using core::JobSpec;
 
-// ---- writing -----------------------------------------------------------------------------------
+struct ShownAttempt {
+  std::uint32_t number = 1;
+  std::optional<WallTime> started;
+  std::optional<WallTime> ended;
+  std::optional<core::Outcome> outcome;
+  std::optional<int> exit_code = {};
+  std::optional<int> signal = {};
+  std::optional<Bytes> peak = {};  // the most on any of its cards: a share is asked for on each
+  std::optional<std::uint64_t> ran_s = {};
+  std::string note = {};
+};
 
-void put_asked(JsonText& out, const JobSpec& spec) {
-  const core::Request& request = spec.request;
-  if (!request.devices.empty()) out.put("devices", request.devices);
-  out.put_if("gpu_type", request.gpu_type);
-  if (request.where) out.put("where", request.where->text());
-  if (request.procs != 1) out.put("procs", request.procs);
-  out.flag_if("or_cpu", request.or_cpu);
-  out.key("limits").open();
-  out.put_if("time_s", spec.time_s);
-  out.put_if("cpus", request.cpus);
-  out.put_if("ram_bytes", request.ram);
-  out.close();
-  if (spec.retries != 0) out.put("retries", spec.retries);
-  out.put_if("retry_gpu_pct", spec.retry_gpu_pct);
-  out.flag_if("requeue", spec.requeue);
-  out.put_if("begin", spec.begin);
-  out.put_if("deadline", spec.deadline);
-  out.flag_if("detached", spec.detached.has_value());
-  out.flag_if("tty", spec.detached && spec.detached->tty);
-}
-
-void put_array(JsonText& out, const ShowDocument& document) {
-  const Job& job = document.view.job;
-  if (!job.spec->array) return;
-  out.key("array").open();
-  out.put("id", std::to_string(job.id.number));
-  out.put("elements", to_string(*job.spec->array));
-  out.put_if("element", job.id.element);
-  if (!document.elements.empty()) out.put("states", document.elements);
-  out.close();
-}
-
-void put_after_met(JsonText& out, const Job& job) {
-  out.key("after").open_list();
-  for (const core::After& one : job.spec->after) {
-    out.open();
-    put_id(out, "id", one.id);
-    out.put("when", to_string(one.when));
-    out.put("met", std::find(job.unmet.begin(), job.unmet.end(), one) == job.unmet.end());
-    out.close();
-  }
-  out.close_list();
-}
-
-// The most on any of its cards: a share is asked for on each.
-void put_ended(JsonText& out, const std::optional<core::Exit>& exit) {
+void take_exit(ShownAttempt& shown, const std::optional<Exit>& exit) {
   if (!exit) return;
-  out.put_if("exit_code", exit->code);
-  out.put_if("signal", exit->signal);
-  if (!exit->peaks.empty())
-    out.put("peak_bytes", *std::max_element(exit->peaks.begin(), exit->peaks.end()));
-  if (exit->ran_ms) out.put("ran_s", *exit->ran_ms / 1000);
-  out.put_if("note", std::string_view(exit->note));
+  shown.exit_code = exit->code;
+  shown.signal = exit->signal;
+  if (!exit->peaks.empty()) shown.peak = *std::max_element(exit->peaks.begin(), exit->peaks.end());
+  if (exit->ran_ms) shown.ran_s = *exit->ran_ms / 1000;
+  shown.note = exit->note;
 }
 
-void put_attempts(JsonText& out, const Job& job) {
-  out.key("attempts").open_list();
+std::vector<ShownAttempt> attempts_of(const Job& job) {
+  std::vector<ShownAttempt> all;
   for (const Attempt& attempt : job.attempts) {
-    out.open();
-    out.put("n", attempt.number);
-    out.put_if("started_at", attempt.started);
-    out.put("ended_at", attempt.ended);
-    out.put("outcome", to_string(attempt.outcome));
-    put_ended(out, attempt.exit);
-    out.close();
+    all.push_back({attempt.number, attempt.started, attempt.ended, attempt.outcome});
+    take_exit(all.back(), attempt.exit);
   }
   if (job.started || job.ended) {  // the one of now, which readers would look for here
-    out.open();
-    out.put("n", job.attempt);
-    out.put_if("started_at", job.started);
-    out.put_if("ended_at", job.ended);
-    if (job.ended && job.outcome) out.put("outcome", to_string(*job.outcome));
-    put_ended(out, job.exit);
-    out.close();
+    all.push_back({job.attempt, job.started, job.ended, job.ended ? job.outcome : std::nullopt});
+    take_exit(all.back(), job.exit);
   }
-  out.close_list();
+  return all;
 }
 
-void put_seen(JsonText& out, const ShowDocument& document) {
-  out.key("processes").open_list();
-  for (const ShowDocument::Process& process : document.processes) {
-    out.open();
-    out.put("pid", process.pid);
-    out.put_if("used_bytes", process.used);
-    out.close();
-  }
-  out.close_list();
-  if (document.advice) {
-    out.key("advice").open();
-    out.put("gpu", document.advice->gpu);
-    out.put("why", document.advice->why);
-    out.close();
-  }
-  if (!document.notify.empty()) out.put("notify", document.notify);
-  out.put("notes", document.notes);
-}
-
-// ---- reading -----------------------------------------------------------------------------------
-
-void read_asked(Fields& fields, JobSpec& spec) {
-  spec.request.devices = fields.texts("devices");
-  spec.request.gpu_type = fields.text_if("gpu_type");
-  spec.request.where = where_if(fields, "where");
-  spec.request.procs = fields.number_if<std::uint32_t>("procs").value_or(1);
-  spec.request.or_cpu = fields.flag("or_cpu");
-  Fields limits(fields.child("limits"), "the limits");
-  spec.time_s = limits.number_if("time_s");
-  spec.request.cpus = limits.number_if<unsigned>("cpus");
-  spec.request.ram = limits.bytes_if("ram_bytes");
-  if (!limits.ok()) fields.fail(limits.error());
-  spec.retries = fields.number_if<std::uint32_t>("retries").value_or(0);
-  spec.retry_gpu_pct = fields.number_if<std::uint32_t>("retry_gpu_pct");
-  spec.requeue = fields.flag("requeue");
-  spec.begin = fields.time_if("begin");
-  spec.deadline = fields.time_if("deadline");
-  if (fields.flag("detached")) spec.detached.emplace().tty = fields.flag("tty");
-}
-
-void read_array(Fields& fields, ShowDocument& document, JobSpec& spec) {
-  if (!fields.has("array")) return;
-  Fields array(fields.child("array"), "the array");
-  spec.array = array.take(core::parse_array(array.text("elements")));
-  document.elements = array.counts("states");
-  if (!array.ok()) fields.fail(array.error());
-}
-
-void read_after(Fields& fields, Job& job, JobSpec& spec) {
-  for (const Json& element : fields.list("after")) {
-    spec.after.push_back(after_of(element, fields));
-    if (!Fields(element, "a job to come after").flag("met")) job.unmet.push_back(spec.after.back());
-  }
-}
-
-core::Exit ended_from(Fields& fields) {
-  core::Exit exit;
-  exit.code = fields.number_if<int>("exit_code");
-  exit.signal = fields.number_if<int>("signal");
-  if (const std::optional<Bytes> peak = fields.bytes_if("peak_bytes")) exit.peaks = {*peak};
-  if (const auto ran_s = fields.number_if<std::uint32_t>("ran_s"))
-    exit.ran_ms = std::uint64_t{*ran_s} * 1000;
-  exit.note = fields.text_if("note").value_or("");
+Exit exit_of(const ShownAttempt& shown) {
+  Exit exit;
+  exit.code = shown.exit_code;
+  exit.signal = shown.signal;
+  if (shown.peak) exit.peaks = {*shown.peak};
+  if (shown.ran_s) exit.ran_ms = *shown.ran_s * 1000;
+  exit.note = shown.note;
   return exit;
-}
-
-void read_attempts(Fields& fields, Job& job) {
-  for (const Json& element : fields.list("attempts")) {
-    Fields of_one(element, "the attempt");
-    Attempt attempt;
-    attempt.number = of_one.number<std::uint32_t>("n");
-    core::Exit exit = ended_from(of_one);
-    if (attempt.number == job.attempt) {  // of the one of now, what JOB does not have
-      if (exit.ran_ms && job.exit) job.exit->ran_ms = exit.ran_ms;
-      if (!of_one.ok()) fields.fail(of_one.error());
-      continue;
-    }
-    attempt.started = of_one.time_if("started_at");
-    attempt.ended = of_one.time("ended_at");
-    attempt.outcome = outcome_from(of_one, "outcome");
-    if (exit != core::Exit{}) attempt.exit = std::move(exit);
-    if (!of_one.ok()) fields.fail(of_one.error());
-    job.attempts.push_back(std::move(attempt));
-  }
-}
-
-void read_seen(Fields& fields, ShowDocument& document) {
-  for (const Json& element : fields.list("processes")) {
-    Fields process(element, "the process");
-    document.processes.push_back(
-        {process.number<std::int32_t>("pid"), process.bytes_if("used_bytes")});
-    if (!process.ok()) fields.fail(process.error());
-  }
-  if (fields.has("advice")) {
-    Fields advice(fields.child("advice"), "the advice");
-    document.advice = {advice.text("gpu"), advice.text("why")};
-    if (!advice.ok()) fields.fail(advice.error());
-  }
-  document.notify = fields.texts("notify");
-  document.notes = fields.texts("notes");
 }
 
 }  // namespace
 
-std::string encode(const ShowDocument& document) {
-  const Job& job = document.view.job;
-  JsonText out;
-  out.open();
-  out.put("schema", "mete.show/1");
-  out.put("at", document.at);
-  out.key("job").open();
-  put_job(out, document.view);
-  out.put("cwd", job.spec->folder);
-  out.put_if("log", std::string_view(document.log));
-  out.put_if("err", std::string_view(document.err));
-  put_array(out, document);
-  put_after_met(out, job);
-  put_asked(out, *job.spec);
-  out.flag_if("held", job.held);
-  out.put_if("not_before", job.not_before);
-  out.put("environment", document.environment);
-  put_attempts(out, job);
-  put_seen(out, document);
-  out.close();
-  out.close();
-  return out.take();
+void fields_of(auto& list, Is<ShownAttempt> auto& attempt) {
+  list.must("n", attempt.number);
+  list.opt("started_at", attempt.started);
+  list.opt("ended_at", attempt.ended);
+  list.opt("outcome", known(attempt.outcome));
+  list.opt("exit_code", attempt.exit_code);
+  list.opt("signal", attempt.signal);
+  list.opt("peak_bytes", attempt.peak);
+  list.opt("ran_s", attempt.ran_s);
+  list.check("ran_s", attempt.ran_s.value_or(0) <= UINT32_MAX,
+             "a whole number of bearable size, not negative");
+  list.opt("note", attempt.note);
 }
 
+void fields_of(auto& list, Is<ShowDocument::Process> auto& process) {
+  list.must("pid", process.pid);
+  list.opt("used_bytes", process.used);
+}
+
+void fields_of(auto& list, Is<ShowDocument::Advice> auto& advice) {
+  list.must("gpu", advice.gpu);
+  list.must("why", advice.why);
+}
+
+namespace {
+
+void attempts_field(Writer& list, const Job& job) {
+  const std::vector<ShownAttempt> attempts = attempts_of(job);
+  list.put("attempts", each("the attempt", attempts));
+}
+void attempts_field(Reader& list, Job& job) {
+  list.elements("attempts", "the attempt", [&job](Reader& of_one) {
+    ShownAttempt shown;
+    fields_of(of_one, shown);
+    Exit exit = exit_of(shown);
+    if (shown.number == job.attempt) {  // of the one of now, what JOB does not have
+      if (exit.ran_ms && job.exit) job.exit->ran_ms = exit.ran_ms;
+      return;
+    }
+    of_one.check("ended_at", shown.ended.has_value(), "a time");
+    of_one.there("outcome", "text");
+    of_one.check("outcome", shown.outcome.has_value(), "an outcome");
+    job.attempts.push_back({shown.number,
+                            shown.started,
+                            shown.ended.value_or(WallTime{}),
+                            shown.outcome.value_or(core::Outcome::kLost),
+                            {}});
+    if (exit != Exit{}) job.attempts.back().exit = std::move(exit);
+  });
+}
+
+// With each whether it has come.
+void after_field(Writer& list, const Job& job, const JobSpec& spec) {
+  list.elements("after", spec.after, [&job](Writer& of_one, const core::After& after) {
+    fields_of(of_one, after);
+    of_one.put("met", std::find(job.unmet.begin(), job.unmet.end(), after) == job.unmet.end());
+  });
+}
+void after_field(Reader& list, Job& job, JobSpec& spec) {
+  list.elements("after", "a job to come after", [&](Reader& of_one) {
+    core::After after;
+    fields_of(of_one, after);
+    bool met = false;
+    of_one.put("met", met);
+    spec.after.push_back(after);
+    if (!met) job.unmet.push_back(after);
+  });
+}
+
+void detached_fields(Writer& list, const JobSpec& spec) {
+  list.opt("detached", spec.detached.has_value());
+  list.opt("tty", spec.detached && spec.detached->tty);
+}
+void detached_fields(Reader& list, JobSpec& spec) {
+  bool detached = false, tty = false;
+  list.opt("detached", detached);
+  list.opt("tty", tty);
+  if (detached) spec.detached.emplace().tty = tty;
+}
+
+void asked_fields(auto& list, auto& spec) {
+  place_fields(list, spec.request);
+  list.inside("limits", "the limits", [&spec](auto& limits) {
+    limits.opt("time_s", spec.time_s);
+    limits.opt("cpus", spec.request.cpus);
+    limits.opt("ram_bytes", spec.request.ram);
+  });
+  list.opt("retries", spec.retries);
+  list.opt("retry_gpu_pct", spec.retry_gpu_pct);
+  list.opt("requeue", spec.requeue);
+  list.opt("begin", spec.begin);
+  list.opt("deadline", spec.deadline);
+  detached_fields(list, spec);
+}
+
+// JOB and what `mete show` has more of it.
+void more_fields(auto& list, auto& document, auto& spec) {
+  auto& job = document.view.job;
+  list.must("cwd", spec.folder);
+  list.opt("log", document.log);
+  list.opt("err", document.err);
+  list.inside_if(spec.array.has_value(), "array", "the array", [&](auto& array) {
+    array.tell("id", std::to_string(job.id.number));
+    array.must("elements", spec.array);
+    array.tell("element", job.id.element);
+    array.opt("states", document.elements);
+  });
+  after_field(list, job, spec);
+  asked_fields(list, spec);
+  list.opt("held", job.held);
+  list.opt("not_before", job.not_before);
+  list.put("environment", document.environment);
+  attempts_field(list, job);
+  list.put("processes", each("the process", document.processes));
+  list.opt("advice", object("the advice", document.advice));
+  list.opt("notify", document.notify);
+  list.put("notes", document.notes);
+}
+
+}  // namespace
+
+void fields_of(Writer& list, const ShowDocument& document) {
+  list.schema("mete.show/1");
+  list.put("at", document.at);
+  list.inside("job", "the job", [&document](Writer& job) {
+    job_fields(job, document.view);
+    more_fields(job, document, *document.view.job.spec);
+  });
+}
+void fields_of(Reader& list, ShowDocument& document) {
+  list.schema("mete.show/1");
+  list.must("at", document.at);
+  list.inside("job", "the job", [&document](Reader& job) {
+    JobSpec spec;
+    job_fields(job, document.view, spec);
+    more_fields(job, document, spec);
+    document.view.job.spec = std::move(spec);
+  });
+}
+
+std::string encode(const ShowDocument& document) { return to_json(document); }
 Result<ShowDocument> decode_show(std::string_view text) {
-  const Result<Json> json = parse_json(text);
-  if (!json) return json.error();
-  Fields outer(*json, "the answer");
-  Fields fields(outer.child("job"), "the job");
-  ShowDocument document;
-  JobSpec spec;
-  document.at = outer.time("at");
-  document.view = job_from(fields, spec);
-  Job& job = document.view.job;
-  spec.folder = fields.text("cwd");
-  document.log = fields.text_if("log").value_or("");
-  document.err = fields.text_if("err").value_or("");
-  read_array(fields, document, spec);
-  read_after(fields, job, spec);
-  read_asked(fields, spec);
-  job.held = fields.flag("held");
-  job.not_before = fields.time_if("not_before");
-  document.environment = fields.texts("environment");
-  read_attempts(fields, job);
-  read_seen(fields, document);
-  if (!outer.ok()) return outer.error();
-  if (!fields.ok()) return fields.error();
-  job.spec = std::move(spec);
-  return document;
+  return decode<ShowDocument>(text, "the answer");
 }
 
 std::vector<std::string> environment_names(std::string_view blob) {
@@ -260,5 +219,7 @@ std::vector<std::string> environment_names(std::string_view blob) {
   std::sort(names.begin(), names.end());
   return names;
 }
+
+void outline_show(Outlines& all) { outline<ShowDocument>(all["show"]); }
 
 }  // namespace mete::wire

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job was asked to be (values.h: put_spec, spec_from), in requests, plans and the log. Words
-// that go to the program as they are (arguments, paths) are exact.
+// What a job was asked to be, in requests, plans and the log. Words that go to the program as they
+// are (arguments, paths) are exact.
 #include "base/text.h"
 #include "wire/values.h"
 
@@ -8,17 +8,12 @@ namespace mete::wire {
 
 namespace {
 
-using core::Detached;
 using core::JobSpec;
 using core::ResourceLimit;
 
 constexpr std::uint64_t kUnlimited = UINT64_MAX;  // RLIM_INFINITY
 constexpr std::uint32_t kMaxRetries = 1'000;
 constexpr std::uint32_t kMaxRetryPct = 10'000;
-
-void put_exact(JsonText& out, std::string_view key, const std::string& text) {
-  if (!text.empty()) out.key(key).exact(text);
-}
 
 // "7:1024:4096 8:-:-": resource, soft and hard limit; "-": there is none. Every submitted job has
 // some sixteen of these, which as lists of lists were most of its size.
@@ -35,27 +30,6 @@ std::string to_text(const std::vector<ResourceLimit>& limits) {
     add(limit.hard);
   }
   return text;
-}
-
-void put_detached(JsonText& out, const Detached& detached, Owner owner) {
-  out.key("detached").open();
-  if (owner == Owner::kSaid) {
-    out.put_if("environment", std::string_view(detached.environment));
-    out.put_if("script", std::string_view(detached.script));
-    if (detached.environment_bytes != 0) out.put("environment_bytes", detached.environment_bytes);
-    if (detached.script_bytes != 0) out.put("script_bytes", detached.script_bytes);
-    out.put("gid", detached.gid);
-    out.key("groups").open_list();
-    for (const std::uint32_t group : detached.groups) out.value(group);
-    out.close_list();
-  }
-  out.put("umask", detached.umask);
-  if (!detached.limits.empty()) out.put("limits", to_text(detached.limits));
-  put_exact(out, "log", detached.log);
-  put_exact(out, "err", detached.err);
-  out.flag_if("tty", detached.tty);
-  out.flag_if("visible_by_index", detached.visible_by_index);
-  out.close();
 }
 
 std::vector<ResourceLimit> limits_from(std::string_view text, Fields& fields) {
@@ -78,155 +52,94 @@ std::vector<ResourceLimit> limits_from(std::string_view text, Fields& fields) {
   return limits;
 }
 
-Detached detached_from(const Json& json, Owner owner, Fields& spec) {
-  Fields fields(json, "the detached job", spec.unknown());
-  Detached detached;
-  if (owner == Owner::kSaid) {
-    detached.environment = fields.text_if("environment").value_or("");
-    detached.script = fields.text_if("script").value_or("");
-    detached.environment_bytes = fields.number_if("environment_bytes").value_or(0);
-    detached.script_bytes = fields.number_if("script_bytes").value_or(0);
-    detached.gid = fields.number<std::uint32_t>("gid");
-    for (const Json& group : fields.list("groups")) {
-      const bool fits = group.is_number_unsigned() && group.get<std::uint64_t>() <= UINT32_MAX;
-      if (fits) detached.groups.push_back(group.get<std::uint32_t>());
-      if (!fits) fields.fail("groups", "a list of numbers");
-    }
-  }
-  detached.umask = fields.number<std::uint32_t>("umask");
-  if (detached.umask > 0777) fields.fail("umask", "at most 511 (0777)");
-  if (const auto text = fields.text_if("limits")) detached.limits = limits_from(*text, fields);
-  detached.log = fields.exact_if("log").value_or("");
-  detached.err = fields.exact_if("err").value_or("");
-  detached.tty = fields.flag("tty");
-  detached.visible_by_index = fields.flag("visible_by_index");
-  fields.refuse_unknown();
-  if (!fields.ok()) spec.fail(fields.error());
-  return detached;
+void limits_field(Writer& list, const std::vector<ResourceLimit>& limits) {
+  if (!limits.empty()) list.put("limits", to_text(limits));
+}
+void limits_field(Reader& list, std::vector<ResourceLimit>& limits) {
+  if (const std::optional<std::string> text = list.fields().text_if("limits"))
+    limits = limits_from(*text, list.fields());
 }
 
-void put_notify(JsonText& out, const core::NotifySpec& notify) {
-  if (notify == core::NotifySpec{}) return;
-  out.key("notify").open();
+void targets_field(Writer& list, const std::vector<core::NotifyTarget>& targets) {
+  JsonText& out = list.out();
   out.key("to").open_list();
-  for (const core::NotifyTarget& target : notify.to) out.exact(to_string(target));
+  for (const core::NotifyTarget& target : targets) out.exact(to_string(target));
   out.close_list();
-  if (!notify.on.empty()) {
-    out.key("on").open_list();
-    for (const core::NotifyOn on : notify.on) out.value(to_string(on));
-    out.close_list();
+}
+void targets_field(Reader& list, std::vector<core::NotifyTarget>& targets) {
+  for (const std::string& text : list.fields().exacts("to")) {
+    Result<core::NotifyTarget> target = core::parse_notify(text);
+    list.check("to", target.ok(), "a list of targets");
+    if (target) targets.push_back(*std::move(target));
   }
-  out.flag_if("none", notify.none);
-  out.close();
-}
-
-core::NotifySpec notify_from(Fields& spec) {
-  core::NotifySpec notify;
-  if (!spec.has("notify")) return notify;
-  Fields fields(spec.child("notify"), "notify", spec.unknown());
-  for (const std::string& text : fields.exacts("to"))
-    if (Result<core::NotifyTarget> target = core::parse_notify(text))
-      notify.to.push_back(*std::move(target));
-    else
-      fields.fail("to", "a list of targets");
-  if (notify.to.size() > core::kMaxNotify) fields.fail("to", "at most 8 targets");
-  for (const std::string& text : fields.texts("on")) {
-    const std::optional<core::NotifyOn> on = core::parse_notify_on(text);
-    if (on) notify.on.push_back(*on);
-    if (!on) fields.fail("on", "start, end, fail, oom, park or idle");
-  }
-  notify.none = fields.flag("none");
-  fields.refuse_unknown();
-  if (!fields.ok()) spec.fail(fields.error());
-  return notify;
-}
-
-// When and how often.
-void put_terms(JsonText& out, const JobSpec& spec) {
-  out.put_if("time_s", spec.time_s);
-  if (spec.priority != 0) out.put("priority", spec.priority);
-  if (!spec.after.empty()) put_after(out, "after", spec.after);
-  if (spec.array) out.put("array", to_string(*spec.array));
-  if (spec.retries != 0) out.put("retries", spec.retries);
-  out.put_if("retry_gpu_pct", spec.retry_gpu_pct);
-  out.flag_if("requeue", spec.requeue);
-  out.flag_if("held", spec.held);
-  out.put_if("preemptible", spec.preemptible);
-  out.flag_if("no_preempt", spec.no_preempt);
-  out.flag_if("shed", spec.shed);
-  out.put_if("begin", spec.begin);
-  out.put_if("deadline", spec.deadline);
-}
-
-void read_terms(Fields& fields, JobSpec& spec) {
-  spec.time_s = fields.number_if("time_s");
-  spec.priority = fields.number_if<std::int32_t>("priority").value_or(0);
-  if (spec.priority > core::kMaxPriority || spec.priority < -core::kMaxPriority)
-    fields.fail("priority", "between -1000 and 1000");
-  spec.after = after_from(fields, "after");
-  if (const auto text = fields.text_if("array")) spec.array = fields.take(core::parse_array(*text));
-  spec.retries = fields.number_if<std::uint32_t>("retries").value_or(0);
-  if (spec.retries > kMaxRetries) fields.fail("retries", "at most 1000");
-  spec.retry_gpu_pct = fields.number_if<std::uint32_t>("retry_gpu_pct");
-  if (spec.retry_gpu_pct && (*spec.retry_gpu_pct <= 100 || *spec.retry_gpu_pct > kMaxRetryPct))
-    fields.fail("retry_gpu_pct", "more than 100 and at most 10000");
-  spec.requeue = fields.flag("requeue");
-  spec.held = fields.flag("held");
-  if (fields.has("preemptible")) spec.preemptible = fields.flag("preemptible");
-  spec.no_preempt = fields.flag("no_preempt");
-  spec.shed = fields.flag("shed");
-  spec.begin = fields.time_if("begin");
-  spec.deadline = fields.time_if("deadline");
+  list.check("to", targets.size() <= core::kMaxNotify, "at most 8 targets");
 }
 
 }  // namespace
 
-void put_spec(JsonText& out, const JobSpec& spec, Owner owner) {
-  out.open();
-  out.key("name").exact(spec.name);
-  out.key("command").open_list();
-  for (const std::string& word : spec.command) out.exact(word);
-  out.close_list();
-  out.key("cwd").exact(spec.folder);
-  if (owner == Owner::kSaid) {
-    out.put_if("command_content", std::string_view(spec.command_content));
-    if (spec.command_bytes != 0) out.put("command_bytes", spec.command_bytes);
-    out.put("uid", spec.uid);
-    out.key("user").exact(spec.user);
+void fields_of(auto& list, Is<core::Detached> auto& detached) {
+  if (list.owner() == Owner::kSaid) {
+    list.opt("environment", detached.environment);
+    list.opt("script", detached.script);
+    list.opt("environment_bytes", detached.environment_bytes);
+    list.opt("script_bytes", detached.script_bytes);
+    list.must("gid", detached.gid);
+    list.put("groups", detached.groups);
   }
-  out.key("request").open();
-  put_request(out, spec.request);
-  out.close();
-  put_terms(out, spec);
-  if (!spec.labels.empty()) out.put("labels", spec.labels);
-  put_notify(out, spec.notify);
-  if (owner == Owner::kSaid) out.put_if("key", std::string_view(spec.key));
-  if (spec.detached) put_detached(out, *spec.detached, owner);
-  out.close();
+  list.must("umask", detached.umask);
+  list.check("umask", detached.umask <= 0777, "at most 511 (0777)");
+  limits_field(list, detached.limits);
+  list.opt("log", exact(detached.log));
+  list.opt("err", exact(detached.err));
+  list.opt("tty", detached.tty);
+  list.opt("visible_by_index", detached.visible_by_index);
 }
 
-Result<JobSpec> spec_from(const Json& json, Owner owner) {
-  Fields fields(json, "the job", owner == Owner::kUnsaid ? Unknown::kRefused : Unknown::kIgnored);
-  JobSpec spec;
-  spec.name = fields.exact("name");
-  spec.command = fields.exacts("command");
-  spec.folder = fields.exact_if("cwd").value_or("");
-  if (owner == Owner::kSaid) {
-    spec.command_content = fields.text_if("command_content").value_or("");
-    spec.command_bytes = fields.number_if("command_bytes").value_or(0);
-    spec.uid = fields.number<std::uint32_t>("uid");
-    spec.user = fields.exact("user");
-    spec.key = fields.text_if("key").value_or("");
-  }
-  spec.request = fields.take(request_from(fields.child("request"), fields.unknown()));
-  read_terms(fields, spec);
-  spec.labels = fields.text_map("labels");
-  spec.notify = notify_from(fields);
-  if (fields.has("detached"))
-    spec.detached = detached_from(fields.child("detached"), owner, fields);
-  fields.refuse_unknown();
-  if (!fields.ok()) return fields.error();
-  return spec;
+void fields_of(auto& list, Is<core::NotifySpec> auto& notify) {
+  targets_field(list, notify.to);
+  list.opt("on", notify.on);
+  list.opt("none", notify.none);
 }
+
+// When and how often.
+void terms_fields(auto& list, Is<JobSpec> auto& spec) {
+  list.opt("time_s", spec.time_s);
+  list.opt("priority", spec.priority);
+  check_priority(list, spec.priority);
+  list.opt("after", each("a job to come after", spec.after));
+  list.opt("array", spec.array);
+  list.opt("retries", spec.retries);
+  list.check("retries", spec.retries <= kMaxRetries, "at most 1000");
+  list.opt("retry_gpu_pct", spec.retry_gpu_pct);
+  const std::uint32_t pct = spec.retry_gpu_pct.value_or(kMaxRetryPct);
+  list.check("retry_gpu_pct", pct > 100 && pct <= kMaxRetryPct, "more than 100 and at most 10000");
+  list.opt("requeue", spec.requeue);
+  list.opt("held", spec.held);
+  list.opt("preemptible", spec.preemptible);
+  list.opt("no_preempt", spec.no_preempt);
+  list.opt("shed", spec.shed);
+  list.opt("begin", spec.begin);
+  list.opt("deadline", spec.deadline);
+}
+
+void fields_of(auto& list, Is<JobSpec> auto& spec) {
+  list.must("name", exact(spec.name));
+  list.put("command", exact(spec.command));
+  list.put("cwd", exact(spec.folder));
+  if (list.owner() == Owner::kSaid) {
+    list.opt("command_content", spec.command_content);
+    list.opt("command_bytes", spec.command_bytes);
+    list.must("uid", spec.uid);
+    list.must("user", exact(spec.user));
+  }
+  list.must("request", object("the request", spec.request));
+  terms_fields(list, spec);
+  list.opt("labels", spec.labels);
+  list.opt("notify", object("notify", spec.notify));
+  if (list.owner() == Owner::kSaid) list.opt("key", spec.key);
+  list.opt("detached", object("the detached job", spec.detached));
+}
+template void fields_of(Writer& list, const JobSpec& spec);
+template void fields_of(Reader& list, JobSpec& spec);
 
 }  // namespace mete::wire

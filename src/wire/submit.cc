@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "wire/outline.h"
 #include "wire/values.h"
 
 namespace mete::wire {
@@ -37,39 +38,41 @@ Result<void> check(const SubmitRequest& request) {
   return {};
 }
 
+struct SubmitDocument {
+  WallTime at;
+  SubmitReply reply;
+};
+
+}  // namespace
+
+void fields_of(auto& list, Is<SubmitRequest> auto& request) {
+  list.must("job", object("the job", request.spec));
+  list.put("environment", exact(request.environment));
+  list.opt("script", exact(request.script));
+  no_wait_field(list, request.wait);
+  list.opt("key", request.spec.key);
+}
+
+void fields_of(auto& list, Is<SubmitDocument> auto& document) {
+  list.schema("mete.submit/1");
+  list.tell("at", document.at);
+  list.must("id", document.reply.id);
+  list.opt("elements", document.reply.elements);
+}
+
+std::string encode(const SubmitRequest& request) { return to_json(request); }
+
+namespace {
+
 Result<SubmitRequest> submit_from(const Json& json) {
-  Fields fields(json, "the request", Unknown::kRefused);
-  SubmitRequest request;
-  Result<core::JobSpec> spec = spec_from(fields.child("job"), Owner::kUnsaid);
-  if (!spec) return spec.error();
-  request.spec = *std::move(spec);
-  if (!request.spec.detached) return Error::invalid("the job: 'detached' is missing");
-  request.environment = fields.exacts("environment");
-  request.script = fields.exact_if("script").value_or("");
-  request.wait = !fields.flag("no_wait");
-  request.spec.key = fields.text_if("key").value_or("");
-  fields.refuse_unknown();
-  if (!fields.ok()) return fields.error();
-  if (Result<void> fine = check(request); !fine) return std::move(fine).error();
+  Result<SubmitRequest> request = from_json<SubmitRequest>(json, "the request", Unknown::kRefused);
+  if (!request) return request;
+  if (!request->spec.detached) return Error::invalid("the job: 'detached' is missing");
+  if (Result<void> fine = check(*request); !fine) return std::move(fine).error();
   return request;
 }
 
 }  // namespace
-
-std::string encode(const SubmitRequest& request) {
-  JsonText out;
-  out.open();
-  out.key("job");
-  put_spec(out, request.spec, Owner::kUnsaid);
-  out.key("environment").open_list();
-  for (const std::string& entry : request.environment) out.exact(entry);
-  out.close_list();
-  if (!request.script.empty()) out.key("script").exact(request.script);
-  out.flag_if("no_wait", !request.wait);
-  out.put_if("key", std::string_view(request.spec.key));
-  out.close();
-  return out.take();
-}
 
 Result<SubmitRequest> decode_submit_request(std::string_view text) {
   const Result<Json> json = parse_json(text);
@@ -120,25 +123,18 @@ std::vector<std::string> beginning_of(const std::vector<std::string>& command) {
 }
 
 std::string encode(const SubmitReply& reply, WallTime at) {
-  JsonText out;
-  out.open();
-  out.put("schema", "mete.submit/1");
-  out.put("at", at);
-  put_id(out, "id", reply.id);
-  if (reply.elements != 0) out.put("elements", reply.elements);
-  out.close();
-  return out.take();
+  return to_json(SubmitDocument{at, reply});
 }
 
 Result<SubmitReply> decode_submit_reply(std::string_view text) {
-  const Result<Json> json = parse_json(text);
-  if (!json) return json.error();
-  Fields fields(*json, "the answer");
-  SubmitReply reply;
-  reply.id = id_from(fields, "id");
-  reply.elements = fields.number_if<std::size_t>("elements").value_or(0);
-  if (!fields.ok()) return fields.error();
-  return reply;
+  const Result<SubmitDocument> document = decode<SubmitDocument>(text, "the answer");
+  if (!document) return document.error();
+  return document->reply;
+}
+
+void outline_submit(Outlines& all) {
+  outline<SubmitRequest>(all["JobRequest"]);
+  outline<SubmitDocument>(all["submit"]);
 }
 
 }  // namespace mete::wire

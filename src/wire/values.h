@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The smaller values of core as JSON: what several documents and the log have in common. put_*()
-// writes the members of an object that is open, or a whole value where it says so; *_from() reads
-// what was written. Internal to wire/.
+// The smaller values of core as JSON: what several documents and the log have in common (list.h).
+// Internal to wire/.
 #pragma once
 
 #include <optional>
@@ -11,118 +10,263 @@
 #include "core/job/job.h"
 #include "core/order/quota.h"
 #include "core/order/reservation.h"
+#include "core/request/gpu.h"
 #include "wire/cards.h"
-#include "wire/fields.h"
 #include "wire/job.h"
-#include "wire/json_text.h"
+#include "wire/list.h"
 
 namespace mete::wire {
 
-// A card and a daemon as their documents have them.
-Json card_json(const CardView& card);
-Result<CardView> card_from(const Json& json);
-Json daemon_json(const DaemonView& view);
-Result<DaemonView> daemon_from(const Json& json);
+// ---- names -------------------------------------------------------------------------------------
 
-// Whose a job is: the log says so, a request does not, since that is what the socket is asked for.
-enum class Owner { kSaid, kUnsaid };
+template <auto Parse>
+struct Parsed {
+  static constexpr auto parse = Parse;
+};
 
-void put_request(JsonText& out, const core::Request& request);
-Result<core::Request> request_from(const Json& json, Unknown unknown = Unknown::kIgnored);
-// Its members, in an object that has others beside them.
-core::Request request_of(Fields& fields);
-void put_gpu_if(JsonText& out, std::string_view key, const std::optional<core::GpuRequest>& gpu);
-std::optional<core::GpuRequest> gpu_if(Fields& fields, std::string_view key);
-// "KEY_written", which is there when the canonical text of KEY is not what somebody wrote.
+// A newer daemon's is nothing that we know.
+std::optional<core::Reason> reason_of(std::string_view text);
+
+template <>
+struct TextOf<core::JobId> : Parsed<core::parse_job_id> {
+  static constexpr std::string_view kWanted = "the number of a job";
+};
+template <>
+struct TextOf<core::JobState> : Parsed<core::parse_job_state> {
+  static constexpr std::string_view kWanted = "a state";
+};
+template <>
+struct TextOf<core::Outcome> : Parsed<core::parse_outcome> {
+  static constexpr std::string_view kWanted = "an outcome";
+};
+template <>
+struct TextOf<core::Reason> : Parsed<reason_of> {
+  static constexpr std::string_view kWanted = "a reason";
+};
+template <>
+struct TextOf<core::When> : Parsed<core::parse_when> {
+  static constexpr std::string_view kWanted = "ok, any or fail";
+};
+template <>
+struct TextOf<core::ParkCause> : Parsed<core::parse_park_cause> {
+  static constexpr std::string_view kWanted = "a reason to park";
+};
+template <>
+struct TextOf<core::Growth> : Parsed<core::parse_growth> {
+  static constexpr std::string_view kWanted = "free, asked or tight";
+};
+template <>
+struct TextOf<core::IdleStep> : Parsed<core::parse_idle_step> {
+  static constexpr std::string_view kWanted = "seen, warned or notified";
+};
+template <>
+struct TextOf<core::NotifyOn> : Parsed<core::parse_notify_on> {
+  static constexpr std::string_view kWanted = "start, end, fail, oom, park or idle";
+};
+template <>
+struct TextOf<core::Array> : Parsed<core::parse_array> {
+  static constexpr std::string_view kWanted = "";
+};
+template <>
+struct TextOf<core::Query> : Parsed<core::Query::parse> {
+  static constexpr std::string_view kWanted = "";
+};
+
+// ---- requests ----------------------------------------------------------------------------------
+
+// The share in its canonical text, and "KEY_written" when a user wrote it otherwise.
+void gpu_field(Writer& list, std::string_view key, const std::optional<core::GpuRequest>& gpu);
+void gpu_field(Reader& list, std::string_view key, std::optional<core::GpuRequest>& gpu);
 void read_written(Fields& fields, std::string_view key, core::GpuRequest& gpu);
-std::optional<core::Query> where_if(Fields& fields, std::string_view key);
 
-// The whole object.
-void put_spec(JsonText& out, const core::JobSpec& spec, Owner owner);
-Result<core::JobSpec> spec_from(const Json& json, Owner owner);
+// Where a job may run, as `mete show` has it too.
+void place_fields(auto& list, Is<core::Request> auto& request) {
+  list.opt("devices", request.devices);
+  list.opt("gpu_type", request.gpu_type);
+  list.opt("where", request.where);
+  list.opt("procs", request.procs, 1);
+  list.opt("or_cpu", request.or_cpu);
+}
 
+void fields_of(auto& list, Is<core::Request> auto& request) {
+  gpu_field(list, "gpu", request.gpu);
+  place_fields(list, request);
+  list.check("procs", request.procs >= 1 && request.procs <= 1024, "between 1 and 1024");
+  list.opt("cpus", request.cpus);
+  list.opt("ram_bytes", request.ram);
+}
+
+void check_priority(auto& list, std::int32_t priority) {
+  list.check("priority", priority <= core::kMaxPriority && priority >= -core::kMaxPriority,
+             "between -1000 and 1000");
+}
+
+void fields_of(auto& list, Is<core::After> auto& after) {
+  list.must("id", after.id);
+  list.must("when", after.when);
+}
+
+// spec.cc; with Owner::kUnsaid without what the daemon adds to a request.
+void fields_of(auto& list, Is<core::JobSpec> auto& spec);
+
+// "no_wait" is written when the client does not wait.
+void no_wait_field(Writer& list, bool wait);
+void no_wait_field(Reader& list, bool& wait);
 Result<RunRequest> run_request_from(const Json& json);
 
-// The member "park".
-void put_door(JsonText& out, const ParkDoor& door);
-std::optional<ParkDoor> door_if(Fields& fields);
+// ---- processes, cards, ends --------------------------------------------------------------------
 
-void put_process_if(JsonText& out, std::string_view key,
-                    const std::optional<core::ProcessRef>& process);
-void put_process(JsonText& out, const core::ProcessRef& process);
-Result<core::ProcessRef> process_from(const Json& json);
-std::optional<core::ProcessRef> process_if(Fields& fields, std::string_view key);
+void fields_of(auto& list, Is<core::ProcessRef> auto& process) {
+  list.must("pid", process.pid);
+  list.check("pid", process.pid > 0, "the number of a process");
+  list.must("start_ticks", process.start_ticks);
+}
 
-void put_card(JsonText& out, const core::GrantedCard& card);
-void put_cards(JsonText& out, std::string_view key, const std::vector<core::GrantedCard>& cards);
-std::vector<core::GrantedCard> cards_from(Fields& fields, std::string_view key);
+// How long ago. Nothing here has run for longer than a machine lives: a moment before 1970 helps
+// nobody.
+void check_ago(auto& list, std::uint64_t ago_ms) {
+  list.check("ago_ms", ago_ms <= 1'000'000'000'000, "a time that can be");
+}
 
-void put_bytes_list(JsonText& out, std::string_view key, const std::vector<Bytes>& list);
-std::vector<Bytes> bytes_list_from(Fields& fields, std::string_view key);
+void fields_of(auto& list, Is<core::GrantedCard> auto& card) {
+  list.must("card", card.uuid);
+  list.must("index", card.index);
+  list.must("bytes", card.bytes);
+  list.opt("whole", card.whole);
+  if (!list.says(!card.most.is_zero())) return;
+  list.put("least_bytes", card.least);
+  list.put("most_bytes", card.most);
+}
 
-// Whole objects.
-void put_park(JsonText& out, const core::Park& park);
-Result<core::Park> park_from(const Json& json);
-core::ParkCause cause_from(Fields& fields, std::string_view key);
-void put_refusal(JsonText& out, const core::ParkRefusal& refusal);
-Result<core::ParkRefusal> refusal_from(const Json& json);
+// A card as whoever starts a job must know it.
+void fields_of(auto& list, Is<core::Card> auto& card) {
+  list.must("name", card.name);
+  list.must("type", card.type);
+  list.must("total_bytes", card.total);
+  list.must("capacity_bytes", card.capacity);
+}
 
-// The members, in an object that is open.
-void put_escape(JsonText& out, const core::Escape& escape);
-core::Escape escape_of(Fields& fields);
-// The member "escapes", without when there is none.
-void put_escapes(JsonText& out, const core::Job& job);
-std::vector<core::Escape> escapes_from(Fields& fields);
-void put_idle(JsonText& out, const core::IdleSpan& span);
-core::IdleSpan idle_of(Fields& fields);
+void fields_of(auto& list, Is<ParkDoor> auto& door) {
+  list.must("movers", exact(door.movers));
+  list.must("token", door.token);
+  list.put("arena_bytes", door.arena);
+}
 
-void put_exit(JsonText& out, const core::Exit& exit);
-Result<core::Exit> exit_from(const Json& json);
-void put_exit_if(JsonText& out, std::string_view key, const std::optional<core::Exit>& exit);
-std::optional<core::Exit> exit_if(Fields& fields, std::string_view key);
+void fields_of(auto& list, Is<core::Exit> auto& exit) {
+  list.opt("exit_code", exit.code);
+  list.opt("signal", exit.signal);
+  list.opt("not_started", exit.not_started);
+  list.opt("not_now", exit.not_now);
+  list.opt("timed_out", exit.timed_out);
+  list.opt("gpu_oom", exit.gpu_oom);
+  list.opt("ram_oom", exit.ram_oom);
+  list.opt("peak_bytes", exit.peaks);
+  list.opt("ran_ms", exit.ran_ms);
+  list.opt("log_bytes", exit.log_bytes);
+  list.opt("note", exact(exit.note));
+}
 
-// An object of which `made` is told to nobody but the log.
-void put_forecast(JsonText& out, const core::Forecast& forecast, Owner owner);
-core::Forecast forecast_from(Fields& fields, std::string_view key, Owner owner);
+// ---- parking, escapes, idleness ----------------------------------------------------------------
 
-// {"id","when"} each.
-void put_after(JsonText& out, std::string_view key, const std::vector<core::After>& after);
-std::vector<core::After> after_from(Fields& fields, std::string_view key);
-core::After after_of(const Json& json, Fields& fields);
+// What is kept of a job that is away, in a Park, a ParkReport and an event.
+void kept_fields(auto& list, auto& park) {
+  list.put("held_bytes", park.held);
+  list.put("moved_bytes", park.moved);
+  list.opt("disk_bytes", park.on_disk);
+}
 
-void put_quota(JsonText& out, const core::Quota& quota);
-core::Quota quota_from(Fields& fields);
-void put_reservation(JsonText& out, const core::Reservation& reservation);
-Result<core::Reservation> reservation_from(const Json& json);
-std::uint64_t reservation_id_from(Fields& fields, std::string_view key);
+void fields_of(auto& list, Is<core::Park> auto& park) {
+  list.must("cause", park.cause);
+  list.opt("for", park.for_job);
+  list.opt("by", park.by);
+  list.opt("deep", park.deep);
+  list.opt("returns", park.wants_back);
+  list.must("since", park.since);
+  if (list.says(!park.held.empty())) kept_fields(list, park);
+  list.opt("why", park.why);
+  list.opt("lost", park.lost);
+}
 
-// A job as its user sees it: the members of JOB. What the spec has of it is read into `spec`, for
-// others to add to before it is shared.
+void fields_of(auto& list, Is<core::ParkRefusal> auto& refusal) {
+  list.must("at", refusal.at);
+  list.must("why", refusal.why);
+  list.opt("standing", refusal.standing);
+}
+
+void fields_of(auto& list, Is<core::Escape> auto& escape) {
+  list.must("pid", escape.pid);
+  list.must("start_ticks", escape.start_ticks);
+  list.must("card", escape.card);
+  list.must("index", escape.index);
+  list.must("bytes", escape.bytes);
+  list.must("charged_bytes", escape.charged);
+  list.must("command", escape.command);
+}
+
+void fields_of(auto& list, Is<core::IdleSpan> auto& span) {
+  list.must("since", span.since);
+  list.must("step", span.step);
+}
+
+// ---- the queue ---------------------------------------------------------------------------------
+
+void latest_field(Writer& list, const core::Forecast& forecast);
+void latest_field(Reader& list, core::Forecast& forecast);
+
+// `made` is for the log alone.
+void fields_of(auto& list, Is<core::Forecast> auto& forecast) {
+  if (list.owner() == Owner::kSaid) list.must("made", forecast.made);
+  list.must("at", forecast.at);
+  latest_field(list, forecast);
+  if (list.owner() == Owner::kUnsaid) list.tell("confidence_pct", core::kForecastPct);
+}
+
+void fields_of(auto& list, Is<core::Quota> auto& quota) {
+  list.opt("cards", quota.cards);
+  list.opt("bytes", quota.bytes);
+  list.opt("running", quota.running);
+  list.opt("jobs", quota.jobs);
+  list.opt("disk_bytes", quota.disk);
+}
+
+// The number of a reservation, which is a text.
+void reservation_field(Writer& list, std::string_view key, std::uint64_t id);
+void reservation_field(Reader& list, std::string_view key, std::uint64_t& id);
+
+void fields_of(auto& list, Is<core::Reservation> auto& reservation) {
+  reservation_field(list, "id", reservation.id);
+  list.must("user", reservation.user);
+  list.must("from", reservation.from);
+  list.must("until", reservation.until);
+  list.must("by", reservation.by);
+  list.put("cards", each("the grant", reservation.cards));
+}
+
+// ---- the machine: cards.cc ---------------------------------------------------------------------
+
+void fields_of(auto& list, Is<CardView> auto& card);
+void fields_of(auto& list, Is<DaemonView> auto& view);
+
+// ---- a job as its user sees it: view.cc --------------------------------------------------------
+
 // How much of the words that its user gave it: in lists, which may be of thousands, not all.
 enum class Words { kAll, kSome, kNone };
-void put_job(JsonText& out, const JobView& view, Words words = Words::kAll);
-JobView job_from(Fields& fields, core::JobSpec& spec);
-Result<JobView> view_from(const Json& json);
+// The members of JOB. What the spec has of it is read into `spec`, for others to add to before it
+// is shared.
+void job_fields(Writer& list, const JobView& view, Words words = Words::kAll);
+void job_fields(Reader& list, JobView& view, core::JobSpec& spec);
+void fields_of(Writer& list, const JobView& view);
+void fields_of(Reader& list, JobView& view);
 // The member "jobs".
-void put_jobs(JsonText& out, const std::vector<JobView>& jobs, Words words);
+void jobs_field(Writer& list, const std::vector<JobView>& jobs, Words words);
+void jobs_field(Reader& list, std::vector<JobView>& jobs, Words words);
 // The command as lists have it: of one that is longer than kListedCommand bytes the beginning, and
 // "…".
 inline constexpr std::size_t kListedCommand = 256;
 bool is_listed_whole(const std::vector<std::string>& command);
 std::vector<std::string> listed_command(const std::vector<std::string>& command,
                                         std::size_t bytes = kListedCommand);
-Result<std::vector<JobView>> jobs_from(Fields& fields);
 
-void put_id(JsonText& out, std::string_view key, core::JobId id);
 void append_id(std::string& out, core::JobId id);
-core::JobId id_from(Fields& fields, std::string_view key);
-std::optional<core::JobId> id_if(Fields& fields, std::string_view key);
-core::JobState state_from(Fields& fields, std::string_view key);
-core::Outcome outcome_from(Fields& fields, std::string_view key);
-// A newer daemon's is nothing that we know.
-std::optional<core::Reason> reason_of(std::string_view text);
-
-// Nothing here has run for longer than a machine lives: a moment before 1970 helps nobody.
-std::uint64_t ago_from(Fields& fields);
 
 }  // namespace mete::wire

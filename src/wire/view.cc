@@ -1,74 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// JOB, as `mete ps`, `show` and `wait` have it (values.h: put_job, job_from), and lists of them.
-// Words of people that are no UTF-8 are shown with U+FFFD: this is for reading, not for running.
+// JOB, as `mete ps`, `show` and `wait` have it, and lists of them. Words of people that are no
+// UTF-8 are shown with U+FFFD: this is for reading, not for running.
 #include "core/request/gpu.h"
+#include "wire/outline.h"
 #include "wire/values.h"
 
 namespace mete::wire {
-
-namespace {
-
-using core::Exit;
-using core::Job;
-using core::JobId;
-using core::JobSpec;
-
-void put_wait(JsonText& out, const core::Wait& wait) {
-  out.key("wait").open();
-  out.put("for", wait.text);
-  out.key("holders").open_list();
-  for (const JobId id : wait.holders) out.value(to_string(id));
-  out.close_list();
-  out.close();
-}
-
-void put_grant(JsonText& out, const JobView& view) {
-  const Job& job = view.job;
-  out.key("grant").open_list();
-  for (std::size_t i = 0; i < job.grant.size(); ++i) {
-    out.open();
-    put_card(out, job.grant[i]);
-    if (i < view.used.size()) out.put_if("used_bytes", view.used[i]);
-    if (job.exit && i < job.exit->peaks.size()) out.put("peak_bytes", job.exit->peaks[i]);
-    out.close();
-  }
-  out.close_list();
-}
-
-void put_end(JsonText& out, const Job& job) {
-  if (!job.exit) return;
-  out.put_if("exit_code", job.exit->code);
-  out.put_if("signal", job.exit->signal);
-}
-
-// What is asked for in this attempt, without a copy of the whole request.
-const std::optional<core::GpuRequest>& asked_by(const Job& job) {
-  return job.gpu ? job.gpu : job.spec->request.gpu;
-}
-
-core::Wait wait_from(Fields& fields) {
-  Fields of_wait(fields.child("wait"), "the wait");
-  core::Wait wait;
-  wait.reason = reason_of(fields.text_if("reason").value_or("")).value_or(wait.reason);
-  wait.text = of_wait.text("for");
-  for (const std::string& text : of_wait.texts("holders"))
-    if (const Result<JobId> id = core::parse_job_id(text)) wait.holders.push_back(*id);
-  if (!of_wait.ok()) fields.fail(of_wait.error());
-  return wait;
-}
-
-void read_grant(Fields& fields, JobView& view) {
-  view.job.grant = cards_from(fields, "grant");
-  for (const Json& card : fields.list("grant")) {
-    Fields of_card(card, "the grant");
-    view.used.push_back(of_card.bytes_if("used_bytes"));
-    const std::optional<Bytes> peak = of_card.bytes_if("peak_bytes");
-    if (peak && view.job.exit) view.job.exit->peaks.push_back(*peak);
-    if (!of_card.ok()) fields.fail(of_card.error());
-  }
-}
-
-}  // namespace
 
 bool is_listed_whole(const std::vector<std::string>& command) {
   std::size_t bytes = 0;
@@ -95,108 +32,183 @@ std::vector<std::string> listed_command(const std::vector<std::string>& command,
   return words;
 }
 
-void put_job(JsonText& out, const JobView& view, Words words) {
+namespace {
+
+using core::Exit;
+using core::Job;
+using core::JobId;
+using core::JobSpec;
+
+// ---- what is no list ---------------------------------------------------------------------------
+
+void holders_field(Writer& list, const std::vector<JobId>& holders) {
+  list.put("holders", holders);
+}
+void holders_field(Reader& list, std::vector<JobId>& holders) {
+  for (const std::string& text : list.fields().texts("holders"))
+    if (const Result<JobId> id = core::parse_job_id(text)) holders.push_back(*id);
+}
+
+// Why the job waits, which stands before the wait itself.
+void reason_field(Writer& list, const JobView& view) {
+  if (view.wait) list.put("reason", view.wait->reason);
+}
+void reason_field(Reader& list, JobView& view) {
+  list.fields().mention("reason");
+  if (list.fields().has("wait")) list.opt("reason", known(view.wait.emplace().reason));
+}
+
+// The end of the job as far as its user sees it. The note stands at the end of JOB.
+void exit_fields(Writer& list, const Job& job) {
+  if (!job.exit) return;
+  list.opt("exit_code", job.exit->code);
+  list.opt("signal", job.exit->signal);
+}
+void exit_fields(Reader& list, Job& job) {
+  Exit exit;
+  list.opt("exit_code", exit.code);
+  list.opt("signal", exit.signal);
+  list.opt("note", exit.note);
+  if (exit != Exit{}) job.exit = std::move(exit);
+}
+void note_field(Writer& list, const Job& job) {
+  if (job.exit) list.opt("note", job.exit->note);
+}
+void note_field(Reader& /*list*/, Job& /*job*/) {}
+
+// What is asked for in this attempt, without a copy of the whole request.
+void asked_field(Writer& list, const Job& job, const JobSpec& spec) {
+  gpu_field(list, "request", job.gpu ? job.gpu : spec.request.gpu);
+}
+void asked_field(Reader& list, Job& /*job*/, JobSpec& spec) {
+  Fields& fields = list.fields();
+  fields.mention("request_written");
+  const std::optional<std::string> text = fields.text_if("request");
+  if (!text) return;
+  const Result<core::GpuRequest> gpu = core::parse_gpu(*text);
+  if (!gpu) return;  // a newer daemon's, perhaps
+  spec.request.gpu = *gpu;
+  read_written(fields, "request", *spec.request.gpu);
+}
+
+// A card of the grant, what the job uses of it now and the most that it used.
+void held_card(auto& list, auto& card, auto& used, auto& peak) {
+  fields_of(list, card);
+  list.opt("used_bytes", used);
+  list.opt("peak_bytes", peak);
+}
+void grant_field(Writer& list, const JobView& view) {
   const Job& job = view.job;
-  const JobSpec& spec = *job.spec;
-  put_id(out, "id", job.id);
-  out.put("name", spec.name);
-  out.put("user", spec.user);
-  out.put("uid", spec.uid);
-  out.put("state", to_string(job.state));
-  if (job.outcome) out.put("outcome", to_string(*job.outcome));
-  if (view.wait) out.put("reason", to_string(view.wait->reason));
-  out.put("attempt", job.attempt);
-  put_end(out, job);
-  put_gpu_if(out, "request", asked_by(job));
-  out.put("priority", job.priority);
-  out.put("submitted_at", job.submitted);
-  out.put_if("started_at", job.started);
-  out.put_if("ended_at", job.ended);
-  out.put_if("idle_since", view.idle_since);
-  if (job.park) {
-    out.key("park");
-    put_park(out, *job.park);
+  JsonText& out = list.out();
+  out.key("grant").open_list();
+  for (std::size_t i = 0; i < job.grant.size(); ++i) {
+    std::optional<Bytes> used, peak;
+    if (i < view.used.size()) used = view.used[i];
+    if (job.exit && i < job.exit->peaks.size()) peak = job.exit->peaks[i];
+    out.open();
+    held_card(list, job.grant[i], used, peak);
+    out.close();
   }
-  if (job.unparkable) {
-    out.key("unparkable");
-    put_refusal(out, *job.unparkable);
-  }
-  if (job.growth != core::Growth::kFree) out.put("growth", to_string(job.growth));
-  if (view.forecast) {
-    out.key("start_forecast");
-    put_forecast(out, *view.forecast, Owner::kUnsaid);
-  }
-  if (view.wait) put_wait(out, *view.wait);
-  put_grant(out, view);
+  out.close_list();
+}
+void grant_field(Reader& list, JobView& view) {
+  list.elements("grant", "the grant", [&view](Reader& of_card) {
+    std::optional<Bytes> peak;
+    held_card(of_card, view.job.grant.emplace_back(), view.used.emplace_back(), peak);
+    if (peak && view.job.exit) view.job.exit->peaks.push_back(*peak);
+  });
+}
+
+void words_fields(Writer& list, const JobSpec& spec, Words words) {
   static const std::vector<std::string> kNoWords;
   static const std::map<std::string, std::string> kNoLabels;
   if (words == Words::kSome && !is_listed_whole(spec.command))
-    out.put("command", listed_command(spec.command));
+    list.put("command", listed_command(spec.command));
   else
-    out.put("command", words == Words::kNone ? kNoWords : spec.command);
-  out.put("labels", words == Words::kNone ? kNoLabels : spec.labels);
-  put_escapes(out, job);
-  out.put_if("remark", std::string_view(view.remark));
-  if (job.exit) out.put_if("note", std::string_view(job.exit->note));
+    list.put("command", words == Words::kNone ? kNoWords : spec.command);
+  list.put("labels", words == Words::kNone ? kNoLabels : spec.labels);
+}
+void words_fields(Reader& list, JobSpec& spec, Words /*words*/) {
+  list.put("command", spec.command);
+  list.put("labels", spec.labels);
 }
 
-JobView job_from(Fields& fields, JobSpec& spec) {
-  JobView view;
-  Job& job = view.job;
-  job.id = id_from(fields, "id");
-  spec.name = fields.text("name");
-  spec.user = fields.text("user");
-  spec.uid = fields.number<std::uint32_t>("uid");
-  spec.command = fields.texts("command");
-  spec.labels = fields.text_map("labels");
-  job.state = state_from(fields, "state");
-  if (const auto text = fields.text_if("outcome")) job.outcome = core::parse_outcome(*text);
-  job.attempt = fields.number_if<std::uint32_t>("attempt").value_or(1);
-  job.priority = fields.number_if<std::int32_t>("priority").value_or(0);
-  job.submitted = fields.time("submitted_at");
-  job.started = fields.time_if("started_at");
-  job.ended = fields.time_if("ended_at");
-  if (const auto text = fields.text_if("request")) {
-    if (const Result<core::GpuRequest> gpu = core::parse_gpu(*text)) {
-      spec.request.gpu = *gpu;
-      read_written(fields, "request", *spec.request.gpu);
-    }
-  }
-  Exit exit;
-  exit.code = fields.number_if<int>("exit_code");
-  exit.signal = fields.number_if<int>("signal");
-  exit.note = fields.text_if("note").value_or("");
-  if (exit != Exit{}) job.exit = std::move(exit);
-  read_grant(fields, view);
-  if (fields.has("park")) job.park = fields.take(park_from(fields.child("park")));
-  if (fields.has("unparkable"))
-    job.unparkable = fields.take(refusal_from(fields.child("unparkable")));
-  if (const auto text = fields.text_if("growth"))
-    job.growth = core::parse_growth(*text).value_or(core::Growth::kFree);
-  view.idle_since = fields.time_if("idle_since");
-  job.escapes = escapes_from(fields);
-  view.remark = fields.text_if("remark").value_or("");
-  if (fields.has("start_forecast"))
-    view.forecast = forecast_from(fields, "start_forecast", Owner::kUnsaid);
-  if (fields.has("wait")) view.wait = wait_from(fields);
-  return view;
+void all_fields(auto& list, auto& view, auto& spec, Words words) {
+  auto& job = view.job;
+  list.must("id", job.id);
+  list.must("name", spec.name);
+  list.must("user", spec.user);
+  list.must("uid", spec.uid);
+  list.must("state", job.state);
+  list.opt("outcome", known(job.outcome));
+  reason_field(list, view);
+  list.put("attempt", job.attempt);
+  exit_fields(list, job);
+  asked_field(list, job, spec);
+  list.put("priority", job.priority);
+  list.must("submitted_at", job.submitted);
+  list.opt("started_at", job.started);
+  list.opt("ended_at", job.ended);
+  list.opt("idle_since", view.idle_since);
+  list.opt("park", object("the park", job.park));
+  list.opt("unparkable", object("the refusal", job.unparkable));
+  list.opt("growth", known(job.growth));
+  list.opt("start_forecast", object("the forecast", view.forecast));
+  list.opt("wait", object("the wait", view.wait));
+  grant_field(list, view);
+  words_fields(list, spec, words);
+  list.opt("escapes", each("the escape", job.escapes));
+  list.opt("remark", view.remark);
+  note_field(list, job);
 }
 
-Result<JobView> view_from(const Json& json) {
-  Fields fields(json, "the job");
+}  // namespace
+
+void fields_of(auto& list, Is<core::Wait> auto& wait) {
+  list.must("for", wait.text);
+  holders_field(list, wait.holders);
+}
+
+void job_fields(Writer& list, const JobView& view, Words words) {
+  all_fields(list, view, *view.job.spec, words);
+}
+
+void job_fields(Reader& list, JobView& view, JobSpec& spec) {
+  all_fields(list, view, spec, Words::kAll);
+}
+
+void fields_of(Writer& list, const JobView& view) { job_fields(list, view); }
+
+void fields_of(Reader& list, JobView& view) {
   JobSpec spec;
-  JobView view = job_from(fields, spec);
-  if (!fields.ok()) return fields.error();
+  job_fields(list, view, spec);
   view.job.spec = std::move(spec);
-  return view;
 }
+
+void jobs_field(Writer& list, const std::vector<JobView>& jobs, Words words) {
+  list.elements("jobs", jobs,
+                [words](Writer& of_one, const JobView& view) { job_fields(of_one, view, words); });
+}
+
+void jobs_field(Reader& list, std::vector<JobView>& jobs, Words /*words*/) {
+  list.put("jobs", each("the job", jobs));
+}
+
+namespace {
+
+void ps_fields(auto& list, WallTime at, auto& jobs) {
+  list.schema("mete.ps/1");
+  list.tell("at", at);
+  jobs_field(list, jobs, Words::kSome);
+}
+
+}  // namespace
 
 std::string encode_ps(const std::vector<JobView>& jobs, WallTime at) {
   JsonText out(jobs.size() * 512);  // what is not needed of it is never touched
+  Writer list(out);
   out.open();
-  out.put("schema", "mete.ps/1");
-  out.put("at", at);
-  put_jobs(out, jobs, Words::kSome);
+  ps_fields(list, at, jobs);
   out.close();
   return out.take();
 }
@@ -205,28 +217,18 @@ Result<std::vector<JobView>> decode_ps(std::string_view text) {
   const Result<Json> json = parse_json(text);
   if (!json) return json.error();
   Fields fields(*json, "the list of jobs");
-  return jobs_from(fields);
-}
-
-void put_jobs(JsonText& out, const std::vector<JobView>& jobs, Words words) {
-  out.key("jobs").open_list();
-  for (const JobView& view : jobs) {
-    out.open();
-    put_job(out, view, words);
-    out.close();
-  }
-  out.close_list();
-}
-
-Result<std::vector<JobView>> jobs_from(Fields& fields) {
-  std::vector<JobView> views;
-  for (const Json& element : fields.list("jobs")) {
-    Result<JobView> view = view_from(element);
-    if (!view) return view.error();
-    views.push_back(*std::move(view));
-  }
+  Reader list(fields);
+  std::vector<JobView> jobs;
+  ps_fields(list, {}, jobs);
   if (!fields.ok()) return fields.error();
-  return views;
+  return jobs;
+}
+
+void outline_view(Outlines& all) {
+  Fields fields(all["ps"], "");
+  Reader list(fields);
+  std::vector<JobView> jobs;
+  ps_fields(list, {}, jobs);
 }
 
 }  // namespace mete::wire

@@ -2,7 +2,6 @@
 // Any bytes through everything that reads a document: no crash, and what is accepted is written as
 // text that is read back as the same text again (so nothing that was understood is lost on the
 // way). The first byte chooses the reader; the rest is the document.
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -40,12 +39,6 @@ void event(std::string_view type, std::string_view text) {
         return wire::encode(what);
       });
 }
-
-constexpr std::array<std::string_view, std::variant_size_v<core::Happened>> kTypes = {
-    "job.submitted", "job.granted",   "job.started",     "job.stopping",  "job.ended",
-    "job.requeued",  "job.ungranted", "job.held",        "job.released",  "job.priority",
-    "job.forecast",  "card.lost",     "card.back",       "card.drained",  "card.undrained",
-    "quota.set",     "card.reserved", "card.unreserved", "machine.booted"};
 
 }  // namespace
 
@@ -92,7 +85,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         METE_ASSERT(core::State::from_parts(*parts).jobs().size() == parts->jobs.size());
       break;
     default:
-      for (const std::string_view type : kTypes) event(type, text);
+      for (const std::string_view type : core::kEventTypes) event(type, text);
   }
   return 0;
 }

@@ -3,7 +3,9 @@
 // the same state again by replay. Values only; how they are written is wire/event.h.
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -185,7 +187,13 @@ struct Event {
   bool operator==(const Event&) const = default;
 };
 
-// "job.submitted", "card.lost", ...
-std::string_view type_of(const Happened& what);
+// By the index in Happened.
+inline constexpr std::array<std::string_view, std::variant_size_v<Happened>> kEventTypes = {
+    "job.submitted", "job.granted",   "job.started",     "job.stopping",   "job.ended",
+    "job.requeued",  "job.ungranted", "job.held",        "job.released",   "job.priority",
+    "job.forecast",  "card.lost",     "card.back",       "card.drained",   "card.undrained",
+    "quota.set",     "card.reserved", "card.unreserved", "machine.booted", "job.parked",
+    "job.unparked",  "job.grown",     "escape.seen",     "job.idle",       "job.active"};
+inline std::string_view type_of(const Happened& what) { return kEventTypes[what.index()]; }
 
 }  // namespace mete::core
