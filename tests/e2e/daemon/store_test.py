@@ -37,7 +37,11 @@ class Samples(StoreTest):
 
     def start_on(self, name):
         self.stop()
-        shutil.rmtree(self.store, ignore_errors=True)
+
+        def removed():  # keepers of the sample's jobs may still write there
+            shutil.rmtree(self.store, ignore_errors=True)
+            return not self.store.exists()
+        wait_until(removed, "nothing is written into the last sample")
         self.store.mkdir(mode=0o700)
         shutil.copy(SOURCE / "tests" / "data" / "store" / name, self.store / "meted.db")
         os.chmod(self.store / "meted.db", 0o600)
