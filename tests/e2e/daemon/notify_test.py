@@ -185,6 +185,7 @@ class Notify(DaemonTest):
         self.submit("--notify", f"cmd:test -e {gate} && cat >> {out}", "--", "true")
         wait_until(lambda: self.counts()["waiting"] == 1, "it is waiting")
         self.kill_daemon()
+        wait_until(lambda: not self.processes("mete-notify"), "none is under way: it would tell as well")
         gate.touch()
         self.mete("ps")
         wait_until(lambda: self.line("told"), "the next daemon tells")
