@@ -5,7 +5,7 @@
 //
 // The word says how much of the reserve is still charged, while it may be lent. The owner opens and
 // closes it, and gives back what was left; the sampler takes from it:
-//   1. units out of the word: from here on nobody else gives these back
+//   1. units out of the word: from here on no other process gives these back
 //   2. the same units out of the charge, if the slot still has this owner
 // A sampler that stands between the two steps may do the second at any time, whatever the owner has
 // done meanwhile. One that is killed there leaves its units charged until the owner ends: too much,

@@ -37,7 +37,7 @@ class ClaimsKeeper {
 
   // The room that all daemons together may fill: what the last look showed.
   void see(const core::Pool& machine);
-  // What others claim now. Also mends our own file if somebody removed it.
+  // What others claim now. Also mends our own file if it was removed.
   std::vector<node::OtherClaim> others();
   // Why nothing can be claimed at the moment; "": nothing is wrong.
   const std::string& trouble() const { return trouble_; }

@@ -3,7 +3,7 @@
 // first one comes, told which jobs may come to them and how large their arena is to be, let go when
 // none is left. They outlive us, and are found again; one that died is started anew. Nothing waits
 // for them: a job needs its mover when it is parked, not when it starts, and a mover that does not
-// answer keeps nobody else from being answered.
+// answer keeps no other from being answered.
 #pragma once
 
 #include <sys/types.h>

@@ -4,7 +4,7 @@
 //
 //   excess   held + headroom − charge, where the charge is the highest one while NVML was asked;
 //            and of two readings in a row the lower one, so that a block that came and went in
-//            between is nobody's excess
+//            between is no excess
 //   spare    charge − headroom − held, once nothing has moved for nine readings in a row: neither
 //            figure, and no call was inside the driver
 #pragma once

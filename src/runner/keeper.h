@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What mete-keeper does: claims one attempt of one job, becomes its user, runs it, looks after its
-// output, and leaves on disk how it ended. Asks nobody anything meanwhile.
+// output, and leaves on disk how it ended. Asks nothing of other processes meanwhile.
 #pragma once
 
 #include "base/fd.h"
@@ -8,7 +8,7 @@
 
 namespace mete::runner {
 
-// Returns the exit code of the keeper itself, which nobody needs: what is true is in the record,
+// Returns the exit code of the keeper itself, for logs alone: what is true is in the record,
 // and why there is none was said in `words`.
 int keep(const wire::KeeperPlan& plan, Fd words);
 

@@ -85,7 +85,7 @@ class Parker {
   std::optional<wire::ParkReport> unsent_;
   seam::Nanoseconds mover_until_{};  // so long a mover that is being started is waited for
   seam::Nanoseconds park_again_{};   // zero: not to be tried again
-  bool tight_ = false;               // somebody waits for what it does not use
+  bool tight_ = false;               // another job waits for what it does not use
   std::string obstacle_;             // as it was told
   std::vector<Bytes> asked_;         // by the program, of each card; zero: nothing
   seam::Nanoseconds ask_until_{};    // then it hears no

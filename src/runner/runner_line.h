@@ -17,7 +17,7 @@ class RunnerLine {
  public:
   RunnerLine(DaemonAt where, core::JobId id) : where_(std::move(where)), id_(id) {}
 
-  // Readable when there is something to hear; -1: nobody is listened to at the moment.
+  // Readable when there is something to hear; -1: there is no daemon to listen to at the moment.
   int descriptor() const { return listening_ ? client_->http().descriptor() : -1; }
   std::optional<wire::RunReply> hear();
   void mend();

@@ -159,10 +159,10 @@ def fill(job, count, name):
     job.wait_for_readings()
     lost = job.limit - job.held()
     check(code == OOM and got == free // CHUNK * CHUNK, f"{name}: all that is free can be had", f"{mib(got)} of {mib(free)}, code {code}")
-    check(0 <= lost <= count * HEADROOM, f"{name}: of the grant nobody can have", f"{mib(lost)}, {mib(lost / count)} for each process; "
+    check(0 <= lost <= count * HEADROOM, f"{name}: of the grant that no process can have", f"{mib(lost)}, {mib(lost / count)} for each process; "
           f"NVML counts {mib(job.held())} of {mib(job.limit)}")
     others = job.order("fill", job.children[1:])
-    check(all(answer == [0, OOM] for answer in others), f"{name}: nobody gets more", f"{sum(answer[0] for answer in others)} bytes")
+    check(all(answer == [0, OOM] for answer in others), f"{name}: no process gets more", f"{sum(answer[0] for answer in others)} bytes")
 
 
 def grow(job, name):
@@ -177,7 +177,7 @@ def grow(job, name):
           f"after {took if took is None else round(took, 2)} s, {mib(job.charged() - before)} more, code {code}")
     job.table(f"{name}: one has grown")
     refused = job.order("fill", job.children)
-    check(all(answer == [0, OOM] for answer in refused), f"{name}: and nobody gets more", f"{sum(answer[0] for answer in refused)} bytes")
+    check(all(answer == [0, OOM] for answer in refused), f"{name}: and no process gets more", f"{sum(answer[0] for answer in refused)} bytes")
 
 
 def main(count):
