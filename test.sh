@@ -3,18 +3,26 @@
 # Builds and tests mete. Ends with one line, `N passed, N failed, N skipped`, and non-zero unless everything passed.
 #   ./test.sh         release build; unit, simulation and end-to-end tests
 #   ./test.sh --full  also with address and thread sanitizers, fuzzers (60 s each), the arm64 build, long tests
+#   ./test.sh --full --only STAGE  one stage alone: release, long, asan, tsan, fuzz or arm64
 # METE_TEST_JOBS (2) tests run at once; METE_FUZZ_SECONDS (60) per fuzzer. Nothing here needs a GPU (tests/gpu/run does).
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1
 
-full=0
-for arg in "$@"; do
-  case "$arg" in
+full=0 only=
+while (($#)); do
+  case "$1" in
     --full) full=1 ;;
-    -h | --help) sed -n '3,6s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) echo "test.sh: unknown option $arg (known: --full)" >&2; exit 64 ;;
+    --only) only=${2:-} && shift ;;
+    -h | --help) sed -n '3,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "test.sh: unknown option $1 (known: --full, --only STAGE)" >&2; exit 64 ;;
   esac
+  shift
 done
+case "$only" in
+  '' | release) ;;
+  long | asan | tsan | fuzz | arm64) ((full)) || { echo "test.sh: the stage $only is one of --full" >&2; exit 64; } ;;
+  *) echo "test.sh: no stage $only (there are release, long, asan, tsan, fuzz and arm64)" >&2; exit 64 ;;
+esac
 jobs=${METE_TEST_JOBS:-2}
 passed=0 failed=0 skipped=0 stages=()
 # A machine that has everything (root on Debian 12, as the CI is): there a skipped test is a failure, but for those
@@ -109,23 +117,25 @@ arm64() {
     qemu-aarch64 -L /usr/aarch64-linux-gnu build/arm64/bin/mete version
 }
 
+# wanted STAGE: whether it runs.
+wanted() { [[ -z $only || $only == "$1" ]] && { ((full)) || [[ $1 == release ]]; }; }
+
 setup=(tools/setup)
 ((full)) && setup+=(--arm64)
 stage "set-up" "${setup[@]}" || exit 1
-if once "build release" build release; then
-  stage "unit" tests release unit must
-  stage "simulation" tests release sim may
-  stage "end to end" tests release e2e must
+if { wanted release || wanted long; } && once "build release" build release; then
+  if wanted release; then
+    stage "unit" tests release unit must
+    stage "simulation" tests release sim may
+    stage "end to end" tests release e2e must
+  fi
+  wanted long && stage "long tests" tests release long must  # more steps, more kills, more rounds
 fi
-if ((full)); then
-  export METE_FULL=1  # long tests take more steps, more kills, more rounds
-  stage "long tests" tests release long may
-  for preset in asan tsan; do
-    once "build $preset" build $preset && stage "tests, $preset" tests $preset 'unit|sim|e2e' must
-  done
-  once "build fuzz" build fuzz fuzzers && stage "fuzzers" fuzzers
-  once "build arm64" arm64
-fi
+for preset in asan tsan; do
+  wanted $preset && once "build $preset" build $preset && stage "tests, $preset" tests $preset 'unit|sim|e2e' must
+done
+wanted fuzz && once "build fuzz" build fuzz fuzzers && stage "fuzzers" fuzzers
+wanted arm64 && once "build arm64" arm64
 
 printf '\n'
 printf '%s\n' "${stages[@]}" "$(printf '%-28s %5d s' "in all" "$SECONDS")"
