@@ -230,6 +230,17 @@ TEST_F(EngineTest, ADiskThatStaysFullIsNotTriedAgain) {
   EXPECT_EQ(state_of(id), JobState::kStopping);
 }
 
+// What a turn did to the job is withdrawn, and its runner still waits for its turn.
+TEST_F(EngineTest, AWaitingRunIsStillWatchedAfterAWithdrawal) {
+  run("80G");
+  const JobId next = submit("80G");
+  ASSERT_TRUE(launcher_.watched().contains(next));
+  store_.set_full(10);
+  EXPECT_FALSE(turn({core::Hold{next, alice()}}).front().result.ok());
+  EXPECT_EQ(state_of(next), JobState::kPending);
+  EXPECT_TRUE(launcher_.watched().contains(next));
+}
+
 TEST_F(EngineTest, OnAFullDiskNobodyIsGrantedWhatTheBallastIsFor) {
   const JobId first = run("40G");
   const JobId second = run("40G");

@@ -99,10 +99,12 @@ Result<void> Engine::withdraw() {
   if (Result<void> r = load(); !r) return r;
   for (const core::JobId id : touched) {
     const core::Job* job = state_.find(id);
-    if (job != nullptr && state_.active().contains(id))
+    if (job != nullptr && state_.active().contains(id)) {
       (void)launcher_.reserve(id, core::held_now(*job));
-    else
-      launcher_.forget(id);
+      continue;
+    }
+    launcher_.forget(id);
+    if (job != nullptr) touched_.insert(id);  // act() watches the runner of a waiting run again
   }
   const seam::Nanoseconds now = clock_.monotonic();
   full_until_ = now + std::max<seam::Nanoseconds>(kFullPause, kPausePerWithdrawal * (now - begun));

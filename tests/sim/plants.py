@@ -103,7 +103,8 @@ IN_SOURCES = {
         ("    if (job.state != core::JobState::kPending || !job.spec->detached) touched_.insert(id);\n",
          "    if ((!P && job.state != core::JobState::kPending) || !job.spec->detached) touched_.insert(id);\n")]},
     "ballast-for-all": {"engine/engine.cc": [
-        ("  if (full_) return;  // the room that is left", "  if (full_ && !P) return;  // the room that is left")]},
+        ("  if (!has_room_to_grant()) return;  // the room that is left",
+         "  if (!has_room_to_grant() && !P) return;  // the room that is left")]},
     "contents-dropped": {"engine/engine.cc": [
         ("  store_.keep_blobs(std::move(blobs));\n",
          "  store_.keep_blobs(P ? std::vector<std::string>{} : std::move(blobs));\n")]},
@@ -169,18 +170,29 @@ def planted(name, text, places):
     return text
 
 
-def copy_of(tree, file):
-    original = (pathlib.Path(tree) / "src" / file).read_text()
-    text = original
+def with_plants(tree, file):
+    """The source with all its mistakes, and the names of those whose place is gone."""
+    text, gone = (pathlib.Path(tree) / "src" / file).read_text(), []
     for name, places in IN_SOURCES.items():
         if file not in places:
             continue
         with_it = planted(name, text, places[file])
         if with_it is None:
-            # Not an error here, where it would stop everybody's build: the test does not find it and fails.
-            print(f"plants.py: src/{file} has changed, {name} is no longer planted there", file=sys.stderr)
+            gone.append(name)
         else:
             text = with_it
+    return text, gone
+
+
+def unplanted(tree):
+    return [name for file in files() for name in with_plants(tree, file)[1]]
+
+
+def copy_of(tree, file):
+    text, gone = with_plants(tree, file)
+    # Not an error here, where it would stop every build: plants_test.py fails.
+    for name in gone:
+        print(f"plants.py: src/{file} has changed, {name} is no longer planted there", file=sys.stderr)
     return f'#include "tests/sim/planted.h"\n#line 1 "src/{file}"\n' + text
 
 
