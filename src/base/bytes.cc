@@ -98,9 +98,11 @@ std::string to_exact_string(Bytes bytes) {
     std::string_view name;
     std::uint64_t factor;
   };
-  constexpr std::array<Scale, 6> kScales{{{"G", kKi * kKi * kKi},
+  constexpr std::array<Scale, 8> kScales{{{"T", kKi * kKi * kKi * kKi},
+                                          {"G", kKi * kKi * kKi},
                                           {"M", kKi * kKi},
                                           {"K", kKi},
+                                          {"TB", kK * kK * kK * kK},
                                           {"GB", kK * kK * kK},
                                           {"MB", kK * kK},
                                           {"KB", kK}}};
@@ -112,6 +114,16 @@ std::string to_exact_string(Bytes bytes) {
     if (text.size() < shortest.size()) shortest = std::move(text);
   }
   return shortest;
+}
+
+std::string to_short_size(Bytes bytes) {
+  constexpr Bytes kOneGi = Bytes::from_gib(1);
+  if (bytes < kOneGi) return to_exact_string(bytes.round_down(Bytes::from_mib(1)));
+  const std::uint64_t tenths =
+      bytes.count() / kOneGi.count() * 10 + bytes.count() % kOneGi.count() * 10 / kOneGi.count();
+  std::string text = std::to_string(tenths / 10);
+  if (tenths % 10 != 0) text += "." + std::to_string(tenths % 10);
+  return text + "G";
 }
 
 }  // namespace mete::base

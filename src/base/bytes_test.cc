@@ -8,6 +8,7 @@ namespace {
 
 using base::parse_bytes;
 using base::to_exact_string;
+using base::to_short_size;
 
 std::uint64_t parsed(std::string_view text) {
   const Result<Bytes> bytes = parse_bytes(text);
@@ -83,8 +84,17 @@ TEST(Bytes, ExactTextReadsBackAsTheSameAmount) {
   EXPECT_EQ(to_exact_string(Bytes::from_mib(1536)), "1536M");
   EXPECT_EQ(to_exact_string(Bytes::from_bytes(8'000'000'000)), "8GB") << "and not 7812500K";
   EXPECT_EQ(to_exact_string(Bytes::from_bytes(1'500'000'000)), "1500MB");
+  EXPECT_EQ(to_exact_string(Bytes::from_bytes(8'000'000'000'000)), "8TB") << "and not 8000GB";
   EXPECT_EQ(to_exact_string(Bytes::from_bytes(4'097)), "4097B");
   EXPECT_EQ(to_exact_string(Bytes::from_mib(143'770)), "143770M");
+}
+
+TEST(Bytes, ASizeToPasteIsShortAndNeverMore) {
+  EXPECT_EQ(to_short_size(Bytes::from_mib(143'154)), "139.7G");
+  EXPECT_EQ(to_short_size(Bytes::from_gib(8)), "8G");
+  EXPECT_EQ(to_short_size(Bytes::from_mib(1023)), "1023M");
+  EXPECT_EQ(to_short_size(Bytes::from_bytes((5ull << 30) - 1)), "4.9G");
+  EXPECT_EQ(to_short_size(Bytes::from_gib(2'048)), "2048G");
 }
 
 TEST(Bytes, OverflowIsNoticed) {

@@ -57,7 +57,7 @@ class Output {
   // Prints the error to stderr and returns its exit code.
   //   error: --gpu 200G can never fit here
   //     the largest card is card 0 (H200, 140.4 GiB)
-  //   hint: --gpu 143770M would fit
+  //   hint: --gpu 140.4G would fit
   int fail(const Error& error) const { return fail(error, exit_code_of(error.code)); }
   int fail(const Error& error, int exit_code) const;
 

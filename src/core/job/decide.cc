@@ -176,9 +176,7 @@ Result<void> State::check_machine(const Request& request) const {
   if (request.ram && rules_.machine_ram && *request.ram > *rules_.machine_ram)
     return Error::infeasible("--ram " + base::to_exact_string(*request.ram) + " can never fit here")
         .with_evidence("this machine has " + to_string(*rules_.machine_ram) + " of memory")
-        .with_hint("--ram " +
-                   base::to_exact_string(rules_.machine_ram->round_down(Bytes::from_mib(1))) +
-                   " would fit");
+        .with_hint("--ram " + base::to_short_size(*rules_.machine_ram) + " would fit");
   return {};
 }
 

@@ -58,7 +58,7 @@ TEST_F(StateTest, MoreThanTheMachineHasIsRefusedAtOnce) {
     EXPECT_EQ(id.error().code, ErrorCode::kInfeasible);
     EXPECT_EQ(id.error().message, "--ram 16G can never fit here");
     EXPECT_EQ(id.error().evidence, "this machine has 15.62 GiB of memory");
-    EXPECT_EQ(id.error().hint, "--ram 16000M would fit");
+    EXPECT_EQ(id.error().hint, "--ram 15.6G would fit");
     spec.request.ram = Bytes::from_mib(16'000);
     EXPECT_TRUE(StateWorld::try_submit(spec).ok());
   }

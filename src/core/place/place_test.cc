@@ -119,7 +119,7 @@ TEST(Place, RefusesWhatCanNeverFitAsCapDoes) {
   EXPECT_EQ(error.code, ErrorCode::kInfeasible);
   EXPECT_EQ(error.message, "--gpu 200G can never fit here");
   EXPECT_EQ(error.evidence, "the largest card is card 0 (H200, 140.4 GiB)");
-  EXPECT_EQ(error.hint, "--gpu 143770M would fit");
+  EXPECT_EQ(error.hint, "--gpu 140.4G would fit");
   EXPECT_EQ(never(Pool{}, {"8G"}).message, "this machine has no usable GPU");
   EXPECT_EQ(never(h200s(2), {"8G", {"7"}}).code, ErrorCode::kInfeasible);
   EXPECT_EQ(never(h200s(2), {"2", {"0"}}).code, ErrorCode::kInvalid);

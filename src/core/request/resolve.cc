@@ -170,7 +170,7 @@ Error too_small(const GpuRequest& gpu, Cards cards, const std::vector<std::size_
     error.hint = "--gpu " + to_string(fits) + " would fit";
   } else {
     error.hint =
-        "--gpu " + to_exact_string(most.capacity.round_down(Bytes::from_mib(2))) + " would fit";
+        "--gpu " + to_short_size(most.capacity.round_down(Bytes::from_mib(2))) + " would fit";
   }
   return error;
 }

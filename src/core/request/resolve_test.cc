@@ -97,7 +97,7 @@ TEST(Resolve, SaysWhatCanNeverFitAndWhatWould) {
   EXPECT_EQ(size.code, ErrorCode::kInfeasible);
   EXPECT_EQ(size.message, "--gpu 200G can never fit here");
   EXPECT_EQ(size.evidence, "the largest card is card 0 (H200, 140.4 GiB)");
-  EXPECT_EQ(size.hint, "--gpu 143770M would fit");
+  EXPECT_EQ(size.hint, "--gpu 140.4G would fit");
 
   const Error decimal = refused({"200GB"});
   EXPECT_EQ(decimal.message, "--gpu 200GB can never fit here");

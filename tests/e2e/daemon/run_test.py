@@ -94,7 +94,7 @@ class OneCard(DaemonTest):
         self.release(holder)
 
     def test_can_never_fit(self):
-        self.assert_refused(self.run_("--gpu", "200G", "--", "true"), 69, "can never fit", "--gpu 143154M would fit")
+        self.assert_refused(self.run_("--gpu", "200G", "--", "true"), 69, "can never fit", "--gpu 139.7G would fit")
         self.assert_refused(self.run_("--gpu", "2", "--", "true"), 69)
         self.assert_refused(self.run_("--gpu", "8G", "--gpu-type", "A100", "--", "true"), 69, "H200")
         self.assertEqual(self.jobs(), [])
