@@ -335,7 +335,7 @@ Result<JobEnd> run_job(const JobPlan& plan, const JobHooks& hooks, const Talk& t
   asked.tick = hooks.tick;
   asked.stands_still = hooks.stands_still;
   hooks.prepare(asked);
-  const Result<launch::Ended> ended = launch::supervise(asked);
+  const Result<launch::ProgramEnd> ended = launch::supervise(asked);
   hooks.ended();
   if (!ended && ended.error().is_shortage()) return ended.error();
   if (!ended) return Error::because("the program cannot be started", ended.error());
@@ -383,7 +383,7 @@ int exit_code_of_launch(const Error& error) {
   return error.is_shortage() ? base::kExitFailed : base::exit_code_of(error.code);
 }
 
-Error cannot_run(const JobPlan& plan, const launch::Ended& ended) {
+Error cannot_run(const JobPlan& plan, const launch::ProgramEnd& ended) {
   const std::string what = "cannot run " + base::quote(plan.spec.command.front());
   Error error = ended.exit_code == base::kExitNotFound ? Error::not_found(what + ": not found")
                                                        : Error::io(what);
