@@ -69,7 +69,7 @@ double decisions(const simulate::Trace& trace, int rounds) {
   std::vector<double> each;
   std::vector<std::uint32_t> times;
   for (int i = 0; i < rounds; ++i) {
-    const std::unique_ptr<Policy> policy = make_mete();
+    const std::unique_ptr<NodePolicy> policy = make_mete();
     const Result<simulate::Replay> replay =
         simulate::replay(trace, *policy, simulate::MixFrom::kJobs,
                          {monotonic_ns, [] { return static_cast<std::uint64_t>(cpu_ns()); }, {}});
@@ -122,7 +122,7 @@ struct World {
 
   Cluster cluster;
   std::vector<KindId> kinds;
-  std::unique_ptr<Policy> policy = make_mete();
+  std::unique_ptr<NodePolicy> policy = make_mete();
   Chance chance{1};
   std::vector<std::pair<KindId, Spot>> held;
 };
@@ -185,7 +185,7 @@ void rejections(const simulate::Trace& trace) {
     each.push_back(cpu_ns() - began);
     if (why.of(Cause::kHasRoom) > 0) ++wrong;
     if (list.empty()) ++without;
-    const std::unique_ptr<Policy> any = make_first_fit();
+    const std::unique_ptr<NodePolicy> any = make_first_fit();
     for (const Change& change : list)
       if (!any->choose(world.cluster, *world.cluster.kind_of(change.ask))) ++wrong;
   }

@@ -30,11 +30,13 @@ class GrantTest : public testing::Test {
 
   void make(uint32_t cards, uint32_t parts, uint64_t limit) {
     memset(memory_, 0, sizeof(Grant));
+    GrantCard cards_of_job[kMaxCards] = {};
     GrantSpec spec;
     spec.job = "7";
+    spec.cards = cards_of_job;
     spec.card_count = cards;
     spec.part_count = parts;
-    for (uint32_t c = 0; c < cards; ++c) spec.cards[c].limit_bytes = limit;
+    for (uint32_t c = 0; c < cards; ++c) cards_of_job[c].ceiling_bytes = limit;
     ASSERT_TRUE(init_grant(memory_, spec));
   }
   Grant& grant() { return *static_cast<Grant*>(memory_); }
@@ -116,11 +118,13 @@ TEST_F(GrantTest, NobodyGetsPastALimitThatMoves) {
 
 TEST_F(GrantTest, AGrowingAccountBeginsAtItsGuarantee) {
   memset(memory_, 0, sizeof(Grant));
+  GrantCard cards_of_job[1] = {};
   GrantSpec spec;
+  spec.cards = cards_of_job;
   spec.card_count = 1;
   spec.growing = true;
-  spec.cards[0].guarantee_bytes = 8 * kMiB;
-  spec.cards[0].limit_bytes = 20 * kMiB;
+  cards_of_job[0].guarantee_bytes = 8 * kMiB;
+  cards_of_job[0].ceiling_bytes = 20 * kMiB;
   ASSERT_TRUE(init_grant(memory_, spec));
   EXPECT_EQ(check_grant(memory_, sizeof(Grant)), GrantCheck::kOk);
   EXPECT_EQ(grant().header.features, kGrowing);
@@ -462,10 +466,12 @@ TEST(Stat, OwnNumbersAgreeWithTheKernel) {
 // What 1.2 added is zero in it, and what 1.3 added in files of 1.2.
 TEST(CheckGrant, AFileOfTheReleaseBeforeIsGood) {
   auto* memory = static_cast<unsigned char*>(calloc(1, sizeof(Grant)));
+  GrantCard cards_of_job[1] = {};
   GrantSpec spec;
+  spec.cards = cards_of_job;
   spec.card_count = 1;
   spec.parkable = true;
-  spec.cards[0].limit_bytes = 64 * kMiB;
+  cards_of_job[0].ceiling_bytes = 64 * kMiB;
   ASSERT_TRUE(init_grant(memory, spec));
   auto& grant = *reinterpret_cast<Grant*>(memory);
   grant.header.minor = 1;
@@ -483,7 +489,9 @@ TEST(CheckGrant, NamesWhatIsWrong) {
   auto* memory = static_cast<unsigned char*>(calloc(1, sizeof(Grant)));
   EXPECT_EQ(check_grant(memory, sizeof(Grant)), GrantCheck::kNotAGrant);
   EXPECT_EQ(check_grant(memory, 3), GrantCheck::kNotAGrant);
+  GrantCard cards_of_job[1] = {};
   GrantSpec spec;
+  spec.cards = cards_of_job;
   spec.card_count = 1;
   ASSERT_TRUE(init_grant(memory, spec));
   EXPECT_EQ(check_grant(memory, sizeof(Grant)), GrantCheck::kOk);

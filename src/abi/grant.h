@@ -284,21 +284,15 @@ struct GrantSpec {
   uint32_t attempt = 1;
   uint32_t uid = 0;
   uint8_t boot_id[16] = {};
-  uint32_t card_count = 0;
   uint32_t part_count = 1;
   bool parkable = false;
   bool growing = false;         // accounts begin at the guarantee; one part only
   const char* movers = "";      // the folder of the movers' sockets
   uint8_t park_token[16] = {};  // what the job shows to them
-  struct Card {
-    uint8_t uuid[16] = {};
-    uint64_t guarantee_bytes = 0;
-    uint64_t limit_bytes =
-        0;  // for the whole job; divided evenly between the parts, rounded down to a granule
-    uint64_t total_bytes = 0;
-    uint64_t context_first_bytes = 0;
-    uint64_t context_more_bytes = 0;
-  } cards[kMaxCards];
+  // The cards, without the words that change while the job runs. ceiling_bytes is the limit of the
+  // whole job: it is divided evenly between the parts, rounded down to a granule.
+  const GrantCard* cards = nullptr;
+  uint32_t card_count = 0;
 };
 
 enum class GrantCheck { kOk, kNotAGrant, kNewerVersion, kTruncated, kCorrupt };
@@ -342,14 +336,14 @@ inline bool init_grant(void* memory, const GrantSpec& spec) {
   header.slot_count = kSlots;
   header.export_count = kMaxExports;
   for (uint32_t c = 0; c < spec.card_count; ++c) {
-    const GrantSpec::Card& from = spec.cards[c];
+    const GrantCard& from = spec.cards[c];
     GrantCard& to = header.cards[c];
     for (int i = 0; i < 16; ++i) to.uuid[i] = from.uuid[i];
     to.guarantee_bytes = from.guarantee_bytes;
     to.total_bytes = from.total_bytes;
     to.context_first_bytes = from.context_first_bytes;
     to.context_more_bytes = from.context_more_bytes;
-    uint64_t limit = from.limit_bytes;
+    uint64_t limit = from.ceiling_bytes;
     if (spec.part_count > 1) limit = limit / spec.part_count / kGranuleBytes * kGranuleBytes;
     if (units_for(limit) > kMaxUnits) return false;
     to.ceiling_bytes = limit;

@@ -53,9 +53,11 @@ class StepTest : public testing::Test {
   // reaped) 30, of which 25 are its reserve.
   void reset() {
     memset(memory_, 0, sizeof(World));
+    GrantCard cards[1] = {};
     GrantSpec spec;
+    spec.cards = cards;
     spec.card_count = 1;
-    spec.cards[0].limit_bytes = 1000 * kUnitBytes;
+    cards[0].ceiling_bytes = 1000 * kUnitBytes;
     ASSERT_TRUE(init_grant(&grant(), spec));
     grant().header.slot_high = 3;
     grant().slots[kParent].owner = kFakeOwner;

@@ -71,7 +71,7 @@ struct Pool {
 };
 
 // The cards that a line of the file names, or those that the policy would take on its node.
-Result<Spot> spot_of(const Cluster& cluster, core::cluster::Policy& policy, KindId kind,
+Result<Spot> spot_of(const Cluster& cluster, core::cluster::NodePolicy& policy, KindId kind,
                      const PoolJob& job) {
   if (job.node.empty()) {
     if (const std::optional<Spot> spot = policy.choose(cluster, kind)) return *spot;
@@ -102,7 +102,7 @@ Result<Spot> spot_of(const Cluster& cluster, core::cluster::Policy& policy, Kind
 }
 
 // Those who run, put where they are.
-Result<Pool> settle(const PoolFile& file, core::cluster::Policy& policy) {
+Result<Pool> settle(const PoolFile& file, core::cluster::NodePolicy& policy) {
   Result<Cluster> cluster = Cluster::make(file.nodes);
   if (!cluster) return cluster.error();
   Pool pool{file.nodes, {}};
@@ -240,7 +240,7 @@ std::vector<core::cluster::Change> whole_cpus(std::vector<core::cluster::Change>
 }
 
 // Carries the plan out: `ledger` is as it would be after it.
-void make_room(Ledger& ledger, core::cluster::Policy& policy, KindId kind,
+void make_room(Ledger& ledger, core::cluster::NodePolicy& policy, KindId kind,
                const simulate::MoveLimit& limit, const Pool& pool, PlaceReport& report) {
   if (limit.jobs == 0) return;
   std::map<std::uint32_t, std::pair<KindId, Spot>> before;
@@ -261,7 +261,7 @@ void make_room(Ledger& ledger, core::cluster::Policy& policy, KindId kind,
 }
 
 // How many copies have a place, of so many at most.
-std::size_t copies_in(Cluster cluster, core::cluster::Policy& policy, const Ask& ask,
+std::size_t copies_in(Cluster cluster, core::cluster::NodePolicy& policy, const Ask& ask,
                       std::size_t most) {
   const KindId kind = *cluster.kind_of(ask);
   policy.expect(cluster, {{kind, 1}});
@@ -271,7 +271,7 @@ std::size_t copies_in(Cluster cluster, core::cluster::Policy& policy, const Ask&
 }
 
 // The same in an empty pool.
-std::size_t copies_ever(const Cluster& cluster, core::cluster::Policy& policy, const Ask& ask,
+std::size_t copies_ever(const Cluster& cluster, core::cluster::NodePolicy& policy, const Ask& ask,
                         std::size_t most) {
   std::vector<NodeSpec> nodes;
   for (const core::cluster::Node& node : cluster.nodes()) nodes.push_back(node.spec);
@@ -299,7 +299,7 @@ int run_place(const Parsed& parsed, const Output& output) {
   const std::string* own = parsed.find("--policy");
   PlaceReport report;
   report.policy = own != nullptr ? *own : pool_file.policy.empty() ? "mete" : pool_file.policy;
-  const Result<std::unique_ptr<core::cluster::Policy>> policy =
+  const Result<std::unique_ptr<core::cluster::NodePolicy>> policy =
       core::cluster::make_policy(report.policy);
   if (!policy) return output.fail(policy.error(), own != nullptr ? kExitUsage : kExitBadFile);
   const Result<Pool> pool = settle(pool_file, **policy);

@@ -92,9 +92,9 @@ Result<simulate::Trace> read_trace(Place place, std::vector<simulate::TraceJob> 
   return trace;
 }
 
-Result<SimulateReport> simulate_trace(const simulate::Trace& trace, core::cluster::Policy& policy,
-                                      simulate::MixFrom mix, simulate::MoveLimit limit,
-                                      simulate::Replay& decided) {
+Result<SimulateReport> simulate_trace(const simulate::Trace& trace,
+                                      core::cluster::NodePolicy& policy, simulate::MixFrom mix,
+                                      simulate::MoveLimit limit, simulate::Replay& decided) {
   SimulateWatch watch;
   Result<simulate::Replay> replayed = simulate::replay(trace, policy, mix, watch.hooks(), limit);
   watch.end_if_stopped();
@@ -122,7 +122,7 @@ int run_simulate(const Parsed& parsed, const Output& output) {
   const Result<simulate::MixFrom> mix = parse_mix(parsed.find("--mix"));
   if (!mix) return output.fail(mix.error());
   const std::string* name = parsed.find("--policy");
-  const Result<std::unique_ptr<core::cluster::Policy>> policy =
+  const Result<std::unique_ptr<core::cluster::NodePolicy>> policy =
       core::cluster::make_policy(name == nullptr ? "mete" : *name, *seed);
   if (!policy) return output.fail(policy.error());
   Input<Place> place = read_place(parsed);

@@ -95,7 +95,7 @@ Result<simulate::Timed> run(const Work& work, const Place& place, const How& how
     simulate::MachineSite site(*place.machine, *core::parse_policy(how.policy), work.jobs);
     return simulate::run_timed(work.jobs, site, {}, hooks);
   }
-  const Result<std::unique_ptr<core::cluster::Policy>> policy =
+  const Result<std::unique_ptr<core::cluster::NodePolicy>> policy =
       core::cluster::make_policy(how.policy, how.seed);
   if (!policy) return policy.error();
   const Result<std::unique_ptr<simulate::ClusterSite>> site =

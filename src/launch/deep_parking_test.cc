@@ -27,10 +27,12 @@ constexpr std::uint64_t kUnits = 100;
 class DeepParkingTest : public testing::Test {
  protected:
   DeepParkingTest() {
+    abi::GrantCard cards[1] = {};
     abi::GrantSpec spec;
+    spec.cards = cards;
     spec.card_count = 1;
     spec.parkable = true;
-    spec.cards[0].limit_bytes = 1 << 30;
+    cards[0].ceiling_bytes = 1 << 30;
     EXPECT_TRUE(abi::init_grant(grant_.get(), spec));
     grant_->header.slot_high = 1;
     grant_->slots[0].owner = abi::owner_of(*grant_, abi::read_self());

@@ -59,17 +59,9 @@ void set_no_gpu(std::vector<std::string>& lines) {
 }
 
 void set_cards(std::vector<std::string>& lines, const JobEnvironment& job) {
-  std::vector<std::string> uuids;
-  std::vector<std::string> indices;
-  Bytes smallest = job.cards.empty() ? Bytes() : job.cards.front().limit;
-  for (const JobEnvironment::Card& card : job.cards) {
-    uuids.push_back(card.uuid);
-    indices.push_back(std::to_string(card.index));
-    smallest = std::min(smallest, card.limit);
-  }
-  set(lines, "CUDA_VISIBLE_DEVICES", base::join(job.visible_by_index ? indices : uuids, ","));
+  set(lines, "CUDA_VISIBLE_DEVICES", base::join(job.visible, ","));
   set(lines, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
-  set(lines, "NVIDIA_VISIBLE_DEVICES", base::join(uuids, ","));
+  set(lines, "NVIDIA_VISIBLE_DEVICES", base::join(job.uuids, ","));
   if (job.parkable)
     set(lines, "METE_PARKABLE", "1");
   else
@@ -80,7 +72,7 @@ void set_cards(std::vector<std::string>& lines, const JobEnvironment& job) {
   const std::string asan = value_of(lines, "ASAN_OPTIONS");
   set(lines, "ASAN_OPTIONS", (asan.empty() ? "" : asan + ":") + "verify_asan_link_order=0");
   set(lines, "METE_GRANT", job.grant_path);
-  set(lines, "METE_GPU_MEM_BYTES", std::to_string(smallest.count()));
+  set(lines, "METE_GPU_MEM_BYTES", std::to_string(job.limit.count()));
 }
 
 }  // namespace

@@ -19,13 +19,11 @@ struct JobEnvironment {
   std::uint32_t attempt = 1;
   std::string token;       // core::to_string of the runner: METE_JOB_TOKEN; "": no daemon
   std::string grant_path;  // "": no GPU; then there are no cards and nothing is preloaded
-  struct Card {
-    std::uint32_t index = 0;
-    std::string uuid;
-    Bytes limit;
-  };
-  std::vector<Card> cards;
-  bool visible_by_index = false;     // --visible index
+  // The cards in the order in which the program sees them: what CUDA_VISIBLE_DEVICES lists (with
+  // --visible index their numbers, otherwise their UUIDs), and their UUIDs.
+  std::vector<std::string> visible;
+  std::vector<std::string> uuids;
+  Bytes limit;                       // of one process, on the card where it is smallest
   bool parkable = false;             // METE_PARKABLE: the meter puts its gates in place
   std::vector<std::string> preload;  // ours, in order
   std::string simgpu;                // with METE_SIM: the folder of the simulated drivers

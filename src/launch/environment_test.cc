@@ -14,7 +14,8 @@ JobEnvironment two_cards() {
   JobEnvironment job;
   job.job = "cap-7";
   job.grant_path = "/state/grants/cap-7.1";
-  job.cards = {{3, "GPU-d", Bytes::from_gib(8)}, {2, "GPU-c", Bytes::from_gib(4)}};
+  job.visible = job.uuids = {"GPU-d", "GPU-c"};
+  job.limit = Bytes::from_gib(4);
   job.preload = {"/m/libmete.so", "/m/libmete-x.so"};
   return job;
 }
@@ -29,9 +30,10 @@ TEST(JobEnvironment, PinsTheCardsAndNamesTheGrant) {
 
 TEST(JobEnvironment, ShowsIndicesToProgramsThatParseThem) {
   JobEnvironment job = two_cards();
-  job.visible_by_index = true;
+  job.visible = {"3", "2"};
   const Lines lines = job_environment({}, job);
   EXPECT_EQ(lines.front(), "CUDA_VISIBLE_DEVICES=3,2");
+  EXPECT_EQ(lines[2], "NVIDIA_VISIBLE_DEVICES=GPU-d,GPU-c");
 }
 
 TEST(JobEnvironment, KeepsTheOptionsOfASanitizer) {

@@ -37,7 +37,7 @@ bool lock_and_still_there(int fd) {
 }
 
 Result<abi::GrantSpec> make_spec(const std::string& job, const GrantName& name,
-                                 const std::vector<GrantedCard>& cards, std::uint32_t parts) {
+                                 std::span<const abi::GrantCard> cards, std::uint32_t parts) {
   if (cards.size() > abi::kMaxCards) {
     return Error::unsupported("a job can have at most " + std::to_string(abi::kMaxCards) + " cards")
         .with_evidence(std::to_string(cards.size()) + " were asked for");
@@ -62,26 +62,22 @@ Result<abi::GrantSpec> make_spec(const std::string& job, const GrantName& name,
   }
   spec.part_count = parts;
   spec.uid = geteuid();
+  spec.cards = cards.data();
   spec.card_count = static_cast<std::uint32_t>(cards.size());
   const seam::UuidBytes boot = boot_id();
   std::copy(boot.begin(), boot.end(), spec.boot_id);
-  for (std::size_t i = 0; i < cards.size(); ++i) {
-    const std::optional<seam::UuidBytes> uuid = seam::parse_uuid(cards[i].uuid);
-    if (!uuid)
-      return Error::unsupported("a card without a UUID cannot be capped: " +
-                                base::quote(cards[i].uuid));
-    abi::GrantSpec::Card& card = spec.cards[i];
-    std::copy(uuid->begin(), uuid->end(), card.uuid);
-    card.guarantee_bytes = cards[i].guarantee.count();
-    card.limit_bytes = cards[i].limit.count();
-    card.total_bytes = cards[i].total.count();
-    card.context_first_bytes = cards[i].context_first.count();
-    card.context_more_bytes = cards[i].context_more.count();
-  }
   return spec;
 }
 
 }  // namespace
+
+Result<void> set_uuid(abi::GrantCard& card, const std::string& uuid) {
+  const std::optional<seam::UuidBytes> bytes = seam::parse_uuid(uuid);
+  if (!bytes)
+    return Error::unsupported("a card without a UUID cannot be capped: " + base::quote(uuid));
+  std::copy(bytes->begin(), bytes->end(), card.uuid);
+  return {};
+}
 
 seam::UuidBytes boot_id() {
   const Result<std::string> text = base::read_all("/proc/sys/kernel/random/boot_id", 4096);
@@ -90,7 +86,7 @@ seam::UuidBytes boot_id() {
 }
 
 Result<GrantFile> GrantFile::make(const std::string& folder, const GrantName& name,
-                                  const std::vector<GrantedCard>& cards, std::uint32_t parts) {
+                                  std::span<const abi::GrantCard> cards, std::uint32_t parts) {
   GrantFile file;
   file.owner_ = getpid();
   file.job_ = name.job.empty() ? "cap-" + std::to_string(file.owner_) : name.job;

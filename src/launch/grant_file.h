@@ -10,26 +10,15 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "abi/grant.h"
-#include "base/bytes.h"
 #include "base/fd.h"
 #include "base/result.h"
 #include "seam/driver.h"
 
 namespace mete::launch {
-
-struct GrantedCard {
-  std::uint32_t index = 0;  // as NVML counts, for messages
-  std::string uuid;         // "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
-  Bytes guarantee;          // of growing grants: what is allowed at first
-  Bytes limit;              // and the ceiling
-  Bytes total;
-  Bytes context_first;
-  Bytes context_more;
-};
 
 // Of a job that can be parked: where its movers listen, and what it shows to them.
 struct GrantPark {
@@ -48,11 +37,12 @@ struct GrantName {
 class GrantFile {
  public:
   // Makes FOLDER/JOB.ATTEMPT, or JOB-2.ATTEMPT and so on while the name is taken (several daemons
-  // count their jobs from 1). `parts`: into how many equal parts the limits are divided. io: the
-  // disk is full or read-only; unsupported: more cards than a grant file holds, a folder of movers
-  // with too long a name, parts of a growing grant. A failure leaves nothing behind.
+  // count their jobs from 1). `cards` as in abi::GrantSpec; `parts`: into how many equal parts the
+  // limits are divided. io: the disk is full or read-only; unsupported: more cards than a grant
+  // file holds, a folder of movers with too long a name, parts of a growing grant. A failure leaves
+  // nothing behind.
   static Result<GrantFile> make(const std::string& folder, const GrantName& name,
-                                const std::vector<GrantedCard>& cards, std::uint32_t parts = 1);
+                                std::span<const abi::GrantCard> cards, std::uint32_t parts = 1);
 
   GrantFile(GrantFile&& other) noexcept;
   GrantFile& operator=(GrantFile&&) = delete;
@@ -73,6 +63,10 @@ class GrantFile {
   abi::Grant* grant_ = nullptr;
   pid_t owner_ = 0;
 };
+
+// Says which card it is. `uuid`: "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"; unsupported: it is
+// not.
+Result<void> set_uuid(abi::GrantCard& card, const std::string& uuid);
 
 // This boot's id: 16 bytes from /proc/sys/kernel/random/boot_id. All zero where /proc does not say.
 seam::UuidBytes boot_id();

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <vector>
 
 #include "base/file.h"
 #include "launch/leftovers.h"
@@ -21,6 +22,10 @@ class GrantFileTest : public testing::Test {
   GrantFileTest() {
     std::string name = testing::TempDir() + "mete-grants-XXXXXX";
     folder_ = mkdtemp(name.data());
+    EXPECT_TRUE(set_uuid(card_[0], "GPU-00112233-4455-6677-8899-aabbccddeeff"));
+    card_[0].guarantee_bytes = card_[0].ceiling_bytes = 8ull << 30;
+    card_[0].total_bytes = 140ull << 30;
+    card_[0].context_first_bytes = 518ull << 20;
   }
   ~GrantFileTest() override { std::filesystem::remove_all(folder_); }
 
@@ -33,7 +38,7 @@ class GrantFileTest : public testing::Test {
   std::string left_by_killed_launcher() {
     const pid_t pid = fork();
     if (pid == 0) {
-      Result<GrantFile> file = GrantFile::make(folder_, {}, {card()});
+      Result<GrantFile> file = GrantFile::make(folder_, {}, card_);
       _exit(file ? 0 : 1);
     }
     int status = 0;
@@ -42,20 +47,12 @@ class GrantFileTest : public testing::Test {
     return base::join_path(folder_, "cap-" + std::to_string(pid) + ".1");
   }
 
-  static GrantedCard card() {
-    GrantedCard card;
-    card.uuid = "GPU-00112233-4455-6677-8899-aabbccddeeff";
-    card.guarantee = card.limit = Bytes::from_gib(8);
-    card.total = Bytes::from_gib(140);
-    card.context_first = Bytes::from_mib(518);
-    return card;
-  }
-
   std::string folder_;
+  abi::GrantCard card_[1] = {};
 };
 
 TEST_F(GrantFileTest, IsAValidGrantForItsOwnerAloneAndFullyAllocated) {
-  const Result<GrantFile> file = GrantFile::make(folder_, {}, {card()});
+  const Result<GrantFile> file = GrantFile::make(folder_, {}, card_);
   ASSERT_TRUE(file) << file.error().evidence;
   EXPECT_EQ(file->job(), "cap-" + std::to_string(getpid()));
   EXPECT_EQ(abi::check_grant(&file->grant(), sizeof(abi::Grant)), abi::GrantCheck::kOk);
@@ -69,24 +66,23 @@ TEST_F(GrantFileTest, IsAValidGrantForItsOwnerAloneAndFullyAllocated) {
 }
 
 TEST_F(GrantFileTest, AGrowingGrantBeginsAtItsGuarantee) {
-  GrantedCard growing = card();
-  growing.limit = Bytes::from_gib(20);
+  card_[0].ceiling_bytes = 20ull << 30;
   GrantName name;
   name.growing = true;
-  const Result<GrantFile> file = GrantFile::make(folder_, name, {growing});
+  const Result<GrantFile> file = GrantFile::make(folder_, name, card_);
   ASSERT_TRUE(file);
   EXPECT_EQ(file->grant().accounts[0][0].limit_bytes.load(), 8ull << 30);
   EXPECT_EQ(file->grant().header.cards[0].ceiling_bytes, 20ull << 30);
-  EXPECT_EQ(GrantFile::make(folder_, name, {growing}, 2).error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(GrantFile::make(folder_, name, card_, 2).error().code, ErrorCode::kUnsupported);
   // Where nobody answers, all of it is there at once.
-  const Result<GrantFile> alone = GrantFile::make(folder_, {}, {growing});
+  const Result<GrantFile> alone = GrantFile::make(folder_, {}, card_);
   ASSERT_TRUE(alone);
   EXPECT_EQ(alone->grant().accounts[0][0].limit_bytes.load(), 20ull << 30);
 }
 
 TEST_F(GrantFileTest, IsRemovedByItsMakerOnly) {
   {
-    const Result<GrantFile> file = GrantFile::make(folder_, {}, {card()});
+    const Result<GrantFile> file = GrantFile::make(folder_, {}, card_);
     ASSERT_TRUE(file);
     const pid_t pid = fork();
     if (pid == 0) {
@@ -101,7 +97,7 @@ TEST_F(GrantFileTest, IsRemovedByItsMakerOnly) {
 
 TEST_F(GrantFileTest, AnotherFileOfItsNameStays) {
   {
-    const Result<GrantFile> first = GrantFile::make(folder_, {"7"}, {card()});
+    const Result<GrantFile> first = GrantFile::make(folder_, {"7"}, card_);
     ASSERT_TRUE(first);
     ASSERT_EQ(unlink(first->path().c_str()), 0);
     ASSERT_TRUE(base::write_atomic(first->path(), "of the next job 7"));
@@ -110,8 +106,8 @@ TEST_F(GrantFileTest, AnotherFileOfItsNameStays) {
 }
 
 TEST_F(GrantFileTest, TakesAnotherNameWhenOneIsTaken) {
-  const Result<GrantFile> first = GrantFile::make(folder_, {}, {card()});
-  const Result<GrantFile> second = GrantFile::make(folder_, {}, {card()});
+  const Result<GrantFile> first = GrantFile::make(folder_, {}, card_);
+  const Result<GrantFile> second = GrantFile::make(folder_, {}, card_);
   ASSERT_TRUE(first && second);
   EXPECT_EQ(second->job(), first->job() + "-2");
 }
@@ -120,20 +116,22 @@ TEST_F(GrantFileTest, DoesNotFollowALink) {
   const std::string target = base::join_path(folder_, "precious");
   const std::string link = base::join_path(folder_, "cap-" + std::to_string(getpid()) + ".1");
   ASSERT_EQ(symlink(target.c_str(), link.c_str()), 0);
-  const Result<GrantFile> file = GrantFile::make(folder_, {}, {card()});
+  const Result<GrantFile> file = GrantFile::make(folder_, {}, card_);
   ASSERT_TRUE(file);
   EXPECT_NE(file->path(), link);
   EXPECT_FALSE(std::filesystem::exists(target));
 }
 
 TEST_F(GrantFileTest, AFailureLeavesNothingBehind) {
-  GrantedCard bad = card();
-  bad.uuid = "GPU-xyz";
-  EXPECT_FALSE(GrantFile::make(folder_, {}, {bad}));
-  EXPECT_EQ(GrantFile::make(folder_, {}, std::vector<GrantedCard>(17, card())).error().code,
+  EXPECT_EQ(GrantFile::make(folder_, {}, std::vector<abi::GrantCard>(17)).error().code,
             ErrorCode::kUnsupported);
-  EXPECT_EQ(GrantFile::make(folder_ + "/none", {}, {card()}).error().code, ErrorCode::kIo);
+  EXPECT_EQ(GrantFile::make(folder_ + "/none", {}, card_).error().code, ErrorCode::kIo);
   EXPECT_EQ(entries(), 0u);
+}
+
+TEST_F(GrantFileTest, ACardIsKnownByItsUuid) {
+  EXPECT_EQ(set_uuid(card_[0], "GPU-xyz").error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(card_[0].uuid[15], 0xff) << "and stays as it was";
 }
 
 TEST_F(GrantFileTest, LeftoversOfKilledLaunchersAreRemoved) {
@@ -145,7 +143,7 @@ TEST_F(GrantFileTest, LeftoversOfKilledLaunchersAreRemoved) {
 }
 
 TEST_F(GrantFileTest, FilesOfLivingLaunchersAndOfOthersStay) {
-  const Result<GrantFile> file = GrantFile::make(folder_, {}, {card()});
+  const Result<GrantFile> file = GrantFile::make(folder_, {}, card_);
   ASSERT_TRUE(file);
   ASSERT_TRUE(base::write_atomic(base::join_path(folder_, "notes"), "not ours"));
   EXPECT_EQ(remove_leftovers(folder_), 0);
@@ -181,8 +179,8 @@ TEST_F(GrantFileTest, AFileStaysWhileAProcessOfItsJobLives) {
 }
 
 TEST_F(GrantFileTest, AJobOfADaemonHasItsNumberAndAttempt) {
-  const Result<GrantFile> first = GrantFile::make(folder_, {"12", 3}, {card()}, 4);
-  const Result<GrantFile> second = GrantFile::make(folder_, {"12", 3}, {card()});
+  const Result<GrantFile> first = GrantFile::make(folder_, {"12", 3}, card_, 4);
+  const Result<GrantFile> second = GrantFile::make(folder_, {"12", 3}, card_);
   ASSERT_TRUE(first && second);
   EXPECT_EQ(first->path(), folder_ + "/12.3");
   EXPECT_EQ(first->job(), "12");

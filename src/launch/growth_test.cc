@@ -17,12 +17,14 @@ constexpr std::uint32_t kProcess = 500;  // its slot
 class GrowthTest : public testing::Test {
  protected:
   GrowthTest() {
+    abi::GrantCard cards[2] = {};
     abi::GrantSpec spec;
+    spec.cards = cards;
     spec.card_count = 2;
     spec.growing = true;
     for (int card : {0, 1}) {
-      spec.cards[card].guarantee_bytes = 8ull << 30;
-      spec.cards[card].limit_bytes = 20ull << 30;
+      cards[card].guarantee_bytes = 8ull << 30;
+      cards[card].ceiling_bytes = 20ull << 30;
     }
     EXPECT_TRUE(abi::init_grant(grant_.get(), spec));
     growth_ = std::make_unique<Growth>(*grant_);

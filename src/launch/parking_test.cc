@@ -19,10 +19,12 @@ using State = Parking::State;
 class ParkingTest : public testing::Test {
  protected:
   ParkingTest() {
+    abi::GrantCard cards[1] = {};
     abi::GrantSpec spec;
+    spec.cards = cards;
     spec.card_count = 1;
     spec.parkable = true;
-    spec.cards[0].limit_bytes = 1 << 30;
+    cards[0].ceiling_bytes = 1 << 30;
     EXPECT_TRUE(abi::init_grant(grant_.get(), spec));
     // Two processes that live: this one, twice.
     grant_->header.slot_high = 2;

@@ -74,7 +74,7 @@ void set_limit(const core::ResourceLimit& limit) {
 }
 
 // In the child. 0, or errno.
-int detach(const Detached& how, bool first) {
+int detach(const OwnSession& how, bool first) {
   if (setsid() < 0) return errno;
   // The program begins as after a login, whatever was blocked or ignored in us.
   sigset_t none;
@@ -99,7 +99,7 @@ class Supervisor {
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  Result<Ended> run() {
+  Result<ProgramEnd> run() {
     if (Result<void> r = prepare(); !r) return std::move(r).error();
     for (std::size_t rank = 0; rank < asked_.programs.size(); ++rank) {
       const Result<StartFailure> failure = start(rank);
@@ -108,15 +108,15 @@ class Supervisor {
       if (!failure && some_ran) return Error::io(failure.error().message);  // not to be tried again
       if (!failure) return failure.error();
       if (failure->error != 0)
-        return Ended{false, failure->error == ENOENT ? 127 : 126, 0, failure->error, failure->step,
-                     false};
+        return ProgramEnd{
+            false, failure->error == ENOENT ? 127 : 126, 0, failure->error, failure->step, false};
     }
     asked_.started(leaders_);
     begin_time();
     while (!finished()) {
       if (Result<void> r = wait_once(); !r) return std::move(r).error();
     }
-    return Ended{true, exit_code_, signal_, 0, StartStep::kRun, timed_out_};
+    return ProgramEnd{true, exit_code_, signal_, 0, StartStep::kRun, timed_out_};
   }
 
  private:
@@ -151,7 +151,7 @@ class Supervisor {
     ignore.sa_handler = SIG_IGN;
     (void)sigaction(SIGPIPE, &ignore, &old_pipe_action_);
     (void)sigprocmask(SIG_BLOCK, &set, &old_mask_);
-    if (asked_.detached) return {};
+    if (asked_.session) return {};
     Result<Witness> witness = Witness::start();
     if (!witness) return std::move(witness).error();
     witness_.emplace(*std::move(witness));
@@ -210,8 +210,8 @@ class Supervisor {
     if (folders_[rank] && fchdir(folders_[rank].get()) != 0) failed(StartStep::kEnter, errno);
     for (const int door : asked_.doors)
       if (write(door, "0", 1) != 1) failed(StartStep::kJoin, errno);
-    if (asked_.detached) {
-      failed(StartStep::kPrepare, detach(*asked_.detached, rank == 0));
+    if (asked_.session) {
+      failed(StartStep::kPrepare, detach(*asked_.session, rank == 0));
     } else {
       (void)sigaction(SIGCHLD, &old_child_action_, nullptr);
       (void)sigaction(SIGPIPE, &old_pipe_action_, nullptr);
@@ -252,12 +252,12 @@ class Supervisor {
     std::vector<pollfd>& ready = ready_;
     ready = {
         {signals_.get(), POLLIN, 0}, {limit_.get(), POLLIN, 0}, {asked_.watch_fd(), POLLIN, 0}};
-    if (asked_.detached) asked_.detached->listen(ready);
+    if (asked_.session) asked_.session->listen(ready);
     const int tick_ms = asked_.tick ? asked_.tick_ms() : -1;
     const int got = poll(ready.data(), ready.size(), wait_ms(tick_ms));
     if (got < 0 && errno != EINTR) return Error::from_errno("wait for the program", errno);
     handle_signals();
-    if (asked_.detached && got > 0) asked_.detached->heard(std::span(ready).subspan(3));
+    if (asked_.session && got > 0) asked_.session->heard(std::span(ready).subspan(3));
     if (ready[1].revents != 0) time_is_up();
     if (ready[2].revents != 0 && asked_.watched()) end_job();
     // Also where something else happens all the time.
@@ -287,7 +287,7 @@ class Supervisor {
       if (number == SIGCHLD) {
         child_changed = true;
         reap();
-      } else if (asked_.detached) {
+      } else if (asked_.session) {
         if (number == SIGTERM || number == SIGINT) end_job();
       } else if (info.ssi_code == SI_KERNEL && number != SIGHUP) {
         // A hangup is told to the leader of the session alone, and that may be us (`ssh -t`).
@@ -313,7 +313,7 @@ class Supervisor {
         // Only what the terminal means: after a SIGSTOP by somebody else, nobody would know to
         // continue us.
         const int by = WSTOPSIG(status);
-        if (!asked_.detached && (by == SIGTSTP || by == SIGTTIN || by == SIGTTOU))
+        if (!asked_.session && (by == SIGTSTP || by == SIGTTIN || by == SIGTTOU))
           (void)kill(getpid(), SIGSTOP);
         continue;
       }
@@ -361,7 +361,7 @@ class Supervisor {
   // Also what is forked from now on, until none is left: again when a child ends, and every second.
   void kill_job() {
     ending_ = true;
-    if (asked_.detached) asked_.detached->kill_all();
+    if (asked_.session) asked_.session->kill_all();
     sent_.emplace(SIGKILL).send(outsiders_);
     const itimerspec again = timer_in(std::chrono::seconds(1));
     (void)timerfd_settime(limit_.get(), 0, &again, nullptr);
@@ -373,7 +373,7 @@ class Supervisor {
     ending_ = true;
     send_term();
     std::chrono::milliseconds time =
-        asked_.detached ? asked_.detached->grace : std::chrono::seconds(kGraceSeconds);
+        asked_.session ? asked_.session->grace : std::chrono::seconds(kGraceSeconds);
     if (asked_.stands_still()) time = std::min(time, kStillGrace);
     const itimerspec grace = timer_in(time);
     (void)timerfd_settime(limit_.get(), 0, &grace, nullptr);
@@ -427,7 +427,7 @@ class Supervisor {
 
 }  // namespace
 
-Result<Ended> supervise(const Supervision& supervision) {
+Result<ProgramEnd> supervise(const Supervision& supervision) {
   METE_ASSERT(!supervision.programs.empty() && !supervision.programs.front().argv.empty());
   return Supervisor(supervision).run();
 }

@@ -32,7 +32,8 @@ struct Program {
 // What could not be done for a program that was not started.
 enum class StartStep { kEnter, kJoin, kPrepare, kRun };
 
-struct Ended {
+// How the supervised programs ended.
+struct ProgramEnd {
   bool started = false;
   // The program's own code, 128+N after signal N; 126 or 127 when it could not be started, as in
   // sh. Of several programs: that of the first that failed.
@@ -47,10 +48,10 @@ struct Ended {
 // -1.
 using OutsiderEnded = std::function<pid_t(pid_t)>;
 
-// A job that is nobody's child in a terminal. SIGTERM and SIGINT end it (TERM to every process,
-// KILL after the grace); other signals are nothing to it.
-struct Detached {
-  // The programs' standard input, output and error; they are in a session of their own.
+// A job without a terminal of ours: its programs are in a session of their own. SIGTERM and SIGINT
+// end it (TERM to every process, KILL after the grace); other signals do not reach it.
+struct OwnSession {
+  // The programs' standard input, output and error.
   int input = -1;
   int output = -1;
   int error = -1;
@@ -90,7 +91,7 @@ struct Supervision {
   std::function<int()> watch_fd = [] { return -1; };
   std::function<bool()> watched;
   // Absent: in our own terminal and process group.
-  std::optional<Detached> detached;
+  std::optional<OwnSession> session;
 };
 
 inline constexpr int kGraceSeconds = 10;
@@ -105,6 +106,6 @@ inline constexpr int kGraceSeconds = 10;
 // to every process of the job, a third KILL; pressed slower, each is the program's own business.
 //
 // The signals stay blocked afterwards: one more Ctrl-C must not end us before we have cleaned up.
-Result<Ended> supervise(const Supervision& supervision);
+Result<ProgramEnd> supervise(const Supervision& supervision);
 
 }  // namespace mete::launch

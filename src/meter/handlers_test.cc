@@ -47,12 +47,12 @@ class Handlers : public testing::Test {
   Handlers() {
     char name[] = "/tmp/mete-handlers-XXXXXX";
     folder_ = mkdtemp(name);
-    launch::GrantedCard card;
-    card.uuid = test::kUuid;
-    card.guarantee = card.limit = Bytes::from_bytes(kLimit);
-    card.total = Bytes::from_gib(80);
-    card.context_first = card.context_more = Bytes::from_bytes(kContextBytes);
-    Result<launch::GrantFile> file = launch::GrantFile::make(folder_, {"7"}, {card});
+    abi::GrantCard cards[1] = {};
+    EXPECT_TRUE(launch::set_uuid(cards[0], test::kUuid));
+    cards[0].guarantee_bytes = cards[0].ceiling_bytes = kLimit;
+    cards[0].total_bytes = 80 * kGib;
+    cards[0].context_first_bytes = cards[0].context_more_bytes = kContextBytes;
+    Result<launch::GrantFile> file = launch::GrantFile::make(folder_, {"7"}, cards);
     EXPECT_TRUE(file) << (file ? "" : file.error().message);
     file_.emplace(*std::move(file));
     driver_.emplace(*file_);

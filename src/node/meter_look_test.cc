@@ -34,10 +34,12 @@ class MeterLookTest : public testing::Test {
     void* at = mmap(nullptr, sizeof(abi::Grant), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     EXPECT_NE(at, MAP_FAILED);
     grant_ = static_cast<abi::Grant*>(at);
+    abi::GrantCard cards[1] = {};
     abi::GrantSpec spec;
+    spec.cards = cards;
     spec.card_count = 1;
-    spec.cards[0].limit_bytes = 1024 * kMiB;
-    spec.cards[0].uuid[15] = 9;
+    cards[0].ceiling_bytes = 1024 * kMiB;
+    cards[0].uuid[15] = 9;
     EXPECT_TRUE(abi::init_grant(grant_, spec));
   }
   ~MeterLookTest() override {

@@ -23,10 +23,12 @@ constexpr std::uint64_t kMiB = 1024 * 1024;
 class ReconcileTest : public testing::Test {
  protected:
   ReconcileTest() : memory_(new unsigned char[sizeof(abi::Grant)]()) {
+    abi::GrantCard cards[1] = {};
     abi::GrantSpec spec;
+    spec.cards = cards;
     spec.card_count = 1;
-    spec.cards[0].limit_bytes = 1024 * kMiB;
-    for (int i = 0; i < 16; ++i) spec.cards[0].uuid[i] = static_cast<std::uint8_t>(i);
+    cards[0].ceiling_bytes = 1024 * kMiB;
+    for (int i = 0; i < 16; ++i) cards[0].uuid[i] = static_cast<std::uint8_t>(i);
     EXPECT_TRUE(abi::init_grant(memory_.get(), spec));
     // The job's process is our parent: alive, and not us (the reconciler acts under our own pid).
     abi::ProcessStat stat;
@@ -227,11 +229,13 @@ class ReconcileParts : public ReconcileTest {
  protected:
   ReconcileParts() {
     std::memset(memory_.get(), 0, sizeof(abi::Grant));
+    abi::GrantCard cards[1] = {};
     abi::GrantSpec spec;
+    spec.cards = cards;
     spec.card_count = 1;
     spec.part_count = 2;
-    spec.cards[0].limit_bytes = 1024 * kMiB;
-    for (int i = 0; i < 16; ++i) spec.cards[0].uuid[i] = static_cast<std::uint8_t>(i);
+    cards[0].ceiling_bytes = 1024 * kMiB;
+    for (int i = 0; i < 16; ++i) cards[0].uuid[i] = static_cast<std::uint8_t>(i);
     EXPECT_TRUE(abi::init_grant(memory_.get(), spec));
   }
   ~ReconcileParts() override {

@@ -98,11 +98,16 @@ Result<launch::GrantFile> make_grant(const JobPlan& plan, const Talk& talk) {
   const Result<std::string> folder = launch::make_grants_dir(*state);
   if (!folder) return folder.error();
   (void)launch::remove_leftovers(*folder);
-  std::vector<launch::GrantedCard> cards;
-  for (const core::CardShare& card : plan.cards) {
-    const node::ContextCost cost = context_cost(plan, card.card, *state, talk);
-    cards.push_back({card.card.index, card.card.uuid, card.from, card.limit, card.card.total,
-                     cost.first, cost.more});
+  std::vector<abi::GrantCard> cards(plan.cards.size());
+  for (std::size_t i = 0; i < cards.size(); ++i) {
+    const core::CardShare& share = plan.cards[i];
+    const node::ContextCost cost = context_cost(plan, share.card, *state, talk);
+    if (Result<void> r = launch::set_uuid(cards[i], share.card.uuid); !r) return r.error();
+    cards[i].guarantee_bytes = share.from.count();
+    cards[i].ceiling_bytes = share.limit.count();
+    cards[i].total_bytes = share.card.total.count();
+    cards[i].context_first_bytes = cost.first.count();
+    cards[i].context_more_bytes = cost.more.count();
   }
   launch::GrantName name{plan.job, plan.attempt};
   name.growing = grows(plan);
@@ -124,14 +129,16 @@ launch::JobEnvironment job_environment_of(const JobPlan& plan, const launch::Gra
     if (const Result<node::ProcessStat> self = node::read_stat(getpid()))
       job.token = core::to_string(core::ProcessRef{getpid(), self->start_ticks});
   if (grant != nullptr) job.grant_path = grant->path();
-  for (const core::CardShare& card : plan.cards) {
-    const core::Card& machine = card.card;
-    const std::uint64_t part = card.limit.count() / ranks_per_card(plan);
-    const Bytes each =
-        ranks_per_card(plan) == 1 ? card.limit : Bytes::from_bytes(part).round_down(core::kGranule);
-    job.cards.push_back({machine.index, machine.uuid, each});
+  for (const core::CardShare& share : plan.cards) {
+    const std::uint64_t part = share.limit.count() / ranks_per_card(plan);
+    const Bytes each = ranks_per_card(plan) == 1
+                           ? share.limit
+                           : Bytes::from_bytes(part).round_down(core::kGranule);
+    job.limit = job.uuids.empty() ? each : std::min(job.limit, each);
+    job.uuids.push_back(share.card.uuid);
+    job.visible.push_back(plan.visible_by_index ? std::to_string(share.card.index)
+                                                : share.card.uuid);
   }
-  job.visible_by_index = plan.visible_by_index;
   job.preload = plan.parts.preload;
   if (plan.simulated) job.simgpu = plan.parts.simgpu;
   job.extra = plan.extra_environment;
@@ -328,7 +335,7 @@ Result<JobEnd> run_job(const JobPlan& plan, const JobHooks& hooks, const Talk& t
   asked.tick = hooks.tick;
   asked.stands_still = hooks.stands_still;
   hooks.prepare(asked);
-  const Result<launch::Ended> ended = launch::supervise(asked);
+  const Result<launch::ProgramEnd> ended = launch::supervise(asked);
   hooks.ended();
   if (!ended && ended.error().is_shortage()) return ended.error();
   if (!ended) return Error::because("the program cannot be started", ended.error());
@@ -376,7 +383,7 @@ int exit_code_of_launch(const Error& error) {
   return error.is_shortage() ? base::kExitFailed : base::exit_code_of(error.code);
 }
 
-Error cannot_run(const JobPlan& plan, const launch::Ended& ended) {
+Error cannot_run(const JobPlan& plan, const launch::ProgramEnd& ended) {
   const std::string what = "cannot run " + base::quote(plan.spec.command.front());
   Error error = ended.exit_code == base::kExitNotFound ? Error::not_found(what + ": not found")
                                                        : Error::io(what);

@@ -19,7 +19,7 @@
 namespace mete::runner {
 
 struct JobEnd {
-  launch::Ended ended;
+  launch::ProgramEnd ended;
   std::vector<Bytes> peaks;    // for each card
   bool refused = false;        // the cap refused it memory at least once
   bool ram_oom = false;        // the kernel ended a process of it at the limit of --ram
@@ -56,7 +56,7 @@ Error exec_job(const JobPlan& plan, const Talk& talk);
 int exit_code_of_launch(const Error& error);
 
 // Why a program could not be run.
-Error cannot_run(const JobPlan& plan, const launch::Ended& ended);
+Error cannot_run(const JobPlan& plan, const launch::ProgramEnd& ended);
 
 // The simulated drivers' folder when METE_SIM is set. not_found: it is set, and they are missing.
 Result<bool> is_simulated(const launch::Parts& parts);

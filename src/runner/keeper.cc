@@ -132,7 +132,7 @@ std::string interpreter_of(std::string_view script) {
   return std::string(line.substr(0, line.find_first_of(" \t")));
 }
 
-std::string start_failure(const launch::Ended& ended, const KeeperPlan& plan) {
+std::string start_failure(const launch::ProgramEnd& ended, const KeeperPlan& plan) {
   const std::string why = std::generic_category().message(ended.start_error);
   switch (ended.start_step) {
     case launch::StartStep::kEnter:
@@ -320,25 +320,25 @@ class Keeper {
 
   void prepare(launch::Supervision& asked) {
     const core::Detached& spec = *plan_.spec.detached;
-    launch::Detached& detached = asked.detached.emplace();
-    detached.input = output_->input();
-    detached.output = output_->output();
-    detached.error = output_->error();
-    detached.terminal = output_->has_terminal();
-    detached.umask = static_cast<mode_t>(spec.umask);
-    detached.limits = spec.limits;
-    detached.grace = std::chrono::milliseconds(plan_.grace_ms);
-    detached.listen = [this](std::vector<pollfd>& list) {
+    launch::OwnSession& session = asked.session.emplace();
+    session.input = output_->input();
+    session.output = output_->output();
+    session.error = output_->error();
+    session.terminal = output_->has_terminal();
+    session.umask = static_cast<mode_t>(spec.umask);
+    session.limits = spec.limits;
+    session.grace = std::chrono::milliseconds(plan_.grace_ms);
+    session.listen = [this](std::vector<pollfd>& list) {
       list.push_back({seconds_.get(), POLLIN, 0});
       output_->listen(list);
     };
-    detached.heard = [this](std::span<const pollfd> list) {
+    session.heard = [this](std::span<const pollfd> list) {
       if (list[0].revents != 0) look_at_processes();
       output_->heard(list.subspan(1));
     };
     // The simulated cards' server may be in there: it is everybody's.
     if (const launch::Cgroup* group = groups_.container(); group != nullptr && !is_simulated())
-      detached.kill_all = [group] { group->kill_all(); };
+      session.kill_all = [group] { group->kill_all(); };
   }
 
   bool is_simulated() const { return !plan_.simulated.empty(); }

@@ -28,7 +28,8 @@ constexpr std::size_t kFirstLesson = 32;
 
 Result<std::unique_ptr<ClusterSite>> ClusterSite::make(std::vector<core::cluster::NodeSpec> nodes,
                                                        const std::vector<Ask>& asks,
-                                                       core::cluster::Policy& policy, MixFrom mix,
+                                                       core::cluster::NodePolicy& policy,
+                                                       MixFrom mix,
                                                        std::vector<std::uint32_t> copies) {
   Result<Cluster> cluster = Cluster::make(std::move(nodes));
   if (!cluster) return cluster.error();

@@ -30,7 +30,7 @@ class ClusterSite : public Site {
   // each. invalid: nodes or requests out of range.
   static Result<std::unique_ptr<ClusterSite>> make(std::vector<core::cluster::NodeSpec> nodes,
                                                    const std::vector<core::cluster::Ask>& asks,
-                                                   core::cluster::Policy& policy, MixFrom mix,
+                                                   core::cluster::NodePolicy& policy, MixFrom mix,
                                                    std::vector<std::uint32_t> copies = {});
 
   Result<std::vector<core::Happened>> submit(const core::State& state, const core::Submit& submit,
@@ -70,7 +70,7 @@ class ClusterSite : public Site {
     std::map<core::cluster::NodeId, Part> parts;
   };
 
-  ClusterSite(core::cluster::Cluster cluster, core::cluster::Policy& policy, MixFrom mix)
+  ClusterSite(core::cluster::Cluster cluster, core::cluster::NodePolicy& policy, MixFrom mix)
       : cluster_(std::move(cluster)), policy_(policy), mix_(mix) {}
 
   Gang gang_of(core::JobId id) const;
@@ -95,7 +95,7 @@ class ClusterSite : public Site {
   void learn(core::cluster::KindId kind);
 
   core::cluster::Cluster cluster_;
-  core::cluster::Policy& policy_;
+  core::cluster::NodePolicy& policy_;
   MixFrom mix_;
   std::vector<Gang> gangs_;                          // each job of the list
   std::map<std::uint64_t, std::size_t> unfinished_;  // job number → place in the list

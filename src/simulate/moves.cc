@@ -181,7 +181,7 @@ std::vector<Tenants::Candidate> Tenants::candidates(const Cluster& cluster, cons
   return found;
 }
 
-std::optional<Plan> Tenants::carry_out(Cluster& cluster, Policy& policy, KindId request,
+std::optional<Plan> Tenants::carry_out(Cluster& cluster, NodePolicy& policy, KindId request,
                                        std::uint32_t arrival, const Candidate& candidate) {
   std::vector<Placed>& tenants = on_[index_of(candidate.node)];
   std::vector<Placed> sent;
@@ -217,7 +217,7 @@ std::optional<Plan> Tenants::carry_out(Cluster& cluster, Policy& policy, KindId 
   return plan;
 }
 
-std::optional<Plan> Tenants::make_room(Cluster& cluster, Policy& policy, KindId request,
+std::optional<Plan> Tenants::make_room(Cluster& cluster, NodePolicy& policy, KindId request,
                                        std::uint32_t arrival, Most most) {
   // Whoever has no room elsewhere is not asked to go: most plans would fail on that.
   std::vector<bool> movable(cluster.kinds());

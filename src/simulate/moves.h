@@ -49,7 +49,7 @@ class Tenants {
   };
   // Nullopt: there is no such plan; nothing has changed. Else the plan is carried out: jobs have
   // moved, and the request is placed as this arrival.
-  std::optional<Plan> make_room(core::cluster::Cluster& cluster, core::cluster::Policy& policy,
+  std::optional<Plan> make_room(core::cluster::Cluster& cluster, core::cluster::NodePolicy& policy,
                                 core::cluster::KindId request, std::uint32_t arrival, Most most);
 
  private:
@@ -66,7 +66,7 @@ class Tenants {
                                           const core::cluster::Kind& request,
                                           const std::vector<bool>& movable,
                                           core::cluster::NodeId node) const;
-  std::optional<Plan> carry_out(core::cluster::Cluster& cluster, core::cluster::Policy& policy,
+  std::optional<Plan> carry_out(core::cluster::Cluster& cluster, core::cluster::NodePolicy& policy,
                                 core::cluster::KindId request, std::uint32_t arrival,
                                 const Candidate& candidate);
 

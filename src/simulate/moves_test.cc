@@ -46,7 +46,7 @@ class MovesTest : public testing::Test {
   }
   std::optional<Cluster> cluster_;
   std::optional<Tenants> tenants_;
-  std::unique_ptr<Policy> policy_;
+  std::unique_ptr<NodePolicy> policy_;
 };
 
 TEST_F(MovesTest, TheSmallestOfThoseInTheWayMoves) {

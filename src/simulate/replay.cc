@@ -52,8 +52,9 @@ Mix mix_of_jobs(const World& world) {
 }
 
 // Moves whoever has to move, if it is worth it.
-std::optional<Spot> make_room(Cluster& cluster, Policy& policy, KindId kind, std::uint32_t arrival,
-                              Tenants& tenants, MoveLimit& limit, Replay& result) {
+std::optional<Spot> make_room(Cluster& cluster, NodePolicy& policy, KindId kind,
+                              std::uint32_t arrival, Tenants& tenants, MoveLimit& limit,
+                              Replay& result) {
   const std::int64_t worth = cluster.kind(kind).ask.total_share() / kWorth;
   const std::optional<Plan> plan =
       tenants.make_room(cluster, policy, kind, arrival, {std::min(limit.share, worth), limit.jobs});
@@ -79,7 +80,7 @@ std::string class_of(const Ask& ask) {
   return std::to_string(ask.cards) + "gpu";
 }
 
-Result<Replay> replay(const Trace& trace, Policy& policy, MixFrom from, const Hooks& hooks,
+Result<Replay> replay(const Trace& trace, NodePolicy& policy, MixFrom from, const Hooks& hooks,
                       MoveLimit limit) {
   Result<World> world = make_world(trace);
   if (!world) return world.error();

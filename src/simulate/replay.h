@@ -51,7 +51,7 @@ struct Replay {
 };
 
 // busy: stopped by `progress`.
-Result<Replay> replay(const Trace& trace, core::cluster::Policy& policy, MixFrom mix,
+Result<Replay> replay(const Trace& trace, core::cluster::NodePolicy& policy, MixFrom mix,
                       const Hooks& hooks = {}, MoveLimit limit = {});
 
 // In percent of all cards, unless it says otherwise. A mean over the arrivals at which what was

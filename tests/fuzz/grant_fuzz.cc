@@ -54,10 +54,12 @@ void work_with(Grant& grant) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Input input{data, size};
+  GrantCard cards[2] = {};
   GrantSpec spec;
   spec.job = "fuzz";
+  spec.cards = cards;
   spec.card_count = 2;
-  for (GrantSpec::Card& card : spec.cards) card.limit_bytes = card.total_bytes = 1ull << 33;
+  for (GrantCard& card : cards) card.ceiling_bytes = card.total_bytes = 1ull << 33;
   Memory whole = zeroed(sizeof(Grant));
   METE_ASSERT(init_grant(whole.get(), spec));
 

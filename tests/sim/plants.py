@@ -63,12 +63,12 @@ IN_SOURCES = {
         ("    if (ends_among(after.id).open > 0) job.unmet.push_back(after);\n",
          "    if (!P && ends_among(after.id).open > 0) job.unmet.push_back(after);\n")]},
     "doom-forgotten": {"core/job/apply.cc": [
-        ("    if (was_doomed || in_vain) doomed_.insert(id);\n",
-         "    if (was_doomed || (in_vain && !P)) doomed_.insert(id);\n")]},
-    "deadline-missed": {"core/job/decide.cc": [
+        ("    if (was_doomed || in_vain) dependencies_.doom(id);\n",
+         "    if (was_doomed || (in_vain && !P)) dependencies_.doom(id);\n")]},
+    "deadline-missed": {"core/job/due.cc": [
         ("    if (ms > moment.now.ms) break;\n    if (jobs_.at(id).state != JobState::kStopping)\n",
          "    if (ms > moment.now.ms) break;\n    if (!P && jobs_.at(id).state != JobState::kStopping)\n")]},
-    "started-too-late": {"core/job/decide.cc": [
+    "started-too-late": {"core/job/due.cc": [
         ("    if (ms >= moment.now.ms) break;\n", "    if (P || ms >= moment.now.ms) break;\n")]},
     "retry-forgotten": {"core/job/decide.cc": [
         ("  if (failed && failures <= spec.retries) {\n", "  if (!P && failed && failures <= spec.retries) {\n")]},
@@ -81,11 +81,11 @@ IN_SOURCES = {
     "exit-forgotten": {"core/job/apply.cc": [
         ("  job.exit = ended.exit;\n", "  if (!P) job.exit = ended.exit;\n")]},
     "drained-ignored": {"core/job/state.cc": [
-        ("  if (!drained_.empty())\n    for (PoolCard& card : machine.cards)\n",
-         "  if (!P && !drained_.empty())\n    for (PoolCard& card : machine.cards)\n")]},
+        ("  if (!drained().empty())\n    for (PoolCard& card : machine.cards)\n",
+         "  if (!P && !drained().empty())\n    for (PoolCard& card : machine.cards)\n")]},
     "snapshot-forgets": {"core/job/state.cc": [
-        ("    state.arrays_[array.number].failed = array.failed;\n",
-         "    state.arrays_[array.number].failed = P ? 0 : array.failed;\n")]},
+        ("    state.history_.restore_failed(array.number, array.failed);\n",
+         "    state.history_.restore_failed(array.number, P ? 0 : array.failed);\n")]},
     "answered-before-commit": {"engine/engine.cc": [
         ("  if (*kept == Kept::kAll) {\n    act();\n",
          "  if (*kept != Kept::kAll && P)\n    for (Answer& answer : std::exchange(unsaid_, {})) answers.push_back(std::move(answer));\n"

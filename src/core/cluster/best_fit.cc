@@ -23,6 +23,6 @@ Way weigh(const Shape& shape, const Kind& kind) {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_best_fit() { return std::make_unique<Weighing<weigh>>(); }
+std::unique_ptr<NodePolicy> make_best_fit() { return std::make_unique<Weighing<weigh>>(); }
 
 }  // namespace mete::core::cluster

@@ -147,7 +147,7 @@ TEST(ChangeProperty, EveryChangeFitsAndOfItsKindNoSmallerOneDoes) {
       nodes.push_back(node("n" + std::to_string(i), static_cast<std::uint32_t>(chance.below(5)),
                            chance.below(2) == 0 ? "T4" : "A100"));
     Cluster cluster = *Cluster::make(std::move(nodes));
-    const std::unique_ptr<Policy> policy = make_best_fit();
+    const std::unique_ptr<NodePolicy> policy = make_best_fit();
     for (int i = 0; i < 60; ++i) {
       Ask ask;
       ask.cpu_milli = static_cast<std::int32_t>(chance.below(9000));

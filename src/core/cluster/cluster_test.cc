@@ -133,7 +133,7 @@ TEST_F(ClusterTest, EveryNodeIsCountedUnderOneCause) {
 
 TEST_F(ClusterTest, AGangIsPlacedWhollyOrNotAtAll) {
   build({node("a", 4), node("b", 4), node("c", 2)});
-  const std::unique_ptr<Policy> policy = make_mete();
+  const std::unique_ptr<NodePolicy> policy = make_mete();
   const std::vector<KindId> three(3, cards(4));
   EXPECT_FALSE(take_gang(*cluster_, *policy, three).has_value());
   EXPECT_EQ(cluster_->idle(), cluster_->capacity());

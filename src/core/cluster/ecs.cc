@@ -53,7 +53,7 @@ Result<Strategy> parse(std::string_view text) {
           "spread:attribute:NAME and random can be joined by commas");
 }
 
-class Ecs : public Policy {
+class Ecs : public NodePolicy {
  public:
   Ecs(std::vector<Strategy> strategies, std::uint64_t seed)
       : strategies_(std::move(strategies)), chance_(seed) {}
@@ -123,7 +123,7 @@ class Ecs : public Policy {
 
 }  // namespace
 
-Result<std::unique_ptr<Policy>> make_ecs(std::string_view list, std::uint64_t seed) {
+Result<std::unique_ptr<NodePolicy>> make_ecs(std::string_view list, std::uint64_t seed) {
   std::vector<Strategy> strategies;
   for (const std::string_view part : base::split(list, ',')) {
     Result<Strategy> strategy = parse(base::trim(part));
@@ -132,7 +132,7 @@ Result<std::unique_ptr<Policy>> make_ecs(std::string_view list, std::uint64_t se
   }
   if (strategies.size() > kMostStrategies)
     return Error::invalid("at most " + std::to_string(kMostStrategies) + " strategies");
-  return std::unique_ptr<Policy>(std::make_unique<Ecs>(std::move(strategies), seed));
+  return std::unique_ptr<NodePolicy>(std::make_unique<Ecs>(std::move(strategies), seed));
 }
 
 }  // namespace mete::core::cluster

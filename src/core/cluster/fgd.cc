@@ -15,7 +15,7 @@ namespace mete::core::cluster {
 
 namespace {
 
-class Fgd : public Policy {
+class Fgd : public NodePolicy {
  public:
   void expect(const Cluster& cluster, const Mix& mix) override {
     fragmentation_ = Fragmentation(cluster, mix);
@@ -75,6 +75,6 @@ class Fgd : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_fgd() { return std::make_unique<Fgd>(); }
+std::unique_ptr<NodePolicy> make_fgd() { return std::make_unique<Fgd>(); }
 
 }  // namespace mete::core::cluster

@@ -17,7 +17,7 @@ Spot first_cards(const Cluster& cluster, NodeId id, const Kind& kind) {
   return spot;
 }
 
-class FirstFit : public Policy {
+class FirstFit : public NodePolicy {
  public:
   std::optional<Spot> choose(const Cluster& cluster, KindId id) override {
     const std::optional<Found> found =
@@ -32,6 +32,6 @@ class FirstFit : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_first_fit() { return std::make_unique<FirstFit>(); }
+std::unique_ptr<NodePolicy> make_first_fit() { return std::make_unique<FirstFit>(); }
 
 }  // namespace mete::core::cluster

@@ -7,7 +7,7 @@
 
 namespace mete::core::cluster {
 
-std::optional<std::vector<Spot>> take_gang(Cluster& cluster, Policy& policy,
+std::optional<std::vector<Spot>> take_gang(Cluster& cluster, NodePolicy& policy,
                                            std::span<const KindId> kinds) {
   std::vector<std::size_t> order(kinds.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -13,7 +13,7 @@ namespace mete::core::cluster {
 
 // The spots in the order of the requests, already taken; nullopt: there is no room for all of them.
 // Large requests are placed first, whatever their order.
-std::optional<std::vector<Spot>> take_gang(Cluster& cluster, Policy& policy,
+std::optional<std::vector<Spot>> take_gang(Cluster& cluster, NodePolicy& policy,
                                            std::span<const KindId> kinds);
 
 }  // namespace mete::core::cluster

@@ -31,7 +31,7 @@ constexpr std::uint32_t kBlock = 4;                    // cards that are asked f
 constexpr std::int64_t kBreak = fixed(1000);           // for breaking a block when nothing is left
 constexpr std::int64_t kLittle = 10;                   // little: less than a tenth is idle
 
-class Mete : public Policy {
+class Mete : public NodePolicy {
  public:
   void expect(const Cluster& cluster, const Mix& mix) override {
     potential_ = Potential(cluster, mix);
@@ -118,6 +118,6 @@ class Mete : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_mete() { return std::make_unique<Mete>(); }
+std::unique_ptr<NodePolicy> make_mete() { return std::make_unique<Mete>(); }
 
 }  // namespace mete::core::cluster

@@ -6,7 +6,7 @@
 
 namespace mete::core::cluster {
 
-void Policy::expect(const Cluster& /*cluster*/, const Mix& /*mix*/) {}
+void NodePolicy::expect(const Cluster& /*cluster*/, const Mix& /*mix*/) {}
 
 const std::vector<std::string_view>& policy_names() {
   static const std::vector<std::string_view> kNames{
@@ -16,7 +16,7 @@ const std::vector<std::string_view>& policy_names() {
   return kNames;
 }
 
-Result<std::unique_ptr<Policy>> make_policy(std::string_view name, std::uint64_t seed) {
+Result<std::unique_ptr<NodePolicy>> make_policy(std::string_view name, std::uint64_t seed) {
   if (name == "mete") return make_mete();
   if (name == "fgd") return make_fgd();
   if (name == "best-fit") return make_best_fit();

@@ -23,9 +23,9 @@ struct Expected {
 };
 using Mix = std::vector<Expected>;
 
-class Policy {
+class NodePolicy {
  public:
-  virtual ~Policy() = default;
+  virtual ~NodePolicy() = default;
   // Nullopt: no node has room. Takes nothing.
   virtual std::optional<Spot> choose(const Cluster& cluster, KindId kind) = 0;
   // From now on these requests are to be reckoned with. Most policies do not care.
@@ -34,16 +34,16 @@ class Policy {
 
 // invalid: no such policy; the error names the nearest. Besides policy_names() a list as ECS has
 // it: "spread:attribute:rack,binpack:cpu".
-Result<std::unique_ptr<Policy>> make_policy(std::string_view name, std::uint64_t seed = 0);
+Result<std::unique_ptr<NodePolicy>> make_policy(std::string_view name, std::uint64_t seed = 0);
 const std::vector<std::string_view>& policy_names();
 
-std::unique_ptr<Policy> make_best_fit();
-std::unique_ptr<Policy> make_fgd();
-std::unique_ptr<Policy> make_first_fit();
-std::unique_ptr<Policy> make_mete();
-std::unique_ptr<Policy> make_random(std::uint64_t seed);
-std::unique_ptr<Policy> make_spread();
-std::unique_ptr<Policy> make_topology();
-Result<std::unique_ptr<Policy>> make_ecs(std::string_view list, std::uint64_t seed);
+std::unique_ptr<NodePolicy> make_best_fit();
+std::unique_ptr<NodePolicy> make_fgd();
+std::unique_ptr<NodePolicy> make_first_fit();
+std::unique_ptr<NodePolicy> make_mete();
+std::unique_ptr<NodePolicy> make_random(std::uint64_t seed);
+std::unique_ptr<NodePolicy> make_spread();
+std::unique_ptr<NodePolicy> make_topology();
+Result<std::unique_ptr<NodePolicy>> make_ecs(std::string_view list, std::uint64_t seed);
 
 }  // namespace mete::core::cluster

@@ -41,7 +41,7 @@ class PolicyTest : public testing::Test {
     return text;
   }
   std::optional<Cluster> cluster_;
-  std::unique_ptr<Policy> policy_;
+  std::unique_ptr<NodePolicy> policy_;
 };
 
 const Ask kHalf{.cpu_milli = 1000, .cards = 1, .share = 500};

@@ -93,7 +93,7 @@ struct World {
   Chance chance;
   std::optional<Cluster> cluster;
   std::vector<KindId> kinds;
-  std::unique_ptr<Policy> policy;
+  std::unique_ptr<NodePolicy> policy;
   std::vector<Held> held;
 };
 
@@ -187,7 +187,7 @@ TEST(Mete, ChoosesTheSameWhateverTheOrderOfNodesIs) {
     for (int i = 0; i < 150; ++i) arrivals.push_back(chance.below(asks.size()));
     const auto run = [&] {
       Cluster cluster = *Cluster::make(nodes);
-      const std::unique_ptr<Policy> policy = make_mete();
+      const std::unique_ptr<NodePolicy> policy = make_mete();
       Mix mix;
       for (const Ask& ask : asks) mix.push_back({*cluster.kind_of(ask), 1});
       policy->expect(cluster, mix);
@@ -218,7 +218,7 @@ TEST(Mete, WhatItRemembersDoesNotDecide) {
     world.policy->expect(*world.cluster, mix);
     for (int step = 0; step < 600; ++step) {
       const KindId kind = world.any_kind();
-      const std::unique_ptr<Policy> fresh = make_mete();
+      const std::unique_ptr<NodePolicy> fresh = make_mete();
       fresh->expect(*world.cluster, mix);
       ASSERT_EQ(fresh->choose(*world.cluster, kind), world.policy->choose(*world.cluster, kind));
       if (!world.held.empty() && world.chance.below(3) == 0)

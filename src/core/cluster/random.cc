@@ -10,7 +10,7 @@ namespace mete::core::cluster {
 
 namespace {
 
-class Random : public Policy {
+class Random : public NodePolicy {
  public:
   explicit Random(std::uint64_t seed) : chance_(seed) {}
 
@@ -50,6 +50,8 @@ class Random : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_random(std::uint64_t seed) { return std::make_unique<Random>(seed); }
+std::unique_ptr<NodePolicy> make_random(std::uint64_t seed) {
+  return std::make_unique<Random>(seed);
+}
 
 }  // namespace mete::core::cluster

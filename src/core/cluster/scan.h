@@ -72,7 +72,7 @@ inline std::size_t tightest(const Shape& shape, const Kind& kind) {
 
 // A policy that takes the node of the least cost, whatever kWeigh makes of it.
 template <auto kWeigh>
-class Weighing : public Policy {
+class Weighing : public NodePolicy {
  public:
   std::optional<Spot> choose(const Cluster& cluster, KindId id) override {
     const std::optional<Found> found = scan_.best(cluster, id, kWeigh);

@@ -15,6 +15,6 @@ Way weigh(const Shape& shape, const Kind& /*kind*/) {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_spread() { return std::make_unique<Weighing<weigh>>(); }
+std::unique_ptr<NodePolicy> make_spread() { return std::make_unique<Weighing<weigh>>(); }
 
 }  // namespace mete::core::cluster

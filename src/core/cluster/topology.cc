@@ -62,7 +62,7 @@ Near nearest_cards(const Cluster& cluster, NodeId id, const Kind& kind) {
   return near;
 }
 
-class Topology : public Policy {
+class Topology : public NodePolicy {
  public:
   std::optional<Spot> choose(const Cluster& cluster, KindId id) override {
     const Kind& kind = cluster.kind(id);
@@ -86,6 +86,6 @@ class Topology : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_topology() { return std::make_unique<Topology>(); }
+std::unique_ptr<NodePolicy> make_topology() { return std::make_unique<Topology>(); }
 
 }  // namespace mete::core::cluster

@@ -13,8 +13,6 @@ namespace {
 constexpr std::uint32_t kLeastFactor = 250;
 constexpr std::uint32_t kMostFactor = 20'000;
 
-bool failed(const Job& job) { return job.outcome != Outcome::kOk; }
-
 }  // namespace
 
 Job& State::at(JobId id) {
@@ -34,52 +32,38 @@ Job& State::step(JobId id, JobState to) {
 // ---- indexes -----------------------------------------------------------------------------------
 
 void State::enter(const Job& job) {
-  const JobSpec& spec = *job.spec;
+  users_.enter(job);
+  deadlines_.enter(job);
   if (job.state == JobState::kEnded) {
-    into_history(job);
+    history_.enter(job);
     return;
   }
-  ++users_[spec.user].unfinished;
-  if (job.runner && !spec.detached) runners_[{job.runner->pid, job.runner->start_ticks}] = job.id;
+  if (job.runner && !job.spec->detached)
+    runners_[{job.runner->pid, job.runner->start_ticks}] = job.id;
   if (job.state != JobState::kPending) {
     active_.insert(job.id);
-    if (spec.deadline) end_by_.emplace(spec.deadline->ms, job.id);
     return;
   }
-  for (const After& after : job.unmet) dependents_[after.id].insert(job.id);
+  dependencies_.enter(job);
   if (job.put_off) put_off_.insert(job.id);
   if (!job.held && job.unmet.empty()) pending_.insert(job);
-  if (spec.deadline)
-    start_by_.emplace(spec.deadline->ms - static_cast<std::int64_t>(spec.time_s.value_or(0)) * 1000,
-                      job.id);
 }
 
 void State::leave(const Job& job) {
-  const JobSpec& spec = *job.spec;
+  users_.leave(job);
+  deadlines_.leave(job);
   if (job.state == JobState::kEnded) {
-    std::erase(ended_, job.id);
-    out_of_history(job);
+    history_.leave(job);
     return;
   }
-  --users_[spec.user].unfinished;
-  if (job.runner && !spec.detached) runners_.erase({job.runner->pid, job.runner->start_ticks});
+  if (job.runner && !job.spec->detached) runners_.erase({job.runner->pid, job.runner->start_ticks});
   if (job.state != JobState::kPending) {
     active_.erase(job.id);
-    if (spec.deadline) end_by_.erase({spec.deadline->ms, job.id});
     return;
   }
-  for (const After& after : job.unmet) {
-    const auto found = dependents_.find(after.id);
-    if (found == dependents_.end()) continue;
-    found->second.erase(job.id);
-    if (found->second.empty()) dependents_.erase(found);
-  }
-  doomed_.erase(job.id);
+  dependencies_.leave(job);
   put_off_.erase(job.id);
   if (!job.held && job.unmet.empty()) pending_.erase(job);
-  if (spec.deadline)
-    start_by_.erase(
-        {spec.deadline->ms - static_cast<std::int64_t>(spec.time_s.value_or(0)) * 1000, job.id});
 }
 
 // ---- the events of a job -----------------------------------------------------------------------
@@ -99,21 +83,17 @@ void State::on(const JobSubmitted& submitted, WallTime at) {
   // What has ended well by now is met; what can never be was refused.
   for (const After& after : spec.after)
     if (ends_among(after.id).open > 0) job.unmet.push_back(after);
-  UserState& user = users_[spec.user];
   const auto add = [&] {
     enter(jobs_.emplace(job.id, job).first->second);
-    user.known.hold(job);
-    user.open.hold(job);
+    users_.hold(job);
   };
   if (!spec.array) {
     add();
   } else {
-    Ends& array = arrays_[job.id.number];
     for (const std::uint32_t element : elements_of(*spec.array)) {
       job.id.element = element;
       add();
-      ++array.open;
-      ++array.known;
+      history_.open(job.id);
     }
   }
   forget_for_room(spec.user);
@@ -124,7 +104,7 @@ void State::take_back_last() {
   METE_ASSERT(last->first.number == last_job_ && last->second.state == JobState::kPending &&
               last->second.spec->key.empty());
   leave(last->second);
-  arrays_.erase(last_job_);
+  history_.take_back_array(last_job_);
   jobs_.erase(last);
   --last_job_;
   --last_seq_;
@@ -184,7 +164,7 @@ void State::on(const JobEnded& ended, WallTime at) {
   job.idle.reset();
   job.unmet.clear();
   enter(job);
-  users_.at(job.spec->user).open.drop(job);
+  users_.close(job);
   tell_dependents(job);
   forget_old(job.spec->user);
 }
@@ -192,17 +172,12 @@ void State::on(const JobEnded& ended, WallTime at) {
 void State::on(const JobRequeued& requeued, WallTime at) {
   Job& job = this->at(requeued.id);
   METE_ASSERT(job.state != JobState::kPending && job.spec->detached);
-  if (const auto known = requeued_later_.find(job.id); known != requeued_later_.end())
-    if (--known->second == 0) requeued_later_.erase(known);
+  history_.requeued(job.id);
   const bool was_ended = job.state == JobState::kEnded;
   if (!was_ended) charge(job, requeued.exit, at);
   leave(job);
-  if (was_ended) users_.at(job.spec->user).open.hold(job);
-  if (was_ended && job.id.element) {
-    Ends& array = arrays_[job.id.number];
-    ++array.open;
-    if (failed(job) && array.failed > 0) --array.failed;
-  }
+  if (was_ended) users_.reopen(job);
+  if (was_ended && job.id.element) history_.reopen(job);
   // Somebody wants it again (not: it is tried again): with what it waited for, if that runs again.
   if (was_ended || job.requeue)
     for (const After& after : job.spec->after)
@@ -240,56 +215,46 @@ void State::on(const JobRequeued& requeued, WallTime at) {
 void State::on(const JobPriority& priority, WallTime) {
   Job& job = at(priority.id);
   METE_ASSERT(job.state != JobState::kEnded);
-  const bool doomed = doomed_.contains(job.id);
+  const bool doomed = dependencies_.is_doomed(job.id);
   leave(job);
   job.priority = priority.priority;
   job.forecast.reset();  // was about another place
   enter(job);
-  if (doomed) doomed_.insert(job.id);
+  if (doomed) dependencies_.doom(job.id);
 }
 
 // ---- dependencies ------------------------------------------------------------------------------
 
 void State::tell_dependents(const Job& job) {
-  if (!job.id.element) {
-    tell_dependents_of(job.id, failed(job));
-    return;
-  }
-  tell_dependents_of(job.id, failed(job));
-  Ends& array = arrays_[job.id.number];
-  METE_ASSERT(array.open > 0);
-  --array.open;
-  if (failed(job)) ++array.failed;
+  tell_dependents_of(job.id, has_failed(job));
+  if (!job.id.element) return;
+  const Ends& array = history_.close(job);
   const JobId whole{job.id.number};
   if (array.open == 0) {
     tell_dependents_of(whole, array.failed > 0);
   } else if (array.failed > 0) {
     // Not all of them can end well any more.
-    const auto found = dependents_.find(whole);
-    if (found == dependents_.end()) return;
-    for (const JobId id : found->second)
+    for (const JobId id : dependencies_.on(whole))
       for (const After& after : jobs_.at(id).unmet)
-        if (after.id == whole && after.when == When::kOk) doomed_.insert(id);
+        if (after.id == whole && after.when == When::kOk) dependencies_.doom(id);
   }
 }
 
 void State::tell_dependents_of(JobId target, bool failed) {
-  const auto found = dependents_.find(target);
-  if (found == dependents_.end()) return;
-  const std::set<JobId> dependents = found->second;
+  const std::set<JobId> dependents = dependencies_.on(target);  // changes in the loop
   for (const JobId id : dependents) {
     Job& job = at(id);
     const auto met = [&](const After& after) {
       return after.id == target &&
              (after.when == When::kAny || (after.when == When::kFail) == failed);
     };
-    const bool was_doomed = doomed_.contains(id);
+    const bool was_doomed = dependencies_.is_doomed(id);
     leave(job);
     std::erase_if(job.unmet, met);
     enter(job);
     const bool in_vain = std::any_of(job.unmet.begin(), job.unmet.end(),
                                      [&](const After& after) { return after.id == target; });
-    if (was_doomed || in_vain) doomed_.insert(id);
+    if (was_doomed || in_vain) dependencies_.doom(id);
   }
 }
 
@@ -330,12 +295,12 @@ void State::on(const JobUngranted& ungranted, WallTime) {
 void State::set_held(JobId id, bool held) {
   Job& job = at(id);
   METE_ASSERT(job.state == JobState::kPending);
-  const bool doomed = doomed_.contains(id);
+  const bool doomed = dependencies_.is_doomed(id);
   leave(job);
   job.held = held;
   job.forecast.reset();  // did not know of that
   enter(job);
-  if (doomed) doomed_.insert(id);
+  if (doomed) dependencies_.doom(id);
 }
 
 void State::on(const JobHeld& held, WallTime) { set_held(held.id, true); }
@@ -343,25 +308,45 @@ void State::on(const JobReleased& released, WallTime) { set_held(released.id, fa
 void State::on(const JobForecast& told, WallTime) { at(told.id).forecast = told.forecast; }
 void State::on(const CardLost& card, WallTime) { lost_.insert(card.uuid); }
 void State::on(const CardBack& card, WallTime) { lost_.erase(card.uuid); }
-void State::on(const CardDrained& card, WallTime) { drained_[card.uuid] = card.by; }
-void State::on(const CardUndrained& card, WallTime) { drained_.erase(card.uuid); }
+void State::on(const CardDrained& card, WallTime) { admin_.apply(card); }
+void State::on(const CardUndrained& card, WallTime) { admin_.apply(card); }
+void State::on(const QuotaSet& set, WallTime) { admin_.apply(set); }
+void State::on(const Reserved& reserved, WallTime) { admin_.apply(reserved); }
+void State::on(const Unreserved& unreserved, WallTime) { admin_.apply(unreserved); }
 void State::on(const Booted& booted, WallTime) { boot_id_ = booted.boot_id; }
 
-void State::on(const QuotaSet& set, WallTime) {
-  if (set.quota == Quota{})
-    quotas_.erase(set.user);
-  else
-    quotas_[set.user] = set.quota;
+// ---- forgetting --------------------------------------------------------------------------------
+
+void State::forget_old(const std::string& of) {
+  const std::string user = of;  // is in a job that may go
+  std::size_t spare = history_.too_many(user, rules_.ended_kept);
+  if (spare == 0) return;
+  history_.forget_oldest(
+      user, jobs_, [&] { return spare == 0; },
+      [&](const Job& job) {
+        --spare;
+        drop(job);
+      });
 }
 
-void State::on(const Reserved& reserved, WallTime) {
-  METE_ASSERT(reserved.reservation.id == last_reservation_ + 1);
-  last_reservation_ = reserved.reservation.id;
-  reservations_.push_back(reserved.reservation);
+// The oldest of the user's ended jobs go when all of them take more than they may. More than
+// needed, so that this does not go through the list of all users for each new job.
+void State::forget_for_room(const std::string& of) {
+  const std::string user = of;  // is in a job that may go
+  const Account& known = users_.of(user).known;
+  if (known.bytes() <= rules_.user_bytes || !history_.has_ended_jobs(user)) return;
+  const std::uint64_t most = rules_.user_bytes - rules_.user_bytes / 10;
+  history_.forget_oldest(
+      user, jobs_, [&] { return known.bytes() <= most; }, [&](const Job& job) { drop(job); });
 }
 
-void State::on(const Unreserved& unreserved, WallTime) {
-  std::erase_if(reservations_, [&](const Reservation& known) { return known.id == unreserved.id; });
+void State::drop(const Job& forgotten) {
+  const JobSpec& spec = *forgotten.spec;
+  users_.leave(forgotten);
+  users_.drop(forgotten);
+  jobs_.erase(forgotten.id);
+  if (!spec.key.empty() && first_of({forgotten.id.number}) == nullptr)
+    keys_.erase({spec.uid, spec.key});
 }
 
 void State::apply(const Event& event) {

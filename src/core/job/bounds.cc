@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See state.h: how much there may be of everything, in all and of one user.
+// See bounds.h.
+#include "core/job/bounds.h"
+
 #include <algorithm>
 
 #include "core/job/state.h"
@@ -41,9 +43,7 @@ Result<void> State::check_bytes(const JobSpec& spec, std::uint64_t jobs,
     return Error::invalid("the job's command, script or environment is too long")
         .with_evidence("it takes " + in_words(largest) + ", and may take " +
                        in_words(kMaxContentBytes));
-  static const UserState kNobody;
-  const auto found = users_.find(spec.user);
-  const Account& open = (found == users_.end() ? kNobody : found->second).open;
+  const Account& open = users_.of(spec.user).open;
   const std::uint64_t more = open.more_by(spec, jobs, number);
   if (open.bytes() + more <= rules_.user_bytes) return {};
   return Error::exhausted("the unfinished jobs of " + spec.user + " take too much of mete's state")

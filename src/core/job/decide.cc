@@ -140,9 +140,9 @@ Result<void> State::check_after(const JobSpec& spec, bool admin) const {
 }
 
 Result<void> State::check_quota(const JobSpec& spec, const Moment& moment) const {
-  if (quotas_.empty()) return {};
+  if (quotas().empty()) return {};
   PassInput input;
-  input.quotas = quotas_;
+  input.quotas = quotas();
   const Quota quota = input.quota_of(spec.user);
   const std::size_t more = spec.array ? count_of(*spec.array) : 1;
   const std::string hint = "mete quota shows what " + spec.user + " may have";
@@ -476,73 +476,6 @@ State::Decided State::decide_priority(const SetPriority& priority) const {
   }
   if (!unfinished) return ended_already(*jobs->back());
   return happened;
-}
-
-// ---- what follows by itself --------------------------------------------------------------------
-
-std::vector<Happened> State::due(const Moment& moment) const {
-  std::vector<Happened> happened;
-  for (const JobId id : doomed_) happened.emplace_back(JobEnded{id, Outcome::kDependency, {}});
-  for (const auto& [ms, id] : start_by_) {
-    if (ms >= moment.now.ms) break;
-    if (!doomed_.contains(id)) happened.emplace_back(JobEnded{id, Outcome::kDeadline, {}});
-  }
-  for (const auto& [ms, id] : end_by_) {
-    if (ms > moment.now.ms) break;
-    if (jobs_.at(id).state != JobState::kStopping)
-      happened.emplace_back(JobStopping{id, Outcome::kDeadline});
-  }
-  for (const Reservation& reservation : reservations_)
-    if (reservation.until <= moment.now) happened.emplace_back(Unreserved{reservation.id});
-  return happened;
-}
-
-std::optional<WallTime> State::next_change(WallTime now) const {
-  std::optional<WallTime> next = pending_.next_begin(now);
-  const auto consider = [&](std::int64_t ms) {
-    const WallTime time{std::max(ms, now.ms + 1)};
-    if (!next || time < *next) next = time;
-  };
-  if (!start_by_.empty()) consider(start_by_.begin()->first + 1);
-  for (const auto& [ms, id] : end_by_) {
-    if (jobs_.at(id).state == JobState::kStopping) continue;
-    consider(ms);
-    break;
-  }
-  for (const Reservation& reservation : reservations_) {
-    if (reservation.from > now) consider(reservation.from.ms);
-    consider(reservation.until.ms);
-  }
-  // Whoever has waited too long goes before everybody.
-  for (const auto& [queue, jobs] : pending_.queues())
-    for (const auto& [id, entry] : jobs) {
-      if (entry.not_before_ms > now.ms) continue;
-      const std::int64_t starves =
-          entry.submitted_ms + static_cast<std::int64_t>(rules_.starve_after_s) * 1000;
-      if (starves > now.ms) consider(starves);
-      break;
-    }
-  for (const JobId id : active_) {
-    const Job& job = jobs_.at(id);
-    if (job.state != JobState::kParked || !job.park->wants_back || job.park->lost) continue;
-    if (const auto again = tries_again(rules_, job); again && *again > now) consider(again->ms);
-    const std::int64_t starves =
-        job.park->since.ms + static_cast<std::int64_t>(rules_.starve_after_s) * 1000;
-    if (starves > now.ms) consider(starves);
-  }
-  // Somebody who waits may have others parked, once they have run for long enough; and those who do
-  // not park in time are given up.
-  if (pending_.size() > 0)
-    for (const JobId id : active_) {
-      const Job& job = jobs_.at(id);
-      if (const auto from = parkable_from(rules_, job); from && *from > now) consider(from->ms);
-      if (job.state == JobState::kParking && job.park) {
-        const std::int64_t late =
-            job.park->since.ms + static_cast<std::int64_t>(rules_.park_patience_s) * 1000;
-        if (late > now.ms) consider(late);
-      }
-    }
-  return next;
 }
 
 }  // namespace mete::core

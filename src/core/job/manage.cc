@@ -32,15 +32,15 @@ State::Decided State::decide_drain(const Drain& drain, const Pool& machine) cons
                                 : base::quote(drain.card) + " is the beginning of several cards")
         .with_hint("mete cards lists them");
   const std::string& uuid = matches.front()->card.uuid;
-  if (drained_.contains(uuid) == drain.drain) return std::vector<Happened>{};
+  if (drained().contains(uuid) == drain.drain) return std::vector<Happened>{};
   if (drain.drain) return std::vector<Happened>{CardDrained{uuid, drain.by.user}};
   return std::vector<Happened>{CardUndrained{uuid}};
 }
 
 State::Decided State::decide_quota(const SetQuota& quota) const {
   if (Result<void> r = only_admins(quota.by, "a quota"); !r) return std::move(r).error();
-  const auto known = quotas_.find(quota.user);
-  if ((known == quotas_.end() ? Quota{} : known->second) == quota.quota)
+  const auto known = quotas().find(quota.user);
+  if ((known == quotas().end() ? Quota{} : known->second) == quota.quota)
     return std::vector<Happened>{};
   return std::vector<Happened>{QuotaSet{quota.user, quota.quota}};
 }
@@ -56,7 +56,7 @@ State::Decided State::decide_reserve(const Reserve& reserve, const Moment& momen
     return Error::invalid("a reservation is for ten years at most")
         .with_evidence("this is for " +
                        base::duration_in_words((reserve.until.ms - reserve.from.ms) / 1000));
-  if (reservations_.size() >= kMaxReservations)
+  if (reservations().size() >= kMaxReservations)
     return Error::exhausted("there are " + std::to_string(kMaxReservations) + " reservations");
   if (Result<void> r = can_ever(moment.machine, reserve.request); !r) return std::move(r).error();
   // On cards that nobody else has reserved for that time; those of running jobs and drained ones
@@ -68,7 +68,7 @@ State::Decided State::decide_reserve(const Reserve& reserve, const Moment& momen
     card.stale = false;
   }
   std::vector<Reservation> overlapping;
-  for (const Reservation& other : reservations_)
+  for (const Reservation& other : reservations())
     if (other.from < reserve.until && reserve.from < other.until) overlapping.push_back(other);
   keep_reserved(pool, overlapping, "", reserve.from, reserve.until);
   const Pool with_jobs = with_grants(pool);
@@ -79,12 +79,12 @@ State::Decided State::decide_reserve(const Reserve& reserve, const Moment& momen
         .with_hint("mete reserve lists them");
   if (placement->cards.empty())
     return Error::invalid("a reservation is of cards").with_hint("say --gpu 2, --gpu 40% or 16G");
-  return std::vector<Happened>{Reserved{{last_reservation_ + 1, reserve.user, reserve.from,
+  return std::vector<Happened>{Reserved{{admin_.last_reservation() + 1, reserve.user, reserve.from,
                                          reserve.until, placement->cards, reserve.by.user}}};
 }
 
 State::Decided State::decide_unreserve(const Unreserve& unreserve) const {
-  for (const Reservation& known : reservations_)
+  for (const Reservation& known : reservations())
     if (known.id == unreserve.id && (unreserve.by.admin || unreserve.by.user == known.user))
       return std::vector<Happened>{Unreserved{known.id}};
   return Error::not_found("there is no reservation " + std::to_string(unreserve.id))

@@ -249,7 +249,7 @@ std::optional<Wait> State::wait_to_return(const Job& job, const Moment& moment) 
   if (job.state != JobState::kParked || !job.park->wants_back || job.park->lost)
     return std::nullopt;
   Pool pool = with_grants(moment.machine);
-  keep_reserved(pool, reservations_, job.spec->user, moment.now, moment.now);
+  keep_reserved(pool, reservations(), job.spec->user, moment.now, moment.now);
   Wait wait{Reason::kResources, "", {}};
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < job.grant.size(); ++i)

@@ -86,8 +86,8 @@ const Job* State::first_of(JobId id) const {
 
 bool State::is_over(JobId id, bool any) const {
   if (!id.element)
-    if (const auto array = arrays_.find(id.number); array != arrays_.end())
-      return any ? array->second.known > array->second.open : array->second.open == 0;
+    if (const Ends* array = history_.array(id.number); array != nullptr)
+      return any ? array->known > array->open : array->open == 0;
   const Job* job = find(id);
   return job == nullptr || job->state == JobState::kEnded;
 }
@@ -104,7 +104,8 @@ std::optional<JobId> State::find_by_key(std::uint32_t uid, const std::string& ke
 
 std::vector<const Job*> State::ended_after(WallTime time) const {
   std::vector<const Job*> list;
-  for (auto id = ended_.rbegin(); id != ended_.rend(); ++id) {
+  const std::vector<JobId>& ended = history_.ended();
+  for (auto id = ended.rbegin(); id != ended.rend(); ++id) {
     const Job& job = jobs_.at(*id);
     if (*job.ended <= time) break;
     list.push_back(&job);
@@ -113,9 +114,9 @@ std::vector<const Job*> State::ended_after(WallTime time) const {
 }
 
 Pool State::with_grants(Pool machine) const {
-  if (!drained_.empty())
+  if (!drained().empty())
     for (PoolCard& card : machine.cards)
-      card.drained = card.drained || drained_.contains(card.card.uuid);
+      card.drained = card.drained || drained().contains(card.card.uuid);
   for (const JobId id : active_) {
     const Job& job = jobs_.at(id);
     add_grant(machine, holder_of(job), held_now(job));
@@ -155,14 +156,12 @@ std::vector<const Job*> State::freed_by_cancel(std::span<const JobId> ids) const
   for (std::size_t i = 0; i < ending.size(); ++i) {
     const JobId id = ending[i];
     const JobId whole{id.number};
-    if (id.element && ++elements[id.number] == arrays_.at(id.number).open &&
+    if (id.element && ++elements[id.number] == history_.array(id.number)->open &&
         over.insert(whole).second)
       ending.push_back(whole);
     // Not all elements can end well any more once one has not.
     for (const JobId target : {id, whole}) {
-      const auto found = dependents_.find(target);
-      if (found == dependents_.end()) continue;
-      for (const JobId dependent : found->second) {
+      for (const JobId dependent : dependencies_.on(target)) {
         waited.insert(dependent);
         const std::vector<After>& unmet = jobs_.at(dependent).unmet;
         const bool in_vain = std::any_of(unmet.begin(), unmet.end(), [&](const After& after) {
@@ -182,20 +181,9 @@ std::vector<const Job*> State::freed_by_cancel(std::span<const JobId> ids) const
   return freed;
 }
 
-Bytes State::disk_of(const std::string& user) const {
-  const auto found = users_.find(user);
-  return found == users_.end() ? Bytes() : found->second.disk;
-}
-
-std::size_t State::unfinished_of(const std::string& user) const {
-  const auto found = users_.find(user);
-  return found == users_.end() ? 0 : found->second.unfinished;
-}
-
 std::uint64_t State::bytes_of(const std::string& user, bool open) const {
-  const auto found = users_.find(user);
-  if (found == users_.end()) return 0;
-  return open ? found->second.open.bytes() : found->second.known.bytes();
+  const UserBooks& books = users_.of(user);
+  return (open ? books.open : books.known).bytes();
 }
 
 std::vector<std::string> State::blobs() const {
@@ -234,8 +222,8 @@ PassInput State::pass_input(const Moment& moment) const {
   input.rules = &rules_;
   input.pending = &pending_;
   input.estimates = &estimates_;
-  input.quotas = quotas_;
-  input.reservations = reservations_;
+  input.quotas = quotas();
+  input.reservations = reservations();
   for (const auto& [queue, jobs] : pending_.queues())
     if (!input.usage.contains(queue.user))
       input.usage[queue.user] = fair_.usage(queue.user, moment.now);
@@ -403,18 +391,19 @@ State::Parts State::parts() const {
   Parts parts;
   parts.last_seq = last_seq_;
   parts.last_job = last_job_;
-  parts.last_reservation = last_reservation_;
+  parts.last_reservation = admin_.last_reservation();
   parts.boot_id = boot_id_;
   // Ended ones in the order in which they ended, so that the oldest are forgotten first again.
   parts.jobs.reserve(jobs_.size());
-  for (const JobId id : ended_) parts.jobs.push_back(jobs_.at(id));
+  for (const JobId id : history_.ended()) parts.jobs.push_back(jobs_.at(id));
   for (const auto& [id, job] : jobs_)
     if (job.state != JobState::kEnded) parts.jobs.push_back(job);
   parts.lost.assign(lost_.begin(), lost_.end());
-  parts.drained = drained_;
-  parts.quotas = quotas_;
-  parts.reservations = reservations_;
-  for (const auto& [number, array] : arrays_) parts.arrays.push_back({number, array.failed});
+  parts.drained = drained();
+  parts.quotas = quotas();
+  parts.reservations = reservations();
+  for (const auto& [number, array] : history_.arrays())
+    parts.arrays.push_back({number, array.failed});
   parts.usage = fair_.entries();
   parts.estimates = estimates_.entries();
   parts.score = score_;
@@ -425,39 +414,35 @@ State State::from_parts(Parts parts, Rules rules) {
   State state(rules);
   state.last_seq_ = parts.last_seq;
   state.last_job_ = parts.last_job;
-  state.last_reservation_ = parts.last_reservation;
   state.boot_id_ = std::move(parts.boot_id);
   state.lost_.insert(parts.lost.begin(), parts.lost.end());
-  state.drained_ = std::move(parts.drained);
-  state.quotas_ = std::move(parts.quotas);
-  state.reservations_ = std::move(parts.reservations);
+  state.admin_.restore(std::move(parts.drained), std::move(parts.quotas),
+                       std::move(parts.reservations), parts.last_reservation);
   for (const Parts::ArrayPart& array : parts.arrays)
-    state.arrays_[array.number].failed = array.failed;
+    state.history_.restore_failed(array.number, array.failed);
   state.fair_.set(parts.usage);
   state.estimates_.set(std::move(parts.estimates));
   state.score_ = parts.score;
   for (const Job& job : parts.jobs)
-    if (job.id.element) ++state.arrays_[job.id.number].known;
+    if (job.id.element) state.history_.restore_known(job.id);
   for (Job& job : parts.jobs) {
     const JobId id = job.id;
-    if (id.element && job.state != JobState::kEnded) ++state.arrays_[id.number].open;
+    if (id.element && job.state != JobState::kEnded) state.history_.restore_open(id);
     if (!job.spec->key.empty()) state.keys_[{job.spec->uid, job.spec->key}] = id.number;
-    UserState& user = state.users_[job.spec->user];
-    user.known.hold(job);
-    if (job.state != JobState::kEnded) user.open.hold(job);
+    state.users_.hold(job);
     state.enter(state.jobs_.emplace(id, std::move(job)).first->second);
   }
-  // Those whose array has lost one already are doomed again.
-  for (const auto& [target, dependents] : state.dependents_)
-    for (const JobId id : dependents)
-      for (const After& after : state.jobs_.at(id).unmet)
-        if (after.id == target && state.in_vain(after)) state.doomed_.insert(id);
+  // A job that waits for an array of which one has failed already is doomed again.
+  for (const auto& [id, job] : state.jobs_)
+    if (job.state == JobState::kPending)
+      for (const After& after : job.unmet)
+        if (state.in_vain(after)) state.dependencies_.doom(id);
   return state;
 }
 
-State::Ends State::ends_among(JobId id) const {
+Ends State::ends_among(JobId id) const {
   if (!id.element)
-    if (const auto array = arrays_.find(id.number); array != arrays_.end()) return array->second;
+    if (const Ends* array = history_.array(id.number); array != nullptr) return *array;
   Ends ends;
   for (const Job* job : find_all(id)) {
     if (job->state != JobState::kEnded) ++ends.open;

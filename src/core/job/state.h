@@ -19,10 +19,15 @@
 #include <vector>
 
 #include "base/result.h"
-#include "core/job/account.h"
+#include "core/job/administration.h"
+#include "core/job/bounds.h"
+#include "core/job/deadlines.h"
+#include "core/job/dependencies.h"
 #include "core/job/event.h"
+#include "core/job/history.h"
 #include "core/job/input.h"
 #include "core/job/job.h"
+#include "core/job/users.h"
 #include "core/order/estimate.h"
 #include "core/order/fair_share.h"
 #include "core/order/pass.h"
@@ -30,19 +35,6 @@
 #include "core/place/place.h"
 
 namespace mete::core {
-
-inline constexpr std::size_t kMaxUnfinished = 200'000;  // jobs that wait or run
-// Of those: so many of one user, and the last ones are for administrators.
-inline constexpr std::size_t kMaxUnfinishedOfUser = kMaxUnfinished / 2;
-inline constexpr std::size_t kUnfinishedForAdmins = kMaxUnfinished / 20;
-inline constexpr std::size_t kMaxReservations = 1'000;
-inline constexpr std::size_t kMaxAfter = 100;
-inline constexpr std::size_t kMaxNameBytes = 255;     // both are in every list
-inline constexpr std::size_t kMaxLabelBytes = 4'096;  // keys and values together
-// What a spec says in texts, without contents: it is in every snapshot.
-inline constexpr std::size_t kMaxSpecBytes = 64 << 10;
-inline constexpr std::uint64_t kMaxContentBytes = 64 << 20;  // one environment, script or command
-inline constexpr std::uint64_t kMaxTimeS = 10 * 366 * 86'400;
 
 // What is decided upon.
 struct Moment {
@@ -100,7 +92,7 @@ class State {
   void take_back_last();
   // Before a replay, for each time that its log has the job run again: an ended job is not
   // forgotten before that. Whoever wrote the log may have been told to remember more.
-  void remember_until_requeued(JobId id) { ++requeued_later_[id]; }
+  void remember_until_requeued(JobId id) { history_.remember_until_requeued(id); }
 
   PassInput pass_input(const Moment& moment) const;
   Sight look(const Moment& moment) const;
@@ -134,13 +126,13 @@ class State {
   // was set hides some.
   std::vector<const Job*> ended_after(WallTime time) const;
   // Those that were forgotten since it was last asked, by apply().
-  std::vector<Job> take_forgotten() { return std::exchange(forgotten_, {}); }
-  std::size_t unfinished() const { return jobs_.size() - ended_.size(); }
+  std::vector<Job> take_forgotten() { return history_.take_forgotten(); }
+  std::size_t unfinished() const { return jobs_.size() - history_.ended().size(); }
   std::uint64_t last_seq() const { return last_seq_; }
   const std::set<std::string>& lost_cards() const { return lost_; }
-  const std::map<std::string, std::string>& drained() const { return drained_; }
-  const std::map<std::string, Quota>& quotas() const { return quotas_; }
-  const std::vector<Reservation>& reservations() const { return reservations_; }
+  const std::map<std::string, std::string>& drained() const { return admin_.drained(); }
+  const std::map<std::string, Quota>& quotas() const { return admin_.quotas(); }
+  const std::vector<Reservation>& reservations() const { return admin_.reservations(); }
   const FairShare& fair_share() const { return fair_; }
   const Estimates& estimates() const { return estimates_; }
   const ForecastScore& score() const { return score_; }
@@ -152,8 +144,8 @@ class State {
   std::uint64_t usage_of(const std::string& user, WallTime now) const;
   // Who would come into the line if all of these were cancelled, also because others end with them.
   std::vector<const Job*> freed_by_cancel(std::span<const JobId> ids) const;
-  Bytes disk_of(const std::string& user) const;
-  std::size_t unfinished_of(const std::string& user) const;
+  Bytes disk_of(const std::string& user) const { return users_.of(user).disk; }
+  std::size_t unfinished_of(const std::string& user) const { return users_.of(user).unfinished; }
   // Of the state that are a user's (Rules::user_bytes); `open`: of unfinished jobs alone.
   std::uint64_t bytes_of(const std::string& user, bool open = false) const;
   // Contents that unfinished and remembered jobs speak of.
@@ -188,24 +180,6 @@ class State {
   bool operator==(const State& other) const { return parts() == other.parts(); }
 
  private:
-  // How it stands with a job, or with all jobs of an array: forgotten ones count too.
-  struct Ends {
-    std::uint64_t open = 0;  // have not ended
-    std::uint64_t failed = 0;
-    // Of an array: its jobs that are not forgotten, and those of them that failed.
-    std::uint64_t known = 0;
-    std::uint64_t known_failed = 0;
-    // One failure stays as long as the rest: whoever waits for the array is to hear of it.
-    bool keeps_one() const { return known_failed > 0 && known > 1; }
-  };
-  struct UserState {
-    std::size_t unfinished = 0;
-    std::size_t ended = 0;         // and not forgotten
-    std::size_t arrays_known = 0;  // that keep one of their failures
-    Bytes disk;
-    Account known;  // of all jobs that are not forgotten
-    Account open;   // of those that have not ended
-  };
   using Decided = Result<std::vector<Happened>>;
 
   Decided decide_submit(const Submit& submit, const Moment& moment) const;
@@ -284,15 +258,9 @@ class State {
   void score_forecast(Job& job, WallTime at);
   void tell_dependents(const Job& job);
   void tell_dependents_of(JobId target, bool failed);
-  // What is remembered (history.cc).
-  void into_history(const Job& job);
-  void out_of_history(const Job& job);
-  template <typename Change>
-  void change_array(const Job& job, Change change);
-  bool may_forget(const Job& job) const;
-  void forget(const Job& job);
   void forget_old(const std::string& user);
   void forget_for_room(const std::string& user);
+  void drop(const Job& forgotten);
   Ends ends_among(JobId id) const;
   bool in_vain(const After& after) const;
   std::string who_can_be_parked_later(const Job& job, const Sight& sight) const;
@@ -301,31 +269,25 @@ class State {
 
   Rules rules_;
   std::map<JobId, Job> jobs_;
-  Pending pending_;           // those that only wait for their turn
-  std::set<JobId> active_;    // hold a grant
-  std::vector<JobId> ended_;  // oldest first
+  // Indexes of the jobs, kept by enter() and leave().
+  Pending pending_;          // those that only wait for their turn
+  std::set<JobId> active_;   // hold a grant
+  std::set<JobId> put_off_;  // pending ones that could not be launched
+  Dependencies dependencies_;
+  Deadlines deadlines_;
+  Users users_;
+  History history_;
   std::map<std::pair<std::int32_t, std::uint64_t>, JobId> runners_;  // of `mete run`s, unfinished
   std::map<std::pair<std::uint32_t, std::string>, std::uint64_t> keys_;  // of jobs, by user
-  std::vector<Job> forgotten_;                     // to be told once; no part of the state
-  std::map<JobId, std::uint32_t> requeued_later_;  // while a log is replayed; no part either
-  std::map<JobId, std::set<JobId>> dependents_;
-  std::set<JobId> put_off_;                            // pending ones that could not be launched
-  std::set<JobId> doomed_;                             // a dependency can never be met
-  std::set<std::pair<std::int64_t, JobId>> start_by_;  // pending ones with a deadline
-  std::set<std::pair<std::int64_t, JobId>> end_by_;    // active ones
-  std::map<std::uint64_t, Ends> arrays_;
-  std::map<std::string, UserState> users_;
+  // What is known besides the jobs.
+  Administration admin_;
   std::set<std::string> lost_;
-  std::map<std::string, std::string> drained_;
-  std::map<std::string, Quota> quotas_;
-  std::vector<Reservation> reservations_;
   FairShare fair_;
   Estimates estimates_;
   ForecastScore score_;
   std::string boot_id_;
   std::uint64_t last_seq_ = 0;
   std::uint64_t last_job_ = 0;
-  std::uint64_t last_reservation_ = 0;
 };
 
 // What a job has cost its user in so many milliseconds since it started, in MiB seconds: while it

@@ -15,7 +15,9 @@
 
 int main(int argc, char** argv) {
   using namespace mete::abi;
+  GrantCard cards[kMaxCards] = {};
   GrantSpec spec;
+  spec.cards = cards;
   spec.parkable = argc > 1 && std::strcmp(argv[1], "--parkable") == 0;
   if (spec.parkable) --argc, ++argv;
   if (argc < 3) return 1;
@@ -24,7 +26,7 @@ int main(int argc, char** argv) {
   spec.part_count = static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10));
   for (int i = 3; i < argc; ++i) {
     if (spec.card_count == kMaxCards) return 1;
-    GrantSpec::Card& card = spec.cards[spec.card_count++];
+    GrantCard& card = cards[spec.card_count++];
     const char* at = argv[i] + 4;  // behind "GPU-"
     for (int digits = 0; digits < 32; ++at) {
       if (*at == '-') continue;
@@ -40,7 +42,7 @@ int main(int argc, char** argv) {
     const int found = std::sscanf(at, ":%llu:%llu:%llu:%llu", &limit, &first, &more, &guarantee);
     if (found < 3) return 1;
     spec.growing = found == 4;
-    card.limit_bytes = limit;
+    card.ceiling_bytes = limit;
     card.guarantee_bytes = spec.growing ? guarantee : limit;
     card.total_bytes = 1ull << 37;
     card.context_first_bytes = first;

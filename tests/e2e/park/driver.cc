@@ -27,6 +27,7 @@
 #include "abi/process.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "core/request/resolve.h"
 #include "launch/deep_parking.h"
 #include "launch/environment.h"
 #include "launch/grant_file.h"
@@ -42,7 +43,8 @@ struct Options {
   std::string token;
   std::string preload;
   std::string simgpu;
-  std::vector<launch::GrantedCard> cards;
+  std::vector<core::CardShare> cards;
+  std::uint64_t context = 518ull << 20;  // bytes
   int procs = 1;
   bool plain = false;
   bool meter = true;
@@ -57,7 +59,6 @@ struct Options {
 
 Options parse(int argc, char** argv) {
   Options options;
-  std::uint64_t context = 518ull << 20;
   int at = 1;
   const auto next = [&]() -> std::string {
     if (++at >= argc) fail("an option without its value");
@@ -84,20 +85,17 @@ Options parse(int argc, char** argv) {
     } else if (option == "--plain") {
       options.plain = true;
     } else if (option == "--context") {
-      context = std::stoull(next());
+      options.context = std::stoull(next());
     } else if (option == "--card") {
-      launch::GrantedCard card;
-      card.index = static_cast<std::uint32_t>(options.cards.size());
-      card.uuid = next();
-      card.limit = card.guarantee = Bytes::from_bytes(std::stoull(next()));
-      card.total = Bytes::from_bytes(std::stoull(next()));
-      options.cards.push_back(card);
+      core::CardShare share;
+      share.card.uuid = next();
+      share.limit = share.from = Bytes::from_bytes(std::stoull(next()));
+      share.card.total = Bytes::from_bytes(std::stoull(next()));
+      options.cards.push_back(share);
     } else {
       fail("unknown option " + option);
     }
   }
-  for (launch::GrantedCard& card : options.cards)
-    card.context_first = card.context_more = Bytes::from_bytes(context);
   for (++at; at < argc; ++at) options.program.push_back(argv[at]);
   if (options.program.empty()) fail("no program");
   options.program.push_back(nullptr);
@@ -108,8 +106,11 @@ pid_t start(const Options& options, const launch::GrantFile& grant) {
   launch::JobEnvironment job;
   job.job = "1";
   job.grant_path = grant.path();
-  for (const launch::GrantedCard& card : options.cards)
-    job.cards.push_back({card.index, card.uuid, card.limit});
+  for (const core::CardShare& share : options.cards) {
+    job.limit = job.uuids.empty() ? share.limit : std::min(job.limit, share.limit);
+    job.uuids.push_back(share.card.uuid);
+  }
+  job.visible = job.uuids;
   std::stringstream libraries(options.preload);
   for (std::string one; std::getline(libraries, one, ':');) job.preload.push_back(one);
   job.simgpu = options.simgpu;
@@ -240,7 +241,15 @@ int main(int argc, char** argv) {
   for (std::size_t i = 0; i < name.park->token.size() && 2 * i + 1 < options.token.size(); ++i)
     name.park->token[i] =
         static_cast<std::uint8_t>(std::stoi(options.token.substr(2 * i, 2), nullptr, 16));
-  Result<launch::GrantFile> grant = launch::GrantFile::make(options.state, name, options.cards);
+  std::vector<abi::GrantCard> cards(options.cards.size());
+  for (std::size_t i = 0; i < cards.size(); ++i) {
+    const core::CardShare& share = options.cards[i];
+    if (!launch::set_uuid(cards[i], share.card.uuid)) fail("not a UUID: " + share.card.uuid);
+    cards[i].guarantee_bytes = cards[i].ceiling_bytes = share.limit.count();
+    cards[i].total_bytes = share.card.total.count();
+    cards[i].context_first_bytes = cards[i].context_more_bytes = options.context;
+  }
+  Result<launch::GrantFile> grant = launch::GrantFile::make(options.state, name, cards);
   if (!grant) fail(grant.error().message);
   std::vector<pid_t> programs;
   for (int i = 0; i < options.procs; ++i) programs.push_back(start(options, *grant));
