@@ -18,6 +18,7 @@
 #include "base/assert.h"
 #include "base/content_hash.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "launch/host_room.h"
 #include "launch/keeper_spawn.h"
 

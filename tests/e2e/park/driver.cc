@@ -26,6 +26,7 @@
 
 #include "abi/process.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "launch/deep_parking.h"
 #include "launch/environment.h"
