@@ -237,10 +237,4 @@ std::optional<WallTime> Fields::time_if(std::string_view key) {
   return time;
 }
 
-WallTime Fields::time(std::string_view key) {
-  const std::optional<WallTime> value = time_if(key);
-  if (!value) fail(key, "a time");
-  return value.value_or(WallTime{});
-}
-
 }  // namespace mete::wire

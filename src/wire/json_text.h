@@ -92,9 +92,6 @@ class JsonText {
   void put_if(std::string_view name, std::string_view text) {
     if (!text.empty()) put(name, text);
   }
-  void flag_if(std::string_view name, bool flag) {
-    if (flag) put(name, true);
-  }
   // Text that is read back byte for byte: what is not UTF-8 is {"hex":"636166e9"}.
   void exact(std::string_view text);
   // A value that is JSON already.
