@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <system_error>
@@ -81,14 +80,7 @@ bool grows(const JobPlan& plan) {
 // 32 hexadecimal digits.
 std::optional<seam::UuidBytes> token_from(const std::string& text) {
   seam::UuidBytes token{};
-  if (text.size() != 2 * token.size()) return std::nullopt;
-  for (std::size_t i = 0; i < token.size(); ++i) {
-    unsigned value = 0;
-    const char* const at = text.data() + 2 * i;
-    if (std::from_chars(at, at + 2, value, 16).ptr != at + 2) return std::nullopt;
-    token[i] = static_cast<std::uint8_t>(value);
-  }
-  return token;
+  return base::take_hex(text, token) ? std::optional(token) : std::nullopt;
 }
 
 Result<launch::GrantFile> make_grant(const JobPlan& plan, const Talk& talk) {

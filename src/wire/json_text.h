@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON written straight into text, in the order of the calls: for documents of ten thousand jobs,
 // which a tree of values would take longer to build than to print. Commas are its business; that
-// keys and values alternate and what is opened is closed is the caller's. Internal to wire/.
+// keys and values alternate and what is opened is closed is the caller's. Internal to wire/, but
+// for append_json_string().
 #pragma once
 
 #include <charconv>

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
+
 namespace mete::core {
 
 namespace {
@@ -28,10 +30,8 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 std::string byte(char c) {
-  constexpr std::string_view kHex = "0123456789abcdef";
   if (is_digit(c) || is_letter(c)) return {c};
-  const auto value = static_cast<unsigned char>(c);
-  return {'\\', 'x', kHex[value >> 4], kHex[value & 15]};
+  return "\\x" + base::to_hex({&c, 1});
 }
 
 class Translator {
