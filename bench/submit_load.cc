@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/process.h"
 #include "core/request/gpu.h"
 #include "net/http_client.h"
 #include "wire/submit.h"

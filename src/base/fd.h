@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/result.h"
@@ -40,6 +41,9 @@ class Fd {
 
 // open(2) with O_CLOEXEC added; retried on EINTR.
 Result<Fd> open_fd(const std::string& path, int flags, mode_t mode = 0);
+
+// Writes all bytes, and waits for room where the descriptor would block. False: errno says why not.
+bool write_all(int fd, std::string_view bytes);
 
 struct Pipe {
   Fd read;

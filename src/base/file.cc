@@ -17,18 +17,8 @@ namespace mete::base {
 
 namespace {
 
-Result<void> write_fully(int fd, std::string_view data, const std::string& path) {
-  while (!data.empty()) {
-    const ssize_t written = write(fd, data.data(), data.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return Error::from_errno("write " + path, errno);
-    data.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
-}
-
 Result<void> write_and_sync(int fd, std::string_view data, mode_t mode, const std::string& path) {
-  if (Result<void> r = write_fully(fd, data, path); !r) return r;
+  if (!write_all(fd, data)) return Error::from_errno("write " + path, errno);
   if (fchmod(fd, mode) != 0) return Error::from_errno("chmod " + path, errno);
   if (fsync(fd) != 0) return Error::from_errno("sync " + path, errno);
   return {};
@@ -133,13 +123,6 @@ std::string parent_path(std::string_view path) {
 std::string real_path(const std::string& path) {
   char buffer[PATH_MAX];
   return realpath(path.c_str(), buffer) != nullptr ? buffer : "";
-}
-
-std::vector<std::string> own_environment() {
-  std::vector<std::string> lines;
-  for (char** line = environ; line != nullptr && *line != nullptr; ++line)
-    lines.emplace_back(*line);
-  return lines;
 }
 
 }  // namespace mete::base

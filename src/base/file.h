@@ -56,7 +56,4 @@ std::string parent_path(std::string_view path);
 // Absolute, without links; "" when there is no such file.
 std::string real_path(const std::string& path);
 
-// This process's environment, "NAME=VALUE" each.
-std::vector<std::string> own_environment();
-
 }  // namespace mete::base

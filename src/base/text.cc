@@ -10,15 +10,12 @@ namespace mete::base {
 
 namespace {
 
-void append_hex(std::string& out, char c) {
-  constexpr std::string_view kHex = "0123456789abcdef";
-  const auto byte = static_cast<unsigned char>(c);
-  out.append("\\x").append(1, kHex[byte >> 4]).append(1, kHex[byte & 15]);
-}
+constexpr std::string_view kHex = "0123456789abcdef";
+
+void append_hex(std::string& out, char c) { out.append("\\x").append(to_hex({&c, 1})); }
 
 // None that is not shown is beyond U+FFFF, so that one escape is enough.
 void append_unicode(std::string& out, std::uint32_t code) {
-  constexpr std::string_view kHex = "0123456789abcdef";
   out += "\\u";
   for (int shift = 12; shift >= 0; shift -= 4) out += kHex[code >> shift & 15];
 }
@@ -120,6 +117,26 @@ std::string printable_json(std::string json) {
     rest.remove_prefix(bytes.size());
   }
   return out;
+}
+
+std::string to_hex(std::string_view bytes) {
+  std::string hex;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    (hex += kHex[byte >> 4]) += kHex[byte & 15];
+  }
+  return hex;
+}
+
+std::optional<std::string> from_hex(std::string_view hex) {
+  if (hex.size() % 2 != 0) return std::nullopt;
+  std::string bytes;
+  for (std::size_t i = 0; i < hex.size(); i += 2) {
+    const std::size_t high = kHex.find(hex[i]), low = kHex.find(hex[i + 1]);
+    if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
+    bytes += static_cast<char>(high << 4 | low);
+  }
+  return bytes;
 }
 
 Result<std::uint64_t> parse_uint(std::string_view text) {

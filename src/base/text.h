@@ -6,8 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/result.h"
@@ -34,6 +37,24 @@ std::string printable(std::string_view text);
 // The same for a JSON document, which means what it meant before: such a character is written
 // \uNNNN. In JSON they stand inside of texts only; what is no UTF-8 becomes \ufffd.
 std::string printable_json(std::string json);
+
+// Two digits for each byte, lower case; and back, nullopt if it is not of that form.
+std::string to_hex(std::string_view bytes);
+std::optional<std::string> from_hex(std::string_view hex);
+// For a value as it lies in memory. take_hex() leaves it alone if the text is not of its size.
+template <class Value>
+std::string hex_of(const Value& value) {
+  static_assert(std::is_trivially_copyable_v<Value>);
+  return to_hex({reinterpret_cast<const char*>(&value), sizeof value});
+}
+template <class Value>
+bool take_hex(std::string_view hex, Value& value) {
+  static_assert(std::is_trivially_copyable_v<Value>);
+  const std::optional<std::string> bytes = from_hex(hex);
+  if (!bytes || bytes->size() != sizeof value) return false;
+  std::memcpy(&value, bytes->data(), sizeof value);
+  return true;
+}
 
 // Decimal digits only: no sign, no space, no empty text; an overflow is an error of its own.
 Result<std::uint64_t> parse_uint(std::string_view text);

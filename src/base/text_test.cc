@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "base/mark.h"
 
 namespace mete::base {
@@ -112,6 +114,19 @@ TEST(PrintableJson, MeansTheSameAndMovesNoCursor) {
   EXPECT_EQ(printable_json("\"\u202e ä \u2066\u061c\u2028\""),
             "\"\\u202e ä \\u2066\\u061c\\u2028\"");
   EXPECT_EQ(printable_json("\"\xff\xc2\""), "\"\\ufffd\\ufffd\"");
+}
+
+TEST(Hex, ThereAndBack) {
+  EXPECT_EQ(to_hex(std::string_view("\0\x7f\xff", 3)), "007fff");
+  EXPECT_EQ(from_hex("007fff"), std::string("\0\x7f\xff", 3));
+  EXPECT_EQ(from_hex(""), "");
+  for (const char* wrong : {"0", "0g", "0F", " 0", "0x"}) EXPECT_EQ(from_hex(wrong), std::nullopt);
+  std::array<std::uint8_t, 2> value{1, 2};
+  EXPECT_EQ(hex_of(value), "0102");
+  EXPECT_TRUE(take_hex("0a0b", value));
+  EXPECT_EQ(value[1], 11);
+  EXPECT_FALSE(take_hex("0a", value));
+  EXPECT_FALSE(take_hex("0a0z", value));
 }
 
 TEST(Printable, ShowsBytesThatAreNoText) {

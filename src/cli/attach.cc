@@ -63,16 +63,6 @@ class RawTerminal {
   bool changed_ = false;
 };
 
-bool write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
-}
-
 // This terminal and the job's, joined.
 class Session {
  public:
@@ -129,7 +119,7 @@ class Session {
     const ssize_t got = recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
     if (got <= 0) return false;
-    nobody_reads_ = !write_all(STDOUT_FILENO, {bytes.data(), static_cast<std::size_t>(got)});
+    nobody_reads_ = !base::write_all(STDOUT_FILENO, {bytes.data(), static_cast<std::size_t>(got)});
     return !nobody_reads_;
   }
 

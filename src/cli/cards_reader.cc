@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <memory>
 
+#include "base/fd.h"
 #include "base/text.h"
 #include "launch/helper_process.h"
 #include "node/nvml_driver.h"
@@ -55,17 +56,6 @@ std::string describe_machine(const std::string& nvml) {
   return text;
 }
 
-void write_fully(int fd, const std::string& text) {
-  std::string_view rest(text.c_str(),
-                        text.size() + 1);  // with its zero byte: the end of the answer
-  while (!rest.empty()) {
-    const ssize_t written = write(fd, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return;
-    rest.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
-
 Result<core::Card> parse_card(const std::vector<std::string_view>& fields) {
   if (fields.size() != 7) return Error::corrupt("the helper process answers strangely");
   const Result<std::uint64_t> index = base::parse_uint(fields[1]);
@@ -104,7 +94,8 @@ Result<CardsRead> parse_answer(const std::string& text) {
 Result<CardsRead> read_cards(const std::string& nvml) {
   Result<launch::HelperProcess> helper =
       launch::HelperProcess::start("mete-cards", [&nvml](launch::HelperProcess::Pipes pipes) {
-        write_fully(pipes.reply, describe_machine(nvml));
+        (void)base::write_all(pipes.reply,
+                              describe_machine(nvml) += launch::HelperProcess::kEndOfReply);
       });
   if (!helper) return std::move(helper).error();
   const Result<std::string> text = helper->collect(kLimitMs);

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "base/process.h"
 #include "cli/json.h"
 #include "cli/subword.h"
 #include "cli/table.h"
@@ -52,7 +53,7 @@ std::string show_text(const Config& values, const ConfigPlaces& places, bool ori
     for (const std::string& path : places.files())
       text += "\n# " + printable(path) + (exists(path) ? " was read" : " does not exist");
     for (const char* name : kVariables)
-      if (const char* value = std::getenv(name); value != nullptr && *value != 0)
+      if (const std::string value = base::variable(name); !value.empty())
         text += "\n# " + std::string(name) + "=" + printable(value) + " in the environment";
     return text;
   }
@@ -77,7 +78,7 @@ std::string show_json(const Config& values, const ConfigPlaces& places) {
         JsonObject().text("path", path).raw("exists", exists(path) ? "true" : "false").str());
   JsonObject environment;
   for (const char* name : kVariables)
-    if (const char* value = std::getenv(name); value != nullptr && *value != 0)
+    if (const std::string value = base::variable(name); !value.empty())
       environment.text(name, value);
   return JsonObject()
       .text("schema", "mete.config/1")

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "cli/json.h"
+#include "cli/output.h"
 #include "cli/table.h"
 
 namespace mete::cli {
@@ -18,16 +19,6 @@ namespace mete::cli {
 namespace {
 
 constexpr std::size_t kWidth = 100;  // where there is no terminal, and no more on a wide one
-
-bool is_terminal(int fd) {
-  const char* term = std::getenv("TERM");
-  return isatty(fd) == 1 && term != nullptr && std::string_view(term) != "dumb";
-}
-
-bool wants_colour() {
-  const char* no_colour = std::getenv("NO_COLOR");
-  return (no_colour == nullptr || *no_colour == '\0') && is_terminal(STDOUT_FILENO);
-}
 
 // Words in lines of at most `width` characters: `first`, then as many lines as needed after `next`.
 std::string wrapped(std::string_view first, std::string_view next, std::string_view text,
@@ -59,7 +50,7 @@ std::string indented(const std::string& text, std::string_view by) {
 
 DemoReport::DemoReport(const Output& output)
     : output_(output),
-      colour_(wants_colour()),
+      colour_(wants_colour(STDOUT_FILENO)),
       shows_progress_(!output.json() && is_terminal(STDERR_FILENO)),
       width_(std::min(stdout_width().value_or(kWidth), kWidth)) {}
 

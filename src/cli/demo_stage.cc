@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "launch/process_tree.h"
 #include "net/unix_socket.h"
@@ -113,14 +114,6 @@ class SpawnWishes {
   posix_spawnattr_t attributes_{};
 };
 
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> result;
-  result.reserve(texts.size() + 1);
-  for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
-  result.push_back(nullptr);
-  return result;
-}
-
 }  // namespace
 
 Stage::Stage(const launch::Parts& parts, const std::string& sim, Progress progress)
@@ -186,7 +179,7 @@ Result<Actor*> Stage::spawn(const std::string& program, const std::vector<std::s
                            mask_before_);
   auto actor = std::make_unique<Actor>();
   const int error = posix_spawn(&actor->pid, program.c_str(), wishes.actions(), wishes.attributes(),
-                                pointers(argv).data(), pointers(environment_).data());
+                                base::pointers(argv).data(), base::pointers(environment_).data());
   if (error != 0) return Error::from_errno("start " + program, error);
   if (listens) actor->input = std::move(in->write);
   actor->output = std::move(out->read);

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 
+#include "base/fd.h"
 #include "base/text.h"
 #include "cli/json.h"
 #include "cli/table.h"
@@ -35,21 +36,11 @@ constexpr std::array<Group, 5> kGroups{{
     {"system", check_system},
 }};
 
-void write_fully(int fd, const std::string& text) {
-  std::string_view rest(text.c_str(), text.size() + 1);  // with the zero byte that ends it
-  while (!rest.empty()) {
-    const ssize_t written = write(fd, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return;
-    rest.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
-
 Result<launch::HelperProcess> begin(const Group& group) {
   return launch::HelperProcess::start("mete-doctor", [&](launch::HelperProcess::Pipes pipes) {
     Checks checks;
     group.look(checks);
-    write_fully(pipes.reply, encode_checks(checks));
+    (void)base::write_all(pipes.reply, encode_checks(checks) += launch::HelperProcess::kEndOfReply);
   });
 }
 

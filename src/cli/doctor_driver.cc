@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/file.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "cli/cards_table.h"
 #include "cli/doctor.h"
@@ -19,11 +20,6 @@ namespace mete::cli {
 namespace {
 
 constexpr seam::Milliseconds kReadLimit{15'000};
-
-bool is_set(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != 0;
-}
 
 void check_devices(Checks& checks) {
   for (const char* path : {"/dev/nvidiactl", "/dev/nvidia-uvm"}) {
@@ -106,7 +102,7 @@ void check_nvml(const std::string& library, Checks& checks) {
     std::string text = "driver " + identity->version;
     if (identity->cuda_version) text += ", " + cuda_text(*identity->cuda_version);
     checks.push_back({Verdict::kOk, "version", text});
-    const std::string module = is_set("METE_SIM") ? "" : kernel_module();
+    const std::string module = !base::variable("METE_SIM").empty() ? "" : kernel_module();
     if (!module.empty() && module != identity->version)
       checks.push_back({Verdict::kWarn, "kernel module",
                         "is of version " + module + ", the libraries of " + identity->version,
@@ -130,12 +126,11 @@ void check_nvml(const std::string& library, Checks& checks) {
 void check_driver(Checks& checks) {
   const Result<launch::Parts> found = launch::find_parts();
   const launch::Parts parts = found ? *found : launch::Parts{};
-  const bool simulated = is_set("METE_SIM");
+  const bool simulated = !base::variable("METE_SIM").empty();
   if (simulated && parts.simgpu.empty()) return;  // check_program says so
   if (simulated)
-    checks.push_back(
-        {Verdict::kInfo, "simulation",
-         "METE_SIM=" + std::string(std::getenv("METE_SIM")) + ": no real card is used"});
+    checks.push_back({Verdict::kInfo, "simulation",
+                      "METE_SIM=" + base::variable("METE_SIM") + ": no real card is used"});
   for (const char* name : {"libnvidia-ml.so.1", "libcuda.so.1"}) {
     const std::string library = runner::driver_library(parts, simulated, name);
     if (dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr) {

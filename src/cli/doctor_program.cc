@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "cli/doctor.h"
 #include "launch/parts.h"
@@ -71,8 +72,7 @@ void check_parts(Checks& checks) {
   else
     checks.push_back(
         {Verdict::kOk, "libmete.so", parts->preload.front() + " loads into a program"});
-  const char* sim = std::getenv("METE_SIM");
-  const bool needed = sim != nullptr && *sim != 0;
+  const bool needed = !base::variable("METE_SIM").empty();
   if (!parts->simgpu.empty())
     checks.push_back({Verdict::kOk, "simulated drivers", parts->simgpu});
   else
@@ -118,8 +118,7 @@ std::vector<std::string> rival_preloads(std::string_view list) {
 void check_program(Checks& checks) {
   check_parts(checks);
   const char* preload = std::getenv("LD_PRELOAD");
-  const char* grant = std::getenv("METE_GRANT");
-  if (grant != nullptr && *grant != 0)
+  if (!base::variable("METE_GRANT").empty())
     checks.push_back({Verdict::kInfo, "inside a job",
                       "METE_GRANT is set: cards look as large as the job's share"});
   else if (preload != nullptr)

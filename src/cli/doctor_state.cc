@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "cli/doctor.h"
 #include "config/config.h"
@@ -135,8 +136,7 @@ std::string distrust(const std::string& folder) {
 }
 
 void check_claims(const std::string& simulation, Checks& checks) {
-  const char* set = std::getenv("METE_CLAIMS_DIR");
-  const std::string wanted = set == nullptr ? "" : set;
+  const std::string wanted = base::variable("METE_CLAIMS_DIR");
   std::string why;
   for (const std::string& folder : node::claims_folders(wanted, simulation)) {
     struct stat info {};

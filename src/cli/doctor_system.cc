@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "cli/doctor.h"
 #include "launch/cgroup.h"
@@ -20,13 +21,12 @@ namespace {
 constexpr std::uint64_t kMostPids = 4'194'304;  // the kernel's own limit; grant files rely on it
 
 void check_runtime_dir(Checks& checks) {
-  const char* set = std::getenv("XDG_RUNTIME_DIR");
-  if (set == nullptr || *set == 0) {
+  const std::string path = base::variable("XDG_RUNTIME_DIR");
+  if (path.empty()) {
     checks.push_back({Verdict::kInfo, "runtime folder",
                       "XDG_RUNTIME_DIR is not set: the socket is in the state folder"});
     return;
   }
-  const std::string path = set;
   struct stat info {};
   std::string wrong;
   if (stat(path.c_str(), &info) != 0)

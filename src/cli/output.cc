@@ -12,6 +12,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/fd.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "cli/json.h"
 #include "seam/clock.h"
@@ -19,14 +21,6 @@
 namespace mete::cli {
 
 namespace {
-
-bool colour_on_stderr() {
-  const char* no_colour = std::getenv("NO_COLOR");
-  if (no_colour != nullptr && *no_colour != '\0') return false;
-  const char* terminal = std::getenv("TERM");
-  if (terminal == nullptr || std::string_view(terminal) == "dumb") return false;
-  return isatty(STDERR_FILENO) == 1;
-}
 
 // Errors and talk name what others have written: paths, words, what a daemon's log says. Every line
 // is indented alike: a mark below a character stays below it.
@@ -39,23 +33,14 @@ std::string printable_lines(std::string_view text, std::string_view indent = "")
   return out;
 }
 
-// 0, or errno.
-int write_out(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(STDOUT_FILENO, text.data(), text.size());
-    if (written >= 0) {
-      text.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EAGAIN) {  // somebody else has made it so
-      pollfd ready{STDOUT_FILENO, POLLOUT, 0};
-      (void)poll(&ready, 1, -1);
-    } else if (errno != EINTR) {
-      return errno;
-    }
-  }
-  return 0;
+}  // namespace
+
+bool is_terminal(int fd) {
+  const std::string kind = base::variable("TERM");
+  return isatty(fd) == 1 && !kind.empty() && kind != "dumb";
 }
 
-}  // namespace
+bool wants_colour(int fd) { return base::variable("NO_COLOR").empty() && is_terminal(fd); }
 
 void Output::data(std::string text) const {
   // A daemon's document holds what others have written, and may be read on a terminal.
@@ -73,7 +58,7 @@ void Output::write_talk(std::string text) const {
 
 void Output::bytes(std::string_view bytes) const {
   if (everything_) return everything_(bytes);
-  if (!failed()) write_error_ = write_out(bytes);
+  if (!failed() && !base::write_all(STDOUT_FILENO, bytes)) write_error_ = errno;
 }
 
 int Output::finish(int exit_code) const {
@@ -99,7 +84,7 @@ int Output::fail(const Error& error, int exit_code) const {
     say_json(JsonObject().raw("error", object.str()).str());
     return exit_code;
   }
-  const bool colour = !everything_ && colour_on_stderr();
+  const bool colour = !everything_ && wants_colour(STDERR_FILENO);
   std::string text = colour ? "\033[1;31merror:\033[0m " : "error: ";
   text += printable_lines(error.message);
   if (!error.evidence.empty()) text += "\n" + printable_lines(error.evidence, "  ");

@@ -69,6 +69,10 @@ class Output {
   mutable int write_error_ = 0;  // of stdout: errno
 };
 
+// Whether a terminal is there that understands more than lines; whether it may have colours.
+bool is_terminal(int fd);
+bool wants_colour(int fd);
+
 // Whether whoever read our stdout has left: a pipe tells before the next write would.
 bool nobody_reads();
 

@@ -20,6 +20,7 @@
 #include "base/bytes.h"
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "cli/json.h"
 #include "cli/verbs.h"
@@ -144,8 +145,7 @@ Result<Plan> make_plan(const Parsed& parsed) {
     return Error::not_found("mete-selftest is missing")
         .with_hint("build or install all of mete: cmake --build --preset release");
   }
-  const char* sim = std::getenv("METE_SIM");
-  plan.simulated = sim != nullptr && *sim != '\0';
+  plan.simulated = !base::variable("METE_SIM").empty();
   plan.cards = read_cards(plan);
 
   const SeenCard* card = nullptr;
@@ -235,17 +235,14 @@ Result<Outcome> run_checks(const Plan& plan, bool json) {
   self[length] = '\0';
   Result<base::Pipe> pipe = base::make_pipe();
   if (!pipe) return std::move(pipe).error();
-  std::vector<std::string> words = command_of(plan, self, json);
-  std::vector<char*> argv;
-  argv.reserve(words.size() + 1);
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
+  const std::vector<std::string> words = command_of(plan, self, json);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, pipe->write.get(), STDOUT_FILENO);
   pid_t pid = -1;
-  const int error = posix_spawn(&pid, self, &actions, nullptr, argv.data(), environ);
+  const int error =
+      posix_spawn(&pid, self, &actions, nullptr, base::pointers(words).data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return Error::from_errno("start mete cap", error);
   pipe->write.reset();

@@ -2,14 +2,13 @@
 // See slurm_words.h.
 #include "cli/slurm_words.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
 
 #include "base/bytes.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "base/time_words.h"
 #include "core/job/job.h"
@@ -44,10 +43,7 @@ Result<std::string> pattern(std::string_view name, const std::string& path) {
     } else if (what == 'n' || what == 't') {
       text += "0";
     } else if (what == 'N') {
-      std::array<char, 256> host{};
-      (void)gethostname(host.data(), host.size() - 1);
-      const std::string_view full(host.data());
-      text += full.substr(0, full.find('.'));
+      text += base::short_host_name();
     } else {
       return wrong(name, path, "has a pattern that is not known here",
                    "%j, %A, %a, %x, %u, %N, %n and %t are");

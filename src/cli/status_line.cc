@@ -5,9 +5,8 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
-#include <string_view>
 
+#include "cli/output.h"
 #include "cli/table.h"
 
 namespace mete::cli {
@@ -27,10 +26,7 @@ void write_text(const std::string& text) {
 
 }  // namespace
 
-StatusLine::StatusLine() {
-  const char* term = std::getenv("TERM");
-  terminal_ = isatty(STDERR_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb";
-}
+StatusLine::StatusLine() : terminal_(is_terminal(STDERR_FILENO)) {}
 
 void StatusLine::draw(const std::string& text) {
   if (!terminal_) return;

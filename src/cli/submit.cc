@@ -36,14 +36,9 @@ std::string job_path(core::JobId id) { return "/v1/jobs/" + to_string(id); }
 
 // 128 bits as 32 hexadecimal digits.
 std::string random_key() {
-  std::array<unsigned char, 16> bytes{};
+  std::array<char, 16> bytes{};
   METE_ASSERT(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
-  std::string key;
-  for (const unsigned char byte : bytes) {
-    key += "0123456789abcdef"[byte >> 4];
-    key += "0123456789abcdef"[byte & 15];
-  }
-  return key;
+  return base::hex_of(bytes);
 }
 
 Error too_large(const wire::SubmitRequest& request) {

@@ -8,6 +8,7 @@
 #include <array>
 
 #include "base/file.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "base/time_words.h"
 #include "cli/job_words.h"

@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "cli/output.h"
 
@@ -19,8 +20,8 @@ namespace mete::cli {
 namespace {
 
 bool is_program_of_path(const std::string& word) {
-  const char* path = std::getenv("PATH");
-  for (const std::string_view folder : base::split(path == nullptr ? "" : path, ':'))
+  const std::string path = base::variable("PATH");
+  for (const std::string_view folder : base::split(path, ':'))
     if (!folder.empty() && access(base::join_path(folder, word).c_str(), X_OK) == 0) return true;
   return false;
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/process.h"
 #include "base/text.h"
 #include "cli/table.h"
 #include "cli/top_signals.h"
@@ -48,12 +49,6 @@ struct Wishes {
   top::Depth depth = top::Depth::kNone;
 };
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "";
-  return std::string(name.data()).substr(0, std::string_view(name.data()).find('.'));
-}
-
 Result<Wishes> parse_wishes(const Parsed& parsed, const Output& output) {
   const top::TerminalKind kind = top::terminal_kind();
   Wishes wishes;
@@ -63,7 +58,7 @@ Result<Wishes> parse_wishes(const Parsed& parsed, const Output& output) {
   wishes.setting.unicode = kind.unicode && !parsed.has("--no-unicode");
   wishes.setting.readonly = parsed.has("--readonly");
   wishes.setting.once = wishes.once;
-  wishes.setting.host = host_name();
+  wishes.setting.host = base::short_host_name();
   if (const std::string* every = parsed.find("--every"); every != nullptr) {
     const Result<unsigned> period = parse_period_ms("--every", *every);
     if (!period) return period.error();

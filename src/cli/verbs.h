@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What mete can do: one Verb per file of this folder, listed in verbs.cc. A Verb says how it is
-// used, so that help, man pages' tests and completions read the same table, and holds the function
-// that does it.
+// What mete can do: one Verb per file of this folder (job_change.cc, park.cc and drain.cc have
+// more), listed in verbs.cc. A Verb says how it is used, so that help, man pages' tests and
+// completions read the same table, and holds the function that does it.
 #pragma once
 
 #include <span>

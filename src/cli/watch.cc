@@ -14,6 +14,7 @@
 
 #include "base/moment.h"
 #include "base/text.h"
+#include "cli/output.h"
 #include "cli/wait_signals.h"
 #include "seam/clock.h"
 
@@ -24,12 +25,6 @@ namespace {
 constexpr unsigned kDefaultMs = 2'000;
 constexpr unsigned kLeastMs = 50;
 constexpr unsigned kMostMs = 86'400'000;
-
-bool is_screen() {
-  const char* term = std::getenv("TERM");
-  return isatty(STDOUT_FILENO) == 1 && term != nullptr && *term != '\0' &&
-         std::string_view(term) != "dumb";
-}
 
 std::size_t screen_rows() {
   winsize size{};
@@ -73,7 +68,7 @@ class Screen {
 int draw_until_ended(const Parsed& parsed, const Output& output, Print* print, unsigned period_ms) {
   WaitSignals signals({SIGWINCH});
   std::optional<Screen> screen;
-  if (is_screen() && !output.json()) screen.emplace(output);
+  if (is_terminal(STDOUT_FILENO) && !output.json()) screen.emplace(output);
   for (bool first = true;; first = false) {
     if (output.json()) {
       (void)print(parsed, output);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mete where EXPR`: which nodes an expression of the query language means. With --nodes it asks a
 // file, and neither needs nor starts a daemon; without, this machine.
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <set>
 
 #include "base/file.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "cli/verbs.h"
 #include "core/where/card_facts.h"
@@ -27,11 +26,6 @@ constexpr std::array kWhereOptions{
 };
 constexpr std::size_t kMaxFile = 64 << 20;
 
-std::string host_name() {
-  char name[256] = {};
-  return gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "localhost";
-}
-
 // What is known of this machine: its cards, each as a node with the name of the machine.
 Result<std::vector<wire::NamedNode>> this_machine() {
   Result<runner::DaemonClient> client =
@@ -48,10 +42,10 @@ Result<std::vector<wire::NamedNode>> this_machine() {
   std::vector<wire::NamedNode> nodes;
   for (const wire::CardView& card : cards->cards)
     nodes.push_back(
-        {host_name(),
+        {base::host_name(),
          core::facts_of(core::CardFacts{card.type, card.total.value_or(Bytes()), card.grantable},
                         cards->cards.size(), jobs.size())});
-  if (nodes.empty()) nodes.push_back({host_name(), core::facts_of(std::nullopt, 0, 0)});
+  if (nodes.empty()) nodes.push_back({base::host_name(), core::facts_of(std::nullopt, 0, 0)});
   return nodes;
 }
 

@@ -2,14 +2,13 @@
 // See config.h. Places and texts; what reads TOML is toml_file.cc.
 #include "config/config.h"
 
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 
 #include "base/file.h"
+#include "base/process.h"
 #include "base/text.h"
 
 namespace mete::config {
@@ -18,19 +17,10 @@ namespace {
 
 constexpr const char* kSystemFile = "/etc/mete/config.toml";
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 std::string user_file() {
-  if (const std::string folder = variable("XDG_CONFIG_HOME"); folder.starts_with('/'))
+  if (const std::string folder = base::variable("XDG_CONFIG_HOME"); folder.starts_with('/'))
     return base::join_path(folder, "mete/config.toml");
-  std::string home = variable("HOME");
-  if (home.empty()) {
-    const passwd* entry = getpwuid(geteuid());
-    if (entry != nullptr && entry->pw_dir != nullptr) home = entry->pw_dir;
-  }
+  const std::string home = base::home_folder();
   return home.starts_with('/') ? base::join_path(home, ".config/mete/config.toml") : "";
 }
 
@@ -56,7 +46,7 @@ bool allows(const Config& config, std::uint32_t index, std::string_view uuid) {
 }
 
 ConfigPlaces ConfigPlaces::from_environment(bool with_user) {
-  return {kSystemFile, with_user ? user_file() : "", variable("METE_CONFIG")};
+  return {kSystemFile, with_user ? user_file() : "", base::variable("METE_CONFIG")};
 }
 
 std::vector<std::string> ConfigPlaces::files() const {

@@ -21,6 +21,7 @@
 #include "abi/grant.h"
 #include "base/exit_code.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "daemon/claims_keeper.h"
 #include "daemon/context_costs.h"
@@ -64,16 +65,11 @@ std::string in_one_line(const Error& error) {
   return error.message + (error.evidence.empty() ? "" : " (" + error.evidence + ")");
 }
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 std::optional<node::ClaimBook> open_claims(const std::string& simulation) {
-  const char* user = std::getenv("USER");
+  const std::string user = base::variable("USER");
   Result<node::ClaimBook> book =
-      node::ClaimBook::open(node::claims_folders(variable("METE_CLAIMS_DIR"), simulation),
-                            user == nullptr || *user == 0 ? std::to_string(getuid()) : user);
+      node::ClaimBook::open(node::claims_folders(base::variable("METE_CLAIMS_DIR"), simulation),
+                            user.empty() ? std::to_string(getuid()) : user);
   if (book) return *std::move(book);
   log_line("other users' daemons cannot be heard: " + in_one_line(book.error()));
   return std::nullopt;
@@ -87,7 +83,7 @@ class Daemon {
         door_(door),
         store_(std::move(store)),
         parts_(std::move(parts)),
-        simulated_(variable("METE_SIM")),
+        simulated_(base::variable("METE_SIM")),
         seam_(seam_loop(loop_, log_line)),
         claims_(open_claims(simulated_.empty() ? "" : simulation_folder()), seam_,
                 [this] { service_.tell(core::Look{}); }),
@@ -97,7 +93,7 @@ class Daemon {
         engine_(clock_, *store_, hands_, engine_options()),
         service_(loop_, clock_, engine_, identity()),
         courier_(parts_.notify, options_.config.sendmail.value, seam_),
-        notifier_(notifier_hooks(), seam_, clock_, host_name()),
+        notifier_(notifier_hooks(), seam_, clock_, base::host_name()),
         cards_(helper_settings(), seam_, clock_, [this] { look(); }) {
     hands_.meet(engine_, service_);
     service_.on_fatal = [this](const Error& error) { fail(error); };
@@ -230,12 +226,6 @@ class Daemon {
     return spec;
   }
 
-  static std::string host_name() {
-    char name[256] = "";
-    (void)gethostname(name, sizeof name - 1);
-    return name;
-  }
-
   std::string told_path() const { return base::join_path(options_.state_dir, "notified"); }
 
   // Without a record of that (the first daemon here): nobody is told of what was before.
@@ -271,7 +261,7 @@ class Daemon {
   }
 
   std::string simulation_folder() const {
-    const std::string folder = variable("METE_SIM_DIR");
+    const std::string folder = base::variable("METE_SIM_DIR");
     return folder.empty() ? options_.state_dir : folder;
   }
 

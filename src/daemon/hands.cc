@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/process.h"
 #include "launch/grant_file.h"
 #include "launch/job_scan.h"
 #include "launch/keeper_spawn.h"

@@ -12,12 +12,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 
 #include "abi/park.h"
 #include "base/assert.h"
 #include "base/content_hash.h"
 #include "base/file.h"
+#include "base/process.h"
+#include "base/text.h"
 #include "launch/host_room.h"
 #include "launch/keeper_spawn.h"
 
@@ -133,11 +134,7 @@ park::MoverClient::Token Movers::token_of(const core::Job& job) const {
   const std::string hash =
       base::content_hash(secret_ + to_string(job.id) + "." + std::to_string(job.attempt));
   park::MoverClient::Token token{};
-  for (std::size_t i = 0; i < token.size(); ++i) {
-    unsigned value = 0;
-    (void)std::from_chars(hash.data() + 2 * i, hash.data() + 2 * i + 2, value, 16);
-    token[i] = static_cast<std::uint8_t>(value);
-  }
+  METE_ASSERT(base::take_hex(hash.substr(0, 2 * token.size()), token));
   return token;
 }
 
@@ -148,13 +145,7 @@ std::string Movers::socket_of(const std::string& uuid) const {
 }
 
 wire::ParkDoor Movers::door(const core::Job& job) const {
-  constexpr char kDigits[] = "0123456789abcdef";
-  wire::ParkDoor door{settings_.folder, "", arena() + settings_.spill_max};
-  for (const std::uint8_t byte : token_of(job)) {
-    door.token += kDigits[byte >> 4];
-    door.token += kDigits[byte & 15];
-  }
-  return door;
+  return {settings_.folder, base::hex_of(token_of(job)), arena() + settings_.spill_max};
 }
 
 std::map<std::string, pid_t> Movers::pids() const {

@@ -22,6 +22,7 @@
 
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "launch/identity.h"
 #include "launch/keeper_spawn.h"
 #include "wire/notification.h"
@@ -66,18 +67,10 @@ std::vector<std::string> environment_of(const User& user, const NotifyPlan& plan
   return lines;
 }
 
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  for (const std::string& text : texts) out.push_back(const_cast<char*>(text.c_str()));
-  out.push_back(nullptr);
-  return out;
-}
-
 Fd memory_with(const std::string& text) {
   Fd memory(memfd_create("mete-notification", MFD_CLOEXEC));
-  const bool written =
-      memory && write(memory.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  if (!written || lseek(memory.get(), 0, SEEK_SET) != 0) return Fd();
+  if (!memory || !base::write_all(memory.get(), text) || lseek(memory.get(), 0, SEEK_SET) != 0)
+    return Fd();
   return memory;
 }
 
@@ -92,8 +85,8 @@ Fd memory_with(const std::string& text) {
   if (chdir("/") != 0 || dup2(input, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
       dup2(null, STDERR_FILENO) < 0)
     _exit(126);
-  const std::vector<char*> argv = pointers(plan.argv);
-  const std::vector<char*> lines = pointers(environment);
+  const std::vector<char*> argv = base::pointers(plan.argv);
+  const std::vector<char*> lines = base::pointers(environment);
   execvpe(argv[0], argv.data(), lines.data());
   _exit(errno == ENOENT ? 127 : 126);
 }

@@ -21,6 +21,7 @@ class HelperProcess {
     int alive;  // from the launcher: at its end once that is gone
     int reply;  // to the launcher
   };
+  static constexpr char kEndOfReply = '\0';
   // Forks and runs `body` in the child, then leaves it by _exit: no destructor of ours runs there.
   // `name` is what ps shows (15 characters).
   static Result<HelperProcess> start(const char* name, const std::function<void(Pipes)>& body);
@@ -39,7 +40,7 @@ class HelperProcess {
   // Sends one byte and waits for one. False when the child is gone.
   bool ask();
 
-  // What the child wrote before its first zero byte. busy when it is silent for limit_ms, io when
+  // What the child wrote before kEndOfReply. busy when it is silent for limit_ms, io when
   // it closed its end before, or wrote more than 1 MiB. (Not "until it closes": what the child
   // starts may hold the pipe open.)
   Result<std::string> collect(int limit_ms);

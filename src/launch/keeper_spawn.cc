@@ -12,6 +12,9 @@
 #include <cerrno>
 #include <string_view>
 
+#include "base/fd.h"
+#include "base/process.h"
+
 namespace mete::launch {
 
 namespace {
@@ -27,22 +30,8 @@ Result<Fd> out_of_the_way(Fd fd) {
 Result<Fd> plan_in_memory(const std::string& plan) {
   Fd memory(memfd_create("mete-keeper-plan", MFD_CLOEXEC));
   if (!memory) return Error::from_errno("hand over the plan", errno);
-  std::string_view rest = plan;
-  while (!rest.empty()) {
-    const ssize_t written = write(memory.get(), rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return Error::from_errno("hand over the plan", errno);
-    rest.remove_prefix(static_cast<std::size_t>(written));
-  }
+  if (!base::write_all(memory.get(), plan)) return Error::from_errno("hand over the plan", errno);
   return out_of_the_way(std::move(memory));
-}
-
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  out.reserve(texts.size() + 1);
-  for (const std::string& text : texts) out.push_back(const_cast<char*>(text.c_str()));
-  out.push_back(nullptr);
-  return out;
 }
 
 class Attributes {
@@ -87,8 +76,8 @@ Result<SpawnedKeeper> spawn_keeper(const SpawnKeeper& what, const std::string& p
   (void)posix_spawn_file_actions_adddup2(&with.actions_, memory->get(), kPlanFd);
   (void)posix_spawn_file_actions_adddup2(&with.actions_, words->get(), kWordsFd);
   const std::vector<std::string> arguments{what.program, what.name};
-  const std::vector<char*> argv = pointers(arguments);
-  const std::vector<char*> environment = pointers(what.environment);
+  const std::vector<char*> argv = base::pointers(arguments);
+  const std::vector<char*> environment = base::pointers(what.environment);
   SpawnedKeeper keeper;
   const int error = posix_spawn(&keeper.pid, what.program.c_str(), &with.actions_,
                                 &with.attributes_, argv.data(), environment.data());
@@ -104,8 +93,8 @@ Result<pid_t> spawn_detached(const std::vector<std::string>& argv,
   (void)posix_spawn_file_actions_adddup2(&with.actions_, STDIN_FILENO, STDOUT_FILENO);
   (void)posix_spawn_file_actions_addopen(&with.actions_, STDERR_FILENO, log.c_str(),
                                          O_WRONLY | O_CREAT | O_APPEND, 0600);
-  const std::vector<char*> words = pointers(argv);
-  const std::vector<char*> lines = pointers(environment);
+  const std::vector<char*> words = base::pointers(argv);
+  const std::vector<char*> lines = base::pointers(environment);
   pid_t pid = -1;
   const int error = posix_spawn(&pid, argv.front().c_str(), &with.actions_, &with.attributes_,
                                 words.data(), lines.data());

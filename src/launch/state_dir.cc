@@ -3,14 +3,13 @@
 #include "launch/state_dir.h"
 
 #include <limits.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 
 #include "base/file.h"
+#include "base/process.h"
 
 namespace mete::launch {
 
@@ -19,28 +18,17 @@ namespace {
 constexpr const char* kHint =
     "set METE_STATE_DIR to a folder of your own on a local disk with space";
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-std::string home() {
-  if (std::string value = variable("HOME"); !value.empty()) return value;
-  const passwd* entry = getpwuid(geteuid());
-  return entry != nullptr && entry->pw_dir != nullptr ? entry->pw_dir : "";
-}
-
 }  // namespace
 
 Result<std::string> state_dir() {
-  std::string path = variable("METE_STATE_DIR");
+  std::string path = base::variable("METE_STATE_DIR");
   std::string from = "METE_STATE_DIR";
-  if (path.empty() && !variable("XDG_STATE_HOME").empty()) {
-    path = base::join_path(variable("XDG_STATE_HOME"), "mete");
+  if (path.empty() && !base::variable("XDG_STATE_HOME").empty()) {
+    path = base::join_path(base::variable("XDG_STATE_HOME"), "mete");
     from = "XDG_STATE_HOME";
   }
-  if (path.empty() && !home().empty()) {
-    path = base::join_path(home(), ".local/state/mete");
+  if (path.empty() && !base::home_folder().empty()) {
+    path = base::join_path(base::home_folder(), ".local/state/mete");
     from = "HOME";
   }
   if (path.empty() || path.front() != '/') {

@@ -155,7 +155,6 @@
   table_start mete_cuda_targets, mete_cuda
 #define CUDA_SYMBOL(name) forward mete_cuda, name;
 #include "abi/cuda_symbols.def"
-#undef CUDA_SYMBOL
 
   table_start mete_nvml_targets, mete_nvml
 #define NVML_SYMBOL(name) forward mete_nvml, name;

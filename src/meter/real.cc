@@ -78,7 +78,6 @@ namespace {
 constexpr const char* kCudaNames[] = {
 #define CUDA_SYMBOL(name) #name,
 #include "abi/cuda_symbols.def"
-#undef CUDA_SYMBOL
 };
 constexpr const char* kNvmlNames[] = {
 #define NVML_SYMBOL(name) #name,

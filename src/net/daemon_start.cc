@@ -10,10 +10,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <string_view>
 
 #include "base/file.h"
+#include "base/process.h"
 #include "net/address_file.h"
 #include "net/life_lock.h"
 #include "net/listen.h"
@@ -30,11 +30,6 @@ constexpr off_t kEvidenceBytes = 400;
 constexpr int kLookAgainMs = 50;
 constexpr const char* kStateHint =
     "set METE_STATE_DIR to a folder of your own on a local disk with space";
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 // Only root and we ourselves may be the daemon: requests carry commands that run as us.
 Result<HttpClient> connect_trusted(const std::string& path, Milliseconds timeout) {
@@ -148,8 +143,8 @@ Error in_use(const DaemonPlaces& places, const Error& error) {
 }  // namespace
 
 DaemonPlaces DaemonPlaces::from_environment(std::string state_dir) {
-  return {variable("METE_SOCKET"), variable("XDG_RUNTIME_DIR"), std::move(state_dir), kSystemSocket,
-          kSystemState};
+  return {base::variable("METE_SOCKET"), base::variable("XDG_RUNTIME_DIR"), std::move(state_dir),
+          kSystemSocket, kSystemState};
 }
 
 Result<std::string> private_socket(const DaemonPlaces& places) {

@@ -143,12 +143,6 @@ void Listener::close_door() {
   file_.reset();
 }
 
-void Listener::forget() {
-  file_.reset();
-  socket_.reset();
-  lock_.reset();
-}
-
 Result<Listener> claim_place(const ListenAt& at) {
   Result<Inherited> inherited = take_inherited();
   if (!inherited) return std::move(inherited).error();

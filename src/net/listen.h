@@ -43,8 +43,6 @@ class Listener {
   // Removes the socket now, so that new clients start another daemon, which waits for the lock. For
   // a daemon that ends; before HttpServer::drain(). What another daemon has put in its place stays.
   void close_door();
-  // In a child that was forked and does not exec: lets go of socket and lock without removing them.
-  void forget();
 
  private:
   friend Result<Listener> claim_place(const ListenAt& at);

@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <string_view>
 
+#include "base/process.h"
 #include "net/ready_pipe.h"
 
 namespace mete::net {
@@ -30,14 +31,6 @@ struct Prepared {
   int log = -1;
   int ready = -1;
 };
-
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  out.reserve(texts.size() + 1);
-  for (const std::string& text : texts) out.push_back(const_cast<char*>(text.c_str()));
-  out.push_back(nullptr);
-  return out;
-}
 
 void reset_signals() {
   struct sigaction standard {};
@@ -99,8 +92,8 @@ Result<Fd> spawn_daemon(const SpawnDaemon& what) {
   if (!null) return null.error();
   std::vector<std::string> environment = what.environment;
   environment.push_back(std::string(kReadyVariable) + '=' + std::to_string(kReadyFd));
-  const Prepared prepared{pointers(what.arguments), pointers(environment), null->get(), what.log,
-                          pipe->write.get()};
+  const Prepared prepared{base::pointers(what.arguments), base::pointers(environment), null->get(),
+                          what.log, pipe->write.get()};
   // With everything blocked no handler of ours runs in the child; it starts with a clean mask.
   sigset_t all;
   sigset_t before;

@@ -14,20 +14,13 @@
 #include <cerrno>
 
 #include "base/fd.h"
+#include "base/process.h"
 
 namespace mete::node {
 namespace {
 
 constexpr std::size_t kMostOutput = std::size_t{64} << 10;
 constexpr seam::Milliseconds kKillPatience{2000};
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> list;
-  list.reserve(texts.size() + 1);
-  for (std::string& text : texts) list.push_back(text.data());
-  list.push_back(nullptr);
-  return list;
-}
 
 // The file actions and attributes of posix_spawn, given back in any case.
 struct SpawnSetup {
@@ -96,8 +89,9 @@ Result<ChildAnswer> run_child(const ChildRequest& request, seam::Clock& clock) {
   arguments.insert(arguments.begin(), request.program);
   SpawnSetup setup(output->write.get(), errors->write.get());
   pid_t pid = -1;
-  const int failed = posix_spawn(&pid, request.program.c_str(), &setup.actions, &setup.attributes,
-                                 pointers(arguments).data(), pointers(environment).data());
+  const int failed =
+      posix_spawn(&pid, request.program.c_str(), &setup.actions, &setup.attributes,
+                  base::pointers(arguments).data(), base::pointers(environment).data());
   if (failed != 0) return Error::from_errno("start " + request.program, failed);
   output->write.reset();
   errors->write.reset();

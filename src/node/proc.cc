@@ -8,15 +8,12 @@
 #include <array>
 #include <cerrno>
 #include <memory>
-#include <set>
 
 #include "base/file.h"
 #include "base/text.h"
 
 namespace mete::node {
 namespace {
-
-constexpr std::size_t kMaxDescendants = 65536;
 
 // A process that is gone answers ENOENT to open and ESRCH to read.
 Result<std::string> read_proc(pid_t pid, const std::string& file) {
@@ -45,27 +42,6 @@ std::vector<std::string_view> words(std::string_view text) {
     found.push_back(text.substr(begin, end - begin));
     at = end;
   }
-  return found;
-}
-
-// The names in a directory of numbers, such as /proc or /proc/PID/task.
-Result<std::vector<pid_t>> numbered_entries(const std::string& path) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
-  if (!folder) return Error::from_errno("open " + path, errno);
-  std::vector<pid_t> pids;
-  while (const dirent* entry = readdir(folder.get()))
-    if (const std::optional<std::uint64_t> pid = number(entry->d_name))
-      pids.push_back(static_cast<pid_t>(*pid));
-  return pids;
-}
-
-std::vector<pid_t> children_by_parent(pid_t parent) {
-  std::vector<pid_t> found;
-  Result<std::vector<pid_t>> all = read_all_pids();
-  if (!all) return found;
-  for (const pid_t pid : *all)
-    if (Result<ProcessStat> stat = read_stat(pid); stat && stat->parent == parent)
-      found.push_back(pid);
   return found;
 }
 
@@ -132,16 +108,6 @@ std::optional<std::string> parse_variable(std::string_view environment, std::str
   return std::nullopt;
 }
 
-Result<std::vector<pid_t>> parse_children(std::string_view text) {
-  std::vector<pid_t> pids;
-  for (const std::string_view word : words(text)) {
-    const std::optional<std::uint64_t> pid = number(word);
-    if (!pid) return Error::corrupt("a list of children with " + base::quote(word));
-    pids.push_back(static_cast<pid_t>(*pid));
-  }
-  return pids;
-}
-
 std::optional<std::uint64_t> parse_namespace_link(std::string_view text) {
   const std::size_t open = text.find(":[");
   if (open == std::string_view::npos || !text.ends_with(']')) return std::nullopt;
@@ -176,38 +142,15 @@ Result<std::uint64_t> read_pid_namespace(pid_t pid) {
   return *inode;
 }
 
-Result<std::vector<pid_t>> read_children(pid_t pid) {
-  Result<std::vector<pid_t>> threads = numbered_entries("/proc/" + std::to_string(pid) + "/task");
-  if (!threads) return threads;
-  std::vector<pid_t> children;
-  bool any_file = false;
-  for (const pid_t thread : *threads) {
-    Result<std::string> text = read_proc(pid, "task/" + std::to_string(thread) + "/children");
-    if (!text) continue;  // the thread is gone, or this kernel has no such file
-    any_file = true;
-    Result<std::vector<pid_t>> some = parse_children(*text);
-    if (!some) return some;
-    children.insert(children.end(), some->begin(), some->end());
-  }
-  return any_file ? children : children_by_parent(pid);
+Result<std::vector<pid_t>> read_all_pids() {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc"), closedir);
+  if (!folder) return Error::from_errno("open /proc", errno);
+  std::vector<pid_t> pids;
+  while (const dirent* entry = readdir(folder.get()))
+    if (const std::optional<std::uint64_t> pid = number(entry->d_name))
+      pids.push_back(static_cast<pid_t>(*pid));
+  return pids;
 }
-
-std::vector<pid_t> read_descendants(pid_t pid) {
-  std::set<pid_t> found;
-  std::vector<pid_t> waiting = {pid};
-  while (!waiting.empty() && found.size() < kMaxDescendants) {
-    const pid_t next = waiting.back();
-    waiting.pop_back();
-    Result<std::vector<pid_t>> children = read_children(next);
-    if (!children) continue;  // gone meanwhile
-    // A pid that is reused while we walk could otherwise send us round in a circle.
-    for (const pid_t child : *children)
-      if (found.insert(child).second) waiting.push_back(child);
-  }
-  return {found.begin(), found.end()};
-}
-
-Result<std::vector<pid_t>> read_all_pids() { return numbered_entries("/proc"); }
 
 Result<std::string> read_boot_id() {
   Result<std::string> text = base::read_all("/proc/sys/kernel/random/boot_id", 128);

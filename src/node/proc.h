@@ -46,9 +46,6 @@ struct ProcessStatus {
 };
 Result<ProcessStatus> parse_status(std::string_view text);
 
-// /proc/PID/task/TID/children: pids separated by spaces.
-Result<std::vector<pid_t>> parse_children(std::string_view text);
-
 // The inode in "pid:[4026531836]", as the links in /proc/PID/ns read.
 std::optional<std::uint64_t> parse_namespace_link(std::string_view text);
 
@@ -61,14 +58,6 @@ Result<std::uint64_t> read_pid_namespace(pid_t pid);
 // As the process was started; what it has set since does not show. nullopt: not there, or not ours
 // to look at.
 std::optional<std::string> read_variable(pid_t pid, std::string_view name);
-
-// Children of all threads of the process, in no particular order. A kernel without the children
-// files is asked the long way, by looking at every process's parent.
-Result<std::vector<pid_t>> read_children(pid_t pid);
-
-// The process's children, theirs, and so on; bounded, and unharmed by processes that come and go
-// meanwhile. What was adopted by another process is not among them.
-std::vector<pid_t> read_descendants(pid_t pid);
 
 // All processes that /proc shows.
 Result<std::vector<pid_t>> read_all_pids();

@@ -6,10 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <memory>
-#include <thread>
-
 #include "base/fd.h"
 
 namespace mete::node {
@@ -89,10 +85,7 @@ TEST(ProcStatus, RefusesAFileWithoutUid) {
   EXPECT_FALSE(parse_status("Tgid:\t1\nUid:\t0\t0\nNSpid:\t1\tx\n"));
 }
 
-TEST(ProcText, ChildrenAndNamespaces) {
-  EXPECT_EQ(*parse_children("12 13 4000 \n"), (std::vector<pid_t>{12, 13, 4000}));
-  EXPECT_TRUE(parse_children("")->empty());
-  EXPECT_FALSE(parse_children("12 no"));
+TEST(ProcText, Namespaces) {
   EXPECT_EQ(parse_namespace_link("pid:[4026531836]"), 4026531836u);
   EXPECT_EQ(parse_namespace_link("pid:4026531836"), std::nullopt);
   EXPECT_EQ(parse_namespace_link("pid:[]"), std::nullopt);
@@ -145,29 +138,12 @@ TEST(ProcFiles, SeesThisProcess) {
 TEST(ProcFiles, FollowsAChildToItsEnd) {
   WaitingChild child;
   const pid_t pid = child.pid();
-  const std::vector<pid_t> children = *read_children(getpid());
-  EXPECT_NE(std::find(children.begin(), children.end(), pid), children.end());
-  const std::vector<pid_t> all = read_descendants(getpid());
-  EXPECT_NE(std::find(all.begin(), all.end(), pid), all.end());
   EXPECT_GE(read_stat(pid)->start_ticks, read_stat(getpid())->start_ticks);
   child.end_unreaped();
   EXPECT_TRUE(read_stat(pid)->is_dead());
   child.finish();
   EXPECT_EQ(read_stat(pid).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(read_status(pid).error().code, ErrorCode::kNotFound);
-}
-
-TEST(ProcFiles, ChildrenOfOtherThreadsCount) {
-  std::unique_ptr<WaitingChild> child;
-  pid_t pid = 0;
-  std::thread maker([&] {
-    child = std::make_unique<WaitingChild>();
-    pid = child->pid();
-    const std::vector<pid_t> children = *read_children(getpid());
-    EXPECT_NE(std::find(children.begin(), children.end(), pid), children.end());
-  });
-  maker.join();
-  EXPECT_GT(pid, 0);
 }
 
 }  // namespace

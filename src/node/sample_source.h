@@ -27,9 +27,6 @@ class SampleSource {
   // ask again in a moment; everything else is the driver's own error.
   Result<Sample> next(seam::Nanoseconds since);
 
-  // We ask the driver ourselves at the moment.
-  bool on_its_own() const { return driver_ != nullptr; }
-
  private:
   Result<Sample> ask_driver();
 

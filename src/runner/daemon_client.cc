@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 
 #include "base/file.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "launch/state_dir.h"
 #include "node/proc.h"
@@ -45,11 +45,10 @@ const net::Wait DaemonClient::kPatience{net::Milliseconds(30'000), -1};
 Result<DaemonPlace> daemon_place() {
   Result<std::string> state = launch::state_dir();
   if (!state) return std::move(state).error();
-  const char* sim = std::getenv("METE_SIM");
-  const bool simulated = sim != nullptr && *sim != 0;
+  const bool simulated = !base::variable("METE_SIM").empty();
   if (simulated) {
-    const char* folder = std::getenv("METE_SIM_DIR");
-    state = folder != nullptr && *folder != 0 ? folder : base::join_path(*state, "sim");
+    const std::string folder = base::variable("METE_SIM_DIR");
+    state = folder.empty() ? base::join_path(*state, "sim") : folder;
   }
   DaemonPlace place{*state, net::DaemonPlaces::from_environment(*state)};
   if (simulated) {
@@ -100,8 +99,7 @@ Result<DaemonClient> DaemonClient::open_again(const DaemonAt& where, Start start
 }
 
 Result<void> check_simulation(const std::string& of_daemon) {
-  const char* sim = std::getenv("METE_SIM");
-  if (of_daemon == (sim == nullptr ? "" : sim)) return {};
+  if (of_daemon == base::variable("METE_SIM")) return {};
   return Error::invalid("the daemon and this command disagree about METE_SIM")
       .with_evidence("the daemon has " + base::quote(of_daemon))
       .with_hint("mete daemon stop, or set METE_SIM as the daemon has it");
@@ -112,8 +110,7 @@ Result<void> check_told_simulation(const wire::DaemonView& daemon) {
 }
 
 Result<void> DaemonClient::check_simulated() {
-  const char* sim = std::getenv("METE_SIM");
-  if (sim == nullptr || *sim == 0) return {};
+  if (base::variable("METE_SIM").empty()) return {};
   const Result<std::string> body = call("GET", "/v1/daemon");
   const Result<wire::DaemonView> view = body ? wire::decode_daemon(*body) : body.error();
   if (!view) return view.error();

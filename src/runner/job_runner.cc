@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <system_error>
@@ -19,6 +18,7 @@
 #include "base/exit_code.h"
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "core/job/job.h"
 #include "launch/environment.h"
@@ -47,12 +47,11 @@ node::ContextCost context_cost(const JobPlan& plan, const core::Card& card,
                                const std::string& state, const Talk& talk) {
   const node::ContextCost assumed{kContextFirst, kContextMore};
   if (plan.parts.probe.empty() || plan.driver.empty()) return assumed;
-  const char* pipe = std::getenv("CUDA_MPS_PIPE_DIRECTORY");
   node::ProbeRequest request;
   request.key.uuid = card.uuid;
   request.key.type = card.type;
   request.key.driver = plan.driver;
-  request.key.mps = node::mps_is_active(pipe == nullptr ? "" : pipe);
+  request.key.mps = node::mps_is_active(base::variable("CUDA_MPS_PIPE_DIRECTORY"));
   request.program = plan.parts.probe;
   request.cuda = library(plan, "libcuda.so.1");
   request.nvml = library(plan, "libnvidia-ml.so.1");
@@ -81,14 +80,7 @@ bool grows(const JobPlan& plan) {
 // 32 hexadecimal digits.
 std::optional<seam::UuidBytes> token_from(const std::string& text) {
   seam::UuidBytes token{};
-  if (text.size() != 2 * token.size()) return std::nullopt;
-  for (std::size_t i = 0; i < token.size(); ++i) {
-    unsigned value = 0;
-    const char* const at = text.data() + 2 * i;
-    if (std::from_chars(at, at + 2, value, 16).ptr != at + 2) return std::nullopt;
-    token[i] = static_cast<std::uint8_t>(value);
-  }
-  return token;
+  return base::take_hex(text, token) ? std::optional(token) : std::nullopt;
 }
 
 Result<launch::GrantFile> make_grant(const JobPlan& plan, const Talk& talk) {
@@ -358,13 +350,8 @@ Error exec_job(const JobPlan& plan, const Talk& talk) {
   const launch::Program program = std::move(programs_of(plan, *made ? &**made : nullptr).front());
   if (!program.folder.empty() && chdir(program.folder.c_str()) != 0)
     return Error::from_errno("enter " + program.folder, errno);
-  std::vector<char*> argv;
-  for (const std::string& word : program.argv) argv.push_back(const_cast<char*>(word.c_str()));
-  std::vector<char*> environment;
-  for (const std::string& line : program.environment)
-    environment.push_back(const_cast<char*>(line.c_str()));
-  argv.push_back(nullptr);
-  environment.push_back(nullptr);
+  const std::vector<char*> argv = base::pointers(program.argv);
+  std::vector<char*> environment = base::pointers(program.environment);
   launch::JobGroups groups = make_limits(plan);
   say_refused(groups, talk);
   bool inside = true;
@@ -392,8 +379,7 @@ Error cannot_run(const JobPlan& plan, const launch::ProgramEnd& ended) {
 }
 
 Result<bool> is_simulated(const launch::Parts& parts) {
-  const char* sim = std::getenv("METE_SIM");
-  if (sim == nullptr || *sim == 0) return false;
+  if (base::variable("METE_SIM").empty()) return false;
   if (!parts.simgpu.empty()) return true;
   return Error::not_found("METE_SIM is set, and the simulated drivers are missing")
       .with_hint("build or install all of mete, or unset METE_SIM");
@@ -404,8 +390,8 @@ std::string driver_library(const launch::Parts& parts, bool simulated, const cha
 }
 
 Result<void> check_not_nested() {
-  const char* grant = std::getenv("METE_GRANT");
-  if (grant == nullptr || *grant == 0 || access(grant, F_OK) != 0) return {};
+  const std::string grant = base::variable("METE_GRANT");
+  if (grant.empty() || access(grant.c_str(), F_OK) != 0) return {};
   const char* job = std::getenv("METE_JOB_ID");
   return Error::unsupported("this is already inside a mete job, and a cap cannot be divided yet")
       .with_evidence(std::string("job ") + (job == nullptr ? "?" : job) + ", grant file " + grant)

@@ -22,6 +22,7 @@
 #include "abi/process.h"
 #include "base/exit_code.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "launch/container_watch.h"
 #include "launch/grant_file.h"
@@ -60,14 +61,6 @@ core::ProcessRef process(pid_t pid) {
   abi::ProcessStat stat;
   (void)abi::read_stat(static_cast<std::uint32_t>(pid), &stat);
   return {pid, stat.start};
-}
-
-// "node7" of "node7.example.org", as Slurm names nodes.
-std::string host_name() {
-  char name[256] = {};
-  if (gethostname(name, sizeof name - 1) != 0) return "localhost";
-  const std::string_view whole = name;
-  return std::string(whole.substr(0, whole.find('.')));
 }
 
 bool is_pending(int signal_number) {
@@ -275,7 +268,7 @@ class Keeper {
                                {"METE_ARRAY_JOB_ID", std::to_string(plan_.job.number)}};
     if (has_slurm_lines(plan_.script))
       for (auto& variable : slurm_environment(
-               {plan_.job, plan_.attempt, plan_.grant.size(), host_name()}, plan_.spec))
+               {plan_.job, plan_.attempt, plan_.grant.size(), base::short_host_name()}, plan_.spec))
         job.extra_environment.push_back(std::move(variable));
     if (!plan_.spec.detached->script.empty()) {
       Result<std::string> script = script_.make(plan_);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "seam/driver.h"
 
+#include "base/text.h"
+
 namespace mete::seam {
 namespace {
 
@@ -40,13 +42,8 @@ std::optional<UuidBytes> parse_uuid(std::string_view text) {
 }
 
 std::string to_string(const UuidBytes& uuid) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text = "GPU-";
-  for (std::size_t i = 0; i < uuid.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += kDigits[uuid[i] >> 4];
-    text += kDigits[uuid[i] & 15];
-  }
+  std::string text = "GPU-" + base::hex_of(uuid);
+  for (const std::size_t place : {12, 17, 22, 27}) text.insert(place, "-");
   return text;
 }
 

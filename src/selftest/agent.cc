@@ -29,27 +29,6 @@ namespace {
 constexpr std::size_t kMaxMessage = 512;
 constexpr int kPatienceMs = 60'000;
 
-std::string to_hex(const void* data, std::size_t bytes) {
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string text;
-  for (std::size_t i = 0; i < bytes; ++i) {
-    const unsigned byte = static_cast<const unsigned char*>(data)[i];
-    text += kHex[byte >> 4];
-    text += kHex[byte & 15];
-  }
-  return text;
-}
-
-bool from_hex(const std::string& text, void* out, std::size_t bytes) {
-  if (text.size() != 2 * bytes) return false;
-  for (std::size_t i = 0; i < bytes; ++i) {
-    const std::string pair = text.substr(2 * i, 2);
-    static_cast<unsigned char*>(out)[i] =
-        static_cast<unsigned char>(std::strtoul(pair.c_str(), nullptr, 16));
-  }
-  return true;
-}
-
 bool send_message(int channel, const std::string& text, int fd) {
   iovec part{const_cast<char*>(text.data()), text.size()};
   msghdr message{};
@@ -149,13 +128,13 @@ class Worker {
   int ipc_get(std::string* text) const {
     CUipcMemHandle handle{};
     const CUresult result = CU(cuIpcGetMemHandle)(&handle, block_);
-    *text = to_hex(&handle, sizeof handle);
+    *text = base::hex_of(handle);
     return result;
   }
 
   int ipc_open(const std::string& version, const std::string& text) {
     CUipcMemHandle handle{};
-    if (!from_hex(text, &handle, sizeof handle)) return -1;
+    if (!base::take_hex(text, handle)) return -1;
     constexpr unsigned kLazyPeerAccess = 1;
     return version == "1" ? CU(cuIpcOpenMemHandle)(&block_, handle, kLazyPeerAccess)
                           : CU(cuIpcOpenMemHandle_v2)(&block_, handle, kLazyPeerAccess);
@@ -199,14 +178,14 @@ class Worker {
                                                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     fd->reset(number);
     if (result == CUDA_SUCCESS) result = CU(cuMemPoolExportPointer)(&data, block_);
-    *text = to_hex(&data, sizeof data);
+    *text = base::hex_of(data);
     return result;
   }
 
   int pool_open(const std::string& text, const Fd& fd) {
     CUmemPoolPtrExportData data{};
     CUmemoryPool pool = nullptr;
-    if (!from_hex(text, &data, sizeof data)) return -1;
+    if (!base::take_hex(text, data)) return -1;
     CUresult result = CU(cuMemPoolImportFromShareableHandle)(
         &pool, as_handle(fd), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     if (result == CUDA_SUCCESS) result = CU(cuMemPoolImportPointer)(&block_, pool, &data);

@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "base/fd.h"
+#include "base/process.h"
 #include "selftest/rows.h"
 
 extern char** environ;
@@ -44,20 +45,6 @@ constexpr std::array kGroups = std::to_array<Group>({
     {"deaths", check_deaths, true},
 });
 
-std::vector<std::string> current_environment() {
-  std::vector<std::string> lines;
-  for (char** line = environ; *line != nullptr; ++line) lines.emplace_back(*line);
-  return lines;
-}
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> list;
-  list.reserve(texts.size() + 1);
-  for (std::string& text : texts) list.push_back(text.data());
-  list.push_back(nullptr);
-  return list;
-}
-
 // Waits for a child for so long and no longer. Returns its wait status, or nothing when it had to
 // be killed.
 std::optional<int> wait_for(pid_t pid) {
@@ -85,8 +72,8 @@ void run_child(const Group& group, const Task& task, std::vector<std::string> va
     words.emplace_back("--card");
     words.push_back(card.uuid + "," + card.bus + "," + card.serial);
   }
-  const std::vector<char*> argv = pointers(words);
-  const std::vector<char*> variable_list = pointers(variables);
+  const std::vector<char*> argv = base::pointers(words);
+  const std::vector<char*> variable_list = base::pointers(variables);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   if (silent) posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
@@ -122,7 +109,7 @@ void run_group(const Group& group, const Task& task) {
     set_group(group.name);
     return group.run(task);
   }
-  std::vector<std::string> variables = current_environment();
+  std::vector<std::string> variables = base::own_environment();
   if (group.run != check_start) return run_child(group, task, std::move(variables), false);
   // The meter says on stderr why it refuses; here that is what is wanted.
   std::vector<std::string> without;

@@ -10,5 +10,4 @@
     return ::simgpu::not_modelled(#name); \
   }
 #include "abi/cuda_symbols.def"
-#undef CUDA_SYMBOL
 // clang-format on

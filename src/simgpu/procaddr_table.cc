@@ -8,7 +8,6 @@
 // clang-format off
 #define CUDA_SYMBOL(name) extern "C" int name();
 #include "abi/cuda_symbols.def"
-#undef CUDA_SYMBOL
 
 namespace simgpu {
 namespace {
@@ -22,37 +21,27 @@ struct Versioned {
 
 constexpr Versioned kVersions[] = {
 #define CUDA_VERSIONED(name, version, per_thread, symbol) {#name, version, per_thread != 0, symbol},
-#include "abi/cuda_versions.def"
-#undef CUDA_VERSIONED
+#include "abi/cuda_symbols.def"
 };
 // clang-format on
-constexpr int kCount = sizeof kVersions / sizeof kVersions[0];
 }  // namespace
 
 Found look_up(const char* name, int version, bool per_thread, Function* function) {
-  int low = 0;
-  int high = kCount;
-  while (low < high) {
-    const int middle = (low + high) / 2;
-    if (strcmp(kVersions[middle].name, name) < 0) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  Function plain = nullptr;
-  Function threaded = nullptr;
+  const Versioned* plain = nullptr;
+  const Versioned* threaded = nullptr;
   bool known = false;
   bool has_threaded = false;
-  for (; low < kCount && strcmp(kVersions[low].name, name) == 0; ++low) {
+  for (const Versioned& row : kVersions) {
+    if (strcmp(row.name, name) != 0) continue;
     known = true;
-    has_threaded = has_threaded || kVersions[low].per_thread;
-    if (kVersions[low].version > version) continue;
-    (kVersions[low].per_thread ? threaded : plain) = kVersions[low].function;
+    has_threaded = has_threaded || row.per_thread;
+    const Versioned*& best = row.per_thread ? threaded : plain;
+    if (row.version <= version && (best == nullptr || row.version > best->version)) best = &row;
   }
   // With the flag, a function that has a per-thread variant is too new before that variant came
   // (7000), though without the flag it is there (driver 580).
-  *function = per_thread && has_threaded ? threaded : plain;
+  const Versioned* const found = per_thread && has_threaded ? threaded : plain;
+  *function = found != nullptr ? found->function : nullptr;
   if (!known) return Found::kUnknownName;
   return *function != nullptr ? Found::kYes : Found::kTooNew;
 }

@@ -149,10 +149,6 @@ std::string Statement::blob(int column) const {
   return {static_cast<const char*>(data), static_cast<std::size_t>(bytes)};
 }
 
-bool Statement::is_null(int column) const {
-  return sqlite3_column_type(handle_.get(), column) == SQLITE_NULL;
-}
-
 Result<Connection> Connection::open(const std::string& path) {
   sqlite3* handle = nullptr;
   const int code = sqlite3_open_v2(

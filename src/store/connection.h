@@ -42,7 +42,6 @@ class Statement {
   std::int64_t number(int column) const;
   std::string text(int column) const;
   std::string blob(int column) const;
-  bool is_null(int column) const;
 
  private:
   struct Finalize {

@@ -9,8 +9,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 
+#include "base/fd.h"
+#include "base/process.h"
 #include "base/text.h"
 
 namespace mete::top {
@@ -22,15 +23,10 @@ constexpr std::string_view kEnter = "\033[?1049h\033[?25l\033[?1000h\033[?1006h\
 constexpr std::string_view kLeave = "\033[0m\033[?1006l\033[?1000l\033[?25h\033[?1049l";
 constexpr std::size_t kMaxSide = 1'000;  // of a screen that is drawn; more is no terminal
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 // The first of them that is set decides; where none is, terminals of today are meant.
 bool says_unicode() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const std::string value = base::to_lower(variable(name));
+    const std::string value = base::to_lower(base::variable(name));
     if (value.empty()) continue;
     return value.find("utf-8") != std::string::npos || value.find("utf8") != std::string::npos;
   }
@@ -38,17 +34,18 @@ bool says_unicode() {
 }
 
 Depth depth_of(const std::string& term) {
-  if (!variable("NO_COLOR").empty()) return Depth::kNone;
+  if (!base::variable("NO_COLOR").empty()) return Depth::kNone;
   if (term.starts_with("vt1") || term.starts_with("vt2")) return Depth::kNone;
   const bool many = term.find("256color") != std::string::npos ||
-                    term.find("direct") != std::string::npos || !variable("COLORTERM").empty();
+                    term.find("direct") != std::string::npos ||
+                    !base::variable("COLORTERM").empty();
   return many ? Depth::k256 : Depth::k16;
 }
 
 }  // namespace
 
 TerminalKind terminal_kind() {
-  const std::string term = variable("TERM");
+  const std::string term = base::variable("TERM");
   TerminalKind kind;
   kind.terminal = isatty(STDOUT_FILENO) == 1;
   kind.dumb = term.empty() || term == "dumb" || term == "unknown";
@@ -94,18 +91,8 @@ Result<std::string> Terminal::read() {
 }
 
 Result<void> Terminal::write(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
-    if (written >= 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EAGAIN) {
-      pollfd ready{STDOUT_FILENO, POLLOUT, 0};
-      (void)poll(&ready, 1, -1);
-    } else if (errno != EINTR) {
-      return Error::from_errno("write to the terminal", errno);
-    }
-  }
-  return {};
+  if (base::write_all(STDOUT_FILENO, bytes)) return {};
+  return Error::from_errno("write to the terminal", errno);
 }
 
 Size Terminal::size() const {

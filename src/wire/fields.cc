@@ -16,21 +16,6 @@ constexpr std::size_t kMaxKeys = 256;
 const Json kNull;
 const std::vector<Json> kNone;
 
-std::optional<std::string> from_hex(std::string_view hex) {
-  const auto digit = [](char c) {
-    const bool letter = c >= 'a' && c <= 'f';
-    return (c >= '0' && c <= '9') ? c - '0' : letter ? c - 'a' + 10 : -1;
-  };
-  if (hex.size() % 2 != 0) return std::nullopt;
-  std::string text;
-  for (std::size_t i = 0; i < hex.size(); i += 2) {
-    const int high = digit(hex[i]), low = digit(hex[i + 1]);
-    if (high < 0 || low < 0) return std::nullopt;
-    text += static_cast<char>(high * 16 + low);
-  }
-  return text;
-}
-
 }  // namespace
 
 Result<Json> parse_json(std::string_view text) {
@@ -57,7 +42,7 @@ std::optional<std::string> exact_text(const Json& json) {
   if (json.is_string()) return json.get<std::string>();
   if (!json.is_object() || json.size() != 1 || !json.contains("hex")) return std::nullopt;
   const Json& hex = json.at("hex");
-  return hex.is_string() ? from_hex(hex.get_ref<const std::string&>()) : std::nullopt;
+  return hex.is_string() ? base::from_hex(hex.get_ref<const std::string&>()) : std::nullopt;
 }
 
 Fields::Fields(const Json& object, std::string_view what, Unknown unknown)
@@ -235,12 +220,6 @@ std::optional<WallTime> Fields::time_if(std::string_view key) {
   const std::optional<WallTime> time = base::parse_wall_time(value.get_ref<const std::string&>());
   if (!time) fail(key, "a time like 2026-11-15T05:50:43.123Z");
   return time;
-}
-
-WallTime Fields::time(std::string_view key) {
-  const std::optional<WallTime> value = time_if(key);
-  if (!value) fail(key, "a time");
-  return value.value_or(WallTime{});
 }
 
 }  // namespace mete::wire

@@ -80,7 +80,6 @@ class Fields {
   // Text that JsonText::exact() wrote.
   std::optional<std::string> exact_if(std::string_view key);
   std::vector<std::string> exacts(std::string_view key);
-  WallTime time(std::string_view key);
   std::optional<WallTime> time_if(std::string_view key);
   // An object or a list; null when absent. Wrong kinds are remembered by whoever reads them.
   const Json& child(std::string_view key) const;

@@ -101,7 +101,6 @@ TEST(Fields, WrongKindsAreRefused) {
   EXPECT_TRUE(wrong([](Fields& f) { (void)f.list("list"); }));
   EXPECT_TRUE(wrong([](Fields& f) { (void)f.texts("texts"); }));
   EXPECT_TRUE(wrong([](Fields& f) { (void)f.time_if("time"); }));
-  EXPECT_TRUE(wrong([](Fields& f) { (void)f.time("absent"); }));
   EXPECT_TRUE(wrong([](Fields& f) { (void)f.text("absent"); }));
 }
 

@@ -5,11 +5,12 @@
 #include <array>
 #include <cstring>
 
+#include "base/columns.h"
+#include "base/text.h"
+
 namespace mete::wire {
 
 namespace {
-
-constexpr std::string_view kHex = "0123456789abcdef";
 
 // Bytes that stand for themselves inside quotes, whatever comes before and after them.
 constexpr std::array<bool, 256> kPlain = [] {
@@ -31,33 +32,12 @@ bool eight_plain(const char* text) {
   return (odd & kHigh) == 0;
 }
 
-unsigned char byte(std::string_view text, std::size_t at) {
-  return at < text.size() ? static_cast<unsigned char>(text[at]) : 0;
-}
-
-bool continues(unsigned char byte) { return (byte & 0xc0) == 0x80; }
-
-// How many bytes the character at `at` has, which is none of ASCII; 0: what stands there is no
-// UTF-8 (also a surrogate, one in more bytes than it needs, one beyond U+10FFFF).
-std::size_t sequence(std::string_view text, std::size_t at) {
-  const unsigned char first = byte(text, at), second = byte(text, at + 1);
-  if (first < 0xc2 || first > 0xf4 || !continues(second)) return 0;
-  if (first < 0xe0) return 2;
-  if (!continues(byte(text, at + 2))) return 0;
-  if (first < 0xf0) {
-    const bool fine = !(first == 0xe0 && second < 0xa0) && !(first == 0xed && second >= 0xa0);
-    return fine ? 3 : 0;
-  }
-  const bool fine = !(first == 0xf0 && second < 0x90) && !(first == 0xf4 && second >= 0x90);
-  return fine && continues(byte(text, at + 3)) ? 4 : 0;
-}
-
-void append_escaped(std::string& out, unsigned char ascii) {
+void append_escaped(std::string& out, char ascii) {
   out += '\\';
   switch (ascii) {
     case '"':
     case '\\':
-      out += static_cast<char>(ascii);
+      out += ascii;
       return;
     case '\b':
       out += 'b';
@@ -75,7 +55,7 @@ void append_escaped(std::string& out, unsigned char ascii) {
       out += 't';
       return;
     default:
-      ((out += "u00") += kHex[ascii >> 4]) += kHex[ascii & 15];
+      out.append("u00").append(base::to_hex({&ascii, 1}));
   }
 }
 
@@ -95,10 +75,10 @@ std::size_t plain_prefix(std::string_view text) {
 }
 
 bool is_utf8(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t bytes = byte(text, at) < 0x80 ? 1 : sequence(text, at);
+  while (!text.empty()) {
+    const std::size_t bytes = base::first_character(text).size;
     if (bytes == 0) return false;
-    at += bytes;
+    text.remove_prefix(bytes);
   }
   return true;
 }
@@ -109,15 +89,14 @@ void append_json_string(std::string& out, std::string_view text) {
   for (;;) {
     at += plain_prefix(text.substr(at));
     if (at == text.size()) break;
-    const unsigned char here = byte(text, at);
-    const std::size_t bytes = here < 0x80 ? 0 : sequence(text, at);
-    if (bytes != 0) {
-      at += bytes;
+    const base::Character here = base::first_character(text.substr(at));
+    if (here.size > 1) {
+      at += here.size;
       continue;
     }
     out.append(text, copied, at - copied);
-    if (here < 0x80)
-      append_escaped(out, here);
+    if (here.size == 1)
+      append_escaped(out, text[at]);
     else
       out += "\xef\xbf\xbd";
     copied = ++at;
@@ -156,14 +135,7 @@ void append_time(std::string& out, WallTime time) {
 void JsonText::exact(std::string_view text) {
   if (is_utf8(text)) return value(text);
   open();
-  key("hex");
-  separate();
-  out_ += '"';
-  for (const char c : text) {
-    const auto bits = static_cast<unsigned char>(c);
-    (out_ += kHex[bits >> 4]) += kHex[bits & 15];
-  }
-  out_ += '"';
+  put("hex", base::to_hex(text));
   close();
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON written straight into text, in the order of the calls: for documents of ten thousand jobs,
 // which a tree of values would take longer to build than to print. Commas are its business; that
-// keys and values alternate and what is opened is closed is the caller's. Internal to wire/.
+// keys and values alternate and what is opened is closed is the caller's. Internal to wire/, but
+// for append_json_string().
 #pragma once
 
 #include <charconv>
@@ -91,9 +92,6 @@ class JsonText {
   }
   void put_if(std::string_view name, std::string_view text) {
     if (!text.empty()) put(name, text);
-  }
-  void flag_if(std::string_view name, bool flag) {
-    if (flag) put(name, true);
   }
   // Text that is read back byte for byte: what is not UTF-8 is {"hex":"636166e9"}.
   void exact(std::string_view text);

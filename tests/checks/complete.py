@@ -22,7 +22,7 @@ def hooks(text: str) -> set[str]:
 
 
 def symbols(text: str) -> set[str]:
-    return set(re.findall(r"^CUDA_SYMBOL\((cu\w+)\)", text, re.M))
+    return set(re.findall(r"^CUDA_(?:SYMBOL|VERSIONED)\((?:.*, )?(cu\w+)\)", text, re.M))
 
 
 def header_names(text: str) -> set[str]:

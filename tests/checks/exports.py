@@ -47,7 +47,7 @@ class Library:
 
 
 def names(path: pathlib.Path, macro: str) -> set[str]:
-    return set(re.findall(rf"^{macro}\((\w+)\)", path.read_text(), re.M))
+    return set(re.findall(rf"^{macro}\((?:.*, )?(\w+)\)", path.read_text(), re.M))
 
 
 def check_common(lib: Library, allowed_needs: set[str]) -> list[str]:
@@ -87,7 +87,7 @@ def libraries(folder: pathlib.Path) -> list[Library]:
 
 
 def check(build: pathlib.Path, source: pathlib.Path) -> tuple[int, list[str]]:
-    cuda = names(source / "src/abi/cuda_symbols.def", "CUDA_SYMBOL")
+    cuda = names(source / "src/abi/cuda_symbols.def", "CUDA_(?:SYMBOL|VERSIONED)")
     nvml = names(source / "src/abi/nvml_symbols.def", "NVML_SYMBOL")
     findings = []
     ours = libraries(build / "lib")
@@ -123,7 +123,7 @@ def selftest() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         root = pathlib.Path(temporary)
         (root / "src/abi").mkdir(parents=True)
-        (root / "src/abi/cuda_symbols.def").write_text("CUDA_SYMBOL(cuInit)\nCUDA_SYMBOL(cuMemAlloc_v2)\n")
+        (root / "src/abi/cuda_symbols.def").write_text("CUDA_SYMBOL(cuInit)\nCUDA_VERSIONED(cuMemAlloc, 3020, 0, cuMemAlloc_v2)\n")
         (root / "src/abi/nvml_symbols.def").write_text("NVML_SYMBOL(nvmlInit_v2)\n")
         good = "int cuInit(){return 0;} int cuMemAlloc_v2(){return 0;} int nvmlInit_v2(){return 0;}"
         nodelete = ("-Wl,-z,nodelete", "-Wl,--no-as-needed", "-lc")

@@ -2,7 +2,7 @@
 // Every way in which programs find the driver's functions, each a Lookup: from the exported name of
 // a function (cuMemAlloc_v2) to its address.
 //
-// cuGetProcAddress knows plain names and versions instead (src/abi/cuda_versions.def). Asked at a
+// cuGetProcAddress knows plain names and versions instead (src/abi/cuda_symbols.def). Asked at a
 // version, a function is looked up at that version if the plain name means this function there, and
 // at the version that first means it otherwise: programs ask for each function with the version
 // whose prototype they were compiled with.
@@ -25,8 +25,7 @@ inline const std::vector<Versioned>& versioned() {
   static const std::vector<Versioned> all = {
 #define CUDA_VERSIONED(name, version, per_thread, symbol) \
   {#name, version, per_thread != 0, #symbol},
-#include "abi/cuda_versions.def"
-#undef CUDA_VERSIONED
+#include "abi/cuda_symbols.def"
   };
   return all;
 }
@@ -41,7 +40,7 @@ inline Meaning meaning(const std::string& symbol) {
   Meaning m;
   for (const Versioned& v : versioned())
     if (symbol == v.symbol) m = {v.name, v.version, 1 << 30, v.per_thread};
-  if (!m.name) die("cuda_versions.def has no " + symbol);
+  if (!m.name) die("cuda_symbols.def has no " + symbol);
   for (const Versioned& v : versioned()) {
     if (std::string(m.name) == v.name && v.per_thread == m.per_thread && v.version > m.first)
       m.end = std::min(m.end, v.version);

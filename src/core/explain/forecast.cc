@@ -285,7 +285,6 @@ class Forecaster::Pass {
     const std::size_t walks = known_.jobs.size() + known_.active.size();
     return std::min(left_, kFutures * walks * (kWalk + known_.pending.kinds()));
   }
-  WallTime made() const { return known_.now.now; }
   const std::map<JobId, Forecast>& told() const { return told_; }
 
   bool go_on(std::size_t work) {
@@ -322,7 +321,7 @@ class Forecaster::Pass {
 
   Forecast forecast_of(const Job& job, const std::vector<WallTime>& starts) const {
     Forecast told;
-    told.made = made();
+    told.made = known_.now.now;
     // What is certain is not stretched, and never cut.
     const WallTime least = earliest(job);
     const WallTime late = starts[mark(futures_, kForecastPct)];
@@ -374,7 +373,6 @@ std::size_t Forecaster::most_work() const { return pass_->left(); }
 std::size_t Forecaster::expected_work() const { return pass_->expected(); }
 bool Forecaster::go_on(std::size_t work) { return pass_->go_on(work); }
 const std::map<JobId, Forecast>& Forecaster::told() const { return pass_->told(); }
-WallTime Forecaster::made() const { return pass_->made(); }
 
 std::optional<Forecast> forecast(const State& state, const Sight& sight, JobId id) {
   if (!stands_in_queue(state.find(id))) return std::nullopt;

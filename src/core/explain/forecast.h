@@ -45,7 +45,6 @@ class Forecaster {
   // Once it is done. A job is absent if nothing can be said of it, it is too far back, or it does
   // not stand in the queue (held, --after).
   const std::map<JobId, Forecast>& told() const;
-  WallTime made() const;
 
  private:
   class Pass;

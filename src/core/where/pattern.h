@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regular expressions that match a whole value, in time proportional to its length times the
-// pattern's: no pattern, however mean, can hold up whoever asks. What Java's have and this has not
-// (references back, looking ahead or behind, modes) is an error that says so.
+// Regular expressions that match a whole value, in time proportional to the length of the value
+// (RE2). Java's back references, look-around and modes are errors, as are sets of sets.
 //
 //   . [a-z] [^,] \d \w \s \D \W \S \. ab a|b (ab)* (?:ab)+ a? a{2} a{2,} a{2,5} ^ $
 #pragma once
 
-#include <array>
-#include <bitset>
-#include <cstdint>
-#include <string>
+#include <memory>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
+
+namespace re2 {
+class RE2;
+}
 
 namespace mete::core {
 
@@ -24,19 +23,7 @@ class Pattern {
   bool matches(std::string_view value) const;
 
  private:
-  friend class PatternParser;
-  struct Step {
-    enum class Kind : std::uint8_t { kByte, kSplit, kBegin, kEnd, kDone };
-    Kind kind = Kind::kDone;
-    std::uint16_t set = 0;  // of kByte: which bytes
-    std::uint32_t next = 0;
-    std::uint32_t other = 0;  // of kSplit
-  };
-  using Bytes = std::bitset<256>;
-
-  std::vector<Step> steps_;
-  std::vector<Bytes> sets_;
-  std::uint32_t first_ = 0;
+  std::shared_ptr<const re2::RE2> compiled_;
 };
 
 }  // namespace mete::core

@@ -221,6 +221,15 @@ TEST(Pattern, MatchesWholeValues) {
   for (const char* wrong : {"(", ")", "[", "[b-a]", "*a", "a{2", "a{3,2}", "\\", "\\1", "(?=a)",
                             "a++", "[a&&b]", "(a{999}){999}", "a{1001}"})
     EXPECT_FALSE(Pattern::parse(wrong).ok()) << wrong;
+  // RE2 alone would read these otherwise.
+  EXPECT_FALSE(matches("a.c", "a\rc")) << "an end of line";
+  EXPECT_TRUE(matches("\\s[\\s]", "\v\v"));
+  EXPECT_FALSE(matches("\\S|[\\S]", "\v"));
+  EXPECT_TRUE(matches("a**b{2}{2}", "aabbbb"));
+  EXPECT_TRUE(matches("(^)*\\_[\\d-]$", "_-"));
+  EXPECT_FALSE(matches("[^a]", "ü")) << "a set has bytes";
+  for (const char* wrong : {"(a{50}){50}", "[\\t-z]", "[.-\\d]", "(?i)a", "[[:alpha:]]", "\\pN"})
+    EXPECT_FALSE(Pattern::parse(wrong).ok()) << wrong;
 }
 
 }  // namespace

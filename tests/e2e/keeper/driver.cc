@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "launch/grant_file.h"
 #include "launch/keeper_spawn.h"

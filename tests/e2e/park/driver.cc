@@ -26,6 +26,7 @@
 
 #include "abi/process.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "core/request/resolve.h"
 #include "launch/deep_parking.h"

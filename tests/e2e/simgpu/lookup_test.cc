@@ -107,7 +107,6 @@ TEST_F(LookupTest, EveryNameOfTheDriverIsExportedAndTheRestNotSupported) {
   in_child([] {
 #define CUDA_SYMBOL(name) CHECK(symbol(#name) != nullptr);
 #include "abi/cuda_symbols.def"
-#undef CUDA_SYMBOL
     using Function = CUresult (*)();
     const Function none = reinterpret_cast<Function>(symbol("cuTexRefCreate"));
     CHECK_EQ(CUDA_ERROR_NOT_SUPPORTED, none());
