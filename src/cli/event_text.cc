@@ -122,6 +122,9 @@ struct Detail {
   }
   std::string operator()(const core::Unreserved& event) const { return std::to_string(event.id); }
   std::string operator()(const core::Booted& event) const { return event.boot_id; }
+  std::string operator()(const core::Repaired& event) const {
+    return std::to_string(event.lost_events) + " events were lost";
+  }
 };
 
 void pad(std::string& text, const std::string& word, std::size_t width) {

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 
 #include "base/exit_code.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "seam/clock.h"
@@ -17,6 +19,8 @@ namespace mete::daemon {
 namespace {
 
 constexpr std::size_t kNamed = 20;  // of lost jobs, in lines
+// A file with a larger number in its name was not made by us.
+constexpr std::uint64_t kHighestJob = 1'000'000'000'000;
 
 // "20261116T083000Z": can be part of a file's name.
 std::string stamp(WallTime now) {
@@ -24,6 +28,23 @@ std::string stamp(WallTime now) {
   text.resize(std::min<std::size_t>(text.size(), 19));
   std::erase_if(text, [](char c) { return c == '-' || c == ':'; });
   return text + "Z";
+}
+
+// Records of keepers, grant files and logs begin with the number of their job: "12.1", "12_3.log".
+std::uint64_t highest_job_in(const std::string& state_dir) {
+  std::uint64_t highest = 0;
+  for (const char* folder : {"keep", "grants", "logs"}) {
+    std::error_code failed;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(base::join_path(state_dir, folder),
+                                             std::filesystem::directory_options::none, failed)) {
+      const std::string name = entry.path().filename();
+      const std::string digits = name.substr(0, name.find_first_not_of("0123456789"));
+      if (const Result<std::uint64_t> number = base::parse_uint(digits))
+        highest = std::max(highest, std::min(*number, kHighestJob));
+    }
+  }
+  return highest;
 }
 
 std::string document(const store::Repaired& done, WallTime at) {
@@ -72,7 +93,8 @@ std::string lines(const store::Repaired& done) {
 
 int run_repair(const std::string& state_dir, bool json) {
   const WallTime now = seam::system_clock().wall();
-  const Result<store::Repaired> done = store::repair(state_dir, stamp(now));
+  const Result<store::Repaired> done =
+      store::repair(state_dir, stamp(now), {now.ms, highest_job_in(state_dir)});
   if (!done) {
     Error error = done.error();
     if (error.code == ErrorCode::kBusy) error.hint = "mete daemon stop";

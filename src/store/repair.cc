@@ -128,9 +128,10 @@ std::string with_known_header(std::string page) {
 
 class Repair {
  public:
-  Repair(std::string folder, std::string time)
+  Repair(std::string folder, std::string time, RepairedAt at)
       : folder_(std::move(folder)),
         time_(std::move(time)),
+        at_(at),
         database_(base::join_path(folder_, "meted.db")),
         scratch_(base::join_path(folder_, "repair.tmp")),
         fresh_path_(base::join_path(folder_, "meted.db.repaired")) {}
@@ -234,13 +235,19 @@ class Repair {
     while (found_.events.contains(first - 1)) --first;
     if (first > done_.kept && done_.kept > 0) {
       // Numbers go on from the last event, so there must be one.
-      found_.events[done_.kept] = {done_.kept, 0, "store.repaired", "", "{}"};
+      found_.events[done_.kept] = repaired_event(done_.kept, 0);
       first = done_.kept;
+    }
+    count_what_is_lost();
+    std::uint64_t last = done_.kept;
+    if (done_.lost > 0) {
+      ++last;
+      found_.events[last] = repaired_event(last, done_.lost);
     }
     Result<Statement> insert = fresh_->prepare(
         "INSERT INTO events (seq, at_ms, type, job, data, sum) VALUES (?, ?, ?, ?, ?, ?)");
     if (!insert) return std::move(insert).error();
-    for (std::uint64_t seq = first; seq <= done_.kept; ++seq) {
+    for (std::uint64_t seq = first; seq <= last; ++seq) {
       const seam::StoredEvent& event = found_.events.at(seq);
       insert->bind(1, static_cast<std::int64_t>(event.seq));
       insert->bind(2, event.at_ms);
@@ -252,13 +259,20 @@ class Repair {
     }
     if (base > 0)
       if (Result<void> r = put_snapshot(*fresh_, {base, found_.snapshots.at(base)}); !r) return r;
-    count_what_is_lost();
     if (Result<void> r = fresh_->run("COMMIT"); !r) return r;
+    last_ = last;
     const Result<std::string> identity = fresh_->text("SELECT id FROM identity");
     if (!identity) return identity.error();
     identity_ = *identity;
     fresh_.reset();
     return {};
+  }
+
+  // core::Repaired, as wire/event.h writes it.
+  seam::StoredEvent repaired_event(std::uint64_t seq, std::uint64_t lost) const {
+    return {seq, at_.ms, "store.repaired", "",
+            "{\"lost_events\":" + std::to_string(lost) +
+                ",\"last_job\":" + std::to_string(lost > 0 ? at_.last_job : 0) + "}"};
   }
 
   void count_what_is_lost() {
@@ -285,14 +299,17 @@ class Repair {
       return Error::from_errno("rename " + fresh_path_, errno);
     (void)unlink(mark_path(folder_).c_str());
     Mark mark(folder_);
-    if (Result<void> r = mark.open({identity_, done_.kept, kSchemaVersion}); !r) return r;
+    if (Result<void> r = mark.open({identity_, last_, kSchemaVersion}); !r) return r;
     return base::sync_folder(folder_);
   }
 
-  std::string folder_, time_, database_, scratch_, fresh_path_;
+  std::string folder_, time_;
+  RepairedAt at_;
+  std::string database_, scratch_, fresh_path_;
   std::optional<Connection> fresh_;
   std::optional<MarkContent> mark_;
   std::string identity_;
+  std::uint64_t last_ = 0;  // the last event that is written
   Found found_;
   Repaired done_;
 };
@@ -321,7 +338,7 @@ std::string damage_in_contents(const std::string& database) {
 
 }  // namespace
 
-Result<Repaired> repair(const std::string& folder, const std::string& time) {
+Result<Repaired> repair(const std::string& folder, const std::string& time, RepairedAt at) {
   struct stat info {};
   const auto there = [&](const char* name) {
     return lstat(base::join_path(folder, name).c_str(), &info) == 0;
@@ -342,7 +359,7 @@ Result<Repaired> repair(const std::string& folder, const std::string& time) {
     whole.was_whole = true;
     return whole;
   }
-  return Repair(*real, time).run(std::move(why));
+  return Repair(*real, time, at).run(std::move(why));
 }
 
 }  // namespace mete::store

@@ -23,8 +23,14 @@ struct Repaired {
   std::uint64_t lost_contents = 0;  // environments, scripts, commands that are not whole
 };
 
+// For the event store.repaired, which follows the last one that is kept if others are lost.
+struct RepairedAt {
+  std::int64_t ms = 0;
+  std::uint64_t last_job = 0;  // the highest job number of which the caller has found anything
+};
+
 // `time` is part of the copy's name. busy: a daemon has it. not_found: there is no store.
-Result<Repaired> repair(const std::string& folder, const std::string& time);
+Result<Repaired> repair(const std::string& folder, const std::string& time, RepairedAt at = {});
 
 // The log with checksums that are right for the bytes that are there, so that SQLite reads all of
 // it: what is wrong in it is found by the checksums of our rows. "": it holds nothing.

@@ -111,6 +111,10 @@ void fields_of(auto& list, Is<core::Unreserved> auto& event) {
   reservation_field(list, "reservation", event.id);
 }
 void fields_of(auto& list, Is<core::Booted> auto& event) { list.must("boot_id", event.boot_id); }
+void fields_of(auto& list, Is<core::Repaired> auto& event) {
+  list.must("lost_events", event.lost_events);
+  list.must("last_job", event.last_job);
+}
 
 // ---- documents of them -------------------------------------------------------------------------
 

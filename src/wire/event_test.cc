@@ -218,6 +218,7 @@ const std::map<std::string, Happened>& golden() {
       {"quota.set-full.json", core::QuotaSet{"alice", full_quota()}},
       {"quota.set-none.json", core::QuotaSet{"", {}}},
       {"machine.booted-one.json", core::Booted{"0c1f5b9e-7a3d-4c55-9f0e-2f6d1a8b7c33"}},
+      {"store.repaired-one.json", core::Repaired{7, 41}},
       {"card.lost-one.json", core::CardLost{"GPU-0"}},
       {"card.back-one.json", core::CardBack{"GPU-0"}},
   };
@@ -304,6 +305,7 @@ TEST(Events, WrongKindsAreRefused) {
       {"quota.set", R"({"user":"alice"})"},
       {"quota.set", R"({"user":"alice","quota":{"cards":-1}})"},
       {"machine.booted", R"({})"},
+      {"store.repaired", R"({})"},
       {"card.lost", R"({"card":0})"},
       {"card.back", R"([])"},
       {"card.back", ""}};

@@ -488,6 +488,7 @@ void Books::on(const core::Unreserved& what) {
 }
 
 void Books::on(const core::Booted&) { ++boots_; }
+void Books::on(const core::Repaired&) { judge_.fail("nothing was ever damaged here"); }
 
 void Books::on(const core::EscapeSeen& what) {
   const Entry& entry = at(what.id);

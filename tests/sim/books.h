@@ -158,6 +158,7 @@ class Books {
   void on(const core::Reserved& what);
   void on(const core::Unreserved& what);
   void on(const core::Booted& what);
+  void on(const core::Repaired& what);
   void on(const core::JobParked& what);
   void on(const core::JobUnparked& what);
   void on(const core::JobGrown& what);

@@ -314,6 +314,9 @@ void State::on(const QuotaSet& set, WallTime) { admin_.apply(set); }
 void State::on(const Reserved& reserved, WallTime) { admin_.apply(reserved); }
 void State::on(const Unreserved& unreserved, WallTime) { admin_.apply(unreserved); }
 void State::on(const Booted& booted, WallTime) { boot_id_ = booted.boot_id; }
+void State::on(const Repaired& repaired, WallTime) {
+  last_job_ = std::max(last_job_ + repaired.lost_events, repaired.last_job);
+}
 
 // ---- forgetting --------------------------------------------------------------------------------
 

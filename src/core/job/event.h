@@ -173,12 +173,19 @@ struct Booted {
   std::string boot_id;
   bool operator==(const Booted&) const = default;
 };
+// Written by `mete daemon repair`: the events that followed are lost, and with them at most as many
+// jobs. Their numbers are never given out again, since runners, logs and users may still know them.
+struct Repaired {
+  std::uint64_t lost_events = 0;
+  std::uint64_t last_job = 0;  // the highest number of which anything was found
+  bool operator==(const Repaired&) const = default;
+};
 
 using Happened =
     std::variant<JobSubmitted, JobGranted, JobStarted, JobStopping, JobEnded, JobRequeued,
                  JobUngranted, JobHeld, JobReleased, JobPriority, JobForecast, CardLost, CardBack,
                  CardDrained, CardUndrained, QuotaSet, Reserved, Unreserved, Booted, JobParked,
-                 JobUnparked, JobGrown, EscapeSeen, JobIdle, JobActive>;
+                 JobUnparked, JobGrown, EscapeSeen, JobIdle, JobActive, Repaired>;
 
 struct Event {
   std::uint64_t seq = 0;  // without gaps, from 1
@@ -193,7 +200,8 @@ inline constexpr std::array<std::string_view, std::variant_size_v<Happened>> kEv
     "job.requeued",  "job.ungranted", "job.held",        "job.released",   "job.priority",
     "job.forecast",  "card.lost",     "card.back",       "card.drained",   "card.undrained",
     "quota.set",     "card.reserved", "card.unreserved", "machine.booted", "job.parked",
-    "job.unparked",  "job.grown",     "escape.seen",     "job.idle",       "job.active"};
+    "job.unparked",  "job.grown",     "escape.seen",     "job.idle",       "job.active",
+    "store.repaired"};
 inline std::string_view type_of(const Happened& what) { return kEventTypes[what.index()]; }
 
 }  // namespace mete::core

@@ -242,6 +242,7 @@ class State {
   void on(const Reserved& reserved, WallTime at);
   void on(const Unreserved& unreserved, WallTime at);
   void on(const Booted& booted, WallTime at);
+  void on(const Repaired& repaired, WallTime at);
   void on(const JobParked& parked, WallTime at);
   void on(const JobUnparked& unparked, WallTime at);
   void on(const JobGrown& grown, WallTime at);

@@ -69,6 +69,16 @@ TEST_F(StateTest, NumbersBeginAtOneAndGoUp) {
   EXPECT_EQ(submit("1G").number, 2u);
 }
 
+// Any of the lost events may have been a submit, and a file may name a job that none of them does.
+TEST_F(StateTest, NumbersThatARepairMayHaveLostAreNotGivenOutAgain) {
+  EXPECT_EQ(submit("1G").number, 1u);
+  apply(Repaired{5, 0});
+  EXPECT_EQ(submit("1G").number, 7u);
+  apply(Repaired{1, 40});
+  EXPECT_EQ(submit("1G").number, 41u);
+  EXPECT_EQ(State::from_parts(state_.parts()), state_);
+}
+
 TEST_F(StateTest, ThereIsAMostOfUnfinishedJobs) {
   Submit submit;
   submit.spec.request.gpu = no_gpu();

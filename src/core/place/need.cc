@@ -15,7 +15,7 @@ namespace mete::core {
 
 namespace {
 
-constexpr std::size_t kNamedCards = 4;
+constexpr std::size_t kNamedUnusable = 4;
 
 std::string name_of(const PoolCard& card) { return "card " + std::to_string(card.card.index); }
 
@@ -24,10 +24,11 @@ std::string left_out(const Pool& pool) {
   std::vector<std::string> parts;
   std::size_t count = 0;
   for (const PoolCard& card : pool.cards) {
-    if (card.unusable.empty() || ++count > kNamedCards) continue;
+    if (card.unusable.empty() || ++count > kNamedUnusable) continue;
     parts.push_back(name_of(card) + ": " + card.unusable);
   }
-  if (count > kNamedCards) parts.push_back("and " + std::to_string(count - kNamedCards) + " more");
+  if (count > kNamedUnusable)
+    parts.push_back("and " + std::to_string(count - kNamedUnusable) + " more");
   return base::join(parts, "; ");
 }
 

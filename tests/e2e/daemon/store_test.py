@@ -215,6 +215,10 @@ class Damage(StoreTest):
         document = self.repaired()
         self.assertGreaterEqual(document["lost_events"], 1)
         self.assertNotIn(last, self.ids())
+        events = [json.loads(line) for line in self.ok("events", "-o", "json").stdout.splitlines()]
+        self.assertIn("store.repaired", [event["type"] for event in events])
+        # The lost job may have run: its number, by which records and logs are known, is not given out again.
+        self.assertGreater(int(self.submit("--hold", "--gpu", "0", "--", "true")), int(last))
 
     def test_repair_leaves_alone_what_is_whole_or_in_use(self):
         self.make()
