@@ -34,18 +34,32 @@ core::JobSpec spec(std::uint64_t number) {
   return spec;
 }
 
+core::Wait two_cards() {
+  core::Wait wait;
+  wait.holders = {core::JobId{12}, core::JobId{14}};
+  wait.room.needs = core::CardNeed{1, *core::parse_gpu("8G"), Bytes::from_gib(8), {}, 0};
+  core::CardWait card;
+  card.why = core::InTheWay::kTooFull;
+  card.needed = Bytes::from_gib(8);
+  card.free = Bytes::from_mib(3277);
+  card.holders = {{{12}, "alice", "train", Bytes::from_mib(57242)}};
+  wait.room.cards.push_back(card);
+  card.index = 1;
+  card.why = core::InTheWay::kHeldWhole;
+  card.holders = {{{14}, "bob", "serve", Bytes::from_gib(139), true}};
+  wait.room.cards.push_back(card);
+  return wait;
+}
+
 std::vector<JobView> pending() {
   std::vector<JobView> views(kJobs);
+  const core::SharedWait wait = two_cards();  // as equal jobs have it
   for (std::uint64_t i = 0; i < kJobs; ++i) {
     core::Job& job = views[i].job;
     job.id = {i + 1};
     job.spec = spec(i);
     job.submitted = {kNow.ms + static_cast<std::int64_t>(i)};
-    views[i].wait = core::Wait{
-        core::Reason::kResources,
-        "8 GiB on one card; card 0: 3.2 GiB free of the 8 GiB needed, alice's job 12 (train) "
-        "holds 55.9 GiB; card 1: held whole by bob's job 14 (serve)",
-        {core::JobId{12}, core::JobId{14}}};
+    views[i].wait = wait;
   }
   return views;
 }

@@ -44,22 +44,6 @@ std::string moment_to_the_second(WallTime time, WallTime now) {
   return moment(time, now) + ":" + two_digits(local(time).tm_sec);
 }
 
-std::string with_local_times(std::string_view text, WallTime now) {
-  constexpr std::size_t kSize = std::string_view("2026-11-15T05:50:43.123Z").size();
-  std::string out;
-  while (!text.empty()) {
-    const std::optional<WallTime> time = text.size() >= kSize && text[kSize - 1] == 'Z'
-                                             ? base::parse_wall_time(text.substr(0, kSize))
-                                             : std::nullopt;
-    if (time)
-      out += moment(*time, now);
-    else
-      out += text.front();
-    text.remove_prefix(time ? kSize : 1);
-  }
-  return out;
-}
-
 std::string distance(WallTime time, WallTime now) {
   const std::int64_t seconds = (time.ms - now.ms) / 1000;
   if (seconds == 0) return "now";

@@ -16,10 +16,6 @@ std::string moment(WallTime time, WallTime now);
 // The same with seconds: "14:05:09".
 std::string moment_to_the_second(WallTime time, WallTime now);
 
-// Words of the daemon, in which moments stand as documents have them: "its time, 2026-11-15T…Z" is
-// "its time, 18:00".
-std::string with_local_times(std::string_view text, WallTime now);
-
 // "12 min ago", "in 3 h 5 min", "now".
 std::string distance(WallTime time, WallTime now);
 

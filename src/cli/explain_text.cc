@@ -69,7 +69,7 @@ std::string outside_text(const ExplainDocument::Outside& outside) {
 std::string card_line(const ExplainDocument::Card& card, WallTime now) {
   const std::string name = "  card " + std::to_string(card.index) + "  ";
   // The job does not ask for this card: who is there does not matter.
-  if (!card.needs && !card.text.empty()) return name + printable(with_local_times(card.text, now));
+  if (!card.needs && !card.text.empty()) return name + printable(card.text);
   std::vector<std::string> parts;
   if (card.state != "ok") parts.push_back(card.state);
   if (card.needs && card.free && card.state == "ok")
@@ -86,15 +86,8 @@ std::string card_line(const ExplainDocument::Card& card, WallTime now) {
     parts.push_back(to_string(reserved.bytes) + " reserved for " + printable(reserved.user) +
                     " until " + moment(reserved.until, now));
   // Where values say nothing, the daemon's own words do.
-  if (parts.empty() && !card.text.empty())
-    parts.push_back(printable(with_local_times(card.text, now)));
+  if (parts.empty() && !card.text.empty()) parts.push_back(printable(card.text));
   return name + base::join(parts, "; ");
-}
-
-// What it waits for; what is said of each card is on the card's own line.
-std::string without_cards(const ExplainDocument& document) {
-  return document.cards.empty() ? document.text
-                                : document.text.substr(0, document.text.find("; card "));
 }
 
 // "with --gpu 40% (instead of 80%)", "if job 2 of root ended"
@@ -104,11 +97,21 @@ std::string change_text(const ExplainDocument::Change& change) {
   return "with " + change.argument + (change.text.empty() ? "" : " (" + change.text + ")");
 }
 
+// A document of an older daemon has a text, and no data to make one of.
+std::string about(const ExplainDocument& document, wire::Cards cards) {
+  const std::string text = wire::explained_text(document, document.at, cards);
+  return text.empty() ? document.text : text;
+}
+
 // Of one that waits, all but its name.
 std::string waits_text(const ExplainDocument& document) {
   std::string text = first_line(document);
-  if (!document.text.empty())
-    text += "\n  " + printable(wire::waits_for(without_cards(document), document.at));
+  // What is said of each card is on the card's own line.
+  const wire::Cards named = document.cards.empty() ? wire::Cards::kNamed : wire::Cards::kLeftOut;
+  const std::string why = document.wait && document.wait->release
+                              ? wire::waits_for(*document.wait, document.at)
+                              : about(document, named);
+  if (!why.empty()) text += "\n  " + printable(why);
   for (const ExplainDocument::Card& card : document.cards)
     text += "\n" + card_line(card, document.at);
   for (std::size_t i = 0; i < document.changes.size(); ++i) {
@@ -126,10 +129,11 @@ std::string waits_text(const ExplainDocument& document) {
 }  // namespace
 
 std::string explain_text(const ExplainDocument& document) {
-  if (document.state != core::JobState::kPending)
+  if (document.state != core::JobState::kPending) {
+    const std::string text = about(document, wire::Cards::kNamed);
     return "job " + to_string(document.id) + " is " + std::string(to_string(document.state)) +
-           (document.text.empty() ? ""
-                                  : ": " + printable(with_local_times(document.text, document.at)));
+           (text.empty() ? "" : ": " + printable(text));
+  }
   return "job " + to_string(document.id) + ": " + waits_text(document);
 }
 

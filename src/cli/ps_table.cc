@@ -37,7 +37,7 @@ PsTable::PsTable(WallTime now) : now_(now), table_({kPsColumns.begin(), kPsColum
 
 void PsTable::add(const wire::JobView& view) {
   const Job& job = view.job;
-  const std::string reason = wire::reason_text(view, now_);
+  const std::string reason = this->reason(view);
   reasons_ = reasons_ || !reason.empty();
   table_.add({to_string(job.id), job.spec->name, job.spec->user, wire::state_text(job),
               job.attempt > 1 ? std::to_string(job.attempt) : "",
@@ -50,6 +50,16 @@ void PsTable::add(const wire::JobView& view) {
 void PsTable::expect(std::string_view lines) {
   table_.expect(static_cast<std::size_t>(std::count(lines.begin(), lines.end(), '\n')),
                 lines.size());
+}
+
+// Equal jobs share their wait: thousands of them have one text.
+std::string PsTable::reason(const wire::JobView& view) {
+  if (view.job.state != JobState::kPending || !view.wait) return wire::reason_text(view, now_);
+  auto known = waits_.find(view.wait.get());
+  if (known == waits_.end())
+    known =
+        waits_.emplace(view.wait.get(), std::pair(view.wait, wire::reason_text(view, now_))).first;
+  return known->second.second;
 }
 
 const std::string& PsTable::starts(const wire::JobView& view) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,6 +46,7 @@ class PsTable {
   std::string text(std::optional<std::size_t> width);
 
  private:
+  std::string reason(const wire::JobView& view);
   const std::string& starts(const wire::JobView& view);
 
   WallTime now_;
@@ -53,6 +55,8 @@ class PsTable {
   // Jobs of one array are told the same time.
   std::optional<WallTime> last_start_;
   std::string start_text_;
+  // The text of each wait; one that is kept here cannot be followed by another at its address.
+  std::map<const core::Wait*, std::pair<core::SharedWait, std::string>> waits_;
 };
 
 }  // namespace mete::cli

@@ -28,6 +28,7 @@
 #include "seam/clock.h"
 #include "wire/explain.h"
 #include "wire/job.h"
+#include "wire/wait_text.h"
 
 namespace mete::cli {
 
@@ -82,7 +83,8 @@ class Run {
     Result<wire::RunReply> reply = submit();
     while (reply && reply->view.job.state == JobState::kPending) {
       id_ = reply->view.job.id;
-      line_.show(reply->view.wait.value_or(core::Wait{}), waited_s());
+      const core::SharedWait& wait = reply->view.wait;
+      line_.show(wait ? wire::wait_text(*wait, seam::system_clock().wall()) : "", waited_s());
       reply = next_news(reply->tag);
       // Its state was removed, and with it our place: at the end of the line is better than out.
       if (!reply && reply.error().code == ErrorCode::kNotFound && interrupted_ == 0 &&
@@ -381,15 +383,19 @@ class Run {
     if (!stopping && !plan_.quiet) warn(reply->view);
     // Ended by a policy, and not by somebody.
     if (stopping && !reply->view.remark.empty() && !std::exchange(said_why_, true))
-      output_.say("job " + to_string(*id_) + " is " + reply->view.remark);
+      output_.say("job " + to_string(*id_) + " is " + said(reply->view));
     return stopping;
+  }
+
+  static std::string said(const wire::JobView& view) {
+    return wire::remark_text(view.remark, seam::system_clock().wall());
   }
 
   // Of memory outside its meter and of idling: each is said once, however often it is seen.
   void warn(const wire::JobView& view) {
     const bool escaped = !view.job.escapes.empty() && !std::exchange(said_escape_, true);
     const bool idle = view.idle_since && !std::exchange(said_idle_, true);
-    if (escaped || idle) output_.say("warning: job " + to_string(*id_) + ": " + view.remark);
+    if (escaped || idle) output_.say("warning: job " + to_string(*id_) + ": " + said(view));
   }
 
   void report_end(const core::Exit& exit) {

@@ -130,7 +130,7 @@ std::string show_text(const wire::ShowDocument& document) {
               wire::reason_text(view, now));
   for (const core::Escape& escape : job.escapes) lines.add("escape", to_string(escape));
   if (job.escapes.empty() || job.outcome)
-    lines.add(job.outcome ? "ended" : "remark", with_local_times(view.remark, now));
+    lines.add(job.outcome ? "ended" : "remark", wire::remark_text(view.remark, now));
   if (job.unparkable)
     lines.add("park",
               (job.unparkable->standing ? "cannot be: " : "could not be: ") + job.unparkable->why);

@@ -82,8 +82,9 @@ std::string line_of(const std::string& table, std::size_t number) {
 
 TEST(PsTable, PendingJobsSayWhy) {
   wire::JobView view = job(7, core::JobState::kPending, "0.4");
-  view.wait.emplace();
-  view.wait->text = "40% of a card";
+  core::Wait wait;
+  wait.words = "40% of a card";
+  view.wait = wait;
   const std::string table = ps_table({view}, WallTime{1'090'000});
   EXPECT_EQ(line_of(table, 0),
             "ID  NAME   USER   STATE    GPU        TIME  COMMAND          REASON");

@@ -14,12 +14,12 @@ constexpr std::int64_t kQuietS = 60;
 
 }  // namespace
 
-void WaitLine::show(const core::Wait& wait, std::int64_t waited_s) {
-  if (wait.text.empty() || wait.text == text_) {
+void WaitLine::show(const std::string& what, std::int64_t waited_s) {
+  if (what.empty() || what == text_) {
     refresh(waited_s);
     return;
   }
-  text_ = wait.text;
+  text_ = what;
   if (line_.terminal()) {
     refresh(waited_s);
   } else if (!told_ || waited_s >= *told_ + kQuietS) {

@@ -9,13 +9,12 @@
 #include <string>
 
 #include "cli/status_line.h"
-#include "wire/job.h"
 
 namespace mete::cli {
 
 class WaitLine {
  public:
-  void show(const core::Wait& wait, std::int64_t waited_s);
+  void show(const std::string& what, std::int64_t waited_s);
   // The time has moved on.
   void refresh(std::int64_t waited_s);
   void clear() { line_.clear(); }

@@ -74,10 +74,11 @@ core::PoolCard pool_card(const seam::CardReading& card, const node::CardUse& use
     pool.unusable = "the configuration leaves it out";
   pool.one_process = card.compute_mode == seam::ComputeMode::kExclusiveProcess;
   pool.stale = inputs.stale;
-  for (const node::HeldBy& held : use.outside) pool.foreign.push_back({held.who, held.bytes});
+  for (const node::HeldBy& held : use.outside)
+    pool.foreign.push_back({held.who, held.bytes, {}, held.user, held.pid});
   for (const node::OtherClaim& other : inputs.claims)
     if (other.claim.uuid == card.uuid)
-      pool.claimed.push_back({other.user + "'s mete", other.claim.bytes});
+      pool.claimed.push_back({other.user + "'s mete", other.claim.bytes, {}, other.user});
   if (const auto cost = inputs.contexts.find(card.uuid); cost != inputs.contexts.end())
     pool.context = cost->second;
   if (inputs.parking) pool.mover = mover_cost(card, inputs);

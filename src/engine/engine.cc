@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "wire/job.h"
+#include "wire/wait_text.h"
 
 namespace mete::engine {
 
@@ -216,7 +217,7 @@ void Engine::take(const Asked& asked, std::vector<Answer>& answers) {
   }
   Result<std::vector<core::Happened>> happened = state_.decide(asked.input, moment());
   if (!happened) {
-    if (asked.ticket != 0) answers.push_back({asked.ticket, std::move(happened).error()});
+    if (asked.ticket != 0) answers.push_back({asked.ticket, refused(asked, happened.error())});
     return;
   }
   core::JobId id = id_of(asked.input);
@@ -238,13 +239,22 @@ void Engine::take(const Asked& asked, std::vector<Answer>& answers) {
   if (asked.ticket != 0) unsaid_.push_back(std::move(answer));
 }
 
+// The error for whoever asked: a job that will not wait hears what it would have waited for.
+Error Engine::refused(const Asked& asked, Error error) const {
+  const auto* submit = std::get_if<core::Submit>(&asked.input);
+  if (submit == nullptr || error != core::no_room_now()) return error;
+  if (const std::optional<core::Wait> wait = state_.would_wait(*submit, moment()))
+    error.evidence = "waits for " + wire::wait_text(*wait);
+  return error;
+}
+
 // What the first request of this key was answered with, or would have been.
 Result<core::JobId> Engine::answer_again(core::JobId id, const core::Submit& submit) const {
   const core::Job& job = *state_.first_of(id);
   // start_now_or_never() took it back.
   if (!submit.wait && job.state == core::JobState::kEnded && !job.started &&
       job.outcome == core::Outcome::kCancelled)
-    return core::no_room_now({core::Reason::kResources, "memory that others have taken", {}});
+    return core::no_room_now().with_evidence("waits for memory that others have taken");
   return id;
 }
 
@@ -356,8 +366,7 @@ Result<core::JobId> Engine::start_now_or_never(core::JobId id) {
     record(job->state == core::JobState::kPending
                ? core::Happened(core::JobEnded{job->id, core::Outcome::kCancelled, {}})
                : core::Happened(core::JobStopping{job->id, core::Outcome::kCancelled}));
-  return core::no_room_now(
-      {core::Reason::kResources, "memory that another daemon has just taken", {}});
+  return core::no_room_now().with_evidence("waits for memory that another daemon has just taken");
 }
 
 bool Engine::fresh_may_start() {
@@ -498,10 +507,10 @@ void Engine::decide_all(const std::vector<Asked>& inputs, WallTime before,
   if (grants_due_ || fresh_may_start()) grant_what_fits();
 }
 
-const core::Wait* Engine::wait_of(core::JobId id) {
+core::SharedWait Engine::wait_of(core::JobId id) {
   const core::Job* job = state_.find(id);
-  if (job == nullptr || job->state != core::JobState::kPending) return nullptr;
-  return &state_.wait_of(*job, moment(), sight());
+  if (job == nullptr || job->state != core::JobState::kPending) return {};
+  return state_.wait_of(*job, moment(), sight());
 }
 
 Result<core::Trial> Engine::try_out(const core::Submit& submit) {

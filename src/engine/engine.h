@@ -84,8 +84,8 @@ class Engine {
   core::Pool pool() const { return state_.with_grants(machine_); }
   core::Policy policy() const { return options_.policy; }
   core::Moment moment() const { return {machine_, options_.policy, now_}; }
-  // Why a pending job waits; nullptr for others. As of the last turn; found when it is asked for.
-  const core::Wait* wait_of(core::JobId id);
+  // Why a pending job waits; empty for others. As of the last turn; found when it is asked for.
+  core::SharedWait wait_of(core::JobId id);
   // The line as of the last turn, or a second before: how far running jobs have come changes what
   // can be said of those that wait.
   core::Sight& sight();
@@ -124,6 +124,7 @@ class Engine {
   // What is recorded of this turn's inputs, and of the time that has passed.
   void decide_all(const std::vector<Asked>& inputs, WallTime before, std::vector<Answer>& answers);
   void take(const Asked& asked, std::vector<Answer>& answers);
+  Error refused(const Asked& asked, Error error) const;
   Result<core::JobId> answer_again(core::JobId id, const core::Submit& submit) const;
   bool has_room_again();
   bool has_room_to_grant();

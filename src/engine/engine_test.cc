@@ -7,6 +7,7 @@
 
 #include "engine/test/engine_world.h"
 #include "wire/job.h"
+#include "wire/wait_text.h"
 
 namespace mete::engine {
 namespace {
@@ -268,7 +269,7 @@ TEST_F(EngineTest, WithoutBallastAllIsQueuedUntilThereIsRoom) {
   EXPECT_EQ(tick().size(), 1u);
   EXPECT_TRUE(engine_->settled());
   tick();
-  EXPECT_EQ(engine_->wait_of(next), nullptr) << "it does not wait any more";
+  EXPECT_FALSE(engine_->wait_of(next)) << "it does not wait any more";
   crash_and_restart();
   EXPECT_EQ(state_of(id), JobState::kEnded);
   EXPECT_EQ(state_of(next), JobState::kStarting);
@@ -458,12 +459,22 @@ TEST_F(EngineTest, AJobStaysPendingWhenAnotherDaemonWasFirst) {
   launcher_.others_agree = [&agree](JobId, const auto&) { return agree; };
   const JobId id = submit("8G");
   EXPECT_EQ(state_of(id), JobState::kPending);
-  ASSERT_NE(engine_->wait_of(id), nullptr);
-  EXPECT_FALSE(engine_->wait_of(id)->text.empty());
+  ASSERT_TRUE(engine_->wait_of(id));
+  EXPECT_FALSE(wire::wait_text(*engine_->wait_of(id)).empty());
   agree = true;
   tick();
   EXPECT_EQ(state_of(id), JobState::kStarting)
       << "the other may have given it back before anybody looked";
+}
+
+TEST_F(EngineTest, WhoDoesNotWaitIsToldForWhatItWouldWait) {
+  run("80G");
+  const std::vector<Answer> answers = turn({job("8G", false)});
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].result.error().message, core::no_room_now().message);
+  EXPECT_EQ(answers[0].result.error().evidence.rfind("waits for 8 GiB on one card; card 0: ", 0),
+            0u)
+      << answers[0].result.error().evidence;
 }
 
 TEST_F(EngineTest, WhoDoesNotWaitIsToldWhenAnotherDaemonWasFirst) {

@@ -148,7 +148,8 @@ std::vector<HeldBy> in_words(const CardUse& use) {
       who = "process " + std::to_string(processes.front()->pid) + " " + whose;
       if (!processes.front()->comm.empty()) who += " (" + processes.front()->comm + ")";
     }
-    words.push_back({std::move(who), sum});
+    words.push_back({std::move(who), sum, user,
+                     processes.size() == 1 ? std::optional(processes.front()->pid) : std::nullopt});
   }
   words.insert(words.end(), use.over_claim.begin(), use.over_claim.end());
   if (!use.unlisted.is_zero())

@@ -47,6 +47,8 @@ struct ForeignProcess {
 struct HeldBy {
   std::string who;  // "process 412 of alice (python)", "2 processes of bob"
   Bytes bytes;
+  std::string user = {};          // "": not known
+  std::optional<pid_t> pid = {};  // of a single process
   bool operator==(const HeldBy&) const = default;
 };
 

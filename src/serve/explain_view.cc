@@ -2,6 +2,8 @@
 // See explain_view.h.
 #include "serve/explain_view.h"
 
+#include "wire/wait_text.h"
+
 namespace mete::serve {
 
 namespace {
@@ -37,7 +39,8 @@ Document::Card card_of(const core::Explanation::OnCard& on, std::string name,
                             idle(idle_since, holder.id)});
   for (const core::Explanation::CardReserved& reserved : on.reserved)
     card.reserved.push_back({reserved.user, reserved.until, reserved.bytes});
-  card.text = on.text;
+  card.text = wire::card_text(on.wait);
+  if (on.wait.why != core::InTheWay::kNothing) card.why = to_string(on.wait.why);
   for (const core::Outside& outside : on.outside)
     card.outside.push_back({outside.who, outside.bytes, outside.job});
   return card;
@@ -47,13 +50,18 @@ Document::Card card_of(const core::Explanation::OnCard& on, std::string name,
 
 Document view_of(const core::Explanation& why, WallTime now,
                  const std::vector<wire::CardView>& cards,
-                 const std::map<core::JobId, WallTime>& idle_since) {
+                 const std::map<core::JobId, WallTime>& idle_since, core::Remark remark) {
   Document document;
   document.at = now;
   document.id = why.id;
   document.state = why.state;
   document.waiting_s = why.waiting_s;
-  if (why.wait) document.reason = why.wait->reason;
+  document.started = why.started;
+  document.ended = why.ended;
+  document.outcome = why.outcome;
+  document.lost = why.lost;
+  document.wait = why.wait;
+  if (why.wait && why.state == core::JobState::kPending) document.reason = why.wait->reason;
   document.place = why.place;
   document.in_line = why.in_line;
   document.forecast = why.forecast;
@@ -66,7 +74,8 @@ Document view_of(const core::Explanation& why, WallTime now,
     out.argument = change.argument;
     if (!change.jobs.empty()) out.job = change.jobs.front();
   }
-  document.text = why.text;
+  document.remark = std::move(remark);
+  document.text = wire::explained_text(document);
   return document;
 }
 

@@ -10,7 +10,9 @@ TEST(ExplainView, SaysAllThatIsKnownAndNothingElse) {
   core::Explanation why;
   why.id = {31};
   why.waiting_s = 720;
-  why.wait = core::Wait{core::Reason::kResources, "32 GiB on one card", {}};
+  core::Wait wait;
+  wait.words = "32 GiB on one card";
+  why.wait = wait;
   why.place = 3;
   why.in_line = 7;
   why.forecast = core::Forecast{{1'000}, {2'000}, {3'000}};
@@ -22,6 +24,7 @@ TEST(ExplainView, SaysAllThatIsKnownAndNothingElse) {
   on.holders = {{{12}, "alice", Bytes::from_gib(9), false, WallTime{5'000}, true},
                 {{14}, "bob", Bytes::from_gib(8), false, WallTime{6'000}, false},
                 {{15}, "bob", Bytes::from_gib(7), false, {}, false}};
+  on.wait.why = core::InTheWay::kDrained;
   on.reserved = {{"carol", {0}, {9'000}, Bytes::from_gib(1)}};
   why.cards = {on};
   core::Change ends{core::Change::Kind::kJobEnds, "job 14 of bob ended", ""};
@@ -34,12 +37,16 @@ TEST(ExplainView, SaysAllThatIsKnownAndNothingElse) {
   const wire::ExplainDocument document = view_of(why, {4'000}, {named}, {{{14}, WallTime{2'000}}});
   EXPECT_EQ(document.at, WallTime{4'000});
   EXPECT_EQ(document.reason, core::Reason::kResources);
+  EXPECT_EQ(document.wait, why.wait);
+  EXPECT_EQ(document.text, "waits for 32 GiB on one card");
   EXPECT_EQ(document.place, 3u);
   EXPECT_EQ(document.forecast, why.forecast);
   ASSERT_EQ(document.cards.size(), 1u);
   const wire::ExplainDocument::Card& card = document.cards.front();
   EXPECT_EQ(card.name, "NVIDIA H200");
   EXPECT_EQ(card.state, "drained");
+  EXPECT_EQ(card.why, "drained");
+  EXPECT_EQ(card.text, "drained");
   EXPECT_EQ(card.free, std::nullopt);
   ASSERT_EQ(card.holders.size(), 3u);
   EXPECT_EQ(card.holders[0].by, "limit");

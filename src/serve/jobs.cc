@@ -53,11 +53,8 @@ std::string Service::tag_of(const core::Job& job) {
   if (job.park && job.park->wants_back) tag += "-back";
   if (!job.escapes.empty()) tag += "-escaped";
   if (is_warned_of(job)) tag += "-idle";
-  const core::Wait* wait = engine_.wait_of(job.id);
-  if (wait == nullptr) return tag;
-  std::uint64_t hash = 0xcbf29ce484222325ull;
-  for (const char c : wait->text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-  return tag + "-" + std::to_string(hash);
+  const core::SharedWait wait = engine_.wait_of(job.id);
+  return wait ? tag + "-" + std::to_string(waits_.mark_of(wait)) : tag;
 }
 
 void Service::route_jobs(const net::Request& request, const std::vector<std::string_view>& parts,
@@ -344,6 +341,7 @@ void Service::list_jobs(const net::Request& request, net::Responder responder) {
     response.content_type = wire::kPsLinesType;
     response.body = wire::encode_ps_lines(views, clock_.wall());
   } else {
+    add_places(views);
     response.body = wire::encode_ps(views, clock_.wall());
   }
   response.held = place_;
@@ -403,11 +401,9 @@ void Service::explain_job(core::JobId id, const net::Request& request, net::Resp
   }
   if (why.forecast) why.forecast = not_past(*why.forecast, clock_.wall());
   if (why.forecast && !job.forecast) tell(core::Foretold{job.id, *why.forecast});
-  wire::ExplainDocument document =
-      serve::view_of(why, clock_.wall(), machine_.cards, machine_.idle_since);
-  if (const std::string remark = core::remark_of(job, engine_.state().rules()); !remark.empty())
-    document.text += (document.text.empty() ? "" : "; ") + remark;
-  responder.reply(respond(200, wire::encode(document)));
+  responder.reply(respond(
+      200, wire::encode(serve::view_of(why, clock_.wall(), machine_.cards, machine_.idle_since,
+                                       core::remark_of(job, engine_.state().rules())))));
 }
 
 // ---- views -------------------------------------------------------------------------------------
@@ -416,11 +412,12 @@ wire::JobView Service::view_of(const core::Job& job, bool with_wait) {
   wire::JobView view;
   view.job = job;
   if (job.state == JobState::kPending && with_wait) {
-    if (const core::Wait* wait = engine_.wait_of(job.id); wait != nullptr) view.wait = *wait;
+    view.wait = engine_.wait_of(job.id);
     view.forecast = forecasts_.of(job.id);
   }
   if (with_wait)
-    if (auto wait = engine_.state().wait_to_return(job, engine_.moment())) view.wait = wait;
+    if (auto wait = engine_.state().wait_to_return(job, engine_.moment()))
+      view.wait = *std::move(wait);
   const auto used = machine_.used.find(job.id);
   for (const core::GrantedCard& card : job.grant) {
     std::optional<Bytes> bytes;
@@ -434,6 +431,13 @@ wire::JobView Service::view_of(const core::Job& job, bool with_wait) {
     view.idle_since = idle->second;
   view.remark = core::remark_of(job, engine_.state().rules());
   return view;
+}
+
+void Service::add_places(std::vector<wire::JobView>& views) {
+  const Line& line = this->line();
+  for (wire::JobView& view : views)
+    if (const auto place = line.places.find(view.job.id); place != line.places.end())
+      view.place = place->second;
 }
 
 wire::RunReply Service::reply_for(const core::Job& job) {
@@ -458,6 +462,8 @@ wire::ShowDocument Service::show_of(const core::Job& job) {
   document.at = clock_.wall();
   document.view = view_of(job);
   if (job.state == JobState::kPending) {
+    if (const auto place = line().places.find(job.id); place != line().places.end())
+      document.view.place = place->second;
     if (const std::optional<core::Forecast> told = engine_.forecast(job.id))
       document.view.forecast = not_past(*told, document.at);
     if (document.view.forecast && !job.forecast)

@@ -23,6 +23,7 @@
 #include "serve/forecasts.h"
 #include "serve/history.h"
 #include "serve/metrics.h"
+#include "serve/wait_marks.h"
 #include "serve/work_queue.h"
 #include "wire/cards.h"
 #include "wire/job.h"
@@ -145,6 +146,7 @@ class Service {
   struct Line {
     std::uint64_t version = 0;
     std::vector<wire::Snapshot::Queue::Entry> pending;
+    std::map<core::JobId, std::uint64_t> places;  // from 1
     std::map<std::string, std::uint64_t> depth;
     std::optional<WallTime> oldest;  // submitted
   };
@@ -210,6 +212,7 @@ class Service {
   Answered changes_to(net::Responder responder);
   std::string tag_of(const core::Job& job);
   wire::JobView view_of(const core::Job& job, bool with_wait = true);
+  void add_places(std::vector<wire::JobView>& views);
   wire::RunReply reply_for(const core::Job& job);
   wire::ShowDocument show_of(const core::Job& job);
 
@@ -254,6 +257,7 @@ class Service {
   History history_;
   Forecasts forecasts_;
   Line line_;
+  WaitMarks waits_;
   std::list<Viewer> viewers_;
   std::map<std::pair<std::int64_t, bool>, Kept> kept_snapshots_;  // by who may see it, and history
   Kept kept_metrics_;

@@ -96,20 +96,19 @@ void Service::remember() {
 // Costs as much as there are jobs: once for each version of the engine, and only for whoever asks.
 const Service::Line& Service::line() {
   if (line_.version == engine_.version() && line_.version != 0) return line_;
-  line_ = {engine_.version(), {}, {}, {}};
+  line_ = {engine_.version(), {}, {}, {}, {}};
   const core::State& state = engine_.state();
-  std::map<core::JobId, std::uint64_t> places;
   std::uint64_t place = 0;
   for (const core::JobId id : core::in_order(engine_.sight().input)) {
-    places.emplace(id, ++place);
+    line_.places.emplace(id, ++place);
     line_.pending.push_back({id, place});
   }
   for (const auto& [id, job] : state.jobs()) {
     if (job.state != JobState::kPending) continue;
-    if (const core::Wait* wait = engine_.wait_of(id))
+    if (const core::SharedWait wait = engine_.wait_of(id))
       ++line_.depth[std::string(to_string(wait->reason))];
     if (!line_.oldest || job.submitted < *line_.oldest) line_.oldest = job.submitted;
-    if (!places.contains(id)) line_.pending.push_back({id, std::nullopt});
+    if (!line_.places.contains(id)) line_.pending.push_back({id, std::nullopt});
   }
   return line_;
 }
@@ -153,6 +152,7 @@ wire::Snapshot Service::snapshot(const net::Peer& peer, bool with_history) {
     }
     all.queue.order.push_back(entry);
     all.jobs.push_back(snapshot_job(*job));
+    all.jobs.back().view.place = entry.place;
   }
   std::sort(all.jobs.begin(), all.jobs.end(),
             [](const auto& a, const auto& b) { return a.view.job.id < b.view.job.id; });

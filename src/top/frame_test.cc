@@ -195,7 +195,11 @@ TEST_F(Frames, HostileTextNeverReachesTheTerminal) {
   for (wire::Snapshot::Job& job : snapshot.jobs) {
     job.view.job.spec = spec;
     for (wire::Snapshot::Process& process : job.processes) process.name = evil;
-    if (job.view.wait) job.view.wait->text = evil;
+    if (job.view.wait) {
+      core::Wait wait = *job.view.wait;
+      wait.words = evil;
+      job.view.wait = wait;
+    }
   }
   for (wire::CardView& card : snapshot.cards) {
     card.name = card.type = evil;

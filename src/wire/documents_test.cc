@@ -18,6 +18,7 @@
 #include "wire/snapshot.h"
 #include "wire/submit.h"
 #include "wire/test/full.h"
+#include "wire/wait_text.h"
 
 namespace mete::wire {
 namespace {
@@ -58,6 +59,21 @@ core::JobSpec train() {
   return spec;
 }
 
+// For one card, of which one job and a process have too much.
+core::Wait waits() {
+  core::CardWait card;
+  card.why = core::InTheWay::kTooFull;
+  card.needed = Bytes::from_gib(8);
+  card.free = Bytes::from_gib(3);
+  card.holders = {{{9}, "bob", "", Bytes::from_gib(134), false, false, false, after(90)}};
+  card.outside = {{"process 412 of dave (python)", Bytes::from_gib(2), {}, "dave", 412}};
+  core::Wait wait;
+  wait.holders = {JobId{9}};
+  wait.room.needs = core::CardNeed{1, *core::parse_gpu("8G"), Bytes::from_gib(8), {}, 0};
+  wait.room.cards = {card};
+  return wait;
+}
+
 JobView pending() {
   JobView view;
   view.job.id = {12, 3};
@@ -67,7 +83,8 @@ JobView pending() {
   view.job.held = true;
   view.job.not_before = after(40);
   view.job.unmet = {{JobId{8, 1}, core::When::kAny}};
-  view.wait = core::Wait{core::Reason::kResources, "8 GiB on one card", {JobId{9}}};
+  view.wait = waits();
+  view.place = 2;
   view.forecast = core::Forecast{kNow, after(60), after(300)};
   return view;
 }
@@ -180,7 +197,9 @@ ExplainDocument explain() {
   document.cards = {card};
   document.changes = {{"gpu", "ask for 28 % instead", "--gpu 28%", {}},
                       {"job-ends", "bob's job 9 ends", "", JobId{9}}};
-  document.text = "it waits for 56 GiB on one card";
+  card.why = "room";
+  document.wait = waits();
+  document.text = explained_text(document);
   return document;
 }
 
@@ -308,7 +327,7 @@ core::Escape escape() {
 JobView escaped() {
   JobView view = run();
   view.job.escapes = {escape()};
-  view.remark = "escape: " + to_string(escape());
+  view.remark = {"escape: " + to_string(escape()), core::Remark::Idle{after(1), after(601), true}};
   return view;
 }
 

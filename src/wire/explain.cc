@@ -4,6 +4,7 @@
 
 #include "wire/outline.h"
 #include "wire/values.h"
+#include "wire/wait.h"
 
 namespace mete::wire {
 
@@ -39,6 +40,7 @@ void fields_of(auto& list, Is<ExplainDocument::Card> auto& card) {
   list.put("reserved", each("the reservation", card.reserved));
   list.must("text", card.text);
   list.put("outside", each("what is outside", card.outside));
+  list.opt("why", card.why);
 }
 
 void fields_of(auto& list, Is<ExplainDocument::Change> auto& change) {
@@ -52,6 +54,7 @@ void fields_of(auto& list, Is<ExplainDocument::Change> auto& change) {
 void why_fields(auto& list, Is<ExplainDocument> auto& document) {
   list.opt("reason", known(document.reason));
   list.opt("place", document.place);
+  wait_field(list, document.wait, document.place);
   list.opt("in_line", document.in_line);
   list.opt("start_forecast", object("the forecast", document.forecast));
   list.put("cards", each("the card", document.cards));
@@ -64,6 +67,11 @@ void fields_of(auto& list, Is<ExplainDocument> auto& document) {
   list.must("at", document.at);
   list.must("id", document.id);
   list.must("state", document.state);
+  list.opt("started_at", document.started);
+  list.opt("ended_at", document.ended);
+  list.opt("outcome", known(document.outcome));
+  list.opt("lost", document.lost);
+  remark_fields(list, document.remark);
   list.opt("waiting_s", document.waiting_s);
   why_fields(list, document);
 }

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "core/job/job.h"
+#include "core/place/wait.h"
 
 namespace mete::wire {
 
@@ -21,6 +22,12 @@ struct ExplainDocument {
   WallTime at;
   core::JobId id;
   core::JobState state = core::JobState::kPending;
+  std::optional<WallTime> started;
+  std::optional<WallTime> ended;
+  std::optional<core::Outcome> outcome;
+  std::optional<std::string> lost;  // why a parked job can never come back
+  core::SharedWait wait;            // of a pending job, or a parked one that may come back
+  core::Remark remark = {};
   std::optional<std::uint64_t> waiting_s;
   std::optional<core::Reason> reason;
   // 1: the first of `in_line`.
@@ -61,6 +68,7 @@ struct ExplainDocument {
     std::vector<Reserved> reserved;
     std::string text;                   // why not here
     std::vector<Outside> outside = {};  // the largest first
+    std::string why = {};               // to_string(core::InTheWay); "": it could be here
     bool operator==(const Card&) const = default;
   };
   std::vector<Card> cards;
@@ -75,7 +83,7 @@ struct ExplainDocument {
     bool operator==(const Change&) const = default;
   };
   std::vector<Change> changes;
-  std::string text;  // all of it in a sentence or two
+  std::string text;  // explained_text(), for programs that make no sentences themselves
 };
 std::string encode(const ExplainDocument& document);
 Result<ExplainDocument> decode_explain(std::string_view json);

@@ -29,11 +29,12 @@ Result<RunRequest> decode_run_request(std::string_view json);
 // A job as its user sees it.
 struct JobView {
   core::Job job;
-  std::optional<core::Wait> wait = {};          // while pending
+  core::SharedWait wait = {};                   // while pending, or parked and to come back
   std::vector<std::optional<Bytes>> used = {};  // for each granted card, as last read
   std::optional<core::Forecast> forecast = {};  // while pending: as it looks now
   std::optional<WallTime> idle_since = {};      // while it runs: it does nothing on its cards
-  std::string remark = {};                      // core::remark_of
+  core::Remark remark = {};
+  std::optional<std::uint64_t> place = {};  // in the queue, from 1; not for a runner
 };
 // {"schema":"mete.ps/1","at":T,"jobs":[JOB]}
 std::string encode_ps(const std::vector<JobView>& jobs, WallTime at);

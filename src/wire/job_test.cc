@@ -132,7 +132,7 @@ TEST(RunRequest, WhatIsNotUtf8ArrivesByteForByte) {
 TEST(RunReply, ReadsBack) {
   RunReply reply;
   reply.view.job = full_job();
-  reply.view.wait = core::Wait{core::Reason::kPriority, kOddText, {{3}, {9}}};
+  reply.view.wait = full_wait();
   reply.tag = "18446744073709551615";
   reply.seq = 18446744073709551615ull;
   reply.cards = {{0, "", "H200", Bytes::from_gib(140), Bytes::from_gib(141), "NVIDIA H200"}};

@@ -65,10 +65,9 @@ std::string used_text(const wire::JobView& view) {
   return to_string(sum);
 }
 
-std::string waits_for(std::string_view text, WallTime now) {
-  constexpr std::string_view kHeld = "somebody to release it: ";
-  if (text.starts_with(kHeld)) return std::string(text.substr(kHeld.size())) + " lets it start";
-  return with_local_times(text, now);
+std::string waits_for(const core::Wait& wait, WallTime now, Cards cards) {
+  if (wait.release) return "mete release " + to_string(*wait.release) + " lets it start";
+  return wait_text(wait, now, cards);
 }
 
 namespace {
@@ -108,13 +107,11 @@ std::string park_text(const Job& job) {
 std::string reason_text(const wire::JobView& view, WallTime now) {
   if (view.job.state == JobState::kParked) {
     const std::string where = park_text(view.job);
-    return view.wait ? where + "; waits for " + waits_for(view.wait->text, now) : where;
+    return view.wait ? where + "; waits for " + waits_for(*view.wait, now) : where;
   }
-  if (view.job.state != JobState::kPending) return with_local_times(view.remark, now);
+  if (view.job.state != JobState::kPending) return remark_text(view.remark, now);
   if (!view.wait) return "";
-  std::string text(to_string(view.wait->reason));
-  if (!view.wait->text.empty()) text.append(": ").append(waits_for(view.wait->text, now));
-  return text;
+  return std::string(to_string(view.wait->reason)) + ": " + waits_for(*view.wait, now);
 }
 
 std::string forecast_text(const core::Forecast& forecast, WallTime now) {

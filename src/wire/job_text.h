@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "core/job/job.h"
 #include "wire/job.h"
+#include "wire/wait_text.h"
 
 namespace mete::wire {
 
@@ -34,8 +35,8 @@ std::string kept_text(Bytes moved, Bytes on_disk);
 // "resources: 8 GiB on one card; …" of a pending job; of a parked one where its memory is, and what
 // it waits for; else "".
 std::string reason_text(const wire::JobView& view, WallTime now);
-// What the daemon says that a job waits for, as it is read on its own and in the reader's time.
-std::string waits_for(std::string_view text, WallTime now);
+// What a job waits for, where that is read on its own: a held job says what lets it start.
+std::string waits_for(const core::Wait& wait, WallTime now, Cards cards = Cards::kNamed);
 // "14:05, 80% sure by 14:30"
 std::string forecast_text(const core::Forecast& forecast, WallTime now);
 

@@ -180,6 +180,19 @@ class Writer {
   Owner owner() const { return owner_; }
   JsonText& out() { return out_; }
 
+  // The members that body(list) lists, as text for JsonText::raw(). For a value that many elements
+  // share they are made once; it lives at `value` as long as this Writer does.
+  template <class Body>
+  const std::string& once(const void* value, const Body& body) {
+    std::string& members = made_[value];
+    if (!members.empty()) return members;
+    JsonText out;
+    Writer list(out, owner_);
+    body(list);
+    members = out.take();
+    return members;
+  }
+
   // The whole object.
   template <class T>
   void write_object(const T& value) {
@@ -269,6 +282,7 @@ class Writer {
 
   JsonText& out_;
   Owner owner_;
+  std::map<const void*, std::string> made_;
 };
 
 class Reader {

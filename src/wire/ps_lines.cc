@@ -5,10 +5,13 @@
 #include <array>
 #include <charconv>
 #include <concepts>
+#include <map>
 
 #include "base/text.h"
 #include "core/request/gpu.h"
 #include "wire/values.h"
+#include "wire/wait.h"
+#include "wire/wait_text.h"
 
 namespace mete::wire {
 
@@ -44,6 +47,8 @@ enum Column : std::size_t {
   kCommand,
   kPark,  // "preempted:14:7516192768:608174080": cause, for whom, kept for it, on the cards
   kRemark,
+  kWaitData,    // "3 {…}": the third wait of the list, as JSON; "3": the same once more
+  kRemarkData,  // JSON; "": the remark is all
   kColumns
 };
 constexpr std::size_t kFirstColumns = kCommand + 1;  // those of the first release
@@ -105,9 +110,31 @@ void append_cards(std::string& out, const JobView& view) {
   }
 }
 
-void append_wait(std::string& out, const JobView& view) {
-  if (view.wait) append_escaped(out, view.wait->text);
-}
+// The waits of the list so far. Equal jobs share theirs, of which the text is made once.
+class WaitsOut {
+ public:
+  void append_text(std::string& out, const core::SharedWait& wait) {
+    if (!wait) return;
+    Known& known = known_[wait.get()];
+    if (known.number == 0) append_escaped(known.text, wait_text(*wait));
+    out += known.text;
+  }
+  void append_data(std::string& out, const core::SharedWait& wait) {
+    if (!wait) return;
+    Known& known = known_[wait.get()];
+    const bool first = known.number == 0;
+    if (first) known.number = known_.size();
+    append_number(out, known.number);
+    if (first) append_escaped(out += ' ', wait_json(*wait));
+  }
+
+ private:
+  struct Known {
+    std::size_t number = 0;
+    std::string text;
+  };
+  std::map<const core::Wait*, Known> known_;
+};
 
 void append_words(std::string& out, const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -151,7 +178,7 @@ void append_park(std::string& out, const core::Park& park) {
   if (!park.on_disk.is_zero()) append_number(out += ":disk=", park.on_disk.count());
 }
 
-void append_job(std::string& out, const JobView& view) {
+void append_job(std::string& out, const JobView& view, WaitsOut& waits) {
   const Job& job = view.job;
   append_id(out, job.id);
   (out += '\t') += to_string(job.state);
@@ -170,11 +197,14 @@ void append_job(std::string& out, const JobView& view) {
   append_if(out += '\t', view.idle_since);
   append_if(out += '\t', view.forecast ? std::optional(view.forecast->at) : std::nullopt);
   append_if(out += '\t', view.forecast ? std::optional(view.forecast->by) : std::nullopt);
-  append_wait(out += '\t', view);
+  waits.append_text(out += '\t', view.wait);
   append_spec(out += '\t', job);
   out += '\t';
   if (job.park) append_park(out, *job.park);
-  append_escaped(out += '\t', view.remark);
+  append_escaped(out += '\t', remark_text(view.remark));
+  waits.append_data(out += '\t', view.wait);
+  out += '\t';
+  if (view.remark.idle) append_escaped(out, remark_json(view.remark));
   out += '\n';
 }
 
@@ -315,14 +345,43 @@ void read_park(Row& row, Job& job) {
   job.park = std::move(park);
 }
 
-void read_wait(Row& row, JobView& view) {
-  if (!row[kReason].empty()) {
-    view.wait.emplace();
-    view.wait->reason = reason_of(row[kReason]).value_or(view.wait->reason);
-    view.wait->text = row.text(kWait);
+// A wait as an older daemon tells of it: a reason and a sentence.
+core::Wait told_wait(Row& row) {
+  core::Wait wait;
+  wait.reason = reason_of(row[kReason]).value_or(wait.reason);
+  wait.words = row.text(kWait);
+  return wait;
+}
+
+// `known` are the waits of the rows before.
+core::SharedWait read_wait_data(Row& row, std::vector<core::SharedWait>& known) {
+  const std::size_t space = row[kWaitData].find(' ');
+  const auto number = row.number<std::size_t>(row[kWaitData].substr(0, space));
+  if (space != std::string_view::npos) {
+    const std::string column = row.text(kWaitData);
+    Result<core::Wait> wait = wait_from_json(std::string_view(column).substr(space + 1));
+    if (wait) known.emplace_back(*std::move(wait));
+    if (!wait || number != known.size()) row.fail();
   }
+  if (number == 0 || number > known.size()) row.fail();
+  return row.ok() ? known[number - 1] : core::SharedWait();
+}
+
+void read_wait(Row& row, std::vector<core::SharedWait>& known, JobView& view) {
+  if (!row[kWaitData].empty())
+    view.wait = read_wait_data(row, known);
+  else if (!row[kReason].empty())
+    view.wait = told_wait(row);
   if (const std::optional<WallTime> at = row.time_if(kForecastAt))
     view.forecast = core::Forecast{{}, *at, row.time_if(kForecastBy).value_or(*at)};
+}
+
+void read_remark(Row& row, JobView& view) {
+  view.remark.said = row.text(kRemark);
+  if (row[kRemarkData].empty()) return;
+  Result<core::Remark> remark = remark_from_json(row.text(kRemarkData));
+  if (!remark) return row.fail();
+  view.remark = *std::move(remark);
 }
 
 }  // namespace
@@ -333,7 +392,8 @@ std::string encode_ps_lines(const std::vector<JobView>& jobs, WallTime at) {
   out += kFirst;
   append_number(out += '\t', at.ms);
   out += '\n';
-  for (const JobView& view : jobs) append_job(out, view);
+  WaitsOut waits;
+  for (const JobView& view : jobs) append_job(out, view, waits);
   return out;
 }
 
@@ -346,6 +406,7 @@ Result<void> decode_ps_lines(std::string_view text,
   text.remove_prefix(first + 1);
   std::string_view last_words;
   core::SharedSpec last_spec;
+  std::vector<core::SharedWait> waits;
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
     Row row;
@@ -358,9 +419,9 @@ Result<void> decode_ps_lines(std::string_view text,
     JobView view{read_job(row, last_spec)};
     read_cards(row, view);
     view.idle_since = row.time_if(kIdleSince);
-    read_wait(row, view);
+    read_wait(row, waits, view);
     read_park(row, view.job);
-    view.remark = row.text(kRemark);
+    read_remark(row, view);
     if (!row.ok()) return wrong;
     take(view);
   }

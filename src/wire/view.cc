@@ -4,6 +4,7 @@
 #include "core/request/gpu.h"
 #include "wire/outline.h"
 #include "wire/values.h"
+#include "wire/wait.h"
 
 namespace mete::wire {
 
@@ -41,22 +42,11 @@ using core::JobSpec;
 
 // ---- what is no list ---------------------------------------------------------------------------
 
-void holders_field(Writer& list, const std::vector<JobId>& holders) {
-  list.put("holders", holders);
-}
-void holders_field(Reader& list, std::vector<JobId>& holders) {
-  for (const std::string& text : list.fields().texts("holders"))
-    if (const Result<JobId> id = core::parse_job_id(text)) holders.push_back(*id);
-}
-
 // Why the job waits, which stands before the wait itself.
 void reason_field(Writer& list, const JobView& view) {
   if (view.wait) list.put("reason", view.wait->reason);
 }
-void reason_field(Reader& list, JobView& view) {
-  list.fields().mention("reason");
-  if (list.fields().has("wait")) list.opt("reason", known(view.wait.emplace().reason));
-}
+void reason_field(Reader& list, JobView& /*view*/) { list.fields().mention("reason"); }
 
 // The end of the job as far as its user sees it. The note stands at the end of JOB.
 void exit_fields(Writer& list, const Job& job) {
@@ -154,20 +144,15 @@ void all_fields(auto& list, auto& view, auto& spec, Words words) {
   list.opt("unparkable", object("the refusal", job.unparkable));
   list.opt("growth", known(job.growth));
   list.opt("start_forecast", object("the forecast", view.forecast));
-  list.opt("wait", object("the wait", view.wait));
+  wait_field(list, view.wait, view.place);
   grant_field(list, view);
   words_fields(list, spec, words);
   list.opt("escapes", each("the escape", job.escapes));
-  list.opt("remark", view.remark);
+  remark_fields(list, view.remark);
   note_field(list, job);
 }
 
 }  // namespace
-
-void fields_of(auto& list, Is<core::Wait> auto& wait) {
-  list.must("for", wait.text);
-  holders_field(list, wait.holders);
-}
 
 void job_fields(Writer& list, const JobView& view, Words words) {
   all_fields(list, view, *view.job.spec, words);

@@ -4,7 +4,7 @@
 
 NAME-what.json goes by NAME.schema.json. wire_test writes the same documents, so a field that the code writes and the
 schema does not have, or has otherwise, shows here without a daemon. A job is the same in every schema that has one, and so
-are a card and an event.
+are a wait, a card and an event.
 
 tests/data/fields.txt has the fields of every list in src/wire (wire_test compares). Each list and its schema, or its request in
 openapi.yaml, have the same fields at every depth, and api.md names every field of a request.
@@ -104,6 +104,11 @@ def look(root: pathlib.Path) -> tuple[int, list[str]]:
                 findings.append(f"docs/formats/{other}.schema.json: {field} is not as in ps.schema.json")
         for field in sorted(theirs.keys() - used):
             findings.append(f"docs/formats/{other}.schema.json: no document of tests/data/documents has {field}")
+    waits = load(formats / "ps.schema.json")["$defs"]
+    for other in ("park", "wait", "show", "snapshot", "explain", "dry-run"):
+        theirs = load(formats / f"{other}.schema.json")["$defs"]
+        findings += [f"docs/formats/{other}.schema.json: {name} is not as in ps.schema.json"
+                     for name, shape in waits.items() if theirs.get(name) != shape]
     cards, snapshot, daemon = (load(formats / f"{name}.schema.json")["properties"] for name in ("cards", "snapshot", "daemon"))
     if cards["cards"]["items"] != snapshot["cards"]["items"]:
         findings.append("docs/formats/snapshot.schema.json: a card is not as in cards.schema.json")

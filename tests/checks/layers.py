@@ -33,8 +33,8 @@ MOST_LINES_OF_MAIN = 60  # what is longer has a folder, and tests
 NO_THIRD_PARTY = {"base", "abi", "core", "meter", "simgpu"}
 RE2_FOLDER = "src/core/where"  # the one exception
 # A test beside the code may use the fakes and the test libraries as well.
-# The tests of the meter have their grant files made as for a real job.
-TESTS_MAY_USE = {"meter": "base launch"}
+# The tests of the meter have their grant files made as for a real job. Those of core compare waits as users read them.
+TESTS_MAY_USE = {"meter": "base launch", "core": "wire"}
 TEST_LIBRARIES = {"gtest", "gmock", "rapidcheck", "rapidcheck.h", "benchmark"}
 
 CXX = set("""algorithm any array atomic barrier bit bitset charconv chrono codecvt compare complex concepts

@@ -297,7 +297,7 @@ class World {
     wire::ShowDocument reply;
     reply.at = clock_.wall();
     reply.view.job = *job;
-    if (const core::Wait* wait = engine_->wait_of(job->id)) reply.view.wait = *wait;
+    reply.view.wait = engine_->wait_of(job->id);
     METE_ASSERT(wire::decode_show(wire::encode(reply)).ok());
     const core::Explanation explanation = engine_->explain(*job);
     (void)explanation;

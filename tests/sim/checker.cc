@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "wire/event.h"
+#include "wire/wait_text.h"
 
 namespace mete::sim {
 
@@ -281,8 +282,8 @@ void Checker::check_launcher(JobId id) const {
 void Checker::check_waits(bool all) const {
   std::size_t looked = 0;
   for (const JobId id : world_.books_.pending()) {
-    const core::Wait* wait = world_.engine_->wait_of(id);
-    if (wait == nullptr || wait->text.empty())
+    const core::SharedWait wait = world_.engine_->wait_of(id);
+    if (!wait || wire::wait_text(*wait).empty())
       judge_.fail("job " + to_string(id) + " waits for nothing");
     const Entry& entry = *world_.books_.find(id);
     const bool early = !entry.in_line(world_.engine_->moment().now);
@@ -293,7 +294,8 @@ void Checker::check_waits(bool all) const {
             ? wait->reason == core::Reason::kBegin || wait->reason == core::Reason::kRetry
             : wait->reason != core::Reason::kHeld && wait->reason != core::Reason::kDependency &&
                   wait->reason != core::Reason::kBegin && wait->reason != core::Reason::kRetry;
-    if (!right) judge_.fail("job " + to_string(id) + " is told that it waits for " + wait->text);
+    if (!right)
+      judge_.fail("job " + to_string(id) + " is told that it waits for " + wire::wait_text(*wait));
     if (!all && ++looked == 5) return;
   }
 }

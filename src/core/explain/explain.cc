@@ -4,12 +4,11 @@
 
 #include <algorithm>
 
-#include "base/text.h"
 #include "core/explain/forecast.h"
 #include "core/place/match.h"
 #include "core/place/need.h"
 #include "core/place/room.h"
-#include "core/place/wait.h"
+#include "core/place/wait_for.h"
 
 namespace mete::core {
 
@@ -26,16 +25,6 @@ Pool found_by(const Sight& sight, const Job& job, const Kind& kind) {
     for (std::size_t i = 0; i < pool.cards.size(); ++i)
       pool.cards[i].kept = result.left.cards[i].kept;
   return seen_by(sight.input, pool, kind);
-}
-
-// Why a card is none of those that the request could have.
-std::string not_asked_for(const PoolCard& card, const Match& match, const Request& request) {
-  if (!card.unusable.empty()) return card.unusable;
-  if (!request.devices.empty()) return "not one of those named by --devices";
-  if (request.gpu_type && base::to_lower(*request.gpu_type) != base::to_lower(card.card.type))
-    return "not of type " + base::quote(*request.gpu_type);
-  if (request.where && !match.ever) return "--where is never true of it";
-  return "too small";
 }
 
 std::vector<Explanation::CardHolder> holders_of(const PoolCard& card, const PassInput& input) {
@@ -102,32 +91,15 @@ std::vector<OnCard> cards_for(const Sight& sight, const Job& job) {
       for (const Need& each : needs->cards)
         if (each.at == at) need = &each;
     if (need == nullptr) {
-      on.text = not_asked_for(card, where.empty() ? Match{} : where[at], kind.request);
+      on.wait = not_asked_for(card, where.empty() ? Match{} : where[at], kind.request);
       continue;
     }
     const Room room = room_on(card, *need);
     on.needs = need->whole ? card.card.capacity : need->bytes;
     if (!card.lost && !card.stale) on.free = room.free;
-    on.text = why_not(card, *need, room);
+    on.wait = wait_on(card, *need, room);
   }
   return list;
-}
-
-std::string about(const Job& job) {
-  switch (job.state) {
-    case JobState::kPending:
-      break;
-    case JobState::kEnded:
-      return "it has ended at " + to_string(*job.ended) + ": " +
-             std::string(to_string(*job.outcome));
-    case JobState::kStarting:
-      return "it has its grant and is being started";
-    case JobState::kStopping:
-      return "it is being ended";
-    default:
-      if (job.started) return "it has started at " + to_string(*job.started);
-  }
-  return "";
 }
 
 }  // namespace
@@ -136,19 +108,16 @@ Explanation explain(const State& state, const Moment& moment, Sight& sight, cons
   Explanation why;
   why.id = job.id;
   why.state = job.state;
-  why.text = about(job);
-  if (job.state == JobState::kParked) {
-    const std::optional<Wait> wait = state.wait_to_return(job, moment);
-    why.text = wait             ? "it is parked, and waits for " + wait->text
-               : job.park->lost ? "it is parked, and cannot come back: " + job.park->why
-                                : "it is parked until somebody asks for it back";
-  }
+  why.started = job.started;
+  why.ended = job.ended;
+  why.outcome = job.outcome;
+  if (std::optional<Wait> wait = state.wait_to_return(job, moment)) why.wait = *std::move(wait);
+  if (job.state == JobState::kParked && job.park->lost) why.lost = job.park->why;
   if (job.state != JobState::kPending) return why;
   why.waiting_s =
       static_cast<std::uint64_t>(std::max<std::int64_t>(0, moment.now.ms - job.submitted.ms)) /
       1000;
   why.wait = state.wait_of(job, moment, sight);
-  why.text = "waits for " + why.wait->text;
   const std::vector<JobId> order = in_order(sight.input);
   const auto place = std::find(order.begin(), order.end(), job.id);
   if (place != order.end()) {

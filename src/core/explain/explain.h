@@ -20,9 +20,13 @@ namespace mete::core {
 struct Explanation {
   JobId id;
   JobState state = JobState::kPending;
+  std::optional<WallTime> started;
+  std::optional<WallTime> ended;
+  std::optional<Outcome> outcome;
+  std::optional<std::string> lost;  // why a parked job can never come back
+  SharedWait wait;                  // of a pending job, or a parked one that may come back
   // The rest is of a pending job.
   std::optional<std::uint64_t> waiting_s;
-  std::optional<Wait> wait;
   // 1: the next. Absent: it does not stand in line (held, --after, --begin).
   std::optional<std::uint64_t> place;
   std::optional<std::uint64_t> in_line;  // how many stand there
@@ -57,13 +61,12 @@ struct Explanation {
     std::vector<CardHolder> holders;
     std::vector<CardOutside> outside;    // the largest first
     std::vector<CardReserved> reserved;  // for others, while it could run
-    std::string text;                    // why not here; "": it could be here
+    CardWait wait;                       // why not here; kNothing: it could be here
     bool operator==(const OnCard&) const = default;
   };
   std::vector<OnCard> cards;  // by index
 
   std::vector<Change> changes;  // each of them alone would do
-  std::string text;             // in a sentence
 };
 
 // `sight` is of this state and moment: state.look(moment), or engine.sight().

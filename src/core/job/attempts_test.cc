@@ -333,7 +333,7 @@ TEST_F(AttemptsTest, WhatTheInstallationCannotLaunchWaitsAndIsTriedAgain) {
     EXPECT_EQ(state_of(id), JobState::kPending);
     EXPECT_EQ(job(id).attempt, 1u);
     EXPECT_EQ(wait_of(id).reason, Reason::kRetry);
-    EXPECT_NE(wait_of(id).text.find("mete-keeper is missing"), std::string::npos);
+    EXPECT_NE(why(id).find("mete-keeper is missing"), std::string::npos);
     EXPECT_EQ(job(id).not_before->ms - now_.ms, pause_s * 1000);
     EXPECT_EQ(grant(), Ids{other}) << "which is not kept waiting";
     ASSERT_TRUE(take(NotLaunched{other, ""}).ok());
@@ -354,7 +354,7 @@ TEST_F(AttemptsTest, WhatItsKeeperCannotStartNowWaitsInTheSameAttempt) {
   EXPECT_EQ(state_of(id), JobState::kPending);
   EXPECT_EQ(job(id).attempt, 1u);
   EXPECT_EQ(job(id).failures, 0u);
-  EXPECT_NE(wait_of(id).text.find("libmete.so is gone"), std::string::npos);
+  EXPECT_NE(why(id).find("libmete.so is gone"), std::string::npos);
   EXPECT_TRUE(cancel(id).ok());
   EXPECT_EQ(job(id).outcome, Outcome::kCancelled);
 }

@@ -220,28 +220,28 @@ Result<void> State::check_submit(const Submit& submit, const Moment& moment) con
 
 State::Decided State::decide_submit(const Submit& submit, const Moment& moment) const {
   if (Result<void> r = check_submit(submit, moment); !r) return std::move(r).error();
-  const JobId id{last_job_ + 1};
-  if (!submit.wait) {
-    // It starts at once only if nobody before it has a better right.
-    Job last;
-    last.id = id;
-    last.spec = submit.spec;
-    last.submitted = moment.now;
-    const Kind kind = kind_of(last);
-    Sight sight = look(moment);
-    const bool gated = submit.spec.held || !submit.spec.after.empty() ||
-                       (submit.spec.begin && *submit.spec.begin > moment.now);
-    if (gated || blocked(sight.input, sight.result, kind)) {
-      const Decision alone = place(seen_by(sight.input, with_grants(moment.machine), kind),
-                                   kind.request, moment.policy);
-      const Decision after =
-          place(seen_by(sight.input, sight.result.left, kind), kind.request, moment.policy);
-      const auto* wait = std::get_if<Wait>(&alone);
-      if (wait == nullptr) wait = std::get_if<Wait>(&after);
-      return no_room_now(wait != nullptr ? *wait : Wait{Reason::kPriority, "its turn", {}});
-    }
+  if (!submit.wait && would_wait(submit, moment)) return no_room_now();
+  return one(JobSubmitted{JobId{last_job_ + 1}, submit.spec, submit.runner});
+}
+
+// It starts at once only if no job before it has a better right.
+std::optional<Wait> State::would_wait(const Submit& submit, const Moment& moment) const {
+  Job last;
+  last.id = JobId{last_job_ + 1};
+  last.spec = submit.spec;
+  last.submitted = moment.now;
+  const Kind kind = kind_of(last);
+  const Sight sight = look(moment);
+  const bool gated = submit.spec.held || !submit.spec.after.empty() ||
+                     (submit.spec.begin && *submit.spec.begin > moment.now);
+  if (!gated && !blocked(sight.input, sight.result, kind)) return std::nullopt;
+  for (const Pool& pool : {with_grants(moment.machine), sight.result.left}) {
+    Decision decision = place(seen_by(sight.input, pool, kind), kind.request, moment.policy);
+    if (auto* wait = std::get_if<Wait>(&decision)) return std::move(*wait);
   }
-  return one(JobSubmitted{id, submit.spec, submit.runner});
+  Wait turn;
+  turn.reason = Reason::kPriority;
+  return turn;
 }
 
 // ---- what runners and keepers tell -------------------------------------------------------------

@@ -305,6 +305,20 @@ struct IdleSpan {
   bool operator==(const IdleSpan&) const = default;
 };
 
+// What is to be said of a job besides its state.
+struct Remark {
+  std::string said;  // why it was ended, or its memory outside its meter
+  struct Idle {
+    WallTime since;
+    std::optional<WallTime> until = {};  // when that has a consequence
+    bool parks = false;                  // it is parked then; else it is ended
+    bool operator==(const Idle&) const = default;
+  };
+  std::optional<Idle> idle = {};
+  bool empty() const { return said.empty() && !idle; }
+  bool operator==(const Remark&) const = default;
+};
+
 struct Job {
   JobId id;
   SharedSpec spec;

@@ -4,11 +4,10 @@
 #include <algorithm>
 
 #include "base/assert.h"
-#include "base/text.h"
 #include "core/job/state.h"
 #include "core/order/preempt.h"
 #include "core/place/room.h"
-#include "core/place/wait.h"
+#include "core/place/wait_for.h"
 
 namespace mete::core {
 
@@ -250,8 +249,9 @@ std::optional<Wait> State::wait_to_return(const Job& job, const Moment& moment) 
     return std::nullopt;
   Pool pool = with_grants(moment.machine);
   keep_reserved(pool, reservations(), job.spec->user, moment.now, moment.now);
-  Wait wait{Reason::kResources, "", {}};
-  std::vector<std::string> texts;
+  Wait wait;
+  wait.room.returns = true;
+  wait.failure = job.park->why;
   for (std::size_t i = 0; i < job.grant.size(); ++i)
     for (PoolCard card : pool.cards) {
       if (card.card.uuid != job.grant[i].uuid) continue;
@@ -261,12 +261,12 @@ std::optional<Wait> State::wait_to_return(const Job& job, const Moment& moment) 
       const Need need{0, job.grant[i].whole, job.grant[i].bytes};
       const Room room = room_on(card, need);
       if (room.what == InTheWay::kNothing) continue;
-      texts.push_back("card " + std::to_string(card.card.index) + ": " + why_not(card, need, room));
+      if (wait.room.cards.size() < kWaitCards)
+        wait.room.cards.push_back(wait_on(card, need, room));
+      else
+        ++wait.room.unlisted;
       for (const Holder& holder : card.holders) wait.holders.push_back(holder.job);
     }
-  wait.text =
-      texts.empty() ? "its turn to come back" : "room to come back; " + base::join(texts, "; ");
-  if (!job.park->why.empty()) wait.text += "; the last time: " + job.park->why;
   return wait;
 }
 

@@ -144,8 +144,9 @@ TEST_F(ParkTest, WhatIsReservedForSomebodyNowIsNotTakenBySomeoneWhoComesBack) {
   later(60);
   ASSERT_TRUE(unpark(id).ok());
   EXPECT_TRUE(turn().back.empty());
-  EXPECT_NE(state_.wait_to_return(job(id), moment())->text.find("carol's reservation 1"),
-            std::string::npos);
+  EXPECT_NE(
+      wire::wait_text(*state_.wait_to_return(job(id), moment())).find("carol's reservation 1"),
+      std::string::npos);
   while (now_ < until) now_ = *state_.next_change(now_);
   EXPECT_EQ(turn().back, Ids{id}) << "once it is over";
 }
@@ -206,7 +207,7 @@ TEST_F(ParkTest, AHigherPriorityHasALowerOneParkedAndItComesBackInOrder) {
   later(60);
   const JobId high = submit(above("60G"));
   EXPECT_EQ(parked_for(high, turn()), Ids{low});
-  EXPECT_EQ(wait_of(high).text, "room that is being made: job 1 is being parked for it");
+  EXPECT_EQ(why(high), "room that is being made: job 1 is being parked for it");
   EXPECT_TRUE(turn().park.empty()) << "one is enough";
   away(low);
   (void)turn();

@@ -5,15 +5,28 @@
 #include <algorithm>
 
 #include "base/assert.h"
-#include "base/text.h"
 #include "core/order/preempt.h"
 
 namespace mete::core {
 
 namespace {
 
-Holder holder_of(const Job& job) {
-  return {job.id, job.spec->user, "", {}, false, is_away(job), is_parkable(*job.spec)};
+// When its --time ends a job at the latest; nullopt: it has none, or is away or not started.
+std::optional<WallTime> limit_of(const Job& job, const Rules& rules) {
+  if (!job.spec->time_s || !job.started || is_away(job)) return std::nullopt;
+  return WallTime{job.started->ms + static_cast<std::int64_t>(job.parked_ms) +
+                  static_cast<std::int64_t>(*job.spec->time_s + rules.grace_s) * 1000};
+}
+
+Holder holder_of(const Job& job, const Rules& rules) {
+  return {job.id,
+          job.spec->user,
+          "",
+          {},
+          false,
+          is_away(job),
+          is_parkable(*job.spec),
+          limit_of(job, rules)};
 }
 
 // What a job that runs has cost its user so far, in MiB seconds.
@@ -24,42 +37,10 @@ std::uint64_t running_cost(const Job& job, WallTime now) {
   return cost_of(job, static_cast<std::uint64_t>(now.ms - job.started->ms), cpus, now);
 }
 
-// A later job that would fit, were it not for the first in line.
-Wait behind(const Job& first, const Wait& why) {
-  Wait wait;
-  wait.reason = Reason::kPriority;
-  wait.text = "its turn, behind job " + to_string(first.id) + " of " + first.spec->user +
-              ", which waits for " + why.text;
-  wait.holders = why.holders;
-  return wait;
-}
-
-Wait being_parked(const std::vector<JobId>& jobs) {
-  std::vector<std::string> names;
-  for (const JobId id : jobs) names.push_back(to_string(id));
-  return {Reason::kResources,
-          "room that is being made: " + std::string(jobs.size() == 1 ? "job " : "jobs ") +
-              base::join(names, ", ") + (jobs.size() == 1 ? " is" : " are") +
-              " being parked for it",
-          jobs};
-}
-
-// One that could start this moment: another daemon was quicker, or the disk is full.
-Wait its_turn() { return {Reason::kResources, "its turn, which is next", {}}; }
-
-std::string what_of(const After& after) {
-  const std::string id = "job " + to_string(after.id);
-  if (after.when == When::kOk) return id + " to end well";
-  if (after.when == When::kFail) return id + " to fail";
-  return id + " to end";
-}
-
 }  // namespace
 
-Error no_room_now(const Wait& wait) {
-  return Error::exhausted("there is no room now")
-      .with_evidence("waits for " + wait.text)
-      .with_hint("leave --no-wait out to wait in line");
+Error no_room_now() {
+  return Error::exhausted("there is no room now").with_hint("leave --no-wait out to wait in line");
 }
 
 const Job* State::find(JobId id) const {
@@ -119,7 +100,7 @@ Pool State::with_grants(Pool machine) const {
       card.drained = card.drained || drained().contains(card.card.uuid);
   for (const JobId id : active_) {
     const Job& job = jobs_.at(id);
-    add_grant(machine, holder_of(job), held_now(job));
+    add_grant(machine, holder_of(job, rules_), held_now(job));
   }
   return machine;
 }
@@ -285,7 +266,7 @@ bool State::might_start(const Job& job, const Moment& moment) const {
   return place_now(with_grants(moment.machine), kind.request, moment.policy).has_value();
 }
 
-const Wait& State::wait_of(const Job& job, const Moment& moment, Sight& sight) const {
+const SharedWait& State::wait_of(const Job& job, const Moment& moment, Sight& sight) const {
   if (const auto known = sight.own.find(job.id); known != sight.own.end()) return known->second;
   if (!job.held && job.unmet.empty()) {
     const auto queue = pending_.queues().find({job.priority, job.spec->user});
@@ -308,81 +289,99 @@ const Wait& State::wait_of(const Job& job, const Moment& moment, Sight& sight) c
 }
 
 Wait State::wait_of_its_own(const Job& job, const Moment& moment, const Sight& sight) const {
-  if (job.held)
-    return {Reason::kHeld, "somebody to release it: mete release " + to_string(job.id), {}};
-  if (!job.unmet.empty()) {
-    std::string text = what_of(job.unmet.front());
-    if (job.unmet.size() > 1) text += ", and " + std::to_string(job.unmet.size() - 1) + " more";
-    return {Reason::kDependency, text, {}};
+  Wait wait;
+  if (job.held) {
+    wait.reason = Reason::kHeld;
+    wait.release = job.id;
+  } else if (!job.unmet.empty()) {
+    wait.reason = Reason::kDependency;
+    const std::size_t listed = std::min(job.unmet.size(), kWaitCards);
+    wait.after.assign(job.unmet.begin(), job.unmet.begin() + static_cast<std::ptrdiff_t>(listed));
+    wait.more_after = static_cast<std::uint32_t>(job.unmet.size() - listed);
+  } else if (job.spec->begin && *job.spec->begin > moment.now) {
+    wait.reason = Reason::kBegin;
+    wait.until = job.spec->begin;
+  } else if (job.not_before && *job.not_before > moment.now) {
+    wait.reason = Reason::kRetry;
+    wait.until = job.not_before;
+    if (job.put_off) wait.failure = job.put_off->why;
+  } else if (const auto room = sight.result.waits_for.find(job.id);
+             room != sight.result.waits_for.end()) {
+    wait.parking = room->second;
+    wait.holders = room->second;
+  } else if (sight.result.held_for == job.id) {
+    wait = wait_of_kind(kind_of(job), moment, sight);
+    // The first in line is not behind itself.
+    if (wait.reason == Reason::kPriority) return {};
+    wait.later = who_can_be_parked_later(job, sight);
   }
-  if (job.spec->begin && *job.spec->begin > moment.now)
-    return {Reason::kBegin, "its time, " + to_string(*job.spec->begin), {}};
-  if (job.not_before && *job.not_before > moment.now && job.put_off)
-    return {Reason::kRetry,
-            "its next try, at " + to_string(*job.not_before) + ": it could not be started (" +
-                job.put_off->why + ")",
-            {}};
-  if (job.not_before && *job.not_before > moment.now)
-    return {Reason::kRetry, "its next attempt, at " + to_string(*job.not_before), {}};
-  if (const auto room = sight.result.waits_for.find(job.id); room != sight.result.waits_for.end())
-    return being_parked(room->second);
-  if (sight.result.held_for != job.id) return its_turn();
-  Wait wait = wait_of_kind(kind_of(job), moment, sight);
-  if (const std::string later = who_can_be_parked_later(job, sight); !later.empty())
-    wait.text += "; " + later;
-  // The first in line is not behind itself.
-  return wait.reason == Reason::kPriority ? its_turn() : wait;
+  return wait;
 }
 
-// Nobody is parked who has only just begun.
-std::string State::who_can_be_parked_later(const Job& job, const Sight& sight) const {
+// A job that has only just begun is not parked yet.
+std::optional<Wait::Later> State::who_can_be_parked_later(const Job& job,
+                                                          const Sight& sight) const {
   PassInput later = sight.input;
   later.now = WallTime{later.now.ms + 86'400'000};
-  const std::optional<MadeRoom> room = make_room(later, later.pool, kind_of(job), job.priority, {});
-  if (!room || room->park.empty()) return "";
+  std::optional<MadeRoom> room = make_room(later, later.pool, kind_of(job), job.priority, {});
+  if (!room || room->park.empty()) return std::nullopt;
   WallTime from = sight.input.now;
-  std::vector<std::string> names;
-  for (const JobId id : room->park) {
-    names.push_back(to_string(id));
+  for (const JobId id : room->park)
     if (const auto when = parkable_from(rules_, jobs_.at(id))) from = std::max(from, *when);
+  return Wait::Later{std::move(room->park), from};
+}
+
+// A job that could have started, were it not for the first in line.
+Wait State::behind(const Job& first, const Sight& sight, Policy policy) const {
+  Wait wait;
+  wait.reason = Reason::kPriority;
+  wait.behind.emplace(Wait::Behind{first.id, first.spec->user, {}});
+  if (is_away(first)) {
+    wait.behind->room.returns = true;
+    return wait;
   }
-  return (names.size() == 1 ? "job " : "jobs ") + base::join(names, ", ") +
-         " may be parked for it at " + to_string(from);
+  Decision decision = place(sight.input.pool, request_of(first), policy);
+  if (auto* why = std::get_if<Wait>(&decision)) {
+    wait.holders = std::move(why->holders);
+    wait.behind->room = std::move(why->room);
+  }
+  return wait;
 }
 
 Wait State::wait_of_kind(const Kind& kind, const Moment& moment, const Sight& sight) const {
   const PassInput& input = sight.input;
   const std::optional<Blocked> by = blocked(input, sight.result, kind);
-  if (by && by->by == Blocked::By::kQuota)
-    return {Reason::kQuota, "the quota of " + kind.user + ": " + by->text, {}};
-  if (by && by->by == Blocked::By::kArray)
-    return {Reason::kQuota,
-            by->text + ", and at most " + std::to_string(kind.at_once) + " may at a time",
-            {}};
+  Wait wait;
+  if (by && by->by == Blocked::By::kQuota) {
+    wait.reason = Reason::kQuota;
+    wait.quota.emplace(Wait::OfQuota{kind.user, *by->quota});
+    return wait;
+  }
+  if (by && by->by == Blocked::By::kArray) {
+    wait.reason = Reason::kQuota;
+    wait.array = Wait::OfArray{JobId{kind.array}, by->running, kind.at_once};
+    return wait;
+  }
   const Pool seen = seen_by(input, input.pool, kind);
   Decision decision = place(seen, kind.request, moment.policy);
   if (const auto* never = std::get_if<Error>(&decision)) {
     // It could be once: cards have gone since.
-    return {Reason::kResources,
-            never->message + (never->evidence.empty() ? "" : ": " + never->evidence),
-            {}};
+    wait.words = never->message + (never->evidence.empty() ? "" : ": " + never->evidence);
+    return wait;
   }
-  if (auto* wait = std::get_if<Wait>(&decision)) {
+  if (auto* room = std::get_if<Wait>(&decision)) {
     if (!input.reservations.empty() && place_now(input.pool, kind.request, moment.policy))
-      wait->reason = Reason::kReservation;
-    return std::move(*wait);
+      room->reason = Reason::kReservation;
+    return std::move(*room);
   }
-  if (by && by->by == Blocked::By::kCpus)
-    return {Reason::kResources,
-            std::to_string(cpus_of(kind.request, kind.detached)) + " of the " +
-                std::to_string(rules_.cpus.value_or(0)) + " CPUs for jobs",
-            {}};
-  if (!sight.result.held_for) return its_turn();
-  const Job& first = jobs_.at(*sight.result.held_for);
-  if (is_away(first)) return behind(first, {Reason::kResources, "room to come back", {}});
-  const Decision of_first = place(input.pool, request_of(first), moment.policy);
-  const auto* wait = std::get_if<Wait>(&of_first);
-  return behind(first, wait == nullptr ? its_turn() : *wait);
+  if (by && by->by == Blocked::By::kCpus) {
+    wait.cpus = Wait::Cpus{cpus_of(kind.request, kind.detached), rules_.cpus.value_or(0)};
+    return wait;
+  }
+  // Without anything to wait for it could start this moment: another daemon was quicker, or the
+  // disk is full.
+  return sight.result.held_for ? behind(jobs_.at(*sight.result.held_for), sight, moment.policy)
+                               : wait;
 }
 
 // ---- parts -------------------------------------------------------------------------------------

@@ -58,8 +58,8 @@ struct ForecastScore {
 struct Sight {
   PassInput input;
   PassResult result;
-  std::map<KindId, Wait> known;  // equal jobs wait for the same
-  std::map<JobId, Wait> own;     // what others do not wait for
+  std::map<KindId, SharedWait> known;  // equal jobs wait for the same
+  std::map<JobId, SharedWait> own;     // what others do not wait for
 };
 
 class State {
@@ -97,9 +97,11 @@ class State {
   PassInput pass_input(const Moment& moment) const;
   Sight look(const Moment& moment) const;
   // Why a pending job waits. Lives in `sight`.
-  const Wait& wait_of(const Job& job, const Moment& moment, Sight& sight) const;
+  const SharedWait& wait_of(const Job& job, const Moment& moment, Sight& sight) const;
   // What a parked job that may come back waits for; nullopt: it is none.
   std::optional<Wait> wait_to_return(const Job& job, const Moment& moment) const;
+  // Why a job that will not wait cannot start at once; nullopt: it can.
+  std::optional<Wait> would_wait(const Submit& submit, const Moment& moment) const;
   // False: a walk would not start this job now, whatever its place in line. For a new one among
   // thousands that wait this saves the walk.
   bool might_start(const Job& job, const Moment& moment) const;
@@ -264,7 +266,8 @@ class State {
   void drop(const Job& forgotten);
   Ends ends_among(JobId id) const;
   bool in_vain(const After& after) const;
-  std::string who_can_be_parked_later(const Job& job, const Sight& sight) const;
+  std::optional<Wait::Later> who_can_be_parked_later(const Job& job, const Sight& sight) const;
+  Wait behind(const Job& first, const Sight& sight, Policy policy) const;
   Wait wait_of_its_own(const Job& job, const Moment& moment, const Sight& sight) const;
   Wait wait_of_kind(const Kind& kind, const Moment& moment, const Sight& sight) const;
 
@@ -295,12 +298,10 @@ class State {
 // was parked only what stayed on the cards.
 std::uint64_t cost_of(const Job& job, std::uint64_t ran_ms, std::uint32_t cpus, WallTime now);
 
-// What is to be said of a job besides its state: memory outside its meter, that it is idle and what
-// comes of that, why it was ended. "": nothing.
-std::string remark_of(const Job& job, const Rules& rules);
+Remark remark_of(const Job& job, const Rules& rules);
 
-// What somebody hears who would not wait.
-Error no_room_now(const Wait& wait);
+// The answer to a job that will not wait. What it would wait for is State::would_wait().
+Error no_room_now();
 
 // How an end is called.
 Outcome outcome_of(const Exit& exit);

@@ -234,7 +234,14 @@ TEST_F(StateTest, WhoDoesNotWaitIsRefusedWithTheReason) {
   const Result<JobId> id = try_submit("40G", "alice", false);
   ASSERT_FALSE(id.ok());
   EXPECT_EQ(id.error().code, ErrorCode::kExhausted);
-  EXPECT_NE(id.error().evidence.find("alice's job 1"), std::string::npos) << id.error().evidence;
+  Submit submit;
+  submit.spec = spec_of("40G");
+  submit.wait = false;
+  const std::optional<Wait> wait = state_.would_wait(submit, moment());
+  ASSERT_TRUE(wait.has_value());
+  EXPECT_EQ(wait->holders, Ids{JobId{1}});
+  submit.spec = spec_of("20G");
+  EXPECT_EQ(state_.would_wait(submit, moment()), std::nullopt);
 }
 
 TEST_F(StateTest, WhoDoesNotWaitStartsWhereThereIsRoom) {

@@ -98,26 +98,23 @@ std::string to_string(const Escape& escape) {
          " outside its meter";
 }
 
-std::string remark_of(const Job& job, const Rules& rules) {
-  if (!job.stopped.empty()) return job.stopped;
-  if (job.state == JobState::kEnded) return "";
-  std::vector<std::string> parts;
+Remark remark_of(const Job& job, const Rules& rules) {
+  if (!job.stopped.empty()) return {job.stopped};
+  Remark remark;
+  if (job.state == JobState::kEnded) return remark;
   if (!job.escapes.empty()) {
-    parts.push_back("escape: " + to_string(job.escapes.back()));
+    remark.said = "escape: " + to_string(job.escapes.back());
     if (job.escapes.size() > 1)
-      parts.back() += ", and " + std::to_string(job.escapes.size() - 1) + " more";
+      remark.said += ", and " + std::to_string(job.escapes.size() - 1) + " more";
   }
   if (job.idle && job.idle->step != IdleStep::kSeen) {
-    std::string text = "idle since " + to_string(job.idle->since);
-    const bool parks = rules.idle_park_s != 0 && is_parkable(*job.spec) &&
-                       !(job.unparkable && job.unparkable->standing);
-    const std::uint64_t seconds = parks ? rules.idle_park_s : rules.idle_stop_s;
-    if (seconds != 0)
-      text += std::string(parks ? ", is parked at " : ", is ended at ") +
-              to_string(WallTime{job.idle->since.ms + static_cast<std::int64_t>(seconds) * 1000});
-    parts.push_back(std::move(text));
+    Remark::Idle& idle = remark.idle.emplace(Remark::Idle{job.idle->since});
+    idle.parks = rules.idle_park_s != 0 && is_parkable(*job.spec) &&
+                 !(job.unparkable && job.unparkable->standing);
+    if (const std::uint64_t seconds = idle.parks ? rules.idle_park_s : rules.idle_stop_s)
+      idle.until = WallTime{idle.since.ms + static_cast<std::int64_t>(seconds) * 1000};
   }
-  return base::join(parts, "; ");
+  return remark;
 }
 
 void State::on(const EscapeSeen& seen, WallTime) {

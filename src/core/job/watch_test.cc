@@ -33,7 +33,7 @@ class WatchTest : public StateWorld {
       types.emplace_back(type_of(events_[i].what));
     return types;
   }
-  std::string remark(JobId id) { return remark_of(job(id), state_.rules()); }
+  std::string remark(JobId id) { return wire::remark_text(remark_of(job(id), state_.rules())); }
   static JobSpec preemptible(const std::string& gpu) {
     JobSpec spec = spec_of(gpu);
     spec.preemptible = true;

@@ -168,7 +168,7 @@ class Story : public World {
       return answer(std::string(to_string(asked.state)) +
                     (asked.outcome ? ", " + std::string(to_string(*asked.outcome)) : ""));
     const Wait wait = wait_of(id);
-    return answer(std::string(to_string(wait.reason)) + ": " + wait.text);
+    return answer(std::string(to_string(wait.reason)) + ": " + wire::wait_text(wait));
   }
 
   std::string end(const std::string& verb, JobId id) {

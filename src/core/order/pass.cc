@@ -453,15 +453,14 @@ std::optional<Blocked> blocked(const PassInput& input, const PassResult& result,
   const Held mine = held == result.held.end() ? Held{} : held->second;
   const auto of_array = result.in_array.find(kind.array);
   if (kind.array != 0 && of_array != result.in_array.end() && of_array->second >= kind.at_once)
-    return Blocked{Blocked::By::kArray, std::to_string(of_array->second) + " of array " +
-                                            std::to_string(kind.array) + " run"};
+    return Blocked{Blocked::By::kArray, {}, of_array->second};
   const Quota quota = input.quota_of(kind.user);
-  if (const auto why = over(quota, mine, Held{0, {}, 1})) return Blocked{Blocked::By::kQuota, *why};
+  if (const auto why = over(quota, mine, Held{0, {}, 1})) return Blocked{Blocked::By::kQuota, why};
   const std::uint32_t cpus = cpus_needed(input, kind);
   const std::optional<WallTime> ends = ends_if_started(input, kind);
   const bool back_in_time = ends && result.held_until && *ends <= *result.held_until;
   if (cpus > (back_in_time ? result.cpus_open : result.cpus_left))
-    return Blocked{Blocked::By::kCpus, ""};
+    return Blocked{Blocked::By::kCpus};
   const auto on = [&](const Pool& pool) {
     return place_now(seen_by(input, pool, kind), kind.request, input.policy);
   };
@@ -473,8 +472,8 @@ std::optional<Blocked> blocked(const PassInput& input, const PassResult& result,
   if (!open && quota != Quota{}) open = place_now(emptied(input.pool), kind.request, input.policy);
   if (open)
     if (const auto why = over(quota, mine, held_of(open->cards)))
-      return Blocked{Blocked::By::kQuota, *why};
-  if (!placement) return Blocked{Blocked::By::kRoom, ""};
+      return Blocked{Blocked::By::kQuota, why};
+  if (!placement) return Blocked{Blocked::By::kRoom};
   return std::nullopt;
 }
 

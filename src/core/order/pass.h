@@ -124,7 +124,8 @@ std::vector<JobId> in_order(const PassInput& input);
 struct Blocked {
   enum class By { kQuota, kArray, kCpus, kRoom };
   By by = By::kRoom;
-  std::string text;  // of a quota
+  std::optional<OverQuota> quota = {};  // kQuota
+  std::uint32_t running = 0;            // kArray: jobs of the array
 };
 std::optional<Blocked> blocked(const PassInput& input, const PassResult& result, const Kind& kind);
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/bytes.h"
 
@@ -31,9 +32,22 @@ struct Held {
   bool operator==(const Held&) const = default;
 };
 
-// Why `more` on top of `now` is over the quota: "3 of 4 cards, and this takes 2". nullopt: it is
-// not.
-std::optional<std::string> over(const Quota& quota, const Held& now, const Held& more);
+// The limit that `more` on top of `now` would be over.
+struct OverQuota {
+  enum class Limit { kRunning, kCards, kBytes };
+  Limit limit = Limit::kRunning;
+  std::uint64_t now = 0;
+  std::uint64_t most = 0;
+  std::uint64_t more = 0;
+  bool operator==(const OverQuota&) const = default;
+};
+std::string_view to_string(OverQuota::Limit limit);  // "running", "cards", "bytes"
+std::optional<OverQuota::Limit> parse_quota_limit(std::string_view text);
+// "3 of 4 cards, and this takes 2"
+std::string to_string(const OverQuota& over);
+
+// nullopt: it is within the quota.
+std::optional<OverQuota> over(const Quota& quota, const Held& now, const Held& more);
 // It can never start, however little else the user has.
 std::optional<std::string> never_within(const Quota& quota, const Held& more);
 

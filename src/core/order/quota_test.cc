@@ -16,12 +16,13 @@ TEST(Quota, EachLimitLimits) {
   Quota cards;
   cards.cards = 4;
   EXPECT_EQ(over(cards, {2, {}, 2}, {2, {}, 1}), std::nullopt);
-  EXPECT_EQ(over(cards, {3, {}, 2}, {2, {}, 1}), "3 of 4 cards, and this takes 2");
+  EXPECT_EQ(over(cards, {3, {}, 2}, {2, {}, 1}), (OverQuota{OverQuota::Limit::kCards, 3, 4, 2}));
+  EXPECT_EQ(to_string(*over(cards, {3, {}, 2}, {2, {}, 1})), "3 of 4 cards, and this takes 2");
   EXPECT_EQ(over(cards, {4, {}, 2}, {0, {}, 1}), std::nullopt) << "one without a card may run";
   Quota bytes;
   bytes.bytes = Bytes::from_gib(40);
   EXPECT_EQ(over(bytes, {1, Bytes::from_gib(32), 1}, {1, Bytes::from_gib(8), 1}), std::nullopt);
-  EXPECT_EQ(over(bytes, {1, Bytes::from_gib(32), 1}, {1, Bytes::from_gib(9), 1}),
+  EXPECT_EQ(to_string(*over(bytes, {1, Bytes::from_gib(32), 1}, {1, Bytes::from_gib(9), 1})),
             "32 GiB of 40 GiB, and this takes 9 GiB");
   EXPECT_NE(over(bytes, {1, Bytes::from_bytes(UINT64_MAX), 1}, {1, Bytes::from_gib(9), 1}),
             std::nullopt)
@@ -29,7 +30,7 @@ TEST(Quota, EachLimitLimits) {
   Quota running;
   running.running = 2;
   EXPECT_EQ(over(running, {0, {}, 1}, {0, {}, 1}), std::nullopt);
-  EXPECT_EQ(over(running, {0, {}, 2}, {0, {}, 1}), "2 of 2 running jobs");
+  EXPECT_EQ(to_string(*over(running, {0, {}, 2}, {0, {}, 1})), "2 of 2 running jobs");
 }
 
 TEST(Quota, ALimitOfNoneIsALimit) {

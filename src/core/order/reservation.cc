@@ -39,10 +39,12 @@ void keep_reserved(Pool& pool, const std::vector<Reservation>& reservations,
         if (own)
           card.kept = card.kept.minus(bytes);
         else if (!bytes.is_zero())
-          card.claimed.push_back({reservation.user + "'s reservation " +
-                                      std::to_string(reservation.id) + " until " +
-                                      to_string(reservation.until),
-                                  bytes});
+          card.claimed.push_back({"",
+                                  bytes,
+                                  {},
+                                  reservation.user,
+                                  {},
+                                  Outside::Reserved{reservation.id, reservation.until}});
       }
   }
 }

@@ -5,6 +5,7 @@
 
 #include "core/place/hold.h"
 #include "core/place/place.h"
+#include "wire/wait_text.h"
 
 namespace mete::core {
 namespace {
@@ -18,7 +19,7 @@ std::string decision_answer(const Decision& decision) {
     return text.empty() ? answer("no card") : text;
   }
   if (const auto* wait = std::get_if<Wait>(&decision)) {
-    text = answer("wait, " + std::string(to_string(wait->reason)) + ": " + wait->text);
+    text = answer("wait, " + std::string(to_string(wait->reason)) + ": " + wire::wait_text(*wait));
     std::string jobs;
     for (const JobId job : wait->holders) jobs.append(" ").append(to_string(job));
     return jobs.empty() ? text : text + answer("would help:" + jobs);

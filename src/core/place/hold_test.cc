@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "wire/wait_text.h"
+
 namespace mete::core {
 namespace {
 
@@ -75,7 +77,7 @@ TEST(Hold, ThoseBehindAreToldWhy) {
   ASSERT_TRUE(std::holds_alternative<Wait>(decision));
   const Wait& wait = std::get<Wait>(decision);
   EXPECT_EQ(wait.reason, Reason::kPriority);
-  EXPECT_EQ(wait.text,
+  EXPECT_EQ(wire::wait_text(wait),
             "10 GiB on one card; card 0: 0 bytes free of the 10 GiB needed, alice's job 1 (train) "
             "holds 60 GiB, 50 GiB is kept for a job ahead in line");
   EXPECT_EQ(wait.holders, (std::vector<JobId>{{1}}));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See place.h. What a request needs is need.h, whether a card has room room.h, which of the cards
-// with room policy.h, and what to tell those who wait wait.h.
+// with room policy.h, and why a request waits wait_for.h.
 #include "core/place/place.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include "core/place/need.h"
 #include "core/place/policy.h"
 #include "core/place/room.h"
-#include "core/place/wait.h"
+#include "core/place/wait_for.h"
 
 namespace mete::core {
 
@@ -67,7 +67,7 @@ Decision place(const Pool& pool, const Request& request, Policy policy) {
   if (std::optional<Placement> placement = placed(pool, *needs, policy))
     return *std::move(placement);
   if (request.or_cpu) return Placement{};
-  return wait_for(pool, *needs);
+  return wait_for(pool, request, *needs);
 }
 
 std::optional<Placement> place_now(const Pool& pool, const Request& request, Policy policy) {
@@ -83,8 +83,8 @@ void add_grant(Pool& pool, const Holder& who, const std::vector<GrantedCard>& ca
   for (const GrantedCard& granted : cards)
     for (PoolCard& card : pool.cards)
       if (card.card.uuid == granted.uuid)
-        card.holders.push_back(
-            {who.job, who.user, who.name, granted.bytes, granted.whole, who.parked, who.parkable});
+        card.holders.push_back({who.job, who.user, who.name, granted.bytes, granted.whole,
+                                who.parked, who.parkable, who.ends_at});
 }
 
 bool may_return(const Pool& pool, JobId id, const std::vector<GrantedCard>& grant) {

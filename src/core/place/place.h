@@ -32,32 +32,10 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "core/job/job.h"
+#include "core/place/wait.h"
 #include "core/request/resolve.h"
 
 namespace mete::core {
-
-// Who has a share of a card.
-struct Holder {
-  JobId job;
-  std::string user;
-  std::string name;
-  Bytes bytes;
-  bool whole = false;
-  bool parked = false;    // does nothing there; the bytes are what it could not give away
-  bool parkable = false;  // needs a mover beside it
-  bool operator==(const Holder&) const = default;
-};
-
-// Memory on a card that somebody outside this daemon holds or was promised.
-struct Outside {
-  std::string who;  // "process 412 of alice", "2 processes of bob", "bob's mete"
-  Bytes bytes;
-  // A job of ours that holds this beyond its grant. The job itself may still use it: it is not in
-  // its own way.
-  std::optional<JobId> job = {};
-  std::string user = {};  // of that job
-  bool operator==(const Outside&) const = default;
-};
 
 // A card as placement sees it.
 struct PoolCard {
@@ -112,19 +90,8 @@ struct Placement {
   bool operator==(const Placement&) const = default;
 };
 
-// No room now.
-struct Wait {
-  Reason reason = Reason::kResources;
-  // "8 GiB on one card; card 0: 3.2 GiB free of the 8 GiB needed, alice's job 12 (train) holds
-  // 55.9 GiB; card 1: held whole by bob's job 14 (serve)". One line, at most four cards named.
-  std::string text;
-  // Jobs whose end would help. Those that would be enough come first: on one card the fewest, the
-  // last of them as small as will do; on several cards that for each, the easiest cards first.
-  std::vector<JobId> holders;
-  bool operator==(const Wait&) const = default;
-};
-
-using Decision = std::variant<Placement, Wait, Error>;  // Error: never (infeasible), or bad words
+// Wait: no room now. Error: never (infeasible), or bad words.
+using Decision = std::variant<Placement, Wait, Error>;
 
 Decision place(const Pool& pool, const Request& request, Policy policy);
 // The same without the reasons, which take longer than the decision: nullopt for a wait or an

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/place/spare.h"
+#include "wire/wait_text.h"
 
 namespace mete::core {
 namespace {
@@ -56,7 +57,7 @@ Decision decide(const Pool& pool, const Words& words, Policy policy = Policy::kF
 // "0:8G 1:whole 143770M", or what came instead.
 std::string placed(const Pool& pool, const Words& words, Policy policy = Policy::kFirstFit) {
   const Decision decision = decide(pool, words, policy);
-  if (const auto* wait = std::get_if<Wait>(&decision)) return "wait: " + wait->text;
+  if (const auto* wait = std::get_if<Wait>(&decision)) return "wait: " + wire::wait_text(*wait);
   if (const auto* error = std::get_if<Error>(&decision)) return "never: " + error->message;
   std::string text;
   for (const GrantedCard& granted : std::get<Placement>(decision).cards) {
@@ -231,7 +232,7 @@ TEST(Place, AWholeCardWaitsForEveryGrantAndClaim) {
   Pool pool = h200s(2);
   pool.cards[0].holders = {job(12, Bytes::from_mib(2))};
   pool.cards[1].claimed = {{"bob's mete", Bytes::from_mib(2)}};
-  EXPECT_EQ(waits(pool, {"1"}).text,
+  EXPECT_EQ(wire::wait_text(waits(pool, {"1"})),
             "one card for itself; card 0: not free, alice's job 12 (train) holds 2 MiB; card 1: "
             "not free, bob's mete holds 2 MiB");
   EXPECT_EQ(waits(pool, {"1"}).holders, jobs({12}));
@@ -241,7 +242,7 @@ TEST(Place, ACardHeldWholeGivesNothing) {
   Pool pool = h200s(1);
   pool.cards[0].holders = {job(14, gib(1), true)};
   EXPECT_EQ(pool.cards[0].grantable(), Bytes());
-  EXPECT_EQ(waits(pool, {"8G"}).text,
+  EXPECT_EQ(wire::wait_text(waits(pool, {"8G"})),
             "8 GiB on one card; card 0: held whole by alice's job 14 (train)");
   EXPECT_EQ(waits(pool, {"8G"}).holders, jobs({14}));
 }
@@ -251,7 +252,7 @@ TEST(Place, HundredPercentIsSharedButNeedsAllOfIt) {
   pool.cards[0].foreign = {{"process 9 of root", Bytes::from_mib(1)}};
   EXPECT_EQ(placed(pool, {"100%"}), "0:143770M");  // the odd MiB of the card
   pool.cards[0].foreign = {{"process 9 of root", Bytes::from_mib(2)}};
-  EXPECT_EQ(waits(pool, {"100%"}).text,
+  EXPECT_EQ(wire::wait_text(waits(pool, {"100%"})),
             "100% of one card; card 0: 140.39 GiB free of the 140.4 GiB needed, process 9 of root "
             "holds 2 MiB");
 }
@@ -264,7 +265,7 @@ TEST(Place, WaitsForLostDrainedAndUnreadCards) {
   for (const PoolCard& each : pool.cards) EXPECT_EQ(each.grantable(), Bytes());
   const Wait wait = waits(pool, {"2x8G"});
   EXPECT_EQ(wait.reason, Reason::kResources);
-  EXPECT_EQ(wait.text,
+  EXPECT_EQ(wire::wait_text(wait),
             "8 GiB on each of 2 cards; card 0: lost; card 1: drained; card 2: not read lately, so "
             "what others hold is not known");
   // This one waits for the card to be undrained, unless a job's end would do.
@@ -314,7 +315,7 @@ TEST(Place, OneProcessCardsHaveOneGrantAtATime) {
   pool.cards[1].foreign = {{"process 9 of root", Bytes::from_mib(300)}};
   EXPECT_EQ(placed(pool, {"8G"}), "1:8G");  // a display server is not a process to the driver
   pool.cards[1].foreign = {{"process 412 of bob", gib(5)}};
-  EXPECT_EQ(waits(pool, {"8G"}).text,
+  EXPECT_EQ(wire::wait_text(waits(pool, {"8G"})),
             "8 GiB on one card; card 0: one process at a time may use it, alice's job 1 (train) "
             "holds 8 GiB; card 1: one process at a time may use it, process 412 of bob holds 5 "
             "GiB");
@@ -416,12 +417,12 @@ TEST(Place, PoliciesHaveNames) {
 TEST(Place, NamesFourCardsAndThreeHolders) {
   Pool pool = h200s(7);
   for (PoolCard& each : pool.cards) each.drained = true;
-  EXPECT_EQ(waits(pool, {"1"}).text,
+  EXPECT_EQ(wire::wait_text(waits(pool, {"1"})),
             "one card for itself; card 0: drained; card 1: drained; card 2: drained; card 3: "
             "drained; and 3 more");
   pool = h200s(1);
   for (std::uint64_t id = 1; id <= 5; ++id) pool.cards[0].holders.push_back(job(id, gib(26 + id)));
-  EXPECT_EQ(waits(pool, {"8G"}).text,
+  EXPECT_EQ(wire::wait_text(waits(pool, {"8G"})),
             "8 GiB on one card; card 0: 0 bytes free of the 8 GiB needed, alice's job 5 (train) "
             "holds 31 GiB, alice's job 4 (train) holds 30 GiB, alice's job 3 (train) holds 29 GiB, "
             "and 2 others");
@@ -430,10 +431,10 @@ TEST(Place, NamesFourCardsAndThreeHolders) {
 TEST(Place, SaysHowManyCardsHaveRoom) {
   Pool pool = h200s(2);
   pool.cards[1].holders = {job(1, gib(140))};
-  EXPECT_EQ(waits(pool, {"2x40%"}).text,
+  EXPECT_EQ(wire::wait_text(waits(pool, {"2x40%"})),
             "40% of each of 2 cards, 1 has room now; card 1: 411 MiB free of the 56.16 GiB "
             "needed, alice's job 1 (train) holds 140 GiB");
-  EXPECT_EQ(waits(pool, {"8G", {"1"}}).text,
+  EXPECT_EQ(wire::wait_text(waits(pool, {"8G", {"1"}})),
             "8 GiB on card 1; card 1: 411 MiB free of the 8 GiB needed, alice's job 1 (train) "
             "holds 140 GiB");
 }
@@ -441,7 +442,7 @@ TEST(Place, SaysHowManyCardsHaveRoom) {
 TEST(Place, ANameCannotMoveTheReadersCursor) {
   Pool pool = h200s(1);
   pool.cards[0].holders = {{{1}, "a\nb", "x\x1b[2J", gib(140), false}};
-  EXPECT_EQ(waits(pool, {"8G"}).text.find_first_of("\n\x1b"), std::string::npos);
+  EXPECT_EQ(wire::wait_text(waits(pool, {"8G"})).find_first_of("\n\x1b"), std::string::npos);
 }
 
 TEST(Place, HoldersThatWouldBeEnoughComeFirst) {
@@ -553,7 +554,7 @@ TEST(Where, IsWaitedForWhenItIsNotTrueNow) {
   const Words words{.gpu = "8G", .where = "attribute:gpu.free >= 60G"};
   EXPECT_TRUE(can_ever(pool, request_of(words)).ok());
   const Wait wait = waits(pool, words);
-  EXPECT_EQ(wait.text,
+  EXPECT_EQ(wire::wait_text(wait),
             "8 GiB on one card; card 0: --where is not true of it now, with 40.4 GiB free, alice's "
             "job 7 (train) holds 100 GiB");
   EXPECT_EQ(wait.holders, std::vector{JobId{7}});

@@ -7,19 +7,6 @@
 
 namespace mete::core {
 
-enum class InTheWay {
-  kNothing,
-  kLost,
-  kDrained,
-  kStale,
-  kHeldWhole,   // somebody has the card for himself
-  kOneProcess,  // the driver lets one process use it, and there is one
-  kNotAlone,    // a whole card is needed, and others are there
-  kForeign,     // a whole card is needed, and processes outside mete hold too much of it
-  kTooFull,
-  kWhere  // there is room, and --where is not true of it as it is
-};
-
 struct Room {
   InTheWay what = InTheWay::kNothing;
   Bytes bytes;    // what would be granted; zero when something is in the way

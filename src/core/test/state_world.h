@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/job/state.h"
+#include "wire/wait_text.h"
 
 namespace mete::core {
 
@@ -139,9 +140,9 @@ class World {
   JobState state_of(JobId id) { return job(id).state; }
   Wait wait_of(JobId id) {
     Sight sight = state_.look(moment());
-    return state_.wait_of(job(id), moment(), sight);
+    return *state_.wait_of(job(id), moment(), sight);
   }
-  std::string why(JobId id) { return wait_of(id).text; }
+  std::string why(JobId id) { return wire::wait_text(wait_of(id)); }
   Moment moment() const { return {machine_, policy_, now_}; }
 
   State state_;

@@ -93,8 +93,9 @@ void make_running(Snapshot& snapshot, Snapshot::Job& job, std::size_t i) {
 
 void make_waiting(Snapshot& snapshot, Snapshot::Job& job) {
   core::Job& known = job.view.job;
-  job.view.wait.emplace();
-  job.view.wait->text = "55.9 GiB on each of 4 cards; the most that is free on one is 12.3 GiB";
+  core::Wait wait;
+  wait.words = "55.9 GiB on each of 4 cards; the most that is free on one is 12.3 GiB";
+  job.view.wait = wait;
   job.view.forecast = {kNow, WallTime{kNow.ms + 1'500'000}, WallTime{kNow.ms + 3'000'000}};
   snapshot.queue.order.push_back({known.id, snapshot.queue.order.size() + 1});
   ++snapshot.queue.depth["resources"];

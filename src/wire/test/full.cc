@@ -149,14 +149,60 @@ core::Reservation full_reservation() {
           "root"};
 }
 
+core::Wait full_wait() {
+  core::CardWait card;
+  card.index = 3;
+  card.why = core::InTheWay::kTooFull;
+  card.whole = true;
+  card.needed = Bytes::from_gib(8);
+  card.free = Bytes::from_gib(3);
+  card.kept = Bytes::from_gib(1);
+  card.holders = {
+      {JobId{7}, "alice", kOddText, kMost, true, true, false, WallTime{1'800'000'001'000}}};
+  card.outside = {{"process 412 of bob", Bytes::from_gib(2), JobId{8, 1}, "bob", 412},
+                  {"",
+                   Bytes::from_gib(1),
+                   {},
+                   "carol",
+                   {},
+                   core::Outside::Reserved{UINT64_MAX, {1'800'000'002'000}}}};
+  card.unlisted = 2;
+  card.detail = kOddText;
+  core::Wait wait;
+  wait.reason = core::Reason::kDrained;
+  wait.holders = {JobId{7}, JobId{8, 1}};
+  wait.room.needs = core::CardNeed{
+      2, core::GpuRequest{{core::CardCount::Kind::kOne, 0}, core::Size{Bytes::from_gib(8)}},
+      Bytes::from_gib(8), 3, 1};
+  wait.room.cards = {card};
+  wait.room.unlisted = 5;
+  wait.room.machine = true;
+  wait.room.returns = true;
+  wait.behind = core::Wait::Behind{JobId{5}, kOddText, wait.room};
+  wait.parking = {JobId{4}};
+  wait.later = core::Wait::Later{{JobId{6}}, {1'800'000'003'000}};
+  wait.release = JobId{9, 2};
+  wait.after = {{JobId{10}, core::When::kFail}};
+  wait.more_after = 3;
+  wait.until = WallTime{1'800'000'004'000};
+  wait.failure = kOddText;
+  wait.quota = core::Wait::OfQuota{"alice", {core::OverQuota::Limit::kBytes, 1, UINT64_MAX, 2}};
+  wait.array = core::Wait::OfArray{JobId{11}, 4, 5};
+  wait.cpus = core::Wait::Cpus{6, 7};
+  wait.words = kOddText;
+  return wait;
+}
+
 JobView full_view() {
   JobView view;
   view.job = full_job();
-  view.wait = core::Wait{core::Reason::kDrained, kOddText, {JobId{7}, JobId{8, 1}}};
+  view.wait = full_wait();
   view.used = {Bytes::from_gib(5), std::nullopt};
   view.forecast = core::Forecast{{}, {1'800'000'005'000}, {1'800'000'006'000}};
   view.idle_since = WallTime{1'800'000'007'000};
-  view.remark = kOddText;
+  view.remark = {kOddText,
+                 core::Remark::Idle{{1'800'000'007'000}, WallTime{1'800'000'008'000}, true}};
+  view.place = 2;
   return view;
 }
 

@@ -24,6 +24,8 @@ core::Exit full_exit();
 core::Job full_job();
 core::Quota full_quota();
 core::Reservation full_reservation();
+// With every field, though no wait of the daemon has them all.
+core::Wait full_wait();
 JobView full_view();
 
 // Nothing but what every job has.
