@@ -8,9 +8,9 @@ namespace {
 
 using Document = wire::ExplainDocument;
 
-std::string name_of(const core::Explanation::OnCard& on, const std::vector<wire::CardView>& cards) {
-  for (const wire::CardView& card : cards)
-    if (card.uuid == on.uuid) return card.name;
+std::string name_of(const core::Explanation::OnCard& on, const core::Pool& pool) {
+  for (const core::PoolCard& known : pool.cards)
+    if (known.card.uuid == on.uuid) return known.card.name;
   return on.type;
 }
 
@@ -45,8 +45,7 @@ Document::Card card_of(const core::Explanation::OnCard& on, std::string name,
 
 }  // namespace
 
-Document view_of(const core::Explanation& why, WallTime now,
-                 const std::vector<wire::CardView>& cards,
+Document view_of(const core::Explanation& why, WallTime now, const core::Pool& pool,
                  const std::map<core::JobId, WallTime>& idle_since) {
   Document document;
   document.at = now;
@@ -58,7 +57,7 @@ Document view_of(const core::Explanation& why, WallTime now,
   document.in_line = why.in_line;
   document.forecast = why.forecast;
   for (const core::Explanation::OnCard& on : why.cards)
-    document.cards.push_back(card_of(on, name_of(on, cards), idle_since));
+    document.cards.push_back(card_of(on, name_of(on, pool), idle_since));
   for (const core::Change& change : why.changes) {
     Document::Change& out = document.changes.emplace_back();
     out.kind = to_string(change.kind);

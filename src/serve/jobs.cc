@@ -24,10 +24,9 @@ bool wants_lines(const net::Request& request) {
 }
 
 // One that is on several cards is listed once, with all that it has, if that is known of each.
-std::vector<wire::ShowDocument::Process> once_each(
-    const std::vector<wire::Snapshot::Process>& processes) {
+std::vector<wire::ShowDocument::Process> once_each(const std::vector<JobProcess>& processes) {
   std::vector<wire::ShowDocument::Process> list;
-  for (const wire::Snapshot::Process& process : processes) {
+  for (const JobProcess& process : processes) {
     if (list.empty() || list.back().pid != process.pid)
       list.push_back({process.pid, process.used});
     else if (list.back().used && process.used)
@@ -164,7 +163,7 @@ void Service::try_job(const net::Request& request, net::Responder responder) {
   document.starts = trial->grant.has_value();
   document.grant = trial->grant.value_or(std::vector<core::GrantedCard>());
   document.parked = trial->parked;
-  document.why = serve::view_of(trial->why, document.at, machine_.cards, machine_.idle_since);
+  document.why = serve::view_of(trial->why, document.at, machine_.pool, machine_.idle_since);
   responder.reply(respond(200, wire::encode(document)));
 }
 
@@ -404,7 +403,7 @@ void Service::explain_job(core::JobId id, const net::Request& request, net::Resp
   if (why.forecast) why.forecast = not_past(*why.forecast, clock_.wall());
   if (why.forecast && !job.forecast) tell(core::Foretold{job.id, *why.forecast});
   wire::ExplainDocument document =
-      serve::view_of(why, clock_.wall(), machine_.cards, machine_.idle_since);
+      serve::view_of(why, clock_.wall(), machine_.pool, machine_.idle_since);
   if (const std::string remark = core::remark_of(job, engine_.state().rules()); !remark.empty())
     document.text += (document.text.empty() ? "" : "; ") + remark;
   responder.reply(respond(200, wire::encode(document)));

@@ -35,6 +35,33 @@ bool may_be_large(const net::Request& request) {
           request.path == "/metrics");
 }
 
+// What was read of a card, without our own grants.
+wire::CardView read_view(const core::PoolCard& read, const CardFigures& figures) {
+  wire::CardView view;
+  view.index = read.card.index;
+  view.uuid = read.card.uuid;
+  view.name = read.card.name;
+  view.type = read.card.type;
+  view.state = read.lost ? "lost" : "ok";
+  view.unusable = read.unusable;
+  if (!read.card.total.is_zero()) view.total = read.card.total;
+  if (figures.sized) view.capacity = read.card.capacity;
+  view.used = figures.used;
+  Bytes foreign;
+  for (const core::Outside& outside : read.foreign) foreign = foreign.plus(outside.bytes);
+  view.foreign = foreign;
+  view.utilisation_pct = figures.utilisation_pct;
+  view.temperature_c = figures.temperature_c;
+  if (figures.power_mw) view.power_w = *figures.power_mw / 1000.0;
+  if (figures.power_limit_mw) view.power_limit_w = *figures.power_limit_mw / 1000.0;
+  view.numa = figures.numa;
+  for (const CardFigures::Link& link : figures.links) view.links.push_back({link.to, link.count});
+  for (const CardFigures::Stranger& stranger : figures.strangers)
+    view.foreign_list.push_back(
+        {stranger.pid, stranger.user, stranger.used, stranger.name, stranger.utilisation_pct});
+  return view;
+}
+
 // What jobs hold beyond their grants. A job may also hold memory of a card that it was not granted.
 void add_excess(const core::PoolCard& placed, wire::CardView& card) {
   for (const core::Outside& outside : placed.foreign) {
@@ -77,7 +104,7 @@ void Service::ask(core::Input input, Answered answered,
 
 void Service::tell(core::Input input) { ask(std::move(input), nullptr); }
 
-void Service::see(Machine machine) {
+void Service::see(MachineReading machine) {
   machine_ = std::move(machine);
   ++reading_;
   remember();
@@ -351,7 +378,9 @@ Error Service::explained(Error error) const {
 
 // Everybody sees who has what of which card; the name of a job is its user's.
 wire::CardsDocument Service::cards(const net::Peer* reader) const {
-  wire::CardsDocument document{clock_.wall(), machine_.trouble, machine_.cards};
+  wire::CardsDocument document{clock_.wall(), machine_.trouble, {}};
+  for (const core::PoolCard& read : machine_.pool.cards)
+    document.cards.push_back(read_view(read, machine_.cards.at(read.card.uuid)));
   const core::Pool pool = engine_.pool();
   for (wire::CardView& card : document.cards) {
     if (machine_.read_at)

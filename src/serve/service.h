@@ -22,6 +22,7 @@
 #include "net/loop.h"
 #include "serve/forecasts.h"
 #include "serve/history.h"
+#include "serve/machine_reading.h"
 #include "serve/metrics.h"
 #include "serve/work_queue.h"
 #include "wire/cards.h"
@@ -34,24 +35,6 @@
 namespace mete::serve {
 
 inline constexpr int kApiVersion = 1;
-
-// The machine as last read.
-struct Machine {
-  core::Pool pool;                    // without our own grants
-  std::vector<wire::CardView> cards;  // what was read; grants are added here
-  // What each job holds, by card UUID.
-  std::map<core::JobId, std::map<std::string, Bytes>> used;
-  // The most that each has ever held by what its meter says, by card UUID.
-  std::map<core::JobId, std::map<std::string, Bytes>> peaks;
-  // The processes that do, by pid and card.
-  std::map<core::JobId, std::vector<wire::Snapshot::Process>> processes;
-  // Those that are known to do nothing on their cards.
-  std::map<core::JobId, WallTime> idle_since;
-  std::optional<seam::Nanoseconds> read_at;  // CLOCK_MONOTONIC
-  std::string trouble;
-  std::optional<Error> unread;  // why no card was ever read
-  std::string driver;           // its version
-};
 
 // What the daemon knows of itself that is not the service's.
 struct Around {
@@ -93,8 +76,8 @@ class Service {
 
   // Inputs that are nobody's request: a runner's end, a job's end.
   void tell(core::Input input);
-  void see(Machine machine);
-  const Machine& machine() const { return machine_; }
+  void see(MachineReading machine);
+  const MachineReading& machine() const { return machine_; }
   // /metrics, and nothing else: for a door through which anybody comes.
   void handle_metrics(const net::Request& request, net::Responder responder);
 
@@ -250,7 +233,7 @@ class Service {
   seam::Clock& clock_;
   engine::Engine& engine_;
   Identity identity_;
-  Machine machine_;
+  MachineReading machine_;
   History history_;
   Forecasts forecasts_;
   Line line_;

@@ -60,8 +60,8 @@ std::optional<unsigned> Service::utilisation_of(core::JobId id) const {
   const auto found = machine_.processes.find(id);
   if (found == machine_.processes.end()) return std::nullopt;
   std::map<std::uint32_t, std::optional<unsigned>> cards;
-  for (const wire::Snapshot::Process& process : found->second) {
-    const auto [card, first] = cards.emplace(process.card.value_or(0), 0u);
+  for (const JobProcess& process : found->second) {
+    const auto [card, first] = cards.emplace(process.card, 0u);
     if (card->second && process.utilisation_pct)
       *card->second = std::min(100u, *card->second + *process.utilisation_pct);
     else
@@ -75,9 +75,6 @@ std::optional<unsigned> Service::utilisation_of(core::JobId id) const {
 
 void Service::remember() {
   if (!machine_.read_at) return;
-  std::map<std::string, History::CardFigures> cards;
-  for (const wire::CardView& card : machine_.cards)
-    cards[card.uuid] = {card.utilisation_pct, card.used};
   std::map<core::JobId, History::JobFigures> jobs;
   for (const core::JobId id : engine_.state().active()) {
     History::JobFigures& job = jobs[id];
@@ -90,7 +87,7 @@ void Service::remember() {
   }
   const auto age =
       std::chrono::duration_cast<seam::Milliseconds>(clock_.monotonic() - *machine_.read_at);
-  history_.see(*machine_.read_at, WallTime{clock_.wall().ms - age.count()}, cards, jobs);
+  history_.see(*machine_.read_at, WallTime{clock_.wall().ms - age.count()}, machine_.cards, jobs);
 }
 
 // Costs as much as there are jobs: once for each version of the engine, and only for whoever asks.
@@ -122,7 +119,9 @@ wire::Snapshot::Job Service::snapshot_job(const core::Job& job) {
   for (const core::GrantedCard& card : job.grant)
     shown.peaks.push_back(history_.peak(job.id, job.attempt, card.uuid));
   if (const auto found = machine_.processes.find(job.id); found != machine_.processes.end())
-    shown.processes = found->second;
+    for (const JobProcess& process : found->second)
+      shown.processes.push_back({process.pid, process.start_ticks, process.parent, process.card,
+                                 process.name, process.used, process.utilisation_pct});
   shown.utilisation_pct = utilisation_of(job.id);
   shown.runner = job.runner;
   return shown;
