@@ -110,7 +110,9 @@ class ServiceTest : public testing::Test {
       loop_.run();
     }
   }
+  // A new reading, ten milliseconds later.
   void see() {
+    clock_.advance(seam::Milliseconds(10));
     reading_.read_at = clock_.monotonic();
     service_.see(reading_);
     settle();
