@@ -261,7 +261,7 @@ Result<std::string> Hands::plan_for(const core::Job& job) {
   plan.spec.request = core::request_of(job);
   give_own_limit(*plan.spec.detached);
   plan.grant = job.grant;
-  const serve::Machine& machine = service_->machine();
+  const serve::MachineReading& machine = service_->machine();
   plan.cards = core::cards_of(job.grant, machine.pool);
   if (plan.cards.size() != job.grant.size()) return Error::io("a granted card has vanished");
   plan.driver = machine.driver;

@@ -96,31 +96,23 @@ std::optional<unsigned> utilisation_of(pid_t pid, const seam::CardReading& card)
   return std::nullopt;
 }
 
-wire::CardView view(const seam::CardReading& card, const node::CardUse& use,
-                    const core::PoolCard& pool, const MachineInputs& inputs) {
-  wire::CardView view;
-  view.index = card.index;
-  view.uuid = card.uuid;
-  view.name = card.name;
-  view.type = card.type;
-  view.state = pool.lost ? "lost" : "ok";
-  view.unusable = pool.unusable;
-  view.total = card.total;
-  if (card.capacity()) view.capacity = pool.card.capacity;
-  view.used = card.used;
-  view.foreign = use.outside_bytes();
-  view.utilisation_pct = card.utilisation_pct;
-  view.temperature_c = card.temperature_c;
-  if (card.power_mw) view.power_w = *card.power_mw / 1000.0;
-  if (card.power_limit_mw) view.power_limit_w = *card.power_limit_mw / 1000.0;
-  view.numa = card.numa;
-  for (const seam::CardLink& link : card.links) view.links.push_back({link.to, link.count});
+serve::CardFigures figures_of(const seam::CardReading& card, const node::CardUse& use,
+                              const MachineInputs& inputs) {
+  serve::CardFigures figures;
+  figures.sized = card.capacity().has_value();
+  figures.used = card.used;
+  figures.utilisation_pct = card.utilisation_pct;
+  figures.temperature_c = card.temperature_c;
+  figures.power_mw = card.power_mw;
+  figures.power_limit_mw = card.power_limit_mw;
+  figures.numa = card.numa;
+  for (const seam::CardLink& link : card.links) figures.links.push_back({link.to, link.count});
   for (const node::ForeignProcess& process : use.foreign)
-    view.foreign_list.push_back(
+    figures.strangers.push_back(
         {process.pid, process.user, process.used, process.comm, utilisation_of(process.pid, card)});
   for (const node::OtherClaim& other : inputs.claims)
-    if (other.claim.uuid == card.uuid) view.foreign_list.push_back({{}, other.user, {}});
-  return view;
+    if (other.claim.uuid == card.uuid) figures.strangers.push_back({{}, other.user});
+  return figures;
 }
 
 const node::ProcessFacts* facts_of(pid_t pid, const node::CardSnapshot& snapshot) {
@@ -147,7 +139,7 @@ void add_processes(const seam::CardReading& card, const node::CardSnapshot& snap
     const auto owner = seen.owners.find(process.pid);
     if (owner == seen.owners.end()) continue;
     seen.loads[owner->second].push_back(process.utilisation_pct);
-    wire::Snapshot::Process one;
+    serve::JobProcess one;
     one.pid = process.pid;
     one.card = card.index;
     one.used = process.used;
@@ -166,7 +158,7 @@ void add_processes(const seam::CardReading& card, const node::CardSnapshot& snap
 // A job that uses some of its cards is known to use nothing of the others, where the driver lists
 // every process with its figure.
 void add_unused(const MachineInputs& inputs, const node::Attribution& attribution,
-                serve::Machine& machine) {
+                serve::MachineReading& machine) {
   for (const node::JobHold& job : inputs.jobs) {
     const auto used = machine.used.find(job.id);
     if (used == machine.used.end()) continue;
@@ -201,7 +193,7 @@ MachineSeen look_at(const MachineInputs& inputs,
     if (card.uuid.empty()) continue;  // lost before it was ever read: nobody can name it
     if (card.capacity()) seen.capacities[card.uuid] = *card.capacity();
     seen.machine.pool.cards.push_back(pool_card(card, use, inputs));
-    seen.machine.cards.push_back(view(card, use, seen.machine.pool.cards.back(), inputs));
+    seen.machine.cards.emplace(card.uuid, figures_of(card, use, inputs));
     for (const auto& [job, bytes] : use.jobs)
       if (!use.silent.contains(job)) seen.machine.used[job][card.uuid] = bytes;
     add_processes(card, *inputs.snapshot, seen);

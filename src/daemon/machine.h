@@ -12,7 +12,7 @@
 #include "node/card_snapshot.h"
 #include "node/claims.h"
 #include "node/idle.h"
-#include "serve/service.h"
+#include "serve/machine_reading.h"
 
 namespace mete::daemon {
 
@@ -37,7 +37,7 @@ struct MachineInputs {
 };
 
 struct MachineSeen {
-  serve::Machine machine;
+  serve::MachineReading machine;
   std::map<pid_t, core::JobId> owners;      // for the next look
   std::map<std::string, Bytes> capacities;  // the same
   node::JobLoads loads;                     // what the processes of jobs do

@@ -42,7 +42,7 @@ bool has_no_body(int status) { return status == 204 || status == 304; }
 }  // namespace
 
 // NOLINTNEXTLINE(bugprone-exception-escape): without memory there is nothing left to answer with
-Responder::Exchange::~Exchange() {
+Exchange::~Exchange() {
   const std::shared_ptr<Connection> open = connection.lock();
   if (open == nullptr || ended) return;
   if (answered)
@@ -51,76 +51,74 @@ Responder::Exchange::~Exchange() {
     open->reply({500, error_json(500, "the daemon has no answer to this request")});
 }
 
-void Responder::Exchange::tell_gone() {
+void Exchange::tell_gone() {
   const std::shared_ptr<ConnectionHost> server = host.lock();
-  if (server == nullptr || on_gone == nullptr || ended) return;
+  if (server == nullptr || when_gone == nullptr || ended) return;
   server->loop->post([weak = weak_from_this(), weak_server = host] {
     const std::shared_ptr<Exchange> self = weak.lock();
     const std::shared_ptr<ConnectionHost> running = weak_server.lock();
     if (self == nullptr || running == nullptr || running->stopped) return;
-    if (auto function = std::exchange(self->on_gone, nullptr); function != nullptr) function();
+    if (auto function = std::exchange(self->when_gone, nullptr); function != nullptr) function();
   });
 }
 
-void Responder::Exchange::tell_sent() {
+void Exchange::tell_sent() {
   const std::shared_ptr<ConnectionHost> server = host.lock();
-  if (server == nullptr || on_sent == nullptr || ended) return;
+  if (server == nullptr || when_sent == nullptr || ended) return;
   server->loop->post([weak = weak_from_this(), weak_server = host] {
     const std::shared_ptr<Exchange> self = weak.lock();
     const std::shared_ptr<ConnectionHost> running = weak_server.lock();
     if (self == nullptr || running == nullptr || running->stopped) return;
-    if (auto function = std::exchange(self->on_sent, nullptr); function != nullptr) function();
+    if (auto function = std::exchange(self->when_sent, nullptr); function != nullptr) function();
   });
 }
 
-void Responder::reply(const Response& response) {
-  METE_ASSERT(!exchange_->answered);
-  exchange_->answered = exchange_->ended = true;
-  exchange_->on_gone = nullptr;
-  if (const auto connection = exchange_->connection.lock()) connection->reply(response);
+void Exchange::reply(const Response& response) {
+  METE_ASSERT(!answered);
+  answered = ended = true;
+  when_gone = nullptr;
+  if (const auto open = connection.lock()) open->reply(response);
 }
 
-void Responder::on_gone(std::function<void()> function) {
-  if (exchange_->ended) return;
-  exchange_->on_gone = std::move(function);
-  if (gone()) exchange_->tell_gone();
+void Exchange::on_gone(std::function<void()> function) {
+  if (ended) return;
+  when_gone = std::move(function);
+  if (gone()) tell_gone();
 }
 
-bool Responder::gone() const { return exchange_->connection.expired(); }
-
-void Responder::start_stream(const Response& head) {
-  METE_ASSERT(!exchange_->answered);
-  exchange_->answered = true;
-  if (const auto connection = exchange_->connection.lock()) connection->start_stream(head);
+void Exchange::start_stream(const Response& head) {
+  METE_ASSERT(!answered);
+  answered = true;
+  if (const auto open = connection.lock()) open->start_stream(head);
 }
 
-bool Responder::send(std::string_view chunk) {
-  METE_ASSERT(exchange_->answered);
-  const auto connection = exchange_->connection.lock();
-  return connection != nullptr && !exchange_->ended && connection->send_chunk(chunk);
+bool Exchange::send(std::string_view chunk) {
+  METE_ASSERT(answered);
+  const auto open = connection.lock();
+  return open != nullptr && !ended && open->send_chunk(chunk);
 }
 
-std::size_t Responder::unsent() const {
-  const auto connection = exchange_->connection.lock();
-  return connection == nullptr ? 0 : connection->unsent();
+std::size_t Exchange::unsent() const {
+  const auto open = connection.lock();
+  return open == nullptr ? 0 : open->unsent();
 }
 
-std::size_t Responder::unread() const {
-  const auto connection = exchange_->connection.lock();
-  return connection == nullptr ? 0 : connection->unread();
+std::size_t Exchange::unread() const {
+  const auto open = connection.lock();
+  return open == nullptr ? 0 : open->unread();
 }
 
-void Responder::on_sent(std::function<void()> function) {
-  if (exchange_->ended) return;
-  exchange_->on_sent = std::move(function);
-  if (unsent() == 0) exchange_->tell_sent();
+void Exchange::on_sent(std::function<void()> function) {
+  if (ended) return;
+  when_sent = std::move(function);
+  if (unsent() == 0) tell_sent();
 }
 
-void Responder::close() {
-  METE_ASSERT(exchange_->answered);
-  if (std::exchange(exchange_->ended, true)) return;
-  exchange_->on_gone = nullptr;
-  if (const auto connection = exchange_->connection.lock()) connection->end_stream();
+void Exchange::close() {
+  METE_ASSERT(answered);
+  if (std::exchange(ended, true)) return;
+  when_gone = nullptr;
+  if (const auto open = connection.lock()) open->end_stream();
 }
 
 Connection::Connection(ConnectionHost& host, Fd socket, Peer peer)
@@ -233,7 +231,7 @@ void Connection::hand_over() {
   head_only_ = request->method == "HEAD";
   asked_ = request->method == "GET" ? ++host_.questions : 0;
   request->peer = peer_;
-  auto exchange = std::make_shared<Responder::Exchange>();
+  auto exchange = std::make_shared<Exchange>();
   exchange->host = host_.weak_from_this();
   exchange->connection = weak_from_this();
   exchange_ = exchange;
@@ -252,7 +250,7 @@ void Connection::refuse(int status, const std::string& why) {
 
 void Connection::give_way() {
   const std::shared_ptr<Connection> self = shared_from_this();
-  if (const std::shared_ptr<Responder::Exchange> exchange = exchange_.lock()) {
+  if (const std::shared_ptr<Exchange> exchange = exchange_.lock()) {
     exchange->tell_gone();
     exchange->connection.reset();
   }
@@ -366,8 +364,7 @@ void Connection::flush() {
 
 void Connection::written() {
   if (state_ == State::kStreaming) {
-    if (const std::shared_ptr<Responder::Exchange> exchange = exchange_.lock())
-      exchange->tell_sent();
+    if (const std::shared_ptr<Exchange> exchange = exchange_.lock()) exchange->tell_sent();
     return watch_.want(kHangup);
   }
   if (state_ != State::kWriting) return;
@@ -414,8 +411,7 @@ void Connection::look_for_stall() {
 // The client is gone, or as good as.
 void Connection::lost() {
   if (state_ == State::kWaiting || state_ == State::kStreaming)
-    if (const std::shared_ptr<Responder::Exchange> exchange = exchange_.lock())
-      exchange->tell_gone();
+    if (const std::shared_ptr<Exchange> exchange = exchange_.lock()) exchange->tell_gone();
   close();
 }
 
@@ -432,8 +428,7 @@ void Connection::close() {
   wait_with(0);
   held_.reset();
   count();
-  if (const std::shared_ptr<Responder::Exchange> exchange = exchange_.lock())
-    exchange->connection.reset();
+  if (const std::shared_ptr<Exchange> exchange = exchange_.lock()) exchange->connection.reset();
   host_.closed(*this);
 }
 

@@ -47,15 +47,25 @@ struct ConnectionHost : std::enable_shared_from_this<ConnectionHost> {
   std::string scratch;   // where bytes are received; one for all connections, of a fixed size
 };
 
-struct Responder::Exchange : std::enable_shared_from_this<Responder::Exchange> {
-  ~Exchange();       // NOLINT(bugprone-exception-escape): as in connection.cc
-  void tell_gone();  // posts on_gone, if there is one
-  void tell_sent();  // the same of on_sent
+// The answer to one request on a connection.
+struct Exchange final : Responder::Exchange, std::enable_shared_from_this<Exchange> {
+  ~Exchange() override;  // NOLINT(bugprone-exception-escape): as in connection.cc
+  void reply(const Response& response) override;
+  void on_gone(std::function<void()> function) override;
+  bool gone() const override { return connection.expired(); }
+  void start_stream(const Response& head) override;
+  bool send(std::string_view chunk) override;
+  std::size_t unsent() const override;
+  std::size_t unread() const override;
+  void on_sent(std::function<void()> function) override;
+  void close() override;
+  void tell_gone();  // posts when_gone, if there is one
+  void tell_sent();  // posts when_sent, if there is one
 
   std::weak_ptr<ConnectionHost> host;
   std::weak_ptr<Connection> connection;  // empty once the client is gone or has its answer
-  std::function<void()> on_gone;
-  std::function<void()> on_sent;
+  std::function<void()> when_gone;
+  std::function<void()> when_sent;
   bool answered = false;  // a second answer is a bug
   bool ended = false;  // nothing more is to be said: the reply or the end of the stream was given
 };
@@ -118,7 +128,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::size_t counted_in_ = 0;   // in the load of its user
   std::size_t counted_out_ = 0;  // the same
   std::uint64_t asked_ = 0;      // the number of the question; 0: it was none
-  std::weak_ptr<Responder::Exchange> exchange_;
+  std::weak_ptr<Exchange> exchange_;
   bool keep_alive_ = true;   // of the request being answered
   bool chunked_ = true;      // HTTP/1.0 knows no chunks: a stream ends with the connection
   bool head_only_ = false;   // it was HEAD

@@ -26,32 +26,44 @@ namespace mete::net {
 // thread only.
 class Responder {
  public:
-  struct Exchange;
+  // Where the answer goes: a connection of HttpServer, or a test's record of it.
+  struct Exchange {
+    virtual ~Exchange() = default;
+    virtual void reply(const Response& response) = 0;
+    virtual void on_gone(std::function<void()> function) = 0;
+    virtual bool gone() const = 0;
+    virtual void start_stream(const Response& head) = 0;
+    virtual bool send(std::string_view chunk) = 0;
+    virtual std::size_t unsent() const = 0;
+    virtual std::size_t unread() const = 0;
+    virtual void on_sent(std::function<void()> function) = 0;
+    virtual void close() = 0;
+  };
   explicit Responder(std::shared_ptr<Exchange> exchange) : exchange_(std::move(exchange)) {}
 
   // Dropped when the client is gone.
-  void reply(const Response& response);
+  void reply(const Response& response) { exchange_->reply(response); }
 
   // Called once, from the loop and never from inside a call to us, when the client hangs up before
   // the answer (or the end of the stream), or its stream is cut off; not after that, not when the
   // server is destroyed, not when no copy of the Responder is left. Capture an id in it, not the
   // Responder.
-  void on_gone(std::function<void()> function);
-  bool gone() const;
+  void on_gone(std::function<void()> function) { exchange_->on_gone(std::move(function)); }
+  bool gone() const { return exchange_->gone(); }
 
   // Sends the head (its body is not used); then chunks go out until close().
-  void start_stream(const Response& head);
+  void start_stream(const Response& head) { exchange_->start_stream(head); }
   // One chunk. A client that lets more than Limits::stream_bytes pile up is cut off. False: it is
   // gone or cut off, and so are all later chunks.
-  bool send(std::string_view chunk);
+  bool send(std::string_view chunk) { return exchange_->send(chunk); }
   // What of it the client's socket has not taken yet.
-  std::size_t unsent() const;
+  std::size_t unsent() const { return exchange_->unsent(); }
   // The same, with what the client has not read of its socket: 0 once it has all.
-  std::size_t unread() const;
+  std::size_t unread() const { return exchange_->unread(); }
   // Called once, as on_gone is, when the socket has taken all of it: for whoever has more to say
   // than should pile up.
-  void on_sent(std::function<void()> function);
-  void close();
+  void on_sent(std::function<void()> function) { exchange_->on_sent(std::move(function)); }
+  void close() { exchange_->close(); }
 
  private:
   std::shared_ptr<Exchange> exchange_;

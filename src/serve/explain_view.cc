@@ -10,9 +10,9 @@ namespace {
 
 using Document = wire::ExplainDocument;
 
-std::string name_of(const core::Explanation::OnCard& on, const std::vector<wire::CardView>& cards) {
-  for (const wire::CardView& card : cards)
-    if (card.uuid == on.uuid) return card.name;
+std::string name_of(const core::Explanation::OnCard& on, const core::Pool& pool) {
+  for (const core::PoolCard& known : pool.cards)
+    if (known.card.uuid == on.uuid) return known.card.name;
   return on.type;
 }
 
@@ -48,8 +48,7 @@ Document::Card card_of(const core::Explanation::OnCard& on, std::string name,
 
 }  // namespace
 
-Document view_of(const core::Explanation& why, WallTime now,
-                 const std::vector<wire::CardView>& cards,
+Document view_of(const core::Explanation& why, WallTime now, const core::Pool& pool,
                  const std::map<core::JobId, WallTime>& idle_since, core::Remark remark) {
   Document document;
   document.at = now;
@@ -66,7 +65,7 @@ Document view_of(const core::Explanation& why, WallTime now,
   document.in_line = why.in_line;
   document.forecast = why.forecast;
   for (const core::Explanation::OnCard& on : why.cards)
-    document.cards.push_back(card_of(on, name_of(on, cards), idle_since));
+    document.cards.push_back(card_of(on, name_of(on, pool), idle_since));
   for (const core::Change& change : why.changes) {
     Document::Change& out = document.changes.emplace_back();
     out.kind = to_string(change.kind);

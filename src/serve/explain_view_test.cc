@@ -30,11 +30,12 @@ TEST(ExplainView, SaysAllThatIsKnownAndNothingElse) {
   core::Change ends{core::Change::Kind::kJobEnds, "job 14 of bob ended", ""};
   ends.jobs = {{14}};
   why.changes = {{core::Change::Kind::kGpu, "instead of 32G", "--gpu 20G"}, ends};
-  wire::CardView named;
-  named.uuid = "GPU-a";
-  named.name = "NVIDIA H200";
+  core::PoolCard named;
+  named.card.uuid = "GPU-a";
+  named.card.name = "NVIDIA H200";
 
-  const wire::ExplainDocument document = view_of(why, {4'000}, {named}, {{{14}, WallTime{2'000}}});
+  const wire::ExplainDocument document =
+      view_of(why, {4'000}, {{named}}, {{{14}, WallTime{2'000}}});
   EXPECT_EQ(document.at, WallTime{4'000});
   EXPECT_EQ(document.reason, core::Reason::kResources);
   EXPECT_EQ(document.wait, why.wait);

@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// What a pass may do while somebody waits, and in each slice otherwise: 6,000 are a millisecond.
+// The work of a pass while a client waits, and in each slice otherwise: 6,000 are a millisecond.
 constexpr std::size_t kAtOnce = 60'000;
 constexpr std::size_t kSlice = 30'000;
 constexpr seam::Milliseconds kBetweenSlices{20};

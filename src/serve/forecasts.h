@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // When each job that waits will start, for lists of jobs. One pass over the queue for all of them
-// (core/explain/forecast.h): made when somebody looks and the queue or the time has changed since
+// (core/explain/forecast.h): made on demand when the queue or the time has changed since
 // the last one. A short queue is done at once; a long one in slices beside other work, and until
 // then what was made before is shown. A forecast whose time has come is not shown any more.
 #pragma once
@@ -22,7 +22,7 @@ class Forecasts {
   Forecasts(net::Loop& loop, seam::Clock& clock, engine::Engine& engine)
       : loop_(loop), clock_(clock), engine_(engine) {}
 
-  // Somebody is about to ask: makes them anew where they are out of date. Bounded: some 10 ms.
+  // Before of(): makes the forecasts again if they are out of date. Takes at most some 10 ms.
   void look();
   // nullopt: nothing can be said of it, or not yet.
   std::optional<core::Forecast> of(core::JobId id) const;
@@ -37,8 +37,8 @@ class Forecasts {
   std::uint64_t told_version_ = 0;        // of the engine
   seam::Nanoseconds told_at_{};           // when that pass began
   std::optional<core::Forecaster> pass_;  // that is being made
-  std::uint64_t pass_version_ = 0;        // the same
-  seam::Nanoseconds pass_at_{};           // the same
+  std::uint64_t pass_version_ = 0;        // of the engine, for this pass
+  seam::Nanoseconds pass_at_{};           // when this pass began
   seam::Nanoseconds busy_{};              // how long it took so far
   seam::Nanoseconds next_at_{};           // no other pass before
   net::Timer timer_;

@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/time.h"
 #include "engine/engine.h"
+#include "serve/machine_reading.h"
 #include "wire/snapshot.h"
 
 namespace mete::serve {
@@ -22,10 +23,6 @@ class History {
  public:
   static constexpr std::size_t kMostJobs = 1'000;  // those of the lowest numbers
 
-  struct CardFigures {
-    std::optional<unsigned> utilisation_pct;
-    std::optional<Bytes> used;
-  };
   struct JobFigures {
     std::uint32_t attempt = 1;
     std::optional<unsigned> utilisation_pct;

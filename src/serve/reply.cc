@@ -43,4 +43,16 @@ Error not_on_disk() {
       .with_hint("make room there; running jobs go on");
 }
 
+Error explained(Error error, const MachineReading& machine) {
+  if (error.code != ErrorCode::kInfeasible || !machine.unread) return error;
+  const Error& why = *machine.unread;
+  error.evidence = why.message + (why.evidence.empty() ? "" : ": " + why.evidence);
+  if (!why.hint.empty()) error.hint = why.hint;
+  if (why.code == ErrorCode::kBusy) {  // it may come back
+    error.code = ErrorCode::kExhausted;
+    error.message = "the cards cannot be read at the moment";
+  }
+  return error;
+}
+
 }  // namespace mete::serve

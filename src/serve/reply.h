@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "base/text.h"
 #include "net/http.h"
+#include "serve/machine_reading.h"
 #include "wire/job.h"
 
 namespace mete::serve {
@@ -33,7 +34,9 @@ inline net::Response refuse_words(Error error) {
 
 Error no_such_path(const net::Request& request);
 Error no_such_job(core::JobId id);
-// What the engine has decided since the disk is full may yet be undone: nobody is told of it.
+// What the engine has decided since the disk is full may yet be undone: no client is told of it.
 Error not_on_disk();
+// Where no card was ever read, the reason is the driver's, not the request's.
+Error explained(Error error, const MachineReading& machine);
 
 }  // namespace mete::serve

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// See service.h: snapshots, streams of them, and metrics. What is shown is made when somebody asks,
-// once for all who may see the same, and again when there is a new reading. A slow reader is shown
-// the newest when it is ready for it, and never what was before.
+// See sight.h. A text is kept with the numbers of the reading and of the engine's version that it
+// shows, and made again when one of them has changed or the text is too old. The order of the queue
+// is kept in the same way, since it costs as much as there are jobs.
+#include "serve/sight.h"
+
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -9,7 +11,6 @@
 
 #include "base/text.h"
 #include "serve/reply.h"
-#include "serve/service.h"
 
 namespace mete::serve {
 
@@ -19,7 +20,7 @@ using core::JobState;
 
 constexpr double kShortestEveryS = 0.25;  // readings are not more frequent
 constexpr double kLongestEveryS = 3600;
-// Ages in a text are those of when it was made.
+// The ages in a text are as of the moment when it was made.
 constexpr std::chrono::milliseconds kOldestSnapshot{250};
 constexpr std::chrono::seconds kOldestMetrics{1};
 constexpr std::chrono::seconds kStuck{60};
@@ -42,26 +43,15 @@ double seconds_between(WallTime from, WallTime to) {
 
 }  // namespace
 
-bool Service::route_sight(const net::Request& request, net::Responder& responder) {
-  if (request.method != "GET") return false;
-  if (request.path == "/v1/snapshot")
-    get_snapshot(request, std::move(responder));
-  else if (request.path == "/metrics")
-    handle_metrics(request, std::move(responder));
-  else
-    return false;
-  return true;
-}
-
-// ---- what is remembered ------------------------------------------------------------------------
+// ---- what documents are made from ---------------------------------------------------------------
 
 // On the busiest of its cards; a card where one of its processes cannot be told does not count.
-std::optional<unsigned> Service::utilisation_of(core::JobId id) const {
+std::optional<unsigned> Sight::utilisation_of(core::JobId id) const {
   const auto found = machine_.processes.find(id);
   if (found == machine_.processes.end()) return std::nullopt;
   std::map<std::uint32_t, std::optional<unsigned>> cards;
-  for (const wire::Snapshot::Process& process : found->second) {
-    const auto [card, first] = cards.emplace(process.card.value_or(0), 0u);
+  for (const JobProcess& process : found->second) {
+    const auto [card, first] = cards.emplace(process.card, 0u);
     if (card->second && process.utilisation_pct)
       *card->second = std::min(100u, *card->second + *process.utilisation_pct);
     else
@@ -73,11 +63,9 @@ std::optional<unsigned> Service::utilisation_of(core::JobId id) const {
   return most;
 }
 
-void Service::remember() {
+void Sight::see() {
+  ++reading_;
   if (!machine_.read_at) return;
-  std::map<std::string, History::CardFigures> cards;
-  for (const wire::CardView& card : machine_.cards)
-    cards[card.uuid] = {card.utilisation_pct, card.used};
   std::map<core::JobId, History::JobFigures> jobs;
   for (const core::JobId id : engine_.state().active()) {
     History::JobFigures& job = jobs[id];
@@ -90,62 +78,44 @@ void Service::remember() {
   }
   const auto age =
       std::chrono::duration_cast<seam::Milliseconds>(clock_.monotonic() - *machine_.read_at);
-  history_.see(*machine_.read_at, WallTime{clock_.wall().ms - age.count()}, cards, jobs);
-}
-
-// Costs as much as there are jobs: once for each version of the engine, and only for whoever asks.
-const Service::Line& Service::line() {
-  if (line_.version == engine_.version() && line_.version != 0) return line_;
-  line_ = {engine_.version(), {}, {}, {}, {}};
-  const core::State& state = engine_.state();
-  std::uint64_t place = 0;
-  for (const core::JobId id : core::in_order(engine_.sight().input)) {
-    line_.places.emplace(id, ++place);
-    line_.pending.push_back({id, place});
-  }
-  for (const auto& [id, job] : state.jobs()) {
-    if (job.state != JobState::kPending) continue;
-    if (const core::SharedWait wait = engine_.wait_of(id))
-      ++line_.depth[std::string(to_string(wait->reason))];
-    if (!line_.oldest || job.submitted < *line_.oldest) line_.oldest = job.submitted;
-    if (!line_.places.contains(id)) line_.pending.push_back({id, std::nullopt});
-  }
-  return line_;
+  history_.see(*machine_.read_at, WallTime{clock_.wall().ms - age.count()}, machine_.cards, jobs);
 }
 
 // ---- snapshots ---------------------------------------------------------------------------------
 
-wire::Snapshot::Job Service::snapshot_job(const core::Job& job) {
+wire::Snapshot::Job Sight::snapshot_job(const core::Job& job) {
   wire::Snapshot::Job shown;
-  shown.view = view_of(job);
+  shown.view = views_.view_of(job);
   for (const core::GrantedCard& card : job.grant)
     shown.peaks.push_back(history_.peak(job.id, job.attempt, card.uuid));
   if (const auto found = machine_.processes.find(job.id); found != machine_.processes.end())
-    shown.processes = found->second;
+    for (const JobProcess& process : found->second)
+      shown.processes.push_back({process.pid, process.start_ticks, process.parent, process.card,
+                                 process.name, process.used, process.utilisation_pct});
   shown.utilisation_pct = utilisation_of(job.id);
   shown.runner = job.runner;
   return shown;
 }
 
-wire::Snapshot Service::snapshot(const net::Peer& peer, bool with_history) {
+wire::Snapshot Sight::snapshot(const net::Peer& peer, bool with_history) {
   const core::State& state = engine_.state();
-  wire::CardsDocument cards = this->cards(&peer);
+  wire::CardsDocument cards = cards_.document(&peer);
   wire::Snapshot all;
   all.at = cards.at;
   all.seq = state.last_seq();
   all.trouble = std::move(cards.trouble);
   all.driver = machine_.driver;
-  all.daemon = daemon();
+  all.daemon = status_.view();
   all.cards = std::move(cards.cards);
   for (const core::JobId id : state.active())
-    if (const core::Job& job = *state.find(id); may_see(job, peer))
+    if (const core::Job& job = *state.find(id); may_see(identity_, job, peer))
       all.jobs.push_back(snapshot_job(job));
   forecasts_.look();
-  const Line& line = this->line();
-  all.queue.depth = line.depth;
-  for (const wire::Snapshot::Queue::Entry& entry : line.pending) {
+  const JobViews::QueueSummary& queue = views_.queue();
+  all.queue.depth = queue.depth;
+  for (const wire::Snapshot::Queue::Entry& entry : queue.order) {
     const core::Job* job = state.find(entry.id);
-    if (job == nullptr || !may_see(*job, peer)) continue;
+    if (job == nullptr || !may_see(identity_, *job, peer)) continue;
     if (all.queue.order.size() == wire::kSnapshotPending) {
       ++all.queue.left_off;
       continue;
@@ -159,47 +129,45 @@ wire::Snapshot Service::snapshot(const net::Peer& peer, bool with_history) {
   if (with_history)
     all.history = history_.shown([&](core::JobId id) {
       const core::Job* job = state.find(id);
-      return job != nullptr && may_see(*job, peer);
+      return job != nullptr && may_see(identity_, *job, peer);
     });
   return all;
 }
 
-std::shared_ptr<const std::string> Service::snapshot_text(const net::Peer& peer,
-                                                          bool with_history) {
+std::shared_ptr<const std::string> Sight::snapshot_text(const net::Peer& peer, bool with_history) {
   const seam::Nanoseconds now = clock_.monotonic();
-  const std::int64_t rights = is_admin(peer) ? -1 : std::int64_t{peer.uid};
-  Kept& kept = kept_snapshots_[{rights, with_history}];
+  const std::int64_t rights = is_admin(identity_, peer) ? -1 : std::int64_t{peer.uid};
+  CachedText& kept = snapshots_[{rights, with_history}];
   if (kept.text == nullptr || kept.reading != reading_ || kept.version != engine_.version() ||
       now - kept.made > kOldestSnapshot) {
     kept = {reading_, engine_.version(), now,
             std::make_shared<const std::string>(wire::encode(snapshot(peer, with_history)))};
-    // Those that nobody asks for any more.
-    std::erase_if(kept_snapshots_, [now](const auto& each) {
+    // Texts that no client has asked for lately.
+    std::erase_if(snapshots_, [now](const auto& each) {
       return now - each.second.made > 20 * kOldestSnapshot;
     });
   }
   return kept.text;
 }
 
-void Service::get_snapshot(const net::Request& request, net::Responder responder) {
+void Sight::get_snapshot(Call& call) {
+  const net::Request& request = call.request;
   const std::string* every = request.parameter("every");
   const std::optional<std::chrono::milliseconds> period =
       every == nullptr ? std::chrono::milliseconds(1000) : parse_every(*every);
   if (!period)
-    return responder.reply(
-        refuse(Error::invalid("every is a number of seconds between 0.25 and 3600")
-                   .with_evidence(base::quote(*every))));
-  const std::string* accept = request.header("accept");
+    return call.reply(refuse(Error::invalid("every is a number of seconds between 0.25 and 3600")
+                                 .with_evidence(base::quote(*every))));
   const std::string* history = request.parameter("history");
-  if (accept == nullptr || accept->find("text/event-stream") == std::string::npos) {
-    if (!engine_.settled()) return responder.reply(refuse(not_on_disk()));
+  if (!call.accepts("text/event-stream")) {
+    if (!engine_.settled()) return call.reply(refuse(not_on_disk()));
     net::Response response =
         respond(200, *snapshot_text(request.peer, history == nullptr || *history != "0"));
-    response.held = place_;
-    return responder.reply(response);
+    response.held = dispatcher_.place();
+    return call.reply(response);
   }
-  const std::uint64_t number = ++last_ticket_;
-  Viewer viewer{number, request.peer, std::move(responder), {}, {}, {}, false};
+  const std::uint64_t number = ++last_number_;
+  Viewer viewer{number, request.peer, call.responder, {}, {}, {}, false};
   if (history != nullptr && *history == "0") viewer.history = UINT64_MAX;
   net::Response head;
   head.content_type = "text/event-stream";
@@ -213,20 +181,20 @@ void Service::get_snapshot(const net::Request& request, net::Responder responder
   show_to(number);
 }
 
-void Service::show_soon(std::uint64_t number) {
-  const auto viewer = std::find_if(viewers_.begin(), viewers_.end(), [number](const Viewer& known) {
-    return known.number == number;
-  });
-  if (viewer == viewers_.end() || std::exchange(viewer->queued, true)) return;
-  queue_.add(viewer->peer.uid, [this, number](const WorkQueue::Place&) { show_to(number); });
-  schedule_work();
+std::list<Sight::Viewer>::iterator Sight::find(std::uint64_t number) {
+  return std::find_if(viewers_.begin(), viewers_.end(),
+                      [number](const Viewer& known) { return known.number == number; });
 }
 
-// Whoever has not read the last one is passed over: the next is then the newest, not the one after.
-void Service::show_to(std::uint64_t number) {
-  const auto viewer = std::find_if(viewers_.begin(), viewers_.end(), [number](const Viewer& known) {
-    return known.number == number;
-  });
+void Sight::show_soon(std::uint64_t number) {
+  const auto viewer = find(number);
+  if (viewer == viewers_.end() || std::exchange(viewer->queued, true)) return;
+  dispatcher_.add(viewer->peer.uid, AnswerSize::kSmall, [this, number] { show_to(number); });
+}
+
+// A client that has not read the last snapshot is passed over: its next one is then the newest.
+void Sight::show_to(std::uint64_t number) {
+  const auto viewer = find(number);
   if (viewer == viewers_.end()) return;
   viewer->queued = false;
   const seam::Nanoseconds now = clock_.monotonic();
@@ -238,7 +206,7 @@ void Service::show_to(std::uint64_t number) {
     return;
   }
   viewer->stuck_since.reset();
-  if (!engine_.settled()) return;  // nobody is told of what may yet be undone
+  if (!engine_.settled()) return;  // what may yet be undone is not shown
   const bool with_history = viewer->history != UINT64_MAX && viewer->history != history_.version();
   if (with_history) viewer->history = history_.version();
   const std::shared_ptr<const std::string> text = snapshot_text(viewer->peer, with_history);
@@ -247,7 +215,7 @@ void Service::show_to(std::uint64_t number) {
 
 // ---- metrics -----------------------------------------------------------------------------------
 
-Figures Service::daemon_figures() const {
+Figures Sight::daemon_figures() const {
   const auto since = [this](seam::Nanoseconds moment) {
     return std::chrono::duration<double>(clock_.monotonic() - moment).count();
   };
@@ -259,18 +227,18 @@ Figures Service::daemon_figures() const {
   figures.settled = engine_.settled();
   figures.events = engine_.state().last_seq();
   figures.health = engine_.health();
-  figures.uptime_s = since(started_);
+  figures.uptime_s = std::chrono::duration<double>(status_.uptime()).count();
   figures.disk_full = engine_.disk_full();
   const Around around = identity_.around();
   figures.helper_restarts = around.helper_restarts;
   figures.connections = around.connections;
   figures.viewers = viewers_.size();
-  figures.turns = turns_;
-  figures.waiting = queue_.size();
+  figures.turns = dispatcher_.times();
+  figures.waiting = dispatcher_.waiting();
   return figures;
 }
 
-Figures::Job Service::job_figures(const core::Job& job, WallTime now) const {
+Figures::Job Sight::job_figures(const core::Job& job, WallTime now) const {
   const core::JobId id = job.id;
   Figures::Job shown;
   shown.id = to_string(id);
@@ -296,12 +264,12 @@ Figures::Job Service::job_figures(const core::Job& job, WallTime now) const {
   return shown;
 }
 
-Figures Service::figures() {
+Figures Sight::figures() {
   const core::State& state = engine_.state();
   Figures figures = daemon_figures();
-  // What may yet be undone is told to nobody.
+  // What may yet be undone is not shown.
   if (!figures.settled) return figures;
-  const wire::CardsDocument cards = this->cards(nullptr);
+  const wire::CardsDocument cards = cards_.document(nullptr);
   figures.cards = cards.cards;
   for (const core::JobId id : state.active()) {
     const core::Job& job = *state.find(id);
@@ -310,30 +278,27 @@ Figures Service::figures() {
     figures.jobs.push_back(job_figures(job, cards.at));
   }
   figures.most_jobs = identity_.metric_jobs;
-  const Line& line = this->line();
-  figures.depth = line.depth;
-  figures.states["pending"] = line.pending.size();
-  if (line.oldest) figures.oldest_wait_s = seconds_between(*line.oldest, cards.at);
+  const JobViews::QueueSummary& queue = views_.queue();
+  figures.depth = queue.depth;
+  figures.states["pending"] = queue.order.size();
+  if (queue.oldest) figures.oldest_wait_s = seconds_between(*queue.oldest, cards.at);
   return figures;
 }
 
-std::shared_ptr<const std::string> Service::metrics() {
+std::shared_ptr<const std::string> Sight::metrics_text_now() {
   const seam::Nanoseconds now = clock_.monotonic();
-  if (kept_metrics_.text == nullptr || kept_metrics_.reading != reading_ ||
-      now - kept_metrics_.made > kOldestMetrics)
-    kept_metrics_ = {reading_, 0, now,
-                     std::make_shared<const std::string>(metrics_text(figures()))};
-  return kept_metrics_.text;
+  if (metrics_.text == nullptr || metrics_.reading != reading_ ||
+      now - metrics_.made > kOldestMetrics)
+    metrics_ = {reading_, 0, now, std::make_shared<const std::string>(metrics_text(figures()))};
+  return metrics_.text;
 }
 
-void Service::handle_metrics(const net::Request& request, net::Responder responder) {
-  if (request.path != "/metrics" || request.method != "GET")
-    return responder.reply(refuse(no_such_path(request)));
+void Sight::get_metrics(Call& call) {
   net::Response response;
   response.content_type = kMetricsType;
-  response.body = *metrics();
-  response.held = place_;
-  responder.reply(response);
+  response.body = *metrics_text_now();
+  response.held = dispatcher_.place();
+  call.reply(response);
 }
 
 }  // namespace mete::serve

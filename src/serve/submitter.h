@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whoever is at the other end of the socket, as far as a job that runs without them needs it: their
-// name, their groups, their limits. From the kernel, never from the request.
+// The client of a request, as far as a job that runs without it needs it: the name of its user, its
+// groups, its limits. From the kernel, never from the request.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace mete::serve {
 
 // "alice"; a user without a name is a number.
 std::string name_of_user(uid_t uid);
-// Somebody can have this name, as name_of_user() gives it.
+// A user can have this name, as name_of_user() gives it.
 bool is_user(const std::string& name);
 
 // Whether it is one of the group's: by what it had when it connected.
