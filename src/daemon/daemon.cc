@@ -95,7 +95,7 @@ class Daemon {
         courier_(parts_.notify, options_.config.sendmail.value, seam_),
         notifier_(notifier_hooks(), seam_, clock_, base::host_name()),
         cards_(helper_settings(), seam_, clock_, [this] { look(); }) {
-    hands_.meet(engine_, service_);
+    hands_.meet(engine_.state(), service_.machine());
     service_.on_fatal = [this](const Error& error) { fail(error); };
     service_.on_stop = [this] { stop(); };
     service_.on_turn = [this](bool busy) {
@@ -106,7 +106,7 @@ class Daemon {
 
   Result<void> recover() {
     if (Result<void> r = engine_.load(); !r) return r;
-    if (Result<void> r = hands_.begin(engine_.state()); !r) return r;
+    if (Result<void> r = hands_.begin(); !r) return r;
     if (Result<void> r = engine_.recover(); !r) return r;
     claims_.begin();
     notifier_.begin(told_up_to());

@@ -44,14 +44,14 @@ Hands::Hands(HandsSettings settings, seam::Loop loop, seam::Clock& clock, Claims
   processes_.keep_handles(settings_.descriptors.shares.handles);
 }
 
-void Hands::meet(const engine::Engine& engine, const serve::Service& service) {
-  engine_ = &engine;
-  service_ = &service;
+void Hands::meet(const core::State& state, const serve::Machine& machine) {
+  state_ = &state;
+  machine_ = &machine;
 }
 
-Result<void> Hands::begin(const core::State& state) {
-  return keepers_.begin([&state](core::JobId id, std::uint32_t attempt) {
-    const core::Job* job = state.find(id);
+Result<void> Hands::begin() {
+  return keepers_.begin([this](core::JobId id, std::uint32_t attempt) {
+    const core::Job* job = state_->find(id);
     return job != nullptr && job->spec->detached && job->attempt == attempt &&
            job->state != core::JobState::kEnded && job->state != core::JobState::kPending;
   });
@@ -61,7 +61,7 @@ Result<void> Hands::begin(const core::State& state) {
 
 launch::WatcherCallbacks Hands::watcher_callbacks() {
   return {[this](core::JobId id) {
-            const core::Job* job = engine_->state().find(id);
+            const core::Job* job = state_->find(id);
             return job == nullptr ? std::nullopt : std::optional(job->spec->uid);
           },
           [this](core::JobId id) { tell_(core::RunnerGone{id}); },
@@ -140,22 +140,22 @@ launch::Outsiders Hands::outsiders() const {
 bool Hands::reserve(core::JobId job, const std::vector<core::GrantedCard>& cards) {
   // Of jobs that ended in this very turn we hear later (forget): their bytes are free already.
   claims_.keep_only([this](core::JobId id) {
-    const core::Job* held = engine_->state().find(id);
+    const core::Job* held = state_->find(id);
     return held != nullptr && held->state != core::JobState::kEnded;
   });
-  const core::Job* known = engine_->state().find(job);
+  const core::Job* known = state_->find(job);
   return claims_.reserve(job, cards, known == nullptr ? std::nullopt : known->runner);
 }
 
 void Hands::start(const core::Job& job) {
   // Before the cards were read nobody can be told what they have. And one that is to be ended is
   // not started for it.
-  const bool find_only = job.state == core::JobState::kStopping ||
-                         (!job.grant.empty() && service_->machine().cards.empty());
+  const bool find_only =
+      job.state == core::JobState::kStopping || (!job.grant.empty() && machine_->cards.empty());
   keepers_.start(job.id, job.attempt,
                  find_only ? launch::Start::kFindOnly : launch::Start::kIfNeeded,
                  [this, id = job.id]() -> Result<std::string> {
-                   const core::Job* now = engine_->state().find(id);
+                   const core::Job* now = state_->find(id);
                    if (now == nullptr) return Error::not_found("the job is gone");
                    return plan_for(*now);
                  });
@@ -165,12 +165,12 @@ void Hands::start(const core::Job& job) {
 void Hands::watch(core::JobId job, core::ProcessRef runner) { processes_.watch(job, runner); }
 
 void Hands::wake(core::JobId job, core::ProcessRef runner) {
-  if (const core::Job* known = engine_->state().find(job))
+  if (const core::Job* known = state_->find(job))
     (void)launch::signal_process(runner, known->spec->uid, SIGCONT);
 }
 
 void Hands::stop(core::JobId job) {
-  const core::Job* known = engine_->state().find(job);
+  const core::Job* known = state_->find(job);
   if (known != nullptr && known->spec->detached) {
     keepers_.stop(job);
     return;
@@ -261,10 +261,9 @@ Result<std::string> Hands::plan_for(const core::Job& job) {
   plan.spec.request = core::request_of(job);
   give_own_limit(*plan.spec.detached);
   plan.grant = job.grant;
-  const serve::MachineReading& machine = service_->machine();
-  plan.cards = core::cards_of(job.grant, machine.pool);
+  plan.cards = core::cards_of(job.grant, machine_->pool);
   if (plan.cards.size() != job.grant.size()) return Error::io("a granted card has vanished");
-  plan.driver = machine.driver;
+  plan.driver = machine_->driver;
   plan.readings = settings_.readings;
   plan.simulated = settings_.simulated;
   plan.keep = base::join_path(settings_.state_dir, "keep");

@@ -8,10 +8,10 @@
 
 #include "config/config.h"
 #include "core/job/input.h"
+#include "core/job/state.h"
 #include "daemon/claims_keeper.h"
 #include "daemon/descriptors.h"
 #include "daemon/movers.h"
-#include "engine/engine.h"
 #include "launch/keepers.h"
 #include "launch/parts.h"
 #include "launch/process_watcher.h"
@@ -39,10 +39,11 @@ class Hands final : public seam::Launcher {
         seam::Store& store, std::function<void(core::Input)> tell,
         std::function<void(const std::string&)> log);
 
-  // Before anything else is asked; both outlive us.
-  void meet(const engine::Engine& engine, const serve::Service& service);
+  // Before anything else is asked: the jobs, and the machine as it was last read. Both outlive us
+  // and change meanwhile.
+  void meet(const core::State& state, const serve::Machine& machine);
   // Once it is known what runs, before the engine acts on it.
-  Result<void> begin(const core::State& state);
+  Result<void> begin();
 
   bool reserve(core::JobId job, const std::vector<core::GrantedCard>& cards) override;
   void start(const core::Job& job) override;
@@ -77,8 +78,8 @@ class Hands final : public seam::Launcher {
   seam::Store& store_;
   std::function<void(core::Input)> tell_;
   std::function<void(const std::string&)> log_;
-  const engine::Engine* engine_ = nullptr;
-  const serve::Service* service_ = nullptr;
+  const core::State* state_ = nullptr;
+  const serve::MachineReading* machine_ = nullptr;
   Movers movers_;
   launch::ProcessWatcher processes_;
   launch::Keepers keepers_;

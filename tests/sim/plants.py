@@ -60,11 +60,11 @@ IN_SOURCES = {
         ("  if (!job.held && job.unmet.empty()) pending_.erase(job);\n",
          "  if ((P || !job.held) && job.unmet.empty()) pending_.erase(job);\n")]},
     "dependency-ignored": {"core/job/apply.cc": [
-        ("    if (ends_among(after.id).open > 0) job.unmet.push_back(after);\n",
-         "    if (!P && ends_among(after.id).open > 0) job.unmet.push_back(after);\n")]},
+        ("    if (state_.ends_among(after.id).open > 0) job.unmet.push_back(after);\n",
+         "    if (!P && state_.ends_among(after.id).open > 0) job.unmet.push_back(after);\n")]},
     "doom-forgotten": {"core/job/apply.cc": [
-        ("    if (was_doomed || in_vain) dependencies_.doom(id);\n",
-         "    if (was_doomed || (in_vain && !P)) dependencies_.doom(id);\n")]},
+        ("    if (was_doomed || in_vain) state_.dependencies_.doom(id);\n",
+         "    if (was_doomed || (in_vain && !P)) state_.dependencies_.doom(id);\n")]},
     "deadline-missed": {"core/job/due.cc": [
         ("    if (ms > moment.now.ms) break;\n    if (jobs_.at(id).state != JobState::kStopping)\n",
          "    if (ms > moment.now.ms) break;\n    if (!P && jobs_.at(id).state != JobState::kStopping)\n")]},

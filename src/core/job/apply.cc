@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// See state.h: what has happened changes the state, now and in every replay.
+// See apply.h. First the indexes of State, then the events.
+#include "core/job/apply.h"
+
 #include <algorithm>
 
 #include "base/assert.h"
-#include "core/job/state.h"
 
 namespace mete::core {
 
@@ -15,16 +16,16 @@ constexpr std::uint32_t kMostFactor = 20'000;
 
 }  // namespace
 
-Job& State::at(JobId id) {
-  const auto found = jobs_.find(id);
-  METE_ASSERT(found != jobs_.end());
+Job& EventApplier::job_of(JobId id) {
+  const auto found = state_.jobs_.find(id);
+  METE_ASSERT(found != state_.jobs_.end());
   return found->second;
 }
 
-Job& State::step(JobId id, JobState to) {
-  Job& job = at(id);
+Job& EventApplier::step(JobId id, JobState to) {
+  Job& job = job_of(id);
   METE_ASSERT(may_follow(job.state, to));
-  leave(job);
+  state_.leave(job);
   job.state = to;
   return job;
 }
@@ -68,24 +69,24 @@ void State::leave(const Job& job) {
 
 // ---- the events of a job -----------------------------------------------------------------------
 
-void State::on(const JobSubmitted& submitted, WallTime at) {
-  METE_ASSERT(submitted.id.number == last_job_ + 1 && !submitted.id.element);
-  last_job_ = submitted.id.number;
+void EventApplier::on(const JobSubmitted& submitted) {
+  METE_ASSERT(submitted.id.number == state_.last_job_ + 1 && !submitted.id.element);
+  state_.last_job_ = submitted.id.number;
   const JobSpec& spec = *submitted.spec;
   Job job;
   job.id = submitted.id;
   job.spec = submitted.spec;
   job.runner = submitted.runner;
-  job.submitted = at;
+  job.submitted = at_;
   job.priority = spec.priority;
   job.held = spec.held;
-  if (!spec.key.empty()) keys_[{spec.uid, spec.key}] = job.id.number;
+  if (!spec.key.empty()) state_.keys_[{spec.uid, spec.key}] = job.id.number;
   // What has ended well by now is met; what can never be was refused.
   for (const After& after : spec.after)
-    if (ends_among(after.id).open > 0) job.unmet.push_back(after);
+    if (state_.ends_among(after.id).open > 0) job.unmet.push_back(after);
   const auto add = [&] {
-    enter(jobs_.emplace(job.id, job).first->second);
-    users_.hold(job);
+    state_.enter(state_.jobs_.emplace(job.id, job).first->second);
+    state_.users_.hold(job);
   };
   if (!spec.array) {
     add();
@@ -93,7 +94,7 @@ void State::on(const JobSubmitted& submitted, WallTime at) {
     for (const std::uint32_t element : elements_of(*spec.array)) {
       job.id.element = element;
       add();
-      history_.open(job.id);
+      state_.history_.open(job.id);
     }
   }
   forget_for_room(spec.user);
@@ -110,82 +111,83 @@ void State::take_back_last() {
   --last_seq_;
 }
 
-void State::on(const JobGranted& granted, WallTime at) {
+void EventApplier::on(const JobGranted& granted) {
   Job& job = step(granted.id, JobState::kStarting);
   job.grant = granted.cards;
   job.unmet.clear();  // logs of before have jobs that did not wait for what ran again
-  enter(job);
-  score_forecast(job, at);
+  state_.enter(job);
+  score_forecast(job);
 }
 
-void State::score_forecast(Job& job, WallTime at) {
+void EventApplier::score_forecast(Job& job) {
   if (!job.forecast) return;
-  const bool held = at <= job.forecast->by;
+  const bool held = at_ <= job.forecast->by;
   job.forecast.reset();  // each is scored once, also if nothing is launched and it waits again
-  ++score_.given;
-  if (held) ++score_.held;
+  ++state_.score_.given;
+  if (held) ++state_.score_.held;
   // A step down for each that held, four up for each that did not: 0.98^4 * 1.0842 is 1, so they
   // balance at 80 in 100.
   if (held)
-    score_.factor_milli = std::max(kLeastFactor, score_.factor_milli * 49 / 50);
+    state_.score_.factor_milli = std::max(kLeastFactor, state_.score_.factor_milli * 49 / 50);
   else
-    score_.factor_milli = std::min(kMostFactor, score_.factor_milli * 2711 / 2500 + 1);
+    state_.score_.factor_milli =
+        std::min(kMostFactor, state_.score_.factor_milli * 2711 / 2500 + 1);
 }
 
 // What it cost its user, and how long such jobs run.
-void State::charge(const Job& job, const std::optional<Exit>& exit, WallTime at) {
+void EventApplier::charge(const Job& job, const std::optional<Exit>& exit) {
   if (!job.started) return;
   const std::uint64_t passed =
-      at.ms > job.started->ms ? static_cast<std::uint64_t>(at.ms - job.started->ms) : 0;
+      at_.ms > job.started->ms ? static_cast<std::uint64_t>(at_.ms - job.started->ms) : 0;
   const std::uint64_t ran_ms = exit && exit->ran_ms ? *exit->ran_ms : passed;
   const std::uint32_t cpus =
       std::max(1u, cpus_of(job.spec->request, job.spec->detached.has_value()));
-  fair_.charge(job.spec->user, cost_of(job, ran_ms, cpus, at), at);
+  state_.fair_.charge(job.spec->user, cost_of(job, ran_ms, cpus, at_), at_);
   const bool by_itself = job.state != JobState::kStopping && exit && !exit->not_started;
-  if (by_itself) estimates_.learn(*job.spec, ran_ms - std::min(ran_ms, parked_ms(job, at)));
+  if (by_itself) state_.estimates_.learn(*job.spec, ran_ms - std::min(ran_ms, parked_ms(job, at_)));
 }
 
-void State::on(const JobEnded& ended, WallTime at) {
-  const Job& before = this->at(ended.id);
-  if (before.state != JobState::kPending) charge(before, ended.exit, at);
+void EventApplier::on(const JobEnded& ended) {
+  const Job& before = job_of(ended.id);
+  if (before.state != JobState::kPending) charge(before, ended.exit);
   // Who gave up waiting after the time that was told makes it no better.
   const bool waited_in_vain = before.state == JobState::kPending && before.forecast &&
-                              at > before.forecast->by && ended.outcome == Outcome::kCancelled;
+                              at_ > before.forecast->by && ended.outcome == Outcome::kCancelled;
   Job& job = step(ended.id, JobState::kEnded);
-  if (waited_in_vain) score_forecast(job, at);
+  if (waited_in_vain) score_forecast(job);
   job.forecast.reset();
   job.outcome = ended.outcome;
   job.exit = ended.exit;
-  job.ended = at;
+  job.ended = at_;
   job.held = false;
   job.put_off.reset();
   job.requeue = false;
   job.park.reset();
   job.idle.reset();
   job.unmet.clear();
-  enter(job);
-  users_.close(job);
+  state_.enter(job);
+  state_.users_.close(job);
   tell_dependents(job);
   forget_old(job.spec->user);
 }
 
-void State::on(const JobRequeued& requeued, WallTime at) {
-  Job& job = this->at(requeued.id);
+void EventApplier::on(const JobRequeued& requeued) {
+  Job& job = job_of(requeued.id);
   METE_ASSERT(job.state != JobState::kPending && job.spec->detached);
-  history_.requeued(job.id);
+  state_.history_.requeued(job.id);
   const bool was_ended = job.state == JobState::kEnded;
-  if (!was_ended) charge(job, requeued.exit, at);
-  leave(job);
-  if (was_ended) users_.reopen(job);
-  if (was_ended && job.id.element) history_.reopen(job);
+  if (!was_ended) charge(job, requeued.exit);
+  state_.leave(job);
+  if (was_ended) state_.users_.reopen(job);
+  if (was_ended && job.id.element) state_.history_.reopen(job);
   // Somebody wants it again (not: it is tried again): with what it waited for, if that runs again.
   if (was_ended || job.requeue)
     for (const After& after : job.spec->after)
-      if (!in_vain(after)) job.unmet.push_back(after);
+      if (!state_.in_vain(after)) job.unmet.push_back(after);
   const bool counts = !was_ended && !job.requeue && requeued.outcome != Outcome::kLost;
   if (job.attempts.size() == kAttemptsKept) job.attempts.erase(job.attempts.begin());
   job.attempts.push_back(
-      {job.attempt, job.started, was_ended ? *job.ended : at, requeued.outcome, requeued.exit});
+      {job.attempt, job.started, was_ended ? *job.ended : at_, requeued.outcome, requeued.exit});
   job.failures = was_ended ? 0 : job.failures + (counts ? 1 : 0);
   ++job.attempt;
   job.state = JobState::kPending;
@@ -209,79 +211,79 @@ void State::on(const JobRequeued& requeued, WallTime at) {
   job.gpu = requeued.gpu;
   job.not_before = requeued.not_before;
   job.put_off.reset();
-  enter(job);
+  state_.enter(job);
 }
 
-void State::on(const JobPriority& priority, WallTime) {
-  Job& job = at(priority.id);
+void EventApplier::on(const JobPriority& priority) {
+  Job& job = job_of(priority.id);
   METE_ASSERT(job.state != JobState::kEnded);
-  const bool doomed = dependencies_.is_doomed(job.id);
-  leave(job);
+  const bool doomed = state_.dependencies_.is_doomed(job.id);
+  state_.leave(job);
   job.priority = priority.priority;
   job.forecast.reset();  // was about another place
-  enter(job);
-  if (doomed) dependencies_.doom(job.id);
+  state_.enter(job);
+  if (doomed) state_.dependencies_.doom(job.id);
 }
 
 // ---- dependencies ------------------------------------------------------------------------------
 
-void State::tell_dependents(const Job& job) {
+void EventApplier::tell_dependents(const Job& job) {
   tell_dependents_of(job.id, has_failed(job));
   if (!job.id.element) return;
-  const Ends& array = history_.close(job);
+  const Ends& array = state_.history_.close(job);
   const JobId whole{job.id.number};
   if (array.open == 0) {
     tell_dependents_of(whole, array.failed > 0);
   } else if (array.failed > 0) {
     // Not all of them can end well any more.
-    for (const JobId id : dependencies_.on(whole))
-      for (const After& after : jobs_.at(id).unmet)
-        if (after.id == whole && after.when == When::kOk) dependencies_.doom(id);
+    for (const JobId id : state_.dependencies_.on(whole))
+      for (const After& after : state_.jobs_.at(id).unmet)
+        if (after.id == whole && after.when == When::kOk) state_.dependencies_.doom(id);
   }
 }
 
-void State::tell_dependents_of(JobId target, bool failed) {
-  const std::set<JobId> dependents = dependencies_.on(target);  // changes in the loop
+void EventApplier::tell_dependents_of(JobId target, bool failed) {
+  const std::set<JobId> dependents = state_.dependencies_.on(target);  // changes in the loop
   for (const JobId id : dependents) {
-    Job& job = at(id);
+    Job& job = job_of(id);
     const auto met = [&](const After& after) {
       return after.id == target &&
              (after.when == When::kAny || (after.when == When::kFail) == failed);
     };
-    const bool was_doomed = dependencies_.is_doomed(id);
-    leave(job);
+    const bool was_doomed = state_.dependencies_.is_doomed(id);
+    state_.leave(job);
     std::erase_if(job.unmet, met);
-    enter(job);
+    state_.enter(job);
     const bool in_vain = std::any_of(job.unmet.begin(), job.unmet.end(),
                                      [&](const After& after) { return after.id == target; });
-    if (was_doomed || in_vain) dependencies_.doom(id);
+    if (was_doomed || in_vain) state_.dependencies_.doom(id);
   }
 }
 
 // ---- the other events --------------------------------------------------------------------------
 
-void State::on(const JobStarted& started, WallTime at) {
+void EventApplier::on(const JobStarted& started) {
   Job& job = step(started.id, JobState::kRunning);
   job.program = started.program;
   job.put_off.reset();
   if (started.runner) job.runner = started.runner;
-  job.started = WallTime{at.ms - static_cast<std::int64_t>(started.ago_ms)};
-  enter(job);
+  job.started = WallTime{at_.ms - static_cast<std::int64_t>(started.ago_ms)};
+  state_.enter(job);
 }
 
 // Of one that is being ended already: for another reason.
-void State::on(const JobStopping& stopping, WallTime) {
-  Job& job = at(stopping.id);
+void EventApplier::on(const JobStopping& stopping) {
+  Job& job = job_of(stopping.id);
   METE_ASSERT(job.state == JobState::kStopping || may_follow(job.state, JobState::kStopping));
-  leave(job);
+  state_.leave(job);
   job.state = JobState::kStopping;
   job.outcome = stopping.why;
   job.requeue = stopping.requeue;
   job.stopped = stopping.note;
-  enter(job);
+  state_.enter(job);
 }
 
-void State::on(const JobUngranted& ungranted, WallTime) {
+void EventApplier::on(const JobUngranted& ungranted) {
   Job& job = step(ungranted.id, JobState::kPending);
   job.grant.clear();
   job.runner.reset();
@@ -289,43 +291,43 @@ void State::on(const JobUngranted& ungranted, WallTime) {
     job.not_before = ungranted.not_before;
     job.put_off = PutOff{ungranted.why, job.put_off ? job.put_off->times + 1 : 1};
   }
-  enter(job);
+  state_.enter(job);
 }
 
-void State::set_held(JobId id, bool held) {
-  Job& job = at(id);
+void EventApplier::set_held(JobId id, bool held) {
+  Job& job = job_of(id);
   METE_ASSERT(job.state == JobState::kPending);
-  const bool doomed = dependencies_.is_doomed(id);
-  leave(job);
+  const bool doomed = state_.dependencies_.is_doomed(id);
+  state_.leave(job);
   job.held = held;
   job.forecast.reset();  // did not know of that
-  enter(job);
-  if (doomed) dependencies_.doom(id);
+  state_.enter(job);
+  if (doomed) state_.dependencies_.doom(id);
 }
 
-void State::on(const JobHeld& held, WallTime) { set_held(held.id, true); }
-void State::on(const JobReleased& released, WallTime) { set_held(released.id, false); }
-void State::on(const JobForecast& told, WallTime) { at(told.id).forecast = told.forecast; }
-void State::on(const CardLost& card, WallTime) { lost_.insert(card.uuid); }
-void State::on(const CardBack& card, WallTime) { lost_.erase(card.uuid); }
-void State::on(const CardDrained& card, WallTime) { admin_.apply(card); }
-void State::on(const CardUndrained& card, WallTime) { admin_.apply(card); }
-void State::on(const QuotaSet& set, WallTime) { admin_.apply(set); }
-void State::on(const Reserved& reserved, WallTime) { admin_.apply(reserved); }
-void State::on(const Unreserved& unreserved, WallTime) { admin_.apply(unreserved); }
-void State::on(const Booted& booted, WallTime) { boot_id_ = booted.boot_id; }
-void State::on(const Repaired& repaired, WallTime) {
-  last_job_ = std::max(last_job_ + repaired.lost_events, repaired.last_job);
+void EventApplier::on(const JobHeld& held) { set_held(held.id, true); }
+void EventApplier::on(const JobReleased& released) { set_held(released.id, false); }
+void EventApplier::on(const JobForecast& told) { job_of(told.id).forecast = told.forecast; }
+void EventApplier::on(const CardLost& card) { state_.lost_.insert(card.uuid); }
+void EventApplier::on(const CardBack& card) { state_.lost_.erase(card.uuid); }
+void EventApplier::on(const CardDrained& card) { state_.admin_.apply(card); }
+void EventApplier::on(const CardUndrained& card) { state_.admin_.apply(card); }
+void EventApplier::on(const QuotaSet& set) { state_.admin_.apply(set); }
+void EventApplier::on(const Reserved& reserved) { state_.admin_.apply(reserved); }
+void EventApplier::on(const Unreserved& unreserved) { state_.admin_.apply(unreserved); }
+void EventApplier::on(const Booted& booted) { state_.boot_id_ = booted.boot_id; }
+void EventApplier::on(const Repaired& repaired) {
+  state_.last_job_ = std::max(state_.last_job_ + repaired.lost_events, repaired.last_job);
 }
 
 // ---- forgetting --------------------------------------------------------------------------------
 
-void State::forget_old(const std::string& of) {
+void EventApplier::forget_old(const std::string& of) {
   const std::string user = of;  // is in a job that may go
-  std::size_t spare = history_.too_many(user, rules_.ended_kept);
+  std::size_t spare = state_.history_.too_many(user, state_.rules_.ended_kept);
   if (spare == 0) return;
-  history_.forget_oldest(
-      user, jobs_, [&] { return spare == 0; },
+  state_.history_.forget_oldest(
+      user, state_.jobs_, [&] { return spare == 0; },
       [&](const Job& job) {
         --spare;
         drop(job);
@@ -334,28 +336,30 @@ void State::forget_old(const std::string& of) {
 
 // The oldest of the user's ended jobs go when all of them take more than they may. More than
 // needed, so that this does not go through the list of all users for each new job.
-void State::forget_for_room(const std::string& of) {
+void EventApplier::forget_for_room(const std::string& of) {
   const std::string user = of;  // is in a job that may go
-  const Account& known = users_.of(user).known;
-  if (known.bytes() <= rules_.user_bytes || !history_.has_ended_jobs(user)) return;
-  const std::uint64_t most = rules_.user_bytes - rules_.user_bytes / 10;
-  history_.forget_oldest(
-      user, jobs_, [&] { return known.bytes() <= most; }, [&](const Job& job) { drop(job); });
+  const Account& known = state_.users_.of(user).known;
+  if (known.bytes() <= state_.rules_.user_bytes || !state_.history_.has_ended_jobs(user)) return;
+  const std::uint64_t most = state_.rules_.user_bytes - state_.rules_.user_bytes / 10;
+  state_.history_.forget_oldest(
+      user, state_.jobs_, [&] { return known.bytes() <= most; },
+      [&](const Job& job) { drop(job); });
 }
 
-void State::drop(const Job& forgotten) {
+void EventApplier::drop(const Job& forgotten) {
   const JobSpec& spec = *forgotten.spec;
-  users_.leave(forgotten);
-  users_.drop(forgotten);
-  jobs_.erase(forgotten.id);
-  if (!spec.key.empty() && first_of({forgotten.id.number}) == nullptr)
-    keys_.erase({spec.uid, spec.key});
+  state_.users_.leave(forgotten);
+  state_.users_.drop(forgotten);
+  state_.jobs_.erase(forgotten.id);
+  if (!spec.key.empty() && state_.first_of({forgotten.id.number}) == nullptr)
+    state_.keys_.erase({spec.uid, spec.key});
 }
 
 void State::apply(const Event& event) {
   METE_ASSERT(event.seq == last_seq_ + 1);
   last_seq_ = event.seq;
-  std::visit([&](const auto& what) { on(what, event.at); }, event.what);
+  EventApplier applier(*this, event.at);
+  std::visit([&](const auto& what) { applier.on(what); }, event.what);
 }
 
 }  // namespace mete::core

@@ -4,22 +4,22 @@
 
 #include <algorithm>
 
-#include "core/job/state.h"
+#include "core/job/decide.h"
 
 namespace mete::core {
 
 // There is an end to everything, and nobody comes to it by what another user does alone.
-Result<void> State::check_bounds(const Submit& submit) const {
+Result<void> Decider::check_bounds(const Submit& submit) const {
   const JobSpec& spec = submit.spec;
   const std::size_t more = spec.array ? count_of(*spec.array) : 1;
   const char* const hint = "try again when some have ended; mete ps lists them";
   const std::size_t most = submit.admin ? kMaxUnfinished : kMaxUnfinished - kUnfinishedForAdmins;
-  if (unfinished() + more > most)
-    return Error::exhausted("there are " + std::to_string(unfinished()) + " unfinished jobs")
+  if (state_.unfinished() + more > most)
+    return Error::exhausted("there are " + std::to_string(state_.unfinished()) + " unfinished jobs")
         .with_evidence("there can be " + std::to_string(most))
         .with_hint(hint);
-  if (!submit.admin && unfinished_of(spec.user) + more > kMaxUnfinishedOfUser)
-    return Error::exhausted(spec.user + " has " + std::to_string(unfinished_of(spec.user)) +
+  if (!submit.admin && state_.unfinished_of(spec.user) + more > kMaxUnfinishedOfUser)
+    return Error::exhausted(spec.user + " has " + std::to_string(state_.unfinished_of(spec.user)) +
                             " unfinished jobs")
         .with_evidence("one user can have " + std::to_string(kMaxUnfinishedOfUser))
         .with_hint(hint);
@@ -33,8 +33,8 @@ Result<void> State::check_bounds(const Submit& submit) const {
 
 // Ended jobs do not count: they are forgotten for this one. Nobody is exempt from what the store
 // can hold.
-Result<void> State::check_bytes(const JobSpec& spec, std::uint64_t jobs,
-                                std::uint64_t number) const {
+Result<void> Decider::check_bytes(const JobSpec& spec, std::uint64_t jobs,
+                                  std::uint64_t number) const {
   const auto in_words = [](std::uint64_t bytes) { return to_string(Bytes::from_bytes(bytes)); };
   const std::uint64_t largest = std::max(
       spec.command_bytes,
@@ -43,7 +43,7 @@ Result<void> State::check_bytes(const JobSpec& spec, std::uint64_t jobs,
     return Error::invalid("the job's command, script or environment is too long")
         .with_evidence("it takes " + in_words(largest) + ", and may take " +
                        in_words(kMaxContentBytes));
-  const Account& open = users_.of(spec.user).open;
+  const Account& open = state_.users().of(spec.user).open;
   const std::uint64_t more = open.more_by(spec, jobs, number);
   if (open.bytes() + more <= rules_.user_bytes) return {};
   return Error::exhausted("the unfinished jobs of " + spec.user + " take too much of mete's state")

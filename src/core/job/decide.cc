@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// See state.h: what follows from an input. Nothing here changes anything.
+// See decide.h: submitting, what runners and keepers tell, what users ask for.
+#include "core/job/decide.h"
+
 #include <algorithm>
 #include <functional>
 #include <set>
 
 #include "base/assert.h"
 #include "base/text.h"
-#include "core/job/state.h"
 #include "core/order/preempt.h"
 
 namespace mete::core {
@@ -80,54 +81,25 @@ Outcome outcome_of(const Exit& exit) {
   return exit.signal ? Outcome::kSignal : Outcome::kFailed;
 }
 
-State::Decided State::decide(const Input& input, const Moment& moment) const {
-  if (const auto* in = std::get_if<Submit>(&input)) return decide_submit(*in, moment);
-  if (const auto* in = std::get_if<Started>(&input)) return decide_started(*in);
-  if (const auto* in = std::get_if<Ended>(&input)) return decide_ended(*in, moment);
-  if (const auto* in = std::get_if<Cancel>(&input)) return decide_cancel(*in);
-  if (const auto* in = std::get_if<Hold>(&input)) return decide_hold(*in);
-  if (const auto* in = std::get_if<Release>(&input)) return decide_release(*in);
-  if (const auto* in = std::get_if<Requeue>(&input)) return decide_requeue(*in);
-  if (const auto* in = std::get_if<SetPriority>(&input)) return decide_priority(*in);
-  if (const auto* in = std::get_if<Drain>(&input)) return decide_drain(*in, moment.machine);
-  if (const auto* in = std::get_if<SetQuota>(&input)) return decide_quota(*in);
-  if (const auto* in = std::get_if<Reserve>(&input)) return decide_reserve(*in, moment);
-  if (const auto* in = std::get_if<Unreserve>(&input)) return decide_unreserve(*in);
-  if (const auto* in = std::get_if<RunnerGone>(&input)) return decide_runner_gone(in->id);
-  if (const auto* in = std::get_if<NotLaunched>(&input)) return decide_not_launched(*in, moment);
-  if (const auto* in = std::get_if<JobGone>(&input)) return decide_job_gone(in->id, moment);
-  if (const auto* in = std::get_if<Overdue>(&input)) {
-    if (!active_.contains(in->id) || jobs_.at(in->id).state == JobState::kStopping)
-      return std::vector<Happened>{};
-    return one(JobStopping{in->id, Outcome::kTimeout});
-  }
-  if (const auto* in = std::get_if<Foretold>(&input)) {
-    const Job* job = find(in->id);
-    if (job == nullptr || job->state != JobState::kPending || job->forecast)
-      return std::vector<Happened>{};
-    return one(JobForecast{in->id, in->forecast});
-  }
-  if (const auto* in = std::get_if<ParkJob>(&input)) return decide_park(*in);
-  if (const auto* in = std::get_if<UnparkJob>(&input)) return decide_unpark(*in);
-  if (const auto* in = std::get_if<ParkReport>(&input)) return decide_park_report(*in);
-  if (const auto* in = std::get_if<Grow>(&input)) return decide_grow(*in, moment);
-  if (const auto* in = std::get_if<Idle>(&input)) return decide_idle(*in, moment.now);
-  if (const auto* in = std::get_if<Active>(&input)) return decide_active(*in);
-  if (const auto* in = std::get_if<Escaped>(&input)) return decide_escaped(*in);
-  return decide_look(moment.machine);
+Decided State::decide(const Input& input, const Moment& moment) const {
+  return Decider(*this, moment).decide(input);
+}
+
+Decided Decider::decide(const Input& input) const {
+  return std::visit([this](const auto& what) -> Decided { return on(what); }, input);
 }
 
 // ---- submitting --------------------------------------------------------------------------------
 
-Result<void> State::check_after(const JobSpec& spec, bool admin) const {
+Result<void> Decider::check_after(const JobSpec& spec, bool admin) const {
   if (spec.after.size() > kMaxAfter)
     return Error::invalid("a job can wait for at most " + std::to_string(kMaxAfter) + " others");
   for (const After& after : spec.after) {
-    const std::vector<const Job*> targets = find_all(after.id);
+    const std::vector<const Job*> targets = state_.find_all(after.id);
     if (targets.empty() || (!admin && targets.front()->spec->uid != spec.uid))
       return Error::not_found("--after " + to_string(after.id) + ": there is no such job")
           .with_hint("mete ps -a lists your jobs");
-    const Ends ends = ends_among(after.id);
+    const Ends ends = state_.ends_among(after.id);
     const bool one_failed = ends.failed > 0;
     if ((after.when == When::kOk && one_failed) ||
         (after.when == When::kFail && ends.open == 0 && !one_failed))
@@ -139,24 +111,24 @@ Result<void> State::check_after(const JobSpec& spec, bool admin) const {
   return {};
 }
 
-Result<void> State::check_quota(const JobSpec& spec, const Moment& moment) const {
-  if (quotas().empty()) return {};
+Result<void> Decider::check_quota(const JobSpec& spec) const {
+  if (state_.quotas().empty()) return {};
   PassInput input;
-  input.quotas = quotas();
+  input.quotas = state_.quotas();
   const Quota quota = input.quota_of(spec.user);
   const std::size_t more = spec.array ? count_of(*spec.array) : 1;
   const std::string hint = "mete quota shows what " + spec.user + " may have";
-  if (quota.jobs && unfinished_of(spec.user) + more > *quota.jobs)
+  if (quota.jobs && state_.unfinished_of(spec.user) + more > *quota.jobs)
     return Error::exhausted(spec.user + " may have " + std::to_string(*quota.jobs) +
                             " unfinished jobs")
-        .with_evidence("there are " + std::to_string(unfinished_of(spec.user)) +
+        .with_evidence("there are " + std::to_string(state_.unfinished_of(spec.user)) +
                        (more > 1 ? ", and these are " + std::to_string(more) + " more" : ""))
         .with_hint(hint);
-  if (quota.disk && spec.detached && disk_of(spec.user) >= *quota.disk)
+  if (quota.disk && spec.detached && state_.disk_of(spec.user) >= *quota.disk)
     return Error::exhausted("the logs of " + spec.user + " may take " + to_string(*quota.disk))
-        .with_evidence("they take " + to_string(disk_of(spec.user)))
+        .with_evidence("they take " + to_string(state_.disk_of(spec.user)))
         .with_hint(hint);
-  const std::optional<Placement> alone = place_now(moment.machine, spec.request, moment.policy);
+  const std::optional<Placement> alone = place_now(moment_.machine, spec.request, moment_.policy);
   if (!alone) return {};
   if (const auto why = never_within(quota, held_of(alone->cards)))
     return Error::infeasible("this is more than " + spec.user + " may have at all")
@@ -166,7 +138,7 @@ Result<void> State::check_quota(const JobSpec& spec, const Moment& moment) const
 }
 
 // More CPUs or memory than the machine has: such a job could never have them.
-Result<void> State::check_machine(const Request& request) const {
+Result<void> Decider::check_machine(const Request& request) const {
   if (request.cpus && rules_.machine_cpus && *request.cpus > *rules_.machine_cpus) {
     const std::string most = std::to_string(*rules_.machine_cpus);
     return Error::infeasible("--cpus " + std::to_string(*request.cpus) + " can never fit here")
@@ -180,7 +152,7 @@ Result<void> State::check_machine(const Request& request) const {
   return {};
 }
 
-Result<void> State::check_submit(const Submit& submit, const Moment& moment) const {
+Result<void> Decider::check_submit(const Submit& submit) const {
   const JobSpec& spec = submit.spec;
   if (Result<void> r = check_bounds(submit); !r) return r;
   if (spec.priority > kMaxPriority || spec.priority < -kMaxPriority)
@@ -199,9 +171,9 @@ Result<void> State::check_submit(const Submit& submit, const Moment& moment) con
   if (spec.time_s && *spec.time_s > kMaxTimeS)
     return Error::invalid("a time limit is at most ten years")
         .with_hint("leave --time out for none");
-  if (spec.deadline && *spec.deadline <= moment.now)
+  if (spec.deadline && *spec.deadline <= moment_.now)
     return Error::invalid("the deadline " + to_string(*spec.deadline) + " is over");
-  const std::int64_t begins = std::max(moment.now.ms, spec.begin ? spec.begin->ms : 0);
+  const std::int64_t begins = std::max(moment_.now.ms, spec.begin ? spec.begin->ms : 0);
   const std::int64_t takes = static_cast<std::int64_t>(spec.time_s.value_or(0)) * 1000;
   if (spec.deadline && begins + takes > spec.deadline->ms)
     return Error::infeasible("it cannot be over by its deadline")
@@ -214,14 +186,14 @@ Result<void> State::check_submit(const Submit& submit, const Moment& moment) con
   if (Result<void> r = check_machine(spec.request); !r) return r;
   Request request = spec.request;
   request.parkable = is_parkable(spec);
-  if (Result<void> r = can_ever(moment.machine, request); !r) return r;
-  return check_quota(spec, moment);
+  if (Result<void> r = can_ever(moment_.machine, request); !r) return r;
+  return check_quota(spec);
 }
 
-State::Decided State::decide_submit(const Submit& submit, const Moment& moment) const {
-  if (Result<void> r = check_submit(submit, moment); !r) return std::move(r).error();
-  if (!submit.wait && would_wait(submit, moment)) return no_room_now();
-  return one(JobSubmitted{JobId{last_job_ + 1}, submit.spec, submit.runner});
+Decided Decider::on(const Submit& submit) const {
+  if (Result<void> r = check_submit(submit); !r) return std::move(r).error();
+  if (!submit.wait && state_.would_wait(submit, moment_)) return no_room_now();
+  return one(JobSubmitted{JobId{state_.last_job() + 1}, submit.spec, submit.runner});
 }
 
 // It starts at once only if no job before it has a better right.
@@ -246,14 +218,14 @@ std::optional<Wait> State::would_wait(const Submit& submit, const Moment& moment
 
 // ---- what runners and keepers tell -------------------------------------------------------------
 
-Result<const Job*> State::of_user(JobId id, std::uint32_t uid) const {
-  const Job* job = find(id);
+Result<const Job*> Decider::of_user(JobId id, std::uint32_t uid) const {
+  const Job* job = state_.find(id);
   // Another user's job does not exist for somebody who is not root.
   if (job == nullptr || (uid != 0 && uid != job->spec->uid)) return no_such_job(id);
   return job;
 }
 
-State::Decided State::decide_started(const Started& started) const {
+Decided Decider::on(const Started& started) const {
   const Result<const Job*> job = of_user(started.id, started.by_uid);
   if (!job) return job.error();
   if ((*job)->state == JobState::kStarting)
@@ -263,8 +235,7 @@ State::Decided State::decide_started(const Started& started) const {
       .with_evidence("it is " + std::string(to_string((*job)->state)));
 }
 
-Happened State::after_attempt(const Job& job, Outcome outcome, std::optional<Exit> exit,
-                              const Moment& moment) const {
+Happened Decider::after_attempt(const Job& job, Outcome outcome, std::optional<Exit> exit) const {
   const JobSpec& spec = *job.spec;
   JobRequeued again{job.id, outcome, exit, job.gpu, std::nullopt};
   if (job.state == JobState::kStopping && job.requeue) return again;
@@ -274,7 +245,7 @@ Happened State::after_attempt(const Job& job, Outcome outcome, std::optional<Exi
   const std::uint32_t failures = job.failures + 1;
   if (failed && outcome == Outcome::kGpuOom && spec.retry_gpu_pct &&
       failures <= (spec.retries == 0 ? kMaxGrowths : spec.retries)) {
-    if (auto more = grown(request_of(job), *spec.retry_gpu_pct, moment.machine)) {
+    if (auto more = grown(request_of(job), *spec.retry_gpu_pct, moment_.machine)) {
       again.gpu = more;
       return again;
     }
@@ -282,14 +253,14 @@ Happened State::after_attempt(const Job& job, Outcome outcome, std::optional<Exi
   if (failed && failures <= spec.retries) {
     const std::uint64_t pause =
         std::min<std::uint64_t>(rules_.retry_pause_s << std::min(failures - 1, 10u), 600);
-    again.not_before = WallTime{moment.now.ms + static_cast<std::int64_t>(pause * 1000)};
+    again.not_before = WallTime{moment_.now.ms + static_cast<std::int64_t>(pause * 1000)};
     return again;
   }
   if (outcome == Outcome::kLost && spec.requeue && spec.detached) return again;
   return JobEnded{job.id, outcome, std::move(exit)};
 }
 
-State::Decided State::decide_ended(const Ended& ended, const Moment& moment) const {
+Decided Decider::on(const Ended& ended) const {
   const Result<const Job*> job = of_user(ended.id, ended.by_uid);
   if (!job) return job.error();
   switch ((*job)->state) {
@@ -298,21 +269,21 @@ State::Decided State::decide_ended(const Ended& ended, const Moment& moment) con
     case JobState::kPending:
       return Error::busy("job " + to_string(ended.id) + " has not started");
     case JobState::kStopping:
-      return one(after_attempt(**job, *(*job)->outcome, ended.exit, moment));
+      return one(after_attempt(**job, *(*job)->outcome, ended.exit));
     default:
       break;
   }
   if ((*job)->state == JobState::kStarting && (*job)->spec->detached && ended.exit.not_now)
-    return one(put_off(**job, ended.exit.note, moment));
+    return one(put_off(**job, ended.exit.note));
   std::vector<Happened> happened;
   if ((*job)->state == JobState::kStarting && ended.program)
     happened.emplace_back(JobStarted{ended.id, *ended.program, ended.ago_ms, (*job)->runner});
-  happened.push_back(after_attempt(**job, outcome_of(ended.exit), ended.exit, moment));
+  happened.push_back(after_attempt(**job, outcome_of(ended.exit), ended.exit));
   return happened;
 }
 
-std::vector<Happened> State::decide_runner_gone(JobId id) const {
-  const Job* job = find(id);
+std::vector<Happened> Decider::on(const RunnerGone& gone) const {
+  const Job* job = state_.find(gone.id);
   if (job == nullptr) return {};
   switch (job->state) {
     case JobState::kEnded:
@@ -321,28 +292,28 @@ std::vector<Happened> State::decide_runner_gone(JobId id) const {
     case JobState::kPending:
       // Of a keeper that was let go of: its job waits for another one.
       if (job->spec->detached) return {};
-      return one(JobEnded{id, Outcome::kCancelled, {}});
+      return one(JobEnded{gone.id, Outcome::kCancelled, {}});
     default:
       // No process is left that could learn how it ended. Of `run --exec` there never was one: the
       // runner is the program, and has ended as it should.
-      return one(JobStopping{id, is_its_own_runner(*job) ? Outcome::kUnknown : Outcome::kLost});
+      return one(
+          JobStopping{gone.id, is_its_own_runner(*job) ? Outcome::kUnknown : Outcome::kLost});
   }
 }
 
-std::vector<Happened> State::decide_job_gone(JobId id, const Moment& moment) const {
-  const Job* job = find(id);
+std::vector<Happened> Decider::on(const JobGone& gone) const {
+  const Job* job = state_.find(gone.id);
   if (job == nullptr || job->state != JobState::kStopping) return {};
-  return one(after_attempt(*job, *job->outcome, {}, moment));
+  return one(after_attempt(*job, *job->outcome, {}));
 }
 
-std::vector<Happened> State::decide_not_launched(const NotLaunched& failed,
-                                                 const Moment& moment) const {
-  const Job* job = find(failed.id);
+std::vector<Happened> Decider::on(const NotLaunched& failed) const {
+  const Job* job = state_.find(failed.id);
   if (job == nullptr || !job->spec->detached) return {};
-  if (job->state == JobState::kStopping) return one(after_attempt(*job, *job->outcome, {}, moment));
+  if (job->state == JobState::kStopping) return one(after_attempt(*job, *job->outcome, {}));
   if (job->state != JobState::kStarting) return {};
   if (failed.why.empty()) return one(JobUngranted{failed.id});
-  if (failed.later) return one(put_off(*job, failed.why, moment));
+  if (failed.later) return one(put_off(*job, failed.why));
   Exit exit;
   exit.not_started = true;
   exit.note = failed.why;
@@ -352,21 +323,34 @@ std::vector<Happened> State::decide_not_launched(const NotLaunched& failed,
 // After 1, 2, 4, ... 30 seconds. However many jobs there are, together they are tried about ten
 // times a second at most: each try is two synced events and perhaps a process. They are tried until
 // they start or are cancelled, since nothing that was acknowledged may be lost.
-Happened State::put_off(const Job& job, std::string why, const Moment& moment) const {
+Happened Decider::put_off(const Job& job, std::string why) const {
   constexpr std::int64_t kLongestMs = 30'000;
   constexpr std::int64_t kEachMs = 100;
   constexpr std::int64_t kLongestOfManyMs = 600'000;
   const std::uint32_t times = job.put_off ? job.put_off->times : 0;
   const std::int64_t own = std::min(std::int64_t{1000} << std::min(times, 5u), kLongestMs);
   const std::int64_t others =
-      std::min(static_cast<std::int64_t>(put_off_.size()) * kEachMs, kLongestOfManyMs);
-  return JobUngranted{job.id, std::move(why), WallTime{moment.now.ms + std::max(own, others)}};
+      std::min(static_cast<std::int64_t>(state_.put_off().size()) * kEachMs, kLongestOfManyMs);
+  return JobUngranted{job.id, std::move(why), WallTime{moment_.now.ms + std::max(own, others)}};
 }
 
-std::vector<Happened> State::decide_look(const Pool& machine) const {
+std::vector<Happened> Decider::on(const Overdue& overdue) const {
+  if (!state_.active().contains(overdue.id) ||
+      state_.jobs().at(overdue.id).state == JobState::kStopping)
+    return {};
+  return one(JobStopping{overdue.id, Outcome::kTimeout});
+}
+
+std::vector<Happened> Decider::on(const Foretold& foretold) const {
+  const Job* job = state_.find(foretold.id);
+  if (job == nullptr || job->state != JobState::kPending || job->forecast) return {};
+  return one(JobForecast{foretold.id, foretold.forecast});
+}
+
+std::vector<Happened> Decider::on(const Look&) const {
   std::vector<Happened> happened;
-  for (const PoolCard& card : machine.cards) {
-    const bool known = lost_.contains(card.card.uuid);
+  for (const PoolCard& card : moment_.machine.cards) {
+    const bool known = state_.lost_cards().contains(card.card.uuid);
     if (card.lost && !known) happened.emplace_back(CardLost{card.card.uuid});
     if (!card.lost && known) happened.emplace_back(CardBack{card.card.uuid});
   }
@@ -375,13 +359,13 @@ std::vector<Happened> State::decide_look(const Pool& machine) const {
 
 // ---- what people ask for -----------------------------------------------------------------------
 
-Result<std::vector<const Job*>> State::of_caller(JobId id, const Caller& by) const {
-  std::vector<const Job*> jobs = find_all(id);
+Result<std::vector<const Job*>> Decider::of_caller(JobId id, const Caller& by) const {
+  std::vector<const Job*> jobs = state_.find_all(id);
   if (jobs.empty() || (!by.admin && by.uid != jobs.front()->spec->uid)) return no_such_job(id);
   return jobs;
 }
 
-State::Decided State::decide_cancel(const Cancel& cancel) const {
+Decided Decider::on(const Cancel& cancel) const {
   const Result<std::vector<const Job*>> jobs = of_caller(cancel.id, cancel.by);
   if (!jobs) return jobs.error();
   std::vector<Happened> happened;
@@ -401,7 +385,7 @@ State::Decided State::decide_cancel(const Cancel& cancel) const {
   return happened;
 }
 
-State::Decided State::decide_hold(const Hold& hold) const {
+Decided Decider::on(const Hold& hold) const {
   const Result<std::vector<const Job*>> jobs = of_caller(hold.id, hold.by);
   if (!jobs) return jobs.error();
   std::vector<Happened> happened;
@@ -417,7 +401,7 @@ State::Decided State::decide_hold(const Hold& hold) const {
       .with_hint("mete requeue " + to_string(hold.id) + " puts it back in line");
 }
 
-State::Decided State::decide_release(const Release& release) const {
+Decided Decider::on(const Release& release) const {
   const Result<std::vector<const Job*>> jobs = of_caller(release.id, release.by);
   if (!jobs) return jobs.error();
   std::vector<Happened> happened;
@@ -429,7 +413,7 @@ State::Decided State::decide_release(const Release& release) const {
   return happened;
 }
 
-State::Decided State::decide_requeue(const Requeue& requeue) const {
+Decided Decider::on(const Requeue& requeue) const {
   const Result<std::vector<const Job*>> jobs = of_caller(requeue.id, requeue.by);
   if (!jobs) return jobs.error();
   std::vector<Happened> happened;
@@ -457,7 +441,7 @@ State::Decided State::decide_requeue(const Requeue& requeue) const {
   return happened;
 }
 
-State::Decided State::decide_priority(const SetPriority& priority) const {
+Decided Decider::on(const SetPriority& priority) const {
   if (priority.priority > kMaxPriority || priority.priority < -kMaxPriority)
     return Error::invalid("a priority is between -" + std::to_string(kMaxPriority) + " and " +
                           std::to_string(kMaxPriority));

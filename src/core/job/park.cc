@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// See state.h: parking, coming back, growing. Who is parked for whom is order/preempt.h; what a
+// See decide.h: parking, coming back, growing. Who is parked for whom is order/preempt.h; what a
 // runner does about it launch/parking.h.
 #include <algorithm>
 
 #include "base/assert.h"
-#include "core/job/state.h"
+#include "core/job/apply.h"
+#include "core/job/decide.h"
 #include "core/order/preempt.h"
 #include "core/place/room.h"
 #include "core/place/wait_for.h"
@@ -53,20 +54,7 @@ Result<std::vector<Happened>> of_each(const Result<std::vector<const Job*>>& job
   return happened;
 }
 
-}  // namespace
-
-std::uint64_t cost_of(const Job& job, std::uint64_t ran_ms, std::uint32_t cpus, WallTime now) {
-  const std::uint64_t parked = std::min(ran_ms, parked_ms(job, now));
-  const std::uint64_t full = mib_per_second(held_of(job.grant).bytes, cpus);
-  Bytes stayed;
-  for (const Bytes bytes : is_away(job) ? job.park->held : job.stayed) stayed = stayed.plus(bytes);
-  const std::uint64_t rest = std::min(full, mib_per_second(stayed, 0));
-  return full * ((ran_ms - parked) / 1000) + rest * (parked / 1000);
-}
-
-// ---- what people ask for -----------------------------------------------------------------------
-
-Result<std::optional<Happened>> State::park_one(const Job& job, const ParkJob& park) const {
+Result<std::optional<Happened>> park_one(const Job& job, const ParkJob& park) {
   const JobParked asked{job.id, JobState::kParking, ParkCause::kAsked, {}, park.by.user, park.deep};
   switch (job.state) {
     case JobState::kEnded:
@@ -112,11 +100,7 @@ Result<std::optional<Happened>> State::park_one(const Job& job, const ParkJob& p
   return std::optional<Happened>(asked);
 }
 
-State::Decided State::decide_park(const ParkJob& park) const {
-  return of_each(of_caller(park.id, park.by), [&](const Job& job) { return park_one(job, park); });
-}
-
-Result<std::optional<Happened>> State::unpark_one(const Job& job) const {
+Result<std::optional<Happened>> unpark_one(const Job& job) {
   switch (job.state) {
     case JobState::kEnded:
       return has_ended(job);
@@ -140,13 +124,30 @@ Result<std::optional<Happened>> State::unpark_one(const Job& job) const {
   }
 }
 
-State::Decided State::decide_unpark(const UnparkJob& unpark) const {
+}  // namespace
+
+std::uint64_t cost_of(const Job& job, std::uint64_t ran_ms, std::uint32_t cpus, WallTime now) {
+  const std::uint64_t parked = std::min(ran_ms, parked_ms(job, now));
+  const std::uint64_t full = mib_per_second(held_of(job.grant).bytes, cpus);
+  Bytes stayed;
+  for (const Bytes bytes : is_away(job) ? job.park->held : job.stayed) stayed = stayed.plus(bytes);
+  const std::uint64_t rest = std::min(full, mib_per_second(stayed, 0));
+  return full * ((ran_ms - parked) / 1000) + rest * (parked / 1000);
+}
+
+// ---- what people ask for -----------------------------------------------------------------------
+
+Decided Decider::on(const ParkJob& park) const {
+  return of_each(of_caller(park.id, park.by), [&](const Job& job) { return park_one(job, park); });
+}
+
+Decided Decider::on(const UnparkJob& unpark) const {
   return of_each(of_caller(unpark.id, unpark.by), [&](const Job& job) { return unpark_one(job); });
 }
 
 // ---- what runners tell -------------------------------------------------------------------------
 
-State::Decided State::decide_park_report(const ParkReport& report) const {
+Decided Decider::on(const ParkReport& report) const {
   const Result<const Job*> found = of_user(report.id, report.by_uid);
   if (!found) return found.error();
   const Job& job = **found;
@@ -201,7 +202,7 @@ State::Decided State::decide_park_report(const ParkReport& report) const {
   return happened;
 }
 
-State::Decided State::decide_grow(const Grow& grow, const Moment& moment) const {
+Decided Decider::on(const Grow& grow) const {
   const Result<const Job*> found = of_user(grow.id, grow.by_uid);
   if (!found) return found.error();
   const Job& job = **found;
@@ -221,9 +222,9 @@ State::Decided State::decide_grow(const Grow& grow, const Moment& moment) const 
       if (wanted < bytes) bytes = wanted;
       if (wanted > bytes && job.growth != Growth::kAsked) {
         if (!sight) {
-          sight = look(moment);
+          sight = state_.look(moment_);
           if (const Quota quota = sight->input.quota_of(job.spec->user); quota.bytes)
-            within_quota = (*quota.bytes).minus(held_by(job.spec->user).bytes);
+            within_quota = (*quota.bytes).minus(state_.held_by(job.spec->user).bytes);
         }
         Bytes free;
         for (const PoolCard& each : sight->result.left.cards)
@@ -272,14 +273,14 @@ std::optional<Wait> State::wait_to_return(const Job& job, const Moment& moment) 
 
 // ---- what becomes of it ------------------------------------------------------------------------
 
-void State::on(const JobParked& parked, WallTime at) {
-  Job& job = this->at(parked.id);
+void EventApplier::on(const JobParked& parked) {
+  Job& job = job_of(parked.id);
   METE_ASSERT(job.state == parked.state || may_follow(job.state, parked.state));
   const JobState before = job.state;
-  leave(job);
+  state_.leave(job);
   job.state = parked.state;
   if (!job.park) job.park.emplace();
-  if (before != parked.state) job.park->since = at;
+  if (before != parked.state) job.park->since = at_;
   job.idle.reset();
   if (parked.state == JobState::kParking || before == parked.state) {
     job.park->cause = parked.cause;
@@ -296,11 +297,11 @@ void State::on(const JobParked& parked, WallTime at) {
     job.park->lost = parked.lost;
     job.unparkable.reset();
   }
-  enter(job);
+  state_.enter(job);
 }
 
-void State::on(const JobUnparked& unparked, WallTime at) {
-  Job& job = this->at(unparked.id);
+void EventApplier::on(const JobUnparked& unparked) {
+  Job& job = job_of(unparked.id);
   if (unparked.state == JobState::kParked) {
     METE_ASSERT(job.park.has_value());
     job.park->wants_back = true;
@@ -310,30 +311,30 @@ void State::on(const JobUnparked& unparked, WallTime at) {
   METE_ASSERT(job.state == unparked.state || may_follow(job.state, unparked.state));
   if (unparked.state == JobState::kUnparking) {
     METE_ASSERT(job.park.has_value());
-    job.parked_ms = parked_ms(job, at);
+    job.parked_ms = parked_ms(job, at_);
     job.stayed = std::exchange(job.park->held, {});
     job.park->moved = Bytes();
     job.park->on_disk = Bytes();
-    leave(job);
+    state_.leave(job);
     job.state = JobState::kUnparking;
-    job.park->since = at;
+    job.park->since = at_;
     job.park->why.clear();
-    enter(job);
+    state_.enter(job);
     return;
   }
   const bool returned = job.state == JobState::kUnparking;
-  leave(job);
+  state_.leave(job);
   job.state = JobState::kRunning;
   job.park.reset();
   job.unparkable.reset();
-  if (returned) job.resumed = at;
+  if (returned) job.resumed = at_;
   if (!returned && !unparked.why.empty())
-    job.unparkable = ParkRefusal{at, unparked.why, unparked.standing};
-  enter(job);
+    job.unparkable = ParkRefusal{at_, unparked.why, unparked.standing};
+  state_.enter(job);
 }
 
-void State::on(const JobGrown& grown, WallTime) {
-  Job& job = this->at(grown.id);
+void EventApplier::on(const JobGrown& grown) {
+  Job& job = job_of(grown.id);
   if (grown.asked) {
     job.growth = Growth::kAsked;
     return;

@@ -4,8 +4,9 @@
 // function for what was just decided and for the log of the time before.
 //
 // The machine (cards, what others hold there) and the time are handed in: they are seen, not
-// decided. decide.cc has the decisions, apply.cc what becomes of them, history.cc what is
-// remembered of jobs that have ended, state.cc the rest.
+// decided. decide.h has the decisions, apply.h what becomes of them, due.cc what time brings, and
+// each index its own header: users.h, history.h, dependencies.h, deadlines.h, administration.h,
+// order/pending.h. state.cc has questions about all of them, and snapshots.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +36,8 @@
 #include "core/place/place.h"
 
 namespace mete::core {
+
+using Decided = Result<std::vector<Happened>>;
 
 // What is decided upon.
 struct Moment {
@@ -69,7 +72,7 @@ class State {
   // What follows from an input, to be applied in order. An error changes nothing: not_found (no
   // such job, or another user's), denied, infeasible (can never be), exhausted (no room now and
   // it will not wait; or too many jobs), busy (not in a state for that), invalid.
-  Result<std::vector<Happened>> decide(const Input& input, const Moment& moment) const;
+  Decided decide(const Input& input, const Moment& moment) const;
 
   // What follows from time and from what was applied before: deadlines, dependencies that can no
   // longer be met, reservations that are over. Asked again after it was applied, until there is
@@ -141,6 +144,12 @@ class State {
   const std::string& boot_id() const { return boot_id_; }
   const Rules& rules() const { return rules_; }
   const Pending& pending() const { return pending_; }
+  const Users& users() const { return users_; }
+  const std::set<JobId>& put_off() const { return put_off_; }
+  std::uint64_t last_job() const { return last_job_; }
+  std::uint64_t last_reservation() const { return admin_.last_reservation(); }
+  // Of the job, or of all jobs of the array.
+  Ends ends_among(JobId id) const;
   Held held_by(const std::string& user) const;
   // What a user had of the cards lately, with what runs now.
   std::uint64_t usage_of(const std::string& user, WallTime now) const;
@@ -182,89 +191,11 @@ class State {
   bool operator==(const State& other) const { return parts() == other.parts(); }
 
  private:
-  using Decided = Result<std::vector<Happened>>;
+  friend class EventApplier;
 
-  Decided decide_submit(const Submit& submit, const Moment& moment) const;
-  Result<void> check_bounds(const Submit& submit) const;
-  Result<void> check_machine(const Request& request) const;
-  Result<void> check_bytes(const JobSpec& spec, std::uint64_t jobs, std::uint64_t number) const;
-  Result<void> check_submit(const Submit& submit, const Moment& moment) const;
-  Result<void> check_after(const JobSpec& spec, bool admin) const;
-  Result<void> check_quota(const JobSpec& spec, const Moment& moment) const;
-  Decided decide_started(const Started& started) const;
-  Decided decide_ended(const Ended& ended, const Moment& moment) const;
-  Decided decide_cancel(const Cancel& cancel) const;
-  Decided decide_hold(const Hold& hold) const;
-  Decided decide_release(const Release& release) const;
-  Decided decide_requeue(const Requeue& requeue) const;
-  Decided decide_priority(const SetPriority& priority) const;
-  Decided decide_drain(const Drain& drain, const Pool& machine) const;
-  Decided decide_quota(const SetQuota& quota) const;
-  Decided decide_reserve(const Reserve& reserve, const Moment& moment) const;
-  Decided decide_unreserve(const Unreserve& unreserve) const;
-  // Parking and growth (park.cc).
-  Decided decide_park(const ParkJob& park) const;
-  Decided decide_unpark(const UnparkJob& unpark) const;
-  Decided decide_park_report(const ParkReport& report) const;
-  Decided decide_grow(const Grow& grow, const Moment& moment) const;
-  // What is seen of running jobs (watch.cc).
-  std::vector<Happened> decide_idle(const Idle& idle, WallTime now) const;
-  std::vector<Happened> decide_active(const Active& active) const;
-  std::vector<Happened> decide_escaped(const Escaped& escaped) const;
-  Result<std::optional<Happened>> park_one(const Job& job, const ParkJob& park) const;
-  Result<std::optional<Happened>> unpark_one(const Job& job) const;
-  std::vector<Happened> decide_runner_gone(JobId id) const;
-  std::vector<Happened> decide_job_gone(JobId id, const Moment& moment) const;
-  std::vector<Happened> decide_not_launched(const NotLaunched& failed, const Moment& moment) const;
-  std::vector<Happened> decide_look(const Pool& machine) const;
-  Result<const Job*> of_user(JobId id, std::uint32_t uid) const;
-  Result<std::vector<const Job*>> of_caller(JobId id, const Caller& by) const;
-  // It waits again: so long as what it needs to be launched is missing.
-  Happened put_off(const Job& job, std::string why, const Moment& moment) const;
-  // The end of an attempt, or of the job.
-  Happened after_attempt(const Job& job, Outcome outcome, std::optional<Exit> exit,
-                         const Moment& moment) const;
-
-  void on(const JobSubmitted& submitted, WallTime at);
-  void on(const JobGranted& granted, WallTime at);
-  void on(const JobStarted& started, WallTime at);
-  void on(const JobStopping& stopping, WallTime at);
-  void on(const JobEnded& ended, WallTime at);
-  void on(const JobRequeued& requeued, WallTime at);
-  void on(const JobUngranted& ungranted, WallTime at);
-  void on(const JobHeld& held, WallTime at);
-  void on(const JobReleased& released, WallTime at);
-  void on(const JobPriority& priority, WallTime at);
-  void on(const JobForecast& told, WallTime at);
-  void on(const CardLost& card, WallTime at);
-  void on(const CardBack& card, WallTime at);
-  void on(const CardDrained& card, WallTime at);
-  void on(const CardUndrained& card, WallTime at);
-  void on(const QuotaSet& set, WallTime at);
-  void on(const Reserved& reserved, WallTime at);
-  void on(const Unreserved& unreserved, WallTime at);
-  void on(const Booted& booted, WallTime at);
-  void on(const Repaired& repaired, WallTime at);
-  void on(const JobParked& parked, WallTime at);
-  void on(const JobUnparked& unparked, WallTime at);
-  void on(const JobGrown& grown, WallTime at);
-  void on(const EscapeSeen& seen, WallTime at);
-  void on(const JobIdle& idle, WallTime at);
-  void on(const JobActive& active, WallTime at);
-  void set_held(JobId id, bool held);
-  Job& step(JobId id, JobState to);
-  Job& at(JobId id);
   // In and out of the indexes, by what the job is now.
   void enter(const Job& job);
   void leave(const Job& job);
-  void charge(const Job& job, const std::optional<Exit>& exit, WallTime at);
-  void score_forecast(Job& job, WallTime at);
-  void tell_dependents(const Job& job);
-  void tell_dependents_of(JobId target, bool failed);
-  void forget_old(const std::string& user);
-  void forget_for_room(const std::string& user);
-  void drop(const Job& forgotten);
-  Ends ends_among(JobId id) const;
   bool in_vain(const After& after) const;
   std::optional<Wait::Later> who_can_be_parked_later(const Job& job, const Sight& sight) const;
   Wait behind(const Job& first, const Sight& sight, Policy policy) const;

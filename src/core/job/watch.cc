@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// See state.h: what is seen of running jobs, and what is done about it. A job that does nothing on
+// See decide.h: what is seen of running jobs, and what is done about it. A job that does nothing on
 // its cards is warned of, told about, parked, ended, each after its own time; a process that holds
 // memory outside its meter is told of once, and ends its job where that is the policy.
 #include <algorithm>
 
 #include "base/text.h"
-#include "core/job/state.h"
+#include "core/job/apply.h"
+#include "core/job/decide.h"
 #include "core/order/preempt.h"
 
 namespace mete::core {
@@ -40,10 +41,10 @@ bool may_be_parked(const Rules& rules, const Job& job, WallTime now) {
 
 }  // namespace
 
-std::vector<Happened> State::decide_idle(const Idle& idle, WallTime now) const {
-  const Job* job = find(idle.id);
-  if (job == nullptr || job->state != JobState::kRunning || now <= idle.since) return {};
-  const auto idle_s = static_cast<std::uint64_t>(now.ms - idle.since.ms) / 1000;
+std::vector<Happened> Decider::on(const Idle& idle) const {
+  const Job* job = state_.find(idle.id);
+  if (job == nullptr || job->state != JobState::kRunning || moment_.now <= idle.since) return {};
+  const auto idle_s = static_cast<std::uint64_t>(moment_.now.ms - idle.since.ms) / 1000;
   std::vector<Happened> happened;
   IdleStep step = IdleStep::kSeen;
   if (reached(rules_.idle_warn_s, idle_s)) step = IdleStep::kWarned;
@@ -52,7 +53,7 @@ std::vector<Happened> State::decide_idle(const Idle& idle, WallTime now) const {
   if (known ? step > job->idle->step : idle_s >= recorded_from(rules_))
     happened.emplace_back(JobIdle{job->id, {known ? job->idle->since : idle.since, step}});
   // One that can be parked holds next to nothing then, and has no reason to be ended.
-  if (reached(rules_.idle_park_s, idle_s) && may_be_parked(rules_, *job, now)) {
+  if (reached(rules_.idle_park_s, idle_s) && may_be_parked(rules_, *job, moment_.now)) {
     happened.emplace_back(JobParked{job->id, JobState::kParking, ParkCause::kIdle, {}, "", false});
   } else if (reached(rules_.idle_stop_s, idle_s)) {
     const std::string why = "ended because it did nothing on its cards for " +
@@ -63,16 +64,16 @@ std::vector<Happened> State::decide_idle(const Idle& idle, WallTime now) const {
   return happened;
 }
 
-std::vector<Happened> State::decide_active(const Active& active) const {
-  const Job* job = find(active.id);
+std::vector<Happened> Decider::on(const Active& active) const {
+  const Job* job = state_.find(active.id);
   std::vector<Happened> happened;
   if (job != nullptr && job->idle) happened.emplace_back(JobActive{job->id});
   return happened;
 }
 
-std::vector<Happened> State::decide_escaped(const Escaped& escaped) const {
-  const Job* job = find(escaped.id);
-  if (job == nullptr || !active_.contains(escaped.id) || job->state == JobState::kStopping)
+std::vector<Happened> Decider::on(const Escaped& escaped) const {
+  const Job* job = state_.find(escaped.id);
+  if (job == nullptr || !state_.active().contains(escaped.id) || job->state == JobState::kStopping)
     return {};
   std::vector<Happened> happened;
   const Escape& seen = escaped.escape;
@@ -117,8 +118,8 @@ Remark remark_of(const Job& job, const Rules& rules) {
   return remark;
 }
 
-void State::on(const EscapeSeen& seen, WallTime) {
-  std::vector<Escape>& known = at(seen.id).escapes;
+void EventApplier::on(const EscapeSeen& seen) {
+  std::vector<Escape>& known = job_of(seen.id).escapes;
   std::erase_if(known, [&](const Escape& each) {
     return each.pid == seen.escape.pid && each.start_ticks == seen.escape.start_ticks &&
            each.card == seen.escape.card;
@@ -127,7 +128,7 @@ void State::on(const EscapeSeen& seen, WallTime) {
   known.push_back(seen.escape);
 }
 
-void State::on(const JobIdle& idle, WallTime) { at(idle.id).idle = idle.span; }
-void State::on(const JobActive& active, WallTime) { at(active.id).idle.reset(); }
+void EventApplier::on(const JobIdle& idle) { job_of(idle.id).idle = idle.span; }
+void EventApplier::on(const JobActive& active) { job_of(active.id).idle.reset(); }
 
 }  // namespace mete::core

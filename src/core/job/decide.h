@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What follows from an input. Pure: reads a state that does not change meanwhile, and changes
+// nothing; the events that come out are applied later (apply.h). decide.cc has submitting and what
+// users and runners say of a job, bounds.cc how much there may be of everything, manage.cc what
+// administrators set, park.cc parking and growth, watch.cc idle jobs and escapes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "core/job/state.h"
+
+namespace mete::core {
+
+class Decider {
+ public:
+  Decider(const State& state, const Moment& moment)
+      : state_(state), rules_(state.rules()), moment_(moment) {}
+
+  // See State::decide().
+  Decided decide(const Input& input) const;
+
+ private:
+  Decided on(const Submit& submit) const;
+  Decided on(const Started& started) const;
+  Decided on(const Ended& ended) const;
+  Decided on(const Cancel& cancel) const;
+  Decided on(const Hold& hold) const;
+  Decided on(const Release& release) const;
+  Decided on(const Requeue& requeue) const;
+  Decided on(const SetPriority& priority) const;
+  Decided on(const Drain& drain) const;
+  Decided on(const SetQuota& quota) const;
+  Decided on(const Reserve& reserve) const;
+  Decided on(const Unreserve& unreserve) const;
+  Decided on(const ParkJob& park) const;
+  Decided on(const UnparkJob& unpark) const;
+  Decided on(const ParkReport& report) const;
+  Decided on(const Grow& grow) const;
+  // These cannot fail.
+  std::vector<Happened> on(const RunnerGone& gone) const;
+  std::vector<Happened> on(const NotLaunched& failed) const;
+  std::vector<Happened> on(const JobGone& gone) const;
+  std::vector<Happened> on(const Overdue& overdue) const;
+  std::vector<Happened> on(const Foretold& foretold) const;
+  std::vector<Happened> on(const Idle& idle) const;
+  std::vector<Happened> on(const Active& active) const;
+  std::vector<Happened> on(const Escaped& escaped) const;
+  std::vector<Happened> on(const Look& look) const;
+
+  Result<void> check_submit(const Submit& submit) const;
+  Result<void> check_bounds(const Submit& submit) const;
+  Result<void> check_machine(const Request& request) const;
+  Result<void> check_bytes(const JobSpec& spec, std::uint64_t jobs, std::uint64_t number) const;
+  Result<void> check_after(const JobSpec& spec, bool admin) const;
+  Result<void> check_quota(const JobSpec& spec) const;
+  Result<const Job*> of_user(JobId id, std::uint32_t uid) const;
+  Result<std::vector<const Job*>> of_caller(JobId id, const Caller& by) const;
+  // The job waits again, for as long as what it needs to be launched is missing.
+  Happened put_off(const Job& job, std::string why) const;
+  // The end of an attempt, or of the job.
+  Happened after_attempt(const Job& job, Outcome outcome, std::optional<Exit> exit) const;
+
+  const State& state_;
+  const Rules& rules_;
+  const Moment& moment_;
+};
+
+}  // namespace mete::core
