@@ -45,6 +45,38 @@ bool write_all(int fd, std::string_view bytes) {
   return true;
 }
 
+namespace {
+
+// Calls `step` with what is done so far until it is all of `bytes`.
+template <class Step>
+bool repeat(std::size_t bytes, Step step) {
+  for (std::size_t done = 0; done < bytes;) {
+    const ssize_t count = step(done);
+    if (count > 0) {
+      done += static_cast<std::size_t>(count);
+    } else if (count == 0 || errno != EINTR) {
+      if (count == 0) errno = EIO;
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+bool write_at(int fd, std::string_view bytes, std::uint64_t offset) {
+  return repeat(bytes.size(), [&](std::size_t done) {
+    return pwrite(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+  });
+}
+
+bool read_at(int fd, void* into, std::size_t bytes, std::uint64_t offset) {
+  return repeat(bytes, [&](std::size_t done) {
+    return pread(fd, static_cast<char*>(into) + done, bytes - done,
+                 static_cast<off_t>(offset + done));
+  });
+}
+
 Result<Pipe> make_pipe() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return Error::from_errno("pipe", errno);

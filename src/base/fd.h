@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,6 +45,9 @@ Result<Fd> open_fd(const std::string& path, int flags, mode_t mode = 0);
 
 // Writes all bytes, and waits for room where the descriptor would block. False: errno says why not.
 bool write_all(int fd, std::string_view bytes);
+// At this offset of a file, all of it. False: errno says why not; EIO also where the file ends.
+bool write_at(int fd, std::string_view bytes, std::uint64_t offset);
+bool read_at(int fd, void* into, std::size_t bytes, std::uint64_t offset);
 
 struct Pipe {
   Fd read;

@@ -58,6 +58,19 @@ TEST(WriteAll, WaitsForRoomInAPipe) {
   EXPECT_EQ(got, much.size());
 }
 
+TEST(ReadAndWriteAt, AllOrNothing) {
+  char path[] = "/tmp/mete-fd-test-XXXXXX";
+  const Fd file(mkstemp(path));
+  (void)unlink(path);
+  EXPECT_TRUE(write_at(file.get(), "data", 2));
+  char bytes[4] = {};
+  EXPECT_TRUE(read_at(file.get(), bytes, sizeof bytes, 2));
+  EXPECT_EQ(std::string_view(bytes, sizeof bytes), "data");
+  EXPECT_FALSE(read_at(file.get(), bytes, sizeof bytes, 3));
+  EXPECT_EQ(errno, EIO) << "the file ends";
+  EXPECT_FALSE(write_at(-1, "x", 0));
+}
+
 TEST(WriteAll, SaysWhyNot) {
   EXPECT_FALSE(write_all(-1, "x"));
   EXPECT_EQ(errno, EBADF);

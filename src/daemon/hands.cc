@@ -44,7 +44,7 @@ Hands::Hands(HandsSettings settings, seam::Loop loop, seam::Clock& clock, Claims
   processes_.keep_handles(settings_.descriptors.shares.handles);
 }
 
-void Hands::meet(const core::State& state, const serve::Machine& machine) {
+void Hands::meet(const core::State& state, const serve::MachineReading& machine) {
   state_ = &state;
   machine_ = &machine;
 }

@@ -41,7 +41,7 @@ class Hands final : public seam::Launcher {
 
   // Before anything else is asked: the jobs, and the machine as it was last read. Both outlive us
   // and change meanwhile.
-  void meet(const core::State& state, const serve::Machine& machine);
+  void meet(const core::State& state, const serve::MachineReading& machine);
   // Once it is known what runs, before the engine acts on it.
   Result<void> begin();
 

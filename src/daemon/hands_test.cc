@@ -127,7 +127,7 @@ class HandsTest : public testing::Test {
   support::ManualLoop loop_;
   tests::MemStore store_;
   core::State state_;
-  serve::Machine machine_;
+  serve::MachineReading machine_;
   HandsSettings settings_;
   std::optional<ClaimsKeeper> claims_;
   std::vector<core::Input> told_;

@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "abi/grant.h"
+#include "base/fd.h"
 #include "base/file.h"
 #include "base/text.h"
 
@@ -140,14 +141,8 @@ std::optional<RunningProgram> parse_program(const Content& content) {
 
 Result<void> write_whole(int file, std::string_view bytes, std::size_t at,
                          const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(at));
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return Error::from_errno("write " + path, errno);
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-    at += static_cast<std::size_t>(written);
-  }
-  return {};
+  if (base::write_at(file, bytes, at)) return {};
+  return Error::from_errno("write " + path, errno);
 }
 
 // Zeros behind the text: what was there before is gone, and the block is the file's own.

@@ -43,20 +43,6 @@ Error cannot(const std::string& path, const Error& error) {
   return cannot(path, colon == std::string::npos ? error.message : error.message.substr(colon + 2));
 }
 
-// Reads `bytes` bytes at this offset; false: the file has fewer, or cannot be read.
-bool read_at(int file, std::uint64_t at, void* to, std::size_t bytes) {
-  auto* next = static_cast<char*>(to);
-  while (bytes > 0) {
-    const ssize_t got = pread(file, next, bytes, static_cast<off_t>(at));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    next += got;
-    at += static_cast<std::uint64_t>(got);
-    bytes -= static_cast<std::size_t>(got);
-  }
-  return true;
-}
-
 struct Library {
   std::uint64_t size = 0;
   std::vector<Elf64_Phdr> segments;
@@ -75,14 +61,14 @@ Result<Library> read_library(int file, const std::string& path) {
   Library library;
   library.size = static_cast<std::uint64_t>(info.st_size);
   Elf64_Ehdr header{};
-  if (!read_at(file, 0, &header, sizeof header) || !is_ours(header))
+  if (!base::read_at(file, &header, sizeof header, 0) || !is_ours(header))
     return cannot(path, "it is not a library for this machine");
   if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum == 0 ||
       header.e_phnum > kMaxSegments)
     return cannot(path, "it is damaged");
   library.segments.resize(header.e_phnum);
-  if (!read_at(file, header.e_phoff, library.segments.data(),
-               library.segments.size() * sizeof(Elf64_Phdr)))
+  if (!base::read_at(file, library.segments.data(), library.segments.size() * sizeof(Elf64_Phdr),
+                     header.e_phoff))
     return cannot(path, "it is cut off");
   bool code = false;
   for (const Elf64_Phdr& segment : library.segments) {
@@ -129,7 +115,7 @@ std::optional<abi::MeterNote> find_note(int file, const Library& library) {
   for (const Elf64_Phdr& segment : library.segments) {
     if (segment.p_type != PT_NOTE || segment.p_filesz > kMaxNotes) continue;
     std::string notes(segment.p_filesz, '\0');
-    if (!read_at(file, segment.p_offset, notes.data(), notes.size())) continue;
+    if (!base::read_at(file, notes.data(), notes.size(), segment.p_offset)) continue;
     if (auto note = note_among(notes, segment.p_align == 8 ? 8 : 4)) return note;
   }
   return std::nullopt;

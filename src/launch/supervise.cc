@@ -21,6 +21,7 @@
 #include <optional>
 
 #include "base/fd.h"
+#include "base/process.h"
 #include "launch/offspring.h"
 #include "launch/process_tree.h"
 #include "launch/witness.h"
@@ -37,14 +38,6 @@ constexpr int kInsistSeconds = 1;  // a second Ctrl-C within this time means it
 constexpr int kLookAgainMs = 100;
 constexpr int kLookLaterMs = 1'000;
 constexpr int kSignalsAtOnce = 64;
-
-std::vector<char*> c_strings(const std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  pointers.reserve(strings.size() + 1);
-  for (const std::string& text : strings) pointers.push_back(const_cast<char*>(text.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 // At once would mean never.
 itimerspec timer_in(std::chrono::milliseconds time) {
@@ -163,8 +156,8 @@ class Supervisor {
   Result<StartFailure> start(std::size_t rank) {
     Result<base::Pipe> failure = base::make_pipe();
     if (!failure) return std::move(failure).error();
-    const std::vector<char*> argv = c_strings(asked_.programs[rank].argv);
-    const std::vector<char*> environment = c_strings(asked_.programs[rank].environment);
+    const std::vector<char*> argv = base::pointers(asked_.programs[rank].argv);
+    const std::vector<char*> environment = base::pointers(asked_.programs[rank].environment);
     if (Result<void> r = asked_.before_start(); !r) return std::move(r).error();
     const pid_t leader = fork();
     if (leader < 0) return Error::from_errno("fork", errno);

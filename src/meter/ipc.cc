@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "abi/cuda_card.h"
+#include "abi/descriptor_message.h"
 #include "abi/process.h"
 #include "meter/budget.h"
 #include "meter/chunk.h"
@@ -113,21 +114,8 @@ bool answer_ask(int connection) {
   note_obstacle(abi::ParkReason::kShared, 1);
   int descriptor = -1;
   int32_t result = export_chunk(ask.id, &descriptor);
-  iovec part{&result, sizeof(result)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  if (result == CUDA_SUCCESS) {
-    header.msg_control = control;
-    header.msg_controllen = sizeof(control);
-    cmsghdr* beside = CMSG_FIRSTHDR(&header);
-    beside->cmsg_level = SOL_SOCKET;
-    beside->cmsg_type = SCM_RIGHTS;
-    beside->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(beside), &descriptor, sizeof(int));
-  }
-  const ssize_t sent = sendmsg(connection, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+  abi::DescriptorMessage message(&result, sizeof(result), result == CUDA_SUCCESS ? descriptor : -1);
+  const ssize_t sent = sendmsg(connection, message.header(), MSG_NOSIGNAL | MSG_DONTWAIT);
   close_fd(descriptor);
   if (result == CUDA_SUCCESS && sent == static_cast<ssize_t>(sizeof(result))) return true;
   note_obstacle(abi::ParkReason::kShared, -1);
@@ -214,21 +202,13 @@ int ask_owner(const Name& name, int* descriptor, CUresult* result) {
   memcpy(ask.secret, name.secret, sizeof(ask.secret));
   ask.id = name.id;
   int32_t said = CUDA_ERROR_INVALID_VALUE;
-  iovec part{&said, sizeof(said)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof(control);
+  abi::DescriptorMessage message(&said, sizeof(said));
   *descriptor = -1;
   if (connect(fd, reinterpret_cast<const sockaddr*>(&address), size) == 0 && same_user(fd) &&
       send(fd, &ask, sizeof(ask), MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(ask)) &&
-      recvmsg(fd, &header, MSG_CMSG_CLOEXEC) == static_cast<ssize_t>(sizeof(said))) {
+      recvmsg(fd, message.header(), MSG_CMSG_CLOEXEC) == static_cast<ssize_t>(sizeof(said))) {
     *result = static_cast<CUresult>(said);
-    const cmsghdr* beside = CMSG_FIRSTHDR(&header);
-    if (beside != nullptr && beside->cmsg_type == SCM_RIGHTS)
-      memcpy(descriptor, CMSG_DATA(beside), sizeof(int));
+    *descriptor = message.descriptor();
   }
   if (*descriptor >= 0) return fd;
   close_fd(fd);

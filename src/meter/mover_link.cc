@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "abi/cuda_card.h"
+#include "abi/descriptor_message.h"
 #include "abi/process.h"
 
 namespace mete::meter {
@@ -87,21 +88,10 @@ bool MoverLink::send(abi::MoverMessage::Kind kind, uint64_t id, uint64_t bytes, 
   message.id = id;
   message.bytes = bytes;
   message.serial = ++asked_;
-  iovec part{&message, sizeof(message)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof(control);
-  cmsghdr* beside = CMSG_FIRSTHDR(&header);
-  beside->cmsg_level = SOL_SOCKET;
-  beside->cmsg_type = SCM_RIGHTS;
-  beside->cmsg_len = CMSG_LEN(sizeof(int));
-  memcpy(CMSG_DATA(beside), &descriptor, sizeof(int));
+  abi::DescriptorMessage packet(&message, sizeof(message), descriptor);
   ssize_t sent = 0;
   do {
-    sent = sendmsg(fd(), &header, MSG_NOSIGNAL);
+    sent = sendmsg(fd(), packet.header(), MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
   return sent == static_cast<ssize_t>(sizeof(message));
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// See card_wire.h.
+// See card_wire.h. Writer appends fixed-size integers and length-prefixed texts; Reader takes them
+// apart in that order and remembers the first error. Each struct has one list of fields, which
+// both of them walk through. CardDecoder collects bytes until a frame is complete.
 #include "node/card_wire.h"
 
-#include <limits>
+#include <concepts>
 #include <type_traits>
 #include <utility>
 
@@ -12,262 +14,169 @@ namespace {
 
 using seam::CardReading;
 
-enum Kind : std::uint16_t { kPace = 1, kAsking = 2, kSnapshot = 3, kError = 4 };
+constexpr std::size_t kMaxText = 4096;  // longer texts are cut
 
-constexpr std::size_t kMaxText = 4096;  // longer ones are cut
+template <class T, class Wanted>
+concept Is = std::same_as<std::remove_const_t<T>, Wanted>;
+template <class T>
+concept Number = std::integral<T> && !std::same_as<T, bool>;
+template <class T>
+concept Choice = std::is_enum_v<T>;
+
+constexpr seam::CardState last_of(seam::CardState) { return seam::CardState::kLost; }
+constexpr seam::ComputeMode last_of(seam::ComputeMode) { return seam::ComputeMode::kProhibited; }
+constexpr MeterFacts::State last_of(MeterFacts::State) { return MeterFacts::State::kSlot; }
+constexpr ErrorCode last_of(ErrorCode) { return ErrorCode::kUnsupported; }
 
 class Writer {
  public:
-  template <typename T>
-  void number(T value) {
+  template <class... Values>
+  void operator()(const Values&... values) {
+    (put(values), ...);
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  template <Number T>
+  void put(T value) {
     auto rest = static_cast<std::make_unsigned_t<T>>(value);
     for (std::size_t i = 0; i < sizeof(T); ++i) {
       bytes_ += static_cast<char>(rest & 0xff);
       rest = static_cast<std::make_unsigned_t<T>>(static_cast<std::uint64_t>(rest) >> 8);
     }
   }
-  void flag(bool value) { number<std::uint8_t>(value ? 1 : 0); }
-  void text(std::string_view value) {
-    value = value.substr(0, kMaxText);
-    number(static_cast<std::uint16_t>(value.size()));
-    bytes_ += value;
+  void put(bool value) { put<std::uint8_t>(value ? 1 : 0); }
+  template <Choice T>
+  void put(T value) {
+    put(static_cast<std::uint8_t>(value));
   }
-  template <typename T>
-  void maybe(const std::optional<T>& value) {
-    flag(value.has_value());
-    if (!value) return;
-    if constexpr (std::is_same_v<T, Bytes>)
-      number(value->count());
-    else if constexpr (std::is_same_v<T, bool>)
-      flag(*value);
-    else if constexpr (std::is_enum_v<T>)
-      number(static_cast<std::uint8_t>(*value));
-    else
-      number(*value);
+  void put(Bytes value) { put(value.count()); }
+  void put(seam::Nanoseconds value) { put(static_cast<std::int64_t>(value.count())); }
+  void put(const std::string& value) {
+    const std::string_view text = std::string_view(value).substr(0, kMaxText);
+    put(static_cast<std::uint16_t>(text.size()));
+    bytes_ += text;
   }
-  template <typename List, typename Each>
-  void list(const List& items, const Each& each) {
-    number(static_cast<std::uint32_t>(items.size()));
-    for (const auto& item : items) each(item);
+  template <class T>
+  void put(const std::optional<T>& value) {
+    put(value.has_value());
+    if (value) put(*value);
   }
-  std::string take() { return std::move(bytes_); }
+  template <class T>
+  void put(const std::vector<T>& items) {
+    put(static_cast<std::uint32_t>(items.size()));
+    for (const T& item : items) fields_of(*this, item);
+  }
 
- private:
   std::string bytes_;
 };
 
-// Reads what Writer wrote. Once something is wrong everything reads as zero and ok() is false.
+// Reads the output of Writer. After the first error everything reads as zero and ok() is false.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
-  bool ok() const { return ok_; }
   bool at_end() const { return ok_ && rest_.empty(); }
+  template <class... Values>
+  void operator()(Values&... values) {
+    (get(values), ...);
+  }
 
-  template <typename T>
-  T number() {
-    using Raw = std::make_unsigned_t<T>;
-    if (rest_.size() < sizeof(T)) return fail<T>();
+ private:
+  template <Number T>
+  void get(T& into) {
+    into = 0;
+    if (rest_.size() < sizeof(T)) return fail();
     std::uint64_t value = 0;
     for (std::size_t i = 0; i < sizeof(T); ++i)
       value |= static_cast<std::uint64_t>(static_cast<std::uint8_t>(rest_[i])) << 8 * i;
     rest_.remove_prefix(sizeof(T));
-    return static_cast<T>(static_cast<Raw>(value));
+    into = static_cast<T>(static_cast<std::make_unsigned_t<T>>(value));
   }
-  bool flag() {
-    const auto value = number<std::uint8_t>();
-    if (value > 1) return fail<bool>();
-    return value == 1;
-  }
-  std::string text() {
-    const auto size = number<std::uint16_t>();
-    if (size > kMaxText || size > rest_.size()) return fail<std::string>();
-    std::string value(rest_.substr(0, size));
-    rest_.remove_prefix(size);
+  template <class T>
+  T next() {
+    T value{};
+    get(value);
     return value;
   }
-  template <typename T>
-  void choice(T& into, T last) {
-    const auto value = number<std::uint8_t>();
-    if (value > static_cast<std::uint8_t>(last)) ok_ = false;
-    if (ok_) into = static_cast<T>(value);
+  void get(bool& into) {
+    const auto value = next<std::uint8_t>();
+    if (value > 1) fail();
+    into = value == 1;
   }
-  template <typename T>
-  void maybe(std::optional<T>& into, T last = {}) {
-    if (!flag()) return;
-    if constexpr (std::is_same_v<T, Bytes>) {
-      into = Bytes::from_bytes(number<std::uint64_t>());
-    } else if constexpr (std::is_same_v<T, bool>) {
-      into = flag();
-    } else if constexpr (std::is_enum_v<T>) {
-      T value{};
-      choice(value, last);
-      into = value;
-    } else {
-      into = number<T>();
-    }
+  template <Choice T>
+  void get(T& into) {
+    const auto value = next<std::uint8_t>();
+    if (value > static_cast<std::uint8_t>(last_of(into))) return fail();
+    into = static_cast<T>(value);
   }
-  // Each item takes at least one byte, so a count beyond the rest is a lie.
-  template <typename T, typename Each>
-  void list(std::vector<T>& into, const Each& each) {
-    const auto count = number<std::uint32_t>();
-    if (count > rest_.size()) ok_ = false;
-    for (std::uint32_t i = 0; ok_ && i < count; ++i) each(into.emplace_back());
+  void get(Bytes& into) { into = Bytes::from_bytes(next<std::uint64_t>()); }
+  void get(seam::Nanoseconds& into) { into = seam::Nanoseconds(next<std::int64_t>()); }
+  void get(std::string& into) {
+    const auto size = next<std::uint16_t>();
+    if (size > kMaxText || size > rest_.size()) return fail();
+    into = rest_.substr(0, size);
+    rest_.remove_prefix(size);
   }
-
- private:
-  template <typename T>
-  T fail() {
+  template <class T>
+  void get(std::optional<T>& into) {
+    if (next<bool>()) get(into.emplace());
+  }
+  // Each item takes at least one byte, so a count beyond the rest is invalid.
+  template <class T>
+  void get(std::vector<T>& into) {
+    const auto count = next<std::uint32_t>();
+    if (count > rest_.size()) return fail();
+    for (std::uint32_t i = 0; ok_ && i < count; ++i) fields_of(*this, into.emplace_back());
+  }
+  void fail() {
     ok_ = false;
     rest_ = {};
-    return T{};
   }
+
   std::string_view rest_;
   bool ok_ = true;
 };
 
-void write(Writer& w, const CardReading& card) {
-  w.number(card.index);
-  for (const std::string& text : {card.uuid, card.name, card.type, card.pci}) w.text(text);
-  w.number(static_cast<std::uint8_t>(card.state));
-  for (const std::optional<Bytes>& bytes : {card.total, card.reserved, card.free, card.used})
-    w.maybe(bytes);
-  w.maybe(card.utilisation_pct);
-  w.maybe(card.memory_utilisation_pct);
-  w.maybe(card.temperature_c);
-  w.maybe(card.power_mw);
-  w.maybe(card.power_limit_mw);
-  w.maybe(card.numa);
-  w.maybe(card.compute_mode);
-  w.maybe(card.mig);
-  w.list(card.links, [&](const seam::CardLink& link) {
-    w.number(link.to);
-    w.number(link.count);
-  });
-  w.flag(card.processes.has_value());
-  if (!card.processes) return;
-  w.list(*card.processes, [&](const seam::ProcessReading& process) {
-    w.number(process.pid);
-    w.maybe(process.used);
-    w.flag(process.mps);
-    w.maybe(process.utilisation_pct);
-  });
+void fields_of(auto& wire, Is<seam::CardLink> auto& link) { wire(link.to, link.count); }
+void fields_of(auto& wire, Is<seam::ProcessReading> auto& process) {
+  wire(process.pid, process.used, process.mps, process.utilisation_pct);
+}
+void fields_of(auto& wire, Is<CardReading> auto& card) {
+  wire(card.index, card.uuid, card.name, card.type, card.pci, card.state);
+  wire(card.total, card.reserved, card.free, card.used);
+  wire(card.utilisation_pct, card.memory_utilisation_pct, card.temperature_c);
+  wire(card.power_mw, card.power_limit_mw, card.numa, card.compute_mode, card.mig);
+  wire(card.links, card.processes);
+}
+void fields_of(auto& wire, Is<MeterFacts::Charge> auto& charge) {
+  wire(charge.uuid, charge.bytes, charge.peak);
+}
+void fields_of(auto& wire, Is<ProcessFacts> auto& process) {
+  wire(process.pid, process.visible, process.start_ticks, process.parent, process.uid);
+  wire(process.user, process.comm, process.namespace_init, process.job, process.token);
+  wire(process.exiting, process.meter.state, process.meter.charges);
+}
+void fields_of(auto& wire, Is<Pace> auto& pace) { wire(pace.period_ms); }
+void fields_of(auto& /*wire*/, Is<Asking> auto& /*asking*/) {}
+void fields_of(auto& wire, Is<CardSnapshot> auto& snapshot) {
+  wire(snapshot.at, snapshot.driver.version, snapshot.driver.cuda_version);
+  wire(snapshot.cards, snapshot.processes);
+}
+void fields_of(auto& wire, Is<Error> auto& error) {
+  wire(error.code, error.message, error.evidence, error.hint);
 }
 
-void read(Reader& r, CardReading& card) {
-  card.index = r.number<unsigned>();
-  for (std::string* text : {&card.uuid, &card.name, &card.type, &card.pci}) *text = r.text();
-  r.choice(card.state, seam::CardState::kLost);
-  for (std::optional<Bytes>* bytes : {&card.total, &card.reserved, &card.free, &card.used})
-    r.maybe(*bytes);
-  r.maybe(card.utilisation_pct);
-  r.maybe(card.memory_utilisation_pct);
-  r.maybe(card.temperature_c);
-  r.maybe(card.power_mw);
-  r.maybe(card.power_limit_mw);
-  r.maybe(card.numa);
-  r.maybe(card.compute_mode, seam::ComputeMode::kProhibited);
-  r.maybe(card.mig);
-  r.list(card.links, [&](seam::CardLink& link) {
-    link.to = r.number<unsigned>();
-    link.count = r.number<unsigned>();
-  });
-  if (!r.flag()) return;
-  r.list(card.processes.emplace(), [&](seam::ProcessReading& process) {
-    process.pid = r.number<pid_t>();
-    r.maybe(process.used);
-    process.mps = r.flag();
-    r.maybe(process.utilisation_pct);
-  });
-}
-
-void write(Writer& w, const ProcessFacts& process) {
-  w.number(process.pid);
-  w.flag(process.visible);
-  w.number(process.start_ticks);
-  w.number(process.parent);
-  w.maybe(process.uid);
-  w.text(process.user);
-  w.text(process.comm);
-  w.number(process.namespace_init);
-  w.text(process.job);
-  w.text(process.token);
-  w.flag(process.exiting);
-  w.number(static_cast<std::uint8_t>(process.meter.state));
-  w.list(process.meter.charges, [&](const MeterFacts::Charge& charge) {
-    w.text(charge.uuid);
-    w.number(charge.bytes.count());
-    w.number(charge.peak.count());
-  });
-}
-
-void read(Reader& r, ProcessFacts& process) {
-  process.pid = r.number<pid_t>();
-  process.visible = r.flag();
-  process.start_ticks = r.number<std::uint64_t>();
-  process.parent = r.number<pid_t>();
-  r.maybe(process.uid);
-  process.user = r.text();
-  process.comm = r.text();
-  process.namespace_init = r.number<pid_t>();
-  process.job = r.text();
-  process.token = r.text();
-  process.exiting = r.flag();
-  r.choice(process.meter.state, MeterFacts::State::kSlot);
-  r.list(process.meter.charges, [&](MeterFacts::Charge& charge) {
-    charge.uuid = r.text();
-    charge.bytes = Bytes::from_bytes(r.number<std::uint64_t>());
-    charge.peak = Bytes::from_bytes(r.number<std::uint64_t>());
-  });
-}
-
-void write(Writer& w, const CardSnapshot& snapshot) {
-  w.number(static_cast<std::int64_t>(snapshot.at.count()));
-  w.text(snapshot.driver.version);
-  w.maybe(snapshot.driver.cuda_version);
-  w.list(snapshot.cards, [&](const CardReading& card) { write(w, card); });
-  w.list(snapshot.processes, [&](const ProcessFacts& process) { write(w, process); });
-}
-
-void read(Reader& r, CardSnapshot& snapshot) {
-  snapshot.at = seam::Nanoseconds(r.number<std::int64_t>());
-  snapshot.driver.version = r.text();
-  r.maybe(snapshot.driver.cuda_version);
-  r.list(snapshot.cards, [&](CardReading& card) { read(r, card); });
-  r.list(snapshot.processes, [&](ProcessFacts& process) { read(r, process); });
-}
-
-Kind write_body(Writer& w, const CardMessage& message) {
-  if (const Pace* pace = std::get_if<Pace>(&message)) {
-    w.number(pace->period_ms);
-    return kPace;
-  }
-  if (std::holds_alternative<Asking>(message)) return kAsking;
-  if (const Error* error = std::get_if<Error>(&message)) {
-    w.number(static_cast<std::uint8_t>(error->code));
-    for (const std::string& text : {error->message, error->evidence, error->hint}) w.text(text);
-    return kError;
-  }
-  write(w, std::get<CardSnapshot>(message));
-  return kSnapshot;
-}
-
-std::optional<CardMessage> read_body(std::uint16_t kind, Reader& r) {
+// The kind is the place in CardMessage, counted from 1.
+std::optional<CardMessage> message_of(std::uint16_t kind) {
   switch (kind) {
-    case kPace:
-      return Pace{r.number<std::uint32_t>()};
-    case kAsking:
+    case 1:
+      return Pace{};
+    case 2:
       return Asking{};
-    case kSnapshot: {
-      CardSnapshot snapshot;
-      read(r, snapshot);
-      return snapshot;
-    }
-    case kError: {
-      Error error;
-      r.choice(error.code, ErrorCode::kUnsupported);
-      for (std::string* text : {&error.message, &error.evidence, &error.hint}) *text = r.text();
-      return error;
-    }
+    case 3:
+      return CardSnapshot{};
+    case 4:
+      return Error{};
     default:
       return std::nullopt;
   }
@@ -277,14 +186,13 @@ std::optional<CardMessage> read_body(std::uint16_t kind, Reader& r) {
 
 Result<std::string> encode(const CardMessage& message) {
   Writer body;
-  const Kind kind = write_body(body, message);
-  std::string bytes = body.take();
+  std::visit([&body](const auto& what) { fields_of(body, what); }, message);
+  const std::string bytes = body.take();
   if (bytes.size() > kMaxFrameBytes)
-    return Error::exhausted("more processes on the cards than can be told of");
+    return Error::exhausted("more processes on the cards than a message can list");
   Writer header;
-  header.number(static_cast<std::uint32_t>(bytes.size()));
-  header.number(kCardWireVersion);
-  header.number(static_cast<std::uint16_t>(kind));
+  header(static_cast<std::uint32_t>(bytes.size()), kCardWireVersion,
+         static_cast<std::uint16_t>(message.index() + 1));
   return header.take() + bytes;
 }
 
@@ -293,18 +201,19 @@ Result<std::optional<CardMessage>> CardDecoder::next() {
   const std::string_view rest = std::string_view(pending_).substr(at_);
   if (rest.size() < kFrameHeaderBytes) return std::optional<CardMessage>();
   Reader header(rest);
-  const auto size = header.number<std::uint32_t>();
-  const auto version = header.number<std::uint16_t>();
-  const auto kind = header.number<std::uint16_t>();
+  std::uint32_t size = 0;
+  std::uint16_t version = 0, kind = 0;
+  header(size, version, kind);
   if (version != kCardWireVersion || size > kMaxFrameBytes) {
-    broken_ = Error::corrupt("the NVML helper speaks another language");
+    broken_ = Error::corrupt("the NVML helper speaks another protocol version");
     return *broken_;
   }
   if (rest.size() < kFrameHeaderBytes + size) return std::optional<CardMessage>();
   Reader body(rest.substr(kFrameHeaderBytes, size));
-  std::optional<CardMessage> message = read_body(kind, body);
+  std::optional<CardMessage> message = message_of(kind);
+  if (message) std::visit([&body](auto& what) { fields_of(body, what); }, *message);
   if (!message || !body.at_end()) {
-    broken_ = Error::corrupt("the NVML helper answers strangely");
+    broken_ = Error::corrupt("the NVML helper sent an invalid answer");
     return *broken_;
   }
   at_ += kFrameHeaderBytes + size;

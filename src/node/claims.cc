@@ -15,6 +15,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/fd.h"
 #include "base/file.h"
 #include "node/proc.h"
 
@@ -204,14 +205,8 @@ Result<void> ClaimBook::publish() {
   if (!file_)
     if (Result<void> made = make_file(); !made) return made;
   const std::size_t copy = text.sequence % 2;
-  std::string_view rest = *bytes;
-  for (std::size_t at = copy * kMaxClaimsBytes; !rest.empty();) {
-    const ssize_t written = pwrite(file_.get(), rest.data(), rest.size(), static_cast<off_t>(at));
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return Error::from_errno("write claims", written < 0 ? errno : ENOSPC);
-    at += static_cast<std::size_t>(written);
-    rest.remove_prefix(static_cast<std::size_t>(written));
-  }
+  if (!base::write_at(file_.get(), *bytes, copy * kMaxClaimsBytes))
+    return Error::from_errno("write claims", errno);
   sequence_ = text.sequence;
   if (sequence_ == 1 && fchmod(file_.get(), 0644) != 0)
     return Error::from_errno("open up the claims", errno);

@@ -33,23 +33,19 @@ Fd open_plain(const std::string& path) {
                  O_RDONLY | O_CLOEXEC | O_NONBLOCK));
 }
 
-bool read_at(int fd, void* into, std::size_t bytes, std::size_t offset) {
-  return pread(fd, into, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
-}
-
 // A copy, since a file that its owner cuts off would end whoever has it mapped.
 bool read_grant(int fd, abi::Grant& grant) {
   void* const header = &grant.header;
   void* const accounts = grant.accounts;
   void* const exports = grant.exports;
   void* const slots = grant.slots;
-  return read_at(fd, header, sizeof grant.header, 0) &&
+  return base::read_at(fd, header, sizeof grant.header, 0) &&
          abi::check_grant(&grant, sizeof(abi::Grant)) == abi::GrantCheck::kOk &&
-         read_at(fd, accounts, grant.header.part_count * sizeof grant.accounts[0],
-                 offsetof(abi::Grant, accounts)) &&
-         read_at(fd, exports, sizeof grant.exports, offsetof(abi::Grant, exports)) &&
-         read_at(fd, slots, abi::slot_count(grant) * sizeof(abi::Slot),
-                 offsetof(abi::Grant, slots));
+         base::read_at(fd, accounts, grant.header.part_count * sizeof grant.accounts[0],
+                       offsetof(abi::Grant, accounts)) &&
+         base::read_at(fd, exports, sizeof grant.exports, offsetof(abi::Grant, exports)) &&
+         base::read_at(fd, slots, abi::slot_count(grant) * sizeof(abi::Slot),
+                       offsetof(abi::Grant, slots));
 }
 
 // Memory of others that it has open: counted to it once they are dead, while their slot is charged.

@@ -101,29 +101,17 @@ struct Raw {
   const abi::Readings& file() const { return *reinterpret_cast<const abi::Readings*>(bytes); }
 };
 
-bool read_at(int fd, char* to, std::size_t bytes, std::size_t offset) {
-  while (bytes > 0) {
-    const ssize_t got = pread(fd, to, bytes, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    to += got;
-    offset += static_cast<std::size_t>(got);
-    bytes -= static_cast<std::size_t>(got);
-  }
-  return true;
-}
-
 // One try. False: torn.
 Result<bool> read_once(int fd, Raw& raw) {
   constexpr std::size_t kSequence = offsetof(abi::Readings, sequence);
   std::uint64_t before = 0, after = 0;
   const Error cut = Error::corrupt("the readings file is cut short");
-  if (!read_at(fd, reinterpret_cast<char*>(&before), sizeof before, kSequence)) return cut;
+  if (!base::read_at(fd, &before, sizeof before, kSequence)) return cut;
   // The kernel copies with ordinary loads: the fences keep the three copies in this order.
   std::atomic_thread_fence(std::memory_order_acquire);
-  if (!read_at(fd, raw.bytes, sizeof raw.bytes, 0)) return cut;
+  if (!base::read_at(fd, raw.bytes, sizeof raw.bytes, 0)) return cut;
   std::atomic_thread_fence(std::memory_order_acquire);
-  if (!read_at(fd, reinterpret_cast<char*>(&after), sizeof after, kSequence)) return cut;
+  if (!base::read_at(fd, &after, sizeof after, kSequence)) return cut;
   return before == after && before % 2 == 0;
 }
 

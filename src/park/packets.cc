@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "abi/descriptor_message.h"
+
 namespace mete::park {
 
 using abi::MoverMessage;
@@ -32,52 +34,25 @@ MoverMessage make_message(MoverMessage::Kind kind) {
 
 Received receive(int socket, bool with_descriptor, Packet* packet) {
   std::byte bytes[sizeof(MoverMessage) + 1];  // one more, to notice what is too long
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-  iovec part{bytes, sizeof bytes};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  if (with_descriptor) {
-    header.msg_control = control;
-    // CMSG_SPACE would have room for a second one in its padding.
-    header.msg_controllen = CMSG_LEN(sizeof(int));
-  }
+  abi::DescriptorMessage received(bytes, sizeof bytes);
+  if (!with_descriptor) received.header()->msg_controllen = 0;
   ssize_t got = 0;
   do {
-    got = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    got = recvmsg(socket, received.header(), MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
   if (got < 0) return errno == EAGAIN ? Received::kNothing : Received::kEnd;
-  for (const cmsghdr* item = CMSG_FIRSTHDR(&header); item != nullptr;
-       item = CMSG_NXTHDR(&header, const_cast<cmsghdr*>(item))) {
-    if (item->cmsg_level != SOL_SOCKET || item->cmsg_type != SCM_RIGHTS) continue;
-    int number = -1;
-    std::memcpy(&number, CMSG_DATA(item), sizeof number);
-    packet->descriptor.reset(number);
-  }
+  if (const int number = received.descriptor(); number >= 0) packet->descriptor.reset(number);
   if (got == 0) return Received::kEnd;
-  packet->too_many = (header.msg_flags & MSG_CTRUNC) != 0;
+  packet->too_many = (received.header()->msg_flags & MSG_CTRUNC) != 0;
   packet->message = read_request({bytes, static_cast<std::size_t>(got)});
   return Received::kPacket;
 }
 
 Sent send(int socket, const MoverMessage& message, int descriptor) {
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  iovec part{const_cast<MoverMessage*>(&message), sizeof message};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  if (descriptor >= 0) {
-    header.msg_control = control;
-    header.msg_controllen = sizeof control;
-    cmsghdr* item = CMSG_FIRSTHDR(&header);
-    item->cmsg_level = SOL_SOCKET;
-    item->cmsg_type = SCM_RIGHTS;
-    item->cmsg_len = CMSG_LEN(sizeof descriptor);
-    std::memcpy(CMSG_DATA(item), &descriptor, sizeof descriptor);
-  }
+  abi::DescriptorMessage packet(&message, sizeof message, descriptor);
   ssize_t sent = 0;
   do {
-    sent = sendmsg(socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+    sent = sendmsg(socket, packet.header(), MSG_DONTWAIT | MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
   if (sent == static_cast<ssize_t>(sizeof message)) return Sent::kDone;
   return sent < 0 && (errno == EAGAIN || errno == ENOBUFS) ? Sent::kFull : Sent::kEnd;

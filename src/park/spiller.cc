@@ -11,35 +11,6 @@
 
 namespace mete::park {
 
-namespace {
-
-// All of it, or the error.
-int write_at(int file, const char* data, uint64_t bytes, uint64_t offset) {
-  while (bytes > 0) {
-    const ssize_t count = pwrite(file, data, bytes, static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return count < 0 ? errno : EIO;
-    data += count;
-    bytes -= static_cast<uint64_t>(count);
-    offset += static_cast<uint64_t>(count);
-  }
-  return 0;
-}
-
-int read_at(int file, char* data, uint64_t bytes, uint64_t offset) {
-  while (bytes > 0) {
-    const ssize_t count = pread(file, data, bytes, static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return count < 0 ? errno : EIO;
-    data += count;
-    bytes -= static_cast<uint64_t>(count);
-    offset += static_cast<uint64_t>(count);
-  }
-  return 0;
-}
-
-}  // namespace
-
 Result<Fd> open_spill(const std::string& folder) {
   Result<Fd> file = base::open_fd(folder, O_RDWR | O_TMPFILE | O_EXCL, 0600);
   if (!file) return std::move(file).error().within("a file for what does not fit the arena");
@@ -118,7 +89,7 @@ Spiller::Outcome Spiller::write_out(Buffer& buffer) const {
   if (const CUresult result = card_.cuda.cuEventSynchronize(buffer.event); result != CUDA_SUCCESS)
     return {result, false};
   // Whatever the disk says: there is no room for this on it.
-  return {CUDA_SUCCESS, write_at(file_.get(), buffer.memory, bytes, buffer.offset) != 0};
+  return {CUDA_SUCCESS, !base::write_at(file_.get(), {buffer.memory, bytes}, buffer.offset)};
 }
 
 // While one buffer is written to disk the card fills the other one.
@@ -151,7 +122,7 @@ Spiller::Outcome Spiller::part_in(CUdeviceptr at, const Part& part) {
     if (buffer.bytes > 0) result = card_.cuda.cuEventSynchronize(buffer.event);
     if (result != CUDA_SUCCESS) return {result, false};
     const uint64_t bytes = std::min(kBuffer, part.bytes - done);
-    if (read_at(file_.get(), buffer.memory, bytes, part.offset + done) != 0)
+    if (!base::read_at(file_.get(), buffer.memory, bytes, part.offset + done))
       return {CUDA_ERROR_OPERATING_SYSTEM, false};
     result = card_.cuda.cuMemcpyHtoDAsync_v2(at + done, buffer.memory, bytes, stream_);
     if (result == CUDA_SUCCESS) result = card_.cuda.cuEventRecord(buffer.event, stream_);

@@ -27,14 +27,8 @@ Result<std::string> read_plan(int fd) {
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > kMaxPlan)
     return Error::invalid("there is no plan");
   std::string bytes(static_cast<std::size_t>(info.st_size), '\0');
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t got =
-        pread(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return Error::io("the plan cannot be read");
-    done += static_cast<std::size_t>(got);
-  }
+  if (!base::read_at(fd, bytes.data(), bytes.size(), 0))
+    return Error::io("the plan cannot be read");
   return bytes;
 }
 

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <vector>
 
+#include "abi/descriptor_message.h"
 #include "base/text.h"
 #include "selftest/driver.h"
 
@@ -30,43 +31,18 @@ constexpr std::size_t kMaxMessage = 512;
 constexpr int kPatienceMs = 60'000;
 
 bool send_message(int channel, const std::string& text, int fd) {
-  iovec part{const_cast<char*>(text.data()), text.size()};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  if (fd >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  }
-  return sendmsg(channel, &message, MSG_NOSIGNAL) >= 0;
+  abi::DescriptorMessage message(text.data(), text.size(), fd);
+  return sendmsg(channel, message.header(), MSG_NOSIGNAL) >= 0;
 }
 
 // False when the other end is gone.
 bool receive_message(int channel, std::string* text, Fd* fd) {
   char buffer[kMaxMessage];
-  iovec part{buffer, sizeof buffer};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  const ssize_t bytes = recvmsg(channel, &message, MSG_CMSG_CLOEXEC);
+  abi::DescriptorMessage message(buffer, sizeof buffer);
+  const ssize_t bytes = recvmsg(channel, message.header(), MSG_CMSG_CLOEXEC);
   if (bytes <= 0) return false;
   text->assign(buffer, static_cast<std::size_t>(bytes));
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-       header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    int number = -1;
-    std::memcpy(&number, CMSG_DATA(header), sizeof number);
-    fd->reset(number);
-  }
+  if (const int number = message.descriptor(); number >= 0) fd->reset(number);
   return true;
 }
 

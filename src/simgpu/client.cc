@@ -16,6 +16,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "abi/descriptor_message.h"
 #include "simgpu/start_server.h"
 
 namespace simgpu {
@@ -66,21 +67,8 @@ bool wait_for(int fd, short what) {
 bool send_all(int fd, const void* data, size_t bytes, int pass_fd) {
   const char* at = static_cast<const char*>(data);
   while (bytes > 0) {
-    iovec piece{const_cast<char*>(at), bytes};
-    msghdr message{};
-    message.msg_iov = &piece;
-    message.msg_iovlen = 1;
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    if (pass_fd >= 0) {
-      message.msg_control = control;
-      message.msg_controllen = sizeof control;
-      cmsghdr* header = CMSG_FIRSTHDR(&message);
-      header->cmsg_level = SOL_SOCKET;
-      header->cmsg_type = SCM_RIGHTS;
-      header->cmsg_len = CMSG_LEN(sizeof(int));
-      memcpy(CMSG_DATA(header), &pass_fd, sizeof(int));
-    }
-    const ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL);
+    mete::abi::DescriptorMessage message(at, bytes, pass_fd);
+    const ssize_t sent = sendmsg(fd, message.header(), MSG_NOSIGNAL);
     if (sent < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN && wait_for(fd, POLLOUT)) continue;
@@ -97,20 +85,11 @@ bool receive_all(int fd, void* data, size_t bytes, int* got_fd) {
   char* at = static_cast<char*>(data);
   while (bytes > 0) {
     if (!wait_for(fd, POLLIN)) return false;
-    iovec piece{at, bytes};
-    msghdr message{};
-    message.msg_iov = &piece;
-    message.msg_iovlen = 1;
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    const ssize_t got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+    mete::abi::DescriptorMessage message(at, bytes);
+    const ssize_t got = recvmsg(fd, message.header(), MSG_CMSG_CLOEXEC);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got <= 0) return false;
-    for (cmsghdr* h = CMSG_FIRSTHDR(&message); h != nullptr; h = CMSG_NXTHDR(&message, h)) {
-      if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS) continue;
-      int passed = -1;
-      memcpy(&passed, CMSG_DATA(h), sizeof(int));
+    if (const int passed = message.descriptor(); passed >= 0) {
       if (got_fd != nullptr && *got_fd < 0) {
         *got_fd = passed;
       } else {

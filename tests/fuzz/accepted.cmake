@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-mete_fuzz(accepted USES engine support)
+mete_fuzz(accepted USES engine support content_hash)

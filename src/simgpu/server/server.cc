@@ -15,6 +15,7 @@
 
 #include <algorithm>
 
+#include "abi/descriptor_message.h"
 #include "simgpu/server/clock.h"
 #include "simgpu/start_server.h"
 
@@ -197,21 +198,8 @@ bool Server::handle_requests(Client* client) {
 
 bool Server::flush(Client* client) {
   while (!client->out.empty()) {
-    iovec piece{client->out.data(), client->out.size()};
-    msghdr message{};
-    message.msg_iov = &piece;
-    message.msg_iovlen = 1;
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    if (client->out_fd >= 0) {
-      message.msg_control = control;
-      message.msg_controllen = sizeof control;
-      cmsghdr* header = CMSG_FIRSTHDR(&message);
-      header->cmsg_level = SOL_SOCKET;
-      header->cmsg_type = SCM_RIGHTS;
-      header->cmsg_len = CMSG_LEN(sizeof(int));
-      memcpy(CMSG_DATA(header), &client->out_fd, sizeof(int));
-    }
-    const ssize_t sent = sendmsg(client->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    mete::abi::DescriptorMessage message(client->out.data(), client->out.size(), client->out_fd);
+    const ssize_t sent = sendmsg(client->fd, message.header(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0) {
       if (errno == EINTR) continue;
       if (errno != EAGAIN) return false;
