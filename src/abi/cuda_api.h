@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The entry points of libcuda.so.1 that mete hooks, calls or simulates. Include this instead of a
 // toolkit's cuda.h. Unlike there, no macro renames anything: cuMemAlloc is the 32-bit interface of
-// CUDA 3.1 and cuMemAlloc_v2 what programs of today call; _ptds and _ptsz are the same with the
+// CUDA 3.1, and cuMemAlloc_v2 is what programs call today; _ptds and _ptsz are variants with the
 // per-thread default stream.
 #ifndef METE_ABI_CUDA_API_H
 #define METE_ABI_CUDA_API_H
