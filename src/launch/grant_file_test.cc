@@ -29,7 +29,7 @@ class GrantFileTest : public testing::Test {
         std::distance(std::filesystem::directory_iterator(folder_), {}));
   }
 
-  // A launcher that is killed: leaves its file behind.
+  // A launcher that is killed leaves its file behind.
   std::string left_by_killed_launcher() {
     const pid_t pid = fork();
     if (pid == 0) {
@@ -78,7 +78,7 @@ TEST_F(GrantFileTest, AGrowingGrantBeginsAtItsGuarantee) {
   EXPECT_EQ(file->grant().accounts[0][0].limit_bytes.load(), 8ull << 30);
   EXPECT_EQ(file->grant().header.cards[0].ceiling_bytes, 20ull << 30);
   EXPECT_EQ(GrantFile::make(folder_, name, {growing}, 2).error().code, ErrorCode::kUnsupported);
-  // Where nobody answers, all of it is there at once.
+  // Without a runner that answers, the whole ceiling is available at once.
   const Result<GrantFile> alone = GrantFile::make(folder_, {}, {growing});
   ASSERT_TRUE(alone);
   EXPECT_EQ(alone->grant().accounts[0][0].limit_bytes.load(), 20ull << 30);
@@ -150,7 +150,7 @@ TEST_F(GrantFileTest, FilesOfLivingLaunchersAndOfOthersStay) {
   ASSERT_TRUE(base::write_atomic(base::join_path(folder_, "notes"), "not ours"));
   EXPECT_EQ(remove_leftovers(folder_), 0);
   EXPECT_EQ(entries(), 2u);
-  // Nobody holds this one: a launcher was killed before it had filled it.
+  // No process holds this one: a launcher was killed before it had filled it.
   ASSERT_TRUE(base::write_atomic(base::join_path(folder_, "12.1"), ""));
   EXPECT_EQ(remove_leftovers(folder_), 1);
 }

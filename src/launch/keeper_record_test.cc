@@ -139,8 +139,8 @@ TEST_F(KeeperRecordTest, TheEndIsOneLineOfBoundedLength) {
   EXPECT_FALSE(read_record(path())->exit.has_value());
 }
 
-// Each in-place write, cut off after any byte: what it should have said is not there, and what was
-// there before still is.
+// Each write in place, cut off after any byte: the new content counts as absent, and the old
+// content is still there.
 TEST_F(KeeperRecordTest, ATornWriteIsNeverTakenForAWholeOne) {
   KeeperRecord record = claimed();
   const std::string first = *base::read_all(path());

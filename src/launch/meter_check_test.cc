@@ -22,7 +22,7 @@ constexpr std::uint16_t kMachine = EM_X86_64;
 constexpr std::uint16_t kMachine = EM_AARCH64;
 #endif
 
-// As small as a library can be: a header, one segment to load, one with a note.
+// The smallest possible library: a header, one segment to load, one with a note.
 struct SmallLibrary {
   SmallLibrary() {
     std::memcpy(header.e_ident, ELFMAG, SELFMAG);
@@ -45,7 +45,7 @@ struct SmallLibrary {
   Elf64_Ehdr header{};
   Elf64_Phdr load{};
   Elf64_Phdr notes{};
-  Elf64_Nhdr first{4, 8, NT_GNU_BUILD_ID};  // the meter's is not the only one
+  Elf64_Nhdr first{4, 8, NT_GNU_BUILD_ID};  // the meter's note is not the only one
   char first_name[4] = "GNU";
   char first_content[8] = {};
   Elf64_Nhdr ours{5, 4, abi::kMeterNoteType};
@@ -130,7 +130,7 @@ TEST_F(MeterCheckTest, AMeterForOtherGrantFiles) {
   other.note.grant_major = abi::kGrantMajor + 1;
   write("libmete.so", other);
   EXPECT_NE(trouble().find("it reads grant files of version 2"), std::string::npos);
-  SmallLibrary newer;  // reads what we write
+  SmallLibrary newer;  // also reads the version that we write
   newer.note.grant_minor = abi::kGrantMinor + 1;
   write("libmete.so", newer);
   EXPECT_EQ(trouble(), "");
@@ -142,7 +142,7 @@ TEST_F(MeterCheckTest, NotesThatLieAboutTheirSize) {
     other.first.n_descsz = size;
     other.ours.n_namesz = size;
     write("libmete.so", other);
-    (void)trouble();  // some answer
+    (void)trouble();  // any answer; it must not crash
   }
 }
 

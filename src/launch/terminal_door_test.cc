@@ -42,7 +42,7 @@ class TerminalDoorTest : public testing::Test {
     turn();
     return fd ? *std::move(fd) : Fd();
   }
-  // A few turns of the keeper's loop; what the program wrote.
+  // A few turns of the keeper's loop; returns what the program wrote.
   std::string turn(int times = 5) {
     std::string written;
     for (int i = 0; i < times; ++i) {
@@ -57,7 +57,7 @@ class TerminalDoorTest : public testing::Test {
     ASSERT_EQ(write(door_->terminal(), text.data(), text.size()),
               static_cast<ssize_t>(text.size()));
   }
-  // So many bytes, or what there is after far more turns than that takes.
+  // Reads `count` bytes, or what there is after far more turns than that takes.
   std::string program_reads(std::size_t count) {
     std::string all;
     char buffer[4096];
@@ -141,7 +141,7 @@ TEST_F(TerminalDoorTest, AProgramThatDoesNotReadHoldsUpWhoTypesAndNotUs) {
   turn();
   std::vector<pollfd> list;
   door_->listen(list);
-  EXPECT_EQ(list.size(), 2u) << "one who has gone is not waited for";
+  EXPECT_EQ(list.size(), 2u) << "a client that has gone is not waited for";
 }
 
 TEST_F(TerminalDoorTest, OnlySoManyAtOnce) {

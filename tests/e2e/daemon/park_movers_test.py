@@ -72,7 +72,7 @@ class Cards(park_test.ParkTest):
         self.assertEqual([after[card] == before[card] for card in sorted(before)], [True, False])
         self.good("park", job)
         os.kill(after[sorted(after)[1]], signal.SIGKILL)
-        self.assert_refused(self.mete("unpark", job), 125, "cannot come back", "the mover is gone that kept its memory")
+        self.assert_refused(self.mete("unpark", job), 125, "cannot come back", "the mover that held its memory is gone")
         self.good("cancel", job)
         self.mete("wait", job)
         self.assertEqual(self.granted_of_all(), [0, 0])

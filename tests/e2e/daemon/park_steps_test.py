@@ -132,7 +132,7 @@ class Steps(park_test.ParkTest):
                 self.ends_well(job)
             else:
                 self.assertTrue(self.job(job)["park"]["lost"], said)
-                self.assert_refused(self.mete("unpark", job), 64, "cannot come back", "the mover is gone that kept its memory")
+                self.assert_refused(self.mete("unpark", job), 64, "cannot come back", "the mover that held its memory is gone")
                 self.good("cancel", job)
                 self.mete("wait", job)
                 self.assertEqual(self.job(job)["outcome"], "cancelled")

@@ -412,7 +412,7 @@ class Deaths(ParkTest):
         for pid in self.processes("mete-mover"):
             os.kill(pid, signal.SIGKILL)
         # Said at once, by everybody, and not tried again and again.
-        self.assert_refused(self.mete("unpark", job), 125, "cannot come back", "the mover is gone that kept its memory", "mete requeue")
+        self.assert_refused(self.mete("unpark", job), 125, "cannot come back", "the mover that held its memory is gone", "mete requeue")
         self.assertTrue(self.job(job)["park"]["lost"])
         self.assertIn("cannot come back", self.good("ps").stdout)
         self.assertIn("cannot come back", self.good("explain", job).stdout)

@@ -326,7 +326,7 @@ class Refusals(ParkTest):
         self.mover.kill()
         end = self.unpark()
         self.assertEqual((end["ok"], end["state"]), (False, PARKED))
-        self.assertIn("the mover is gone that kept its memory", end["why"])
+        self.assertIn("the mover that held its memory is gone", end["why"])
 
     def test_an_answer_that_is_not_to_what_was_asked(self):
         """Memory is not released for an answer that was meant for another piece."""

@@ -39,7 +39,7 @@ class Steps(ParkTest):
             else:
                 end = self.unpark()
                 self.assertEqual((end["ok"], end["state"]), (False, PARKED))
-                self.assertIn("the mover is gone that kept its memory", end["why"])
+                self.assertIn("the mover that held its memory is gone", end["why"])
                 self.tell("kill 0")
                 self.assert_ends(137)
             self.end_driver()
