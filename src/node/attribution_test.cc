@@ -11,7 +11,7 @@ const core::JobId kJob{12};
 
 Bytes mib(std::uint64_t count) { return Bytes::from_mib(count); }
 
-// One card; runner 100 (started at 1) of job 12 below a shell 50; others as a test adds them.
+// One card; runner 100 (started at 1) of job 12 below a shell 50; a test adds other processes.
 class AttributionTest : public testing::Test {
  protected:
   AttributionTest() {
@@ -82,7 +82,7 @@ TEST_F(AttributionTest, OrphansAreKnownByTheirEnvironment) {
   EXPECT_TRUE(use().jobs.empty()) << "job 12 of another daemon";
   snapshot_.processes.back().token = "100.1100";
   snapshot_.processes.back().uid = 1001;
-  EXPECT_TRUE(use().jobs.empty()) << "anybody can set a variable";
+  EXPECT_TRUE(use().jobs.empty()) << "every user can set a variable";
 }
 
 TEST_F(AttributionTest, ClaimsOfOthersAreNotForeign) {
@@ -131,7 +131,8 @@ TEST_F(AttributionTest, WhatNobodyListsIsHeldUnlessItIsNoise) {
   *snapshot_.cards[0].used = mib(64);
   EXPECT_TRUE(use().outside.empty());
   *snapshot_.cards[0].used = mib(65);
-  EXPECT_EQ(use().outside, (std::vector<HeldBy>{{"nobody that the driver lists", mib(65)}}));
+  EXPECT_EQ(use().outside,
+            (std::vector<HeldBy>{{"processes that the driver does not list", mib(65)}}));
 }
 
 TEST_F(AttributionTest, WithoutAListWhatIsNotChargedIsForeign) {

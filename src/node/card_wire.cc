@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See card_wire.h.
+// See card_wire.h. Writer appends fixed-size integers and length-prefixed texts; Reader takes them
+// apart in that order and remembers the first error. Each struct has one function for writing and
+// one for reading, with the fields in equal order. CardDecoder collects bytes until a frame is
+// complete.
 #include "node/card_wire.h"
 
 #include <limits>
@@ -14,7 +17,7 @@ using seam::CardReading;
 
 enum Kind : std::uint16_t { kPace = 1, kAsking = 2, kSnapshot = 3, kError = 4 };
 
-constexpr std::size_t kMaxText = 4096;  // longer ones are cut
+constexpr std::size_t kMaxText = 4096;  // longer texts are cut
 
 class Writer {
  public:
@@ -56,7 +59,7 @@ class Writer {
   std::string bytes_;
 };
 
-// Reads what Writer wrote. Once something is wrong everything reads as zero and ok() is false.
+// Reads the output of Writer. After the first error everything reads as zero and ok() is false.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -106,7 +109,7 @@ class Reader {
       into = number<T>();
     }
   }
-  // Each item takes at least one byte, so a count beyond the rest is a lie.
+  // Each item takes at least one byte, so a count beyond the rest is invalid.
   template <typename T, typename Each>
   void list(std::vector<T>& into, const Each& each) {
     const auto count = number<std::uint32_t>();
@@ -280,7 +283,7 @@ Result<std::string> encode(const CardMessage& message) {
   const Kind kind = write_body(body, message);
   std::string bytes = body.take();
   if (bytes.size() > kMaxFrameBytes)
-    return Error::exhausted("more processes on the cards than can be told of");
+    return Error::exhausted("more processes on the cards than a message can list");
   Writer header;
   header.number(static_cast<std::uint32_t>(bytes.size()));
   header.number(kCardWireVersion);
@@ -297,14 +300,14 @@ Result<std::optional<CardMessage>> CardDecoder::next() {
   const auto version = header.number<std::uint16_t>();
   const auto kind = header.number<std::uint16_t>();
   if (version != kCardWireVersion || size > kMaxFrameBytes) {
-    broken_ = Error::corrupt("the NVML helper speaks another language");
+    broken_ = Error::corrupt("the NVML helper speaks another protocol version");
     return *broken_;
   }
   if (rest.size() < kFrameHeaderBytes + size) return std::optional<CardMessage>();
   Reader body(rest.substr(kFrameHeaderBytes, size));
   std::optional<CardMessage> message = read_body(kind, body);
   if (!message || !body.at_end()) {
-    broken_ = Error::corrupt("the NVML helper answers strangely");
+    broken_ = Error::corrupt("the NVML helper sent an invalid answer");
     return *broken_;
   }
   at_ += kFrameHeaderBytes + size;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// See proc.h. Each reader reads one file of /proc/PID whole and passes its text to a parser; ENOENT
+// and ESRCH become not_found. The walk over descendants asks each process for its children; kernels
+// without the children files make it read the parent of every process instead.
 #include "node/proc.h"
 
 #include <dirent.h>
@@ -200,7 +203,7 @@ std::vector<pid_t> read_descendants(pid_t pid) {
     waiting.pop_back();
     Result<std::vector<pid_t>> children = read_children(next);
     if (!children) continue;  // gone meanwhile
-    // A pid that is reused while we walk could otherwise send us round in a circle.
+    // A pid that is reused during the walk could otherwise create a cycle.
     for (const pid_t child : *children)
       if (found.insert(child).second) waiting.push_back(child);
   }

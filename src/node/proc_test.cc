@@ -98,7 +98,7 @@ TEST(ProcText, ChildrenAndNamespaces) {
   EXPECT_EQ(parse_namespace_link("pid:[]"), std::nullopt);
 }
 
-// A child that lives until the test lets go of the pipe.
+// A child that lives until the test closes the pipe.
 class WaitingChild {
  public:
   WaitingChild() : pipe_(std::move(*base::make_pipe())), pid_(fork()) {

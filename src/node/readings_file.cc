@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See readings_file.h.
+// See readings_file.h. The writer maps the file and updates it as a seqlock: sequence odd, body,
+// sequence even. The reader copies sequence, file and sequence again with pread(2) and retries
+// while the copy is torn; then it checks magic, version, bounds, boot and pid namespace before it
+// uses any of it.
 #include "node/readings_file.h"
 
 #include <fcntl.h>
@@ -113,7 +116,7 @@ bool read_at(int fd, char* to, std::size_t bytes, std::size_t offset) {
   return true;
 }
 
-// One try. False: torn.
+// One attempt. False: torn.
 Result<bool> read_once(int fd, Raw& raw) {
   constexpr std::size_t kSequence = offsetof(abi::Readings, sequence);
   std::uint64_t before = 0, after = 0;
@@ -131,14 +134,14 @@ Result<bool> read_once(int fd, Raw& raw) {
 
 Result<ReadingsWriter> ReadingsWriter::make(const std::string& path) {
   const std::string fresh = path + "." + std::to_string(getpid()) + ".new";
-  (void)unlink(fresh.c_str());  // of a helper that had our number and was killed here
+  (void)unlink(fresh.c_str());  // of a helper that had our pid and was killed here
   const Fd fd(open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd) return Error::from_errno("make " + fresh, errno);
   const auto fail = [&](const char* what, int error) {
     (void)unlink(fresh.c_str());
     return Error::from_errno(std::string(what) + " " + fresh, error);
   };
-  // Allocated, not only extended: a disk that fills up must not end the helper by SIGBUS.
+  // Allocated, not only extended: a disk that fills up must not kill the helper by SIGBUS.
   if (const int error = posix_fallocate(fd.get(), 0, sizeof(abi::Readings)); error != 0)
     return fail("allocate", error);
   if (fchmod(fd.get(), 0644) != 0) return fail("open up", errno);
@@ -204,7 +207,7 @@ Result<Sample> parse_readings(std::string_view bytes) {
 }
 
 Result<Sample> read_readings(const std::string& path) {
-  // O_NONBLOCK: a FIFO in its place must not hold us.
+  // O_NONBLOCK: a FIFO in its place must not block us.
   const Result<Fd> fd = base::open_fd(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (!fd) return fd.error();
   struct stat info {};
@@ -222,7 +225,7 @@ Result<Sample> read_readings(const std::string& path) {
     const seam::UuidBytes boot = this_boot();
     if (!std::equal(boot.begin(), boot.end(), raw->file().boot_id))
       return Error::unsupported(path + " is of another boot");
-    // Pids mean nothing across namespaces.
+    // Pids are valid in their own namespace only.
     if (raw->file().pid_namespace != own_namespace())
       return Error::unsupported(path + " was written in another pid namespace");
     return sample;
