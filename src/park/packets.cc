@@ -31,7 +31,7 @@ MoverMessage make_message(MoverMessage::Kind kind) {
 }
 
 Received receive(int socket, bool with_descriptor, Packet* packet) {
-  std::byte bytes[sizeof(MoverMessage) + 1];  // one more, to notice what is too long
+  std::byte bytes[sizeof(MoverMessage) + 1];  // one more, to notice a message that is too long
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
   iovec part{bytes, sizeof bytes};
   msghdr header{};
@@ -39,7 +39,7 @@ Received receive(int socket, bool with_descriptor, Packet* packet) {
   header.msg_iovlen = 1;
   if (with_descriptor) {
     header.msg_control = control;
-    // CMSG_SPACE would have room for a second one in its padding.
+    // CMSG_SPACE would have room for a second descriptor in its padding.
     header.msg_controllen = CMSG_LEN(sizeof(int));
   }
   ssize_t got = 0;
@@ -85,12 +85,12 @@ Sent send(int socket, const MoverMessage& message, int descriptor) {
 
 bool may_be_memory(int descriptor) {
   struct statx info {};
-  // DONT_SYNC: what is cached; a file system in user space is not asked.
+  // DONT_SYNC: cached attributes; a file system in user space is not called.
   if (statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &info) != 0)
     return false;
   switch (info.stx_mode & S_IFMT) {
     case S_IFCHR:
-    case 0:  // no file at all (anon_inode, dma-buf)
+    case 0:  // not a file (anon_inode, dma-buf)
       return true;
     case S_IFSOCK: {  // simulated cards use one
       int domain = 0;

@@ -130,7 +130,7 @@ class Doors(park_test.ParkTest):
             door.listen()
             threading.Thread(target=self.answer_in_another_version, args=(door,), daemon=True).start()
             job = self.worker("--gpu", "10G", "--preemptible")
-            wait_until(lambda: "the mover speaks another version" in log.read_text(), "it is said")
+            wait_until(lambda: "the mover speaks another protocol version" in log.read_text(), "it is said")
             self.assert_refused(self.mete("park", job), 75, "was not parked, and runs on", "no mover answers")
             self.assertTrue(path.is_socket())
             path.unlink()  # it has ended, as it does when it keeps nothing
