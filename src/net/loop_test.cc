@@ -61,7 +61,7 @@ TEST(Loop, ADroppedTimerIsNotCalledEvenWhenDue) {
   Loop loop;
   bool called = false;
   Timer second;
-  // Both are due in the same turn; the first drops the second.
+  // Both are due in one turn; the first drops the second.
   const Timer first = loop.after(Milliseconds(0), [&] {
     second.cancel();
     loop.post([&] { loop.post([&] { loop.stop(); }); });
@@ -164,7 +164,7 @@ TEST(Loop, ADescriptorOfTheSameNumberMayBeWatchedInTheCallThatDropsTheLast) {
   watch = *std::move(made);
   loop.post([&] { ASSERT_EQ(write(second->write.get(), "x", 1), 1); });
   Timer late = loop.after(Milliseconds(60'000), [&] {
-    ADD_FAILURE() << "nobody told";
+    ADD_FAILURE() << "not called";
     loop.stop();
   });
   loop.run();

@@ -177,7 +177,7 @@ class Tcp(MetricsTest):
             self.listen()
             self.assertEqual(self.mete("run", "-q", "--gpu", "1G", "--", "true").returncode, 0)
             for text in (self.mete("daemon", "status").stdout, self.mete("doctor").stdout):
-                self.assertIn(f"somebody else listens at 127.0.0.1:{self.port}", text)
+                self.assertIn(f"another program listens at 127.0.0.1:{self.port}", text)
             self.assertIn("metrics_trouble", self.api("/v1/daemon")[1])
         wait_until(lambda: "metrics" in self.api("/v1/daemon")[1], "it was tried again")
         self.assertEqual(self.get(tcp=True)[0], 200)

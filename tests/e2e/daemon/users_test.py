@@ -288,7 +288,7 @@ class PrivateDaemons(UsersTest):
         os.chmod(path, 0o666)
         result = self.run_as(BOB, "--gpu", "40%", "--", "true", env={"METE_SOCKET": str(path)})
         self.assertEqual(result.returncode, 77, result.stderr)
-        self.assertIn("neither root's nor ours", result.stderr)
+        self.assertIn("belongs to neither root nor you", result.stderr)
         self.release(alice)
 
     def test_a_state_folder_of_somebody_else_is_not_used(self):
