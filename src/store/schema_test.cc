@@ -33,7 +33,7 @@ class SchemaTest : public StoreTest {
   }
 };
 
-// Written by the first version and never again: what users have on their disks.
+// Written by the first version and never again: users have such files.
 TEST_F(SchemaTest, TheSampleOfVersion1Loads) {
   take_sample("v1.db");
   const std::unique_ptr<SqliteStore> store = open();
@@ -86,7 +86,7 @@ TEST_F(SchemaTest, TheSampleOfVersion3Loads) {
   EXPECT_TRUE(store->commit()) << "and can be written";
 }
 
-// What had no checksums has them from then on.
+// Rows without checksums get them.
 TEST_F(SchemaTest, AnOlderOneIsMadeWhole) {
   for (const char* name : {"v1.db", "v2.db"}) {
     take_sample(name);
