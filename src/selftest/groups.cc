@@ -58,8 +58,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return list;
 }
 
-// Waits for a child for so long and no longer. Returns its wait status, or nothing when it had to
-// be killed.
+// Waits for a child up to a limit. Returns its wait status, or nullopt when it had to be killed.
 std::optional<int> wait_for(pid_t pid) {
   const Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (process) {
@@ -100,7 +99,7 @@ void run_child(const Group& group, const Task& task, std::vector<std::string> va
     return;
   }
   const std::optional<int> status = wait_for(pid);
-  // A process that gives up says why in a row of its own and exits with 1.
+  // A process that gives up prints the reason in a row of its own and exits with 1.
   if (!status)
     Check(kRoads, "the checks").that(false, "did not end within two minutes");
   else if (WIFSIGNALED(*status))
@@ -124,7 +123,7 @@ void run_group(const Group& group, const Task& task) {
   }
   std::vector<std::string> variables = current_environment();
   if (group.run != check_start) return run_child(group, task, std::move(variables), false);
-  // The meter says on stderr why it refuses; here that is what is wanted.
+  // The meter prints on stderr why it refuses; here a refusal is wanted.
   std::vector<std::string> without;
   for (const std::string& line : variables)
     if (!line.starts_with("METE_GRANT=")) without.push_back(line);
