@@ -50,8 +50,8 @@ Found look_up(const char* name, int version, bool per_thread, Function* function
     if (kVersions[low].version > version) continue;
     (kVersions[low].per_thread ? threaded : plain) = kVersions[low].function;
   }
-  // With the flag, a function that has a per-thread variant is too new before that variant came
-  // (7000), though without the flag it is there (driver 580).
+  // With the flag, a function that has a per-thread variant is too new before that variant existed
+  // (7000), though without the flag it is available (driver 580).
   *function = per_thread && has_threaded ? threaded : plain;
   if (!known) return Found::kUnknownName;
   return *function != nullptr ? Found::kYes : Found::kTooNew;
