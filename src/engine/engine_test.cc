@@ -24,7 +24,8 @@ TEST_F(EngineTest, AcknowledgedJobSurvivesCrash) {
   EXPECT_EQ(in_state(JobState::kStarting), Ids{id});
 }
 
-// It was killed after the commit and before the answer: the runner cannot know, and asks again.
+// The daemon was killed after the commit and before the answer: the runner cannot know, and asks
+// again.
 TEST_F(EngineTest, ARunnerThatAsksAgainHasItsJobAlready) {
   const core::Submit first = job("50G");
   const JobId id = *turn({first}).front().result;
@@ -34,7 +35,7 @@ TEST_F(EngineTest, ARunnerThatAsksAgainHasItsJobAlready) {
   EXPECT_EQ(*answers.front().result, id);
   EXPECT_EQ(engine_->state().jobs().size(), 1u);
   ended(id);
-  // Its next one is another.
+  // Its next request is another job.
   EXPECT_NE(*turn({first}).front().result, id);
 }
 
@@ -49,8 +50,8 @@ TEST_F(EngineTest, WhatWasNotCommittedNeverWas) {
 }
 
 TEST_F(EngineTest, NothingIsAnsweredOrActedOnBeforeTheCommit) {
-  // Every call that changes the world looks at the store (see the fixture); an answer is what
-  // turn() returns, after it.
+  // Every call that changes the world checks the store (see the fixture); an answer is what turn()
+  // returns, after it.
   const JobId id = run("80G");
   const JobId next = submit("80G");
   const std::size_t committed = store_.committed().size();
@@ -92,7 +93,7 @@ TEST_F(EngineTest, CountsTurnsThatSomebodyWaitsForAndWhatEnds) {
   EXPECT_EQ(all(engine_->health().commits), commits + 1);
   ASSERT_TRUE(engine_->turn({{0, core::Look{}}}).ok());
   EXPECT_EQ(engine_->health().turns, turns + 2);
-  EXPECT_EQ(all(engine_->health().decisions), 1u) << "nobody waited for a look at the cards";
+  EXPECT_EQ(all(engine_->health().decisions), 1u) << "no turn waited for a reading of the cards";
   turn({core::Cancel{id, alice()}});
   ended(id);
   std::uint64_t ends = 0;
@@ -155,9 +156,9 @@ TEST_F(EngineTest, OnAFullDiskASubmitLeavesTheBallastAlone) {
   EXPECT_EQ(answers[0].result.error().code, ErrorCode::kExhausted);
   EXPECT_TRUE(store_.has_ballast());
   EXPECT_EQ(store_.committed().size(), committed);
-  EXPECT_EQ(engine_->state().jobs().size(), 1u) << "as if nobody had asked";
+  EXPECT_EQ(engine_->state().jobs().size(), 1u) << "as if there had been no request";
   EXPECT_TRUE(engine_->settled());
-  // In one turn with what the ballast is for.
+  // In one turn with inputs that the ballast is for.
   answers = turn({job("1G"), core::Cancel{id, alice()}, job("2G")});
   ASSERT_EQ(answers.size(), 3u);
   EXPECT_FALSE(store_.has_ballast());
@@ -451,8 +452,7 @@ TEST_F(EngineTest, AJobStaysPendingWhenAnotherDaemonWasFirst) {
   EXPECT_FALSE(engine_->wait_of(id)->text.empty());
   agree = true;
   tick();
-  EXPECT_EQ(state_of(id), JobState::kStarting)
-      << "the other may have given it back before anybody looked";
+  EXPECT_EQ(state_of(id), JobState::kStarting) << "the other daemon may have given it back unseen";
 }
 
 TEST_F(EngineTest, WhoDoesNotWaitIsToldWhenAnotherDaemonWasFirst) {
