@@ -20,7 +20,7 @@ Config good(std::string_view text) {
   return config;
 }
 
-// The only complaint about a text.
+// The only error of a text.
 Error complaint(std::string_view text) {
   Config config;
   const std::vector<Error> errors = parse_config(text, "f", config);
