@@ -82,7 +82,7 @@ TEST_F(Keys, ADeedIsAskedAboutAndOnlyYesDoesIt) {
   ASSERT_TRUE(outcome.deed);
   EXPECT_EQ(outcome.deed->signal, SIGTERM);
   ASSERT_EQ(outcome.deed->targets.size(), 2u);
-  EXPECT_EQ(outcome.deed->targets[0].pid, 4012) << "the first of those on a card";
+  EXPECT_EQ(outcome.deed->targets[0].pid, 4012) << "the first process on a card";
   EXPECT_EQ(outcome.deed->targets[0].start_ticks, 99u);
 }
 
