@@ -7,8 +7,7 @@
 //   jobs      name,cpu_milli,memory_mib,num_gpu,gpu_milli[,gpu_spec]   gpu_spec: models joined by |
 //             with times, in seconds: creation_time, and deletion_time or duration
 //             [,scheduled_time,user,priority,time_limit,inst_num]
-//             inst_num: the number of copies that start together, on one node or several, or not at
-//             all
+//             inst_num: how many copies start together, on one node or several, or not at all
 //   arrivals  one row of the jobs, counted from 0, on each line
 #pragma once
 
