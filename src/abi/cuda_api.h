@@ -123,7 +123,7 @@ CUresult cuModuleLoadDataEx(CUmodule*, const void*, unsigned int, CUjit_option*,
 CUresult cuModuleLoadFatBinary(CUmodule*, const void*);
 CUresult cuModuleUnload(CUmodule);
 
-/* Memory: allocate, free, ask. */
+/* Memory: allocate, free, query. */
 CUresult cuMemAddressFree(CUdeviceptr, size_t);
 CUresult cuMemAddressReserve(CUdeviceptr*, size_t, size_t, CUdeviceptr, unsigned long long);
 CUresult cuMemAdvise(CUdeviceptr, size_t, CUmem_advise, CUdevice);
@@ -465,7 +465,7 @@ CUresult cuMulticastGetGranularity(size_t*, const CUmulticastObjectProp*,
                                    CUmulticastGranularity_flags);
 CUresult cuMulticastUnbind(CUmemGenericAllocationHandle, CUdevice, size_t, size_t);
 
-/* Of cudaGL.h and cudaVDPAU.h: VdpDevice is a number, the last argument a function of libvdpau. */
+/* From cudaGL.h and cudaVDPAU.h: VdpDevice is a number, the last argument a libvdpau function. */
 CUresult cuGLCtxCreate(CUcontext*, unsigned int, CUdevice);
 CUresult cuGLCtxCreate_v2(CUcontext*, unsigned int, CUdevice);
 CUresult cuVDPAUCtxCreate(CUcontext*, unsigned int, CUdevice, unsigned int, void*);
