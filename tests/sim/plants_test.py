@@ -36,7 +36,7 @@ def main():
             if f"`{name}`" not in readme:
                 print(f"README.md does not speak of {name}")
                 failed.append(name)
-    # A simulator that always fails would find everything.
+    # A simulator that always fails would find every bug.
     sound = subprocess.run([PROGRAM, "--seed", "1", "--steps", str(STEPS)], stdout=subprocess.DEVNULL)
     if sound.returncode != 0:
         failed.append("(without a bug it fails, too)")
