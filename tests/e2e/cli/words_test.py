@@ -54,7 +54,7 @@ class Words(support.MeteTest):
             "": "it is empty",
             "0.0001": "more than three decimals",
             "101%": "1% to 100%",
-            "8": None,  # eight whole cards: understood, and then there are not so many
+            "8": None,  # eight whole cards: understood, and then there are fewer
             "99999999999999999999G": "too large a number",
             "20000000000G": "larger than 2^64",
             "2x1": "not a number of cards",

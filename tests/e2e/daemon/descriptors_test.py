@@ -11,7 +11,7 @@ from world import BUILD, DaemonTest, wait_until
 from support import main
 
 METED = str(BUILD / "bin" / "meted")
-LONG_S = 400  # for a hundred jobs on a machine that does much else
+LONG_S = 400  # for a hundred jobs on a busy machine
 
 
 class Few(DaemonTest):
@@ -24,7 +24,7 @@ class Few(DaemonTest):
         self.env["METE_CONFIG"] = str(path)
         self.go = self.folder / "go"
         self.addCleanup(self.end_jobs)
-        self.ok("cards")  # starts the simulated cards' server, which is to have enough of them
+        self.ok("cards")  # starts the server of the simulated cards, which needs enough of them
 
     def end_jobs(self):
         self.go.touch()
@@ -71,7 +71,7 @@ class Few(DaemonTest):
 
     def states(self):
         found = {}
-        # By our own client, which asks again when it is turned away.
+        # With our own client, which retries when it is rejected.
         for job in json.loads(self.ok("ps", "-a", "-o", "json").stdout)["jobs"]:
             key = job.get("outcome") or job["state"]
             found[key] = found.get(key, 0) + 1

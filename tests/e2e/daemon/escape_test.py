@@ -85,7 +85,7 @@ class Warn(EscapeTest):
         self.readings(6)
         self.assertEqual(len(self.escapes_seen()), 1, "told once")
         self.assertEqual(self.job(1)["state"], "running")
-        # Everybody says so who is asked.
+        # Every command reports it.
         for words, text in ((["ps"], f"escape: process {pid}"), (["show", "1"], f"process {pid} (meter_actor) holds"),
                             (["explain", "1"], f"process {pid} (meter_actor) holds"), (["cards"], "outside its meter"),
                             (["events"], f"process {pid} (meter_actor) holds"),
@@ -95,7 +95,7 @@ class Warn(EscapeTest):
         shown = json.loads(self.mete("show", "1", "-o", "json").stdout)["job"]
         self.assertEqual([escape["pid"] for escape in shown["escapes"]], [pid])
         self.assertGreater(self.card()["jobs"][0]["outside_bytes"], 3 * GIB)
-        # Another daemon knows what was told.
+        # Another daemon knows what was reported.
         self.kill_daemon()
         self.mete("ps")
         wait_until(lambda: "reading_age_s" in self.card(), "the cards are read")
@@ -170,7 +170,7 @@ class Warn(EscapeTest):
         wait_until(lambda: self.card().get("foreign_bytes", 0) > 3 * GIB, "it is seen")
         self.readings(4)
         self.assertEqual(self.escapes_seen(), [])
-        # Who asks why there is no room hears of it.
+        # A request that finds no room is told about it.
         tried = self.run_("--dry-run", "--gpu", "138G", "--", "true")
         self.assertIn(f"process {stranger.pid} of ", tried.stdout)
         ident = self.mete("submit", "--gpu", "138G", "--", "true").stdout.strip()

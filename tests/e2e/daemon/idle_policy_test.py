@@ -33,7 +33,7 @@ class IdlePolicy(DaemonTest):
         self.assertIn("is ended at", self.job(1)["remark"])
         self.assertIn("idle since", self.mete("ps").stdout)
         self.assertIn("is ended at", self.mete("show", "1").stdout)
-        # Work begins it anew.
+        # Work restarts the idle time.
         self.tell(process, "spin 6000000")
         wait_until(lambda: self.events("job.active"), "it works again")
         self.assertNotIn("remark", self.job(1))

@@ -37,7 +37,7 @@ class Idle(DaemonTest):
         self.readings(8)
         self.assertEqual(self.idle_since(), since)
         self.assertIn("idle", self.mete("show", "1").stdout)
-        # One kernel of several seconds and not one call: that is work, too.
+        # One kernel of several seconds without a call is work, too.
         self.tell(process, "spin 6000000")
         wait_until(lambda: self.idle_since() is None, "the job works again")
         until = time.monotonic() + 4

@@ -122,7 +122,7 @@ class Metrics(MetricsTest):
         wait_until(lambda: self.value("mete_jobs_ended_total", outcome="gpu-oom") == 1, "it is counted")
 
     def test_nobodys_words_are_told(self):
-        """Whoever can reach it may read it: numbers and users, nothing that jobs are called or run."""
+        """Every client may read it: numbers and users, but no names or commands of jobs."""
         self.assertEqual(self.mete("submit", "--gpu", "8G", "--name", "secret-project", "--label", "client=acme", "--", "sleep",
                                    "4242").returncode, 0)
         wait_until(lambda: self.value("mete_job_memory_cap_bytes", job_id="1"), "it is there")
@@ -270,7 +270,7 @@ class Names(MetricsTest):
             self.assertEqual(names - samples, set(), f"in {where}, and not exported")
         guide = (SOURCE / "docs" / "guide" / "metrics.md").read_text()
         self.assertEqual({name for name in families if f"`{name}`" not in guide}, set(), "exported, and not in the guide")
-        for query in queries:  # Grafana's own variables stand for these
+        for query in queries:  # in place of Grafana's own variables
             plain = query.replace("$__rate_interval", "5m").replace("$instance", ".*")
             result = promtool("check", "rules", "/dev/stdin", input=json.dumps(
                 {"groups": [{"name": "a", "rules": [{"record": "a", "expr": plain}]}]}))

@@ -52,7 +52,7 @@ class ParkTest(DaemonTest):
         return job
 
     def log_of(self, job):
-        return read(self.api(f"/v1/jobs/{job}/show")[1]["job"]["log"])  # nothing, before it has one
+        return read(self.api(f"/v1/jobs/{job}/show")[1]["job"]["log"])  # empty, before it has one
 
     def good(self, *words, **options):
         result = self.mete(*words, **options)
@@ -401,7 +401,7 @@ class Deaths(ParkTest):
                 time.sleep(dice.random() * 0.2)
                 self.kill_daemon()
                 process.wait(BOUND_S)
-                # Whatever was heard of it: said again it is done.
+                # Whatever was received: a repeated request is done.
                 self.good(verb, job)
                 self.assertEqual(self.job(job)["state"], state)
         self.ends_well(job)
@@ -411,7 +411,7 @@ class Deaths(ParkTest):
         self.good("park", job)
         for pid in self.processes("mete-mover"):
             os.kill(pid, signal.SIGKILL)
-        # Said at once, by everybody, and not tried again and again.
+        # Reported at once, by every command, and not retried.
         self.assert_refused(self.mete("unpark", job), 125, "cannot come back", "the mover that held its memory is gone", "mete requeue")
         self.assertTrue(self.job(job)["park"]["lost"])
         self.assertIn("cannot come back", self.good("ps").stdout)

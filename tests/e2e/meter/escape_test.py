@@ -85,7 +85,7 @@ class Bypass(support.World):
         self.assertEqual(actor.code("retain 0"), 0)
         stranger = self.actor(None).start()
         stranger.take("alloc", "3G")
-        # The reading that saw the stranger also saw the card: its free memory is published.
+        # The reading that saw the foreign process also saw the card: its free memory is published.
         wait_until(lambda: 0 < books.word(2048 + 48) < 137 * GIB, "the card's free memory is published")
         before = books.word(2048 + 56)
         wait_until(lambda: books.word(2048 + 56) > before, "and once more")

@@ -25,7 +25,7 @@ ACTOR = str(PROGRAMS / "meter_actor")
 METE = str(BUILD / "bin/mete")
 SIMGPU = str(BUILD / "simgpu")
 PRELOAD = [str(BUILD / "lib" / name) for name in ("libmete.so", "libmete-cuda.so", "libmete-nvml.so", "libmete-nvml-1.so")]
-BOUND_S = 60  # far beyond anything that works
+BOUND_S = 60  # far beyond the duration of anything that works
 MIB, GIB = 1 << 20, 1 << 30
 OOM = 2
 

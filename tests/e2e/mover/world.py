@@ -18,7 +18,7 @@ BUILD = pathlib.Path(os.environ.get("METE_BUILD_DIR", "build/release")).resolve(
 MOVER = str(BUILD / "bin/mete-mover")
 ACTOR = str(BUILD / "tests/mover_actor")
 SIMGPU = str(BUILD / "simgpu")
-BOUND_S = 60  # far beyond anything that works
+BOUND_S = 60  # far beyond the duration of anything that works
 MIB, GIB = 1 << 20, 1 << 30
 ALICE, BOB = "a1" * 16, "b2" * 16  # tokens
 

@@ -5,7 +5,7 @@ import pathlib
 import subprocess
 
 PROGRAM = pathlib.Path(os.environ["METE_BUILD_DIR"]) / "tests" / "die_at"
-CANNOT = 77  # the machine lets nobody follow processes
+CANNOT = 77  # the machine does not allow tracing
 
 
 class DieAt:

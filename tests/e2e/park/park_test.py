@@ -129,7 +129,7 @@ class Parking(ParkTest):
 
 class Sharing(ParkTest):
     def test_blocks_that_another_process_opens(self):
-        """cuIpcGetMemHandle works on memory in chunks; while somebody has it open neither of them can be parked."""
+        """cuIpcGetMemHandle works on memory in chunks; while a process has it open neither of them can be parked."""
         self.start_mover()
         self.run_("ipc", self.folder, procs=2)
         before = self.status()
@@ -138,7 +138,7 @@ class Sharing(ParkTest):
         self.assert_refused(self.park(), "shares memory")
         (self.folder / "close").touch()
         self.up()
-        wait_until(lambda: self.status()["obstacle"] == "", "nobody has anything open")
+        wait_until(lambda: self.status()["obstacle"] == "", "no process has anything open")
         self.assertEqual(self.status()["held"], before["held"], "what is shared is charged once")
         self.assert_parked(self.park())
         self.assertTrue(self.unpark()["ok"])
@@ -196,7 +196,7 @@ class Kills(ParkTest):
             time.sleep(dice.random() * 0.08)
             self.tell("kill 0")
             self.assert_ends(137)
-            # However far it has come, the other one is brought back.
+            # However far it has come, the other process is brought back.
             wait_until(lambda: self.status()["state"] in (RUNNING, PARKED), "nothing is under way")
             if self.status()["state"] == PARKED:
                 self.assertTrue(self.unpark()["ok"])
@@ -224,7 +224,7 @@ class Kills(ParkTest):
             else:
                 end = self.unpark()
                 self.assertEqual((end["ok"], end["state"]), (False, PARKED))
-                self.assertIn("the mover is gone", end["why"])
+                self.assertIn("the mover that held its memory is gone", end["why"])
                 self.tell("kill 0")
                 self.assert_ends(137)
             self.end_driver()
