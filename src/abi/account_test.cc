@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of a grant file, by one process and by many.
+// The words of a grant file, changed by one process and by many. Most tests use a grant in shared
+// memory, with forked processes that take, give back, exec and are killed at random; the limit must
+// hold, and the sums must add up afterwards. Leases need a real file and have a fixture of their
+// own.
 #include "abi/account.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The engine on fakes (test/engine_world.h): what is answered and done only after its commit, full
+// disks, restarts and replay, the end of jobs, other daemons, changes of the machine. A crash drops
+// everything that was not committed; the fake launcher checks that each call is on disk first.
 #include "engine/engine.h"
 
 #include <algorithm>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Notifications from a log in memory: which events make one, retries with growing pauses, bounds
+// per user and in total, and the position that is saved for the next daemon. Deliveries end when a
+// test says so, in any order; time moves only when a test moves it. Every case compares the ids of
+// the deliveries.
 #include "engine/notifier.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parking by the driver. The processes are slots of a grant file in memory, and the program is a
-// script that answers what a test wants.
+// script that answers what a test wants. Each test steps through a park or a return, and checks the
+// order of the meter's and the driver's part, also when either fails, hangs or is killed.
 #include "launch/deep_parking.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Making and removing grant files in a temporary folder, and removing leftovers. Launchers and jobs
+// are real processes, some of them killed: a file stays as long as its launcher or a process of its
+// job lives, and links or files of others are never touched. What is made must pass
+// abi::check_grant.
 #include "launch/grant_file.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The runner's side of growth. The job is words of a grant file in memory: a test writes wishes and
-// counts asks as a process would, and reads the answers.
+// counts asks as a process would, and reads the answers. Checked are the order of asks and answers,
+// the bounds of a limit, and that lowering it returns the most that can be used.
 #include "launch/growth.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The log of a job on real files: rotation, files that are removed, moved or replaced while it is
+// open, links, FIFOs and /dev/null, and a disk that is full (a tmpfs of 64 KiB, which needs root).
+// The log must count what it drops, and never wait. Two writers of one file must follow each
+// other's rotation.
 #include "launch/job_log.h"
 
 #include <fcntl.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The record of a keeper: its content at each stage, exclusive claims under many concurrent
+// processes, withdrawn claims and drafts of killed keepers. Every write in place is cut after each
+// byte, and every byte of a claim is changed: a torn area counts as absent, a changed claim is
+// refused. The files are real, in a temporary folder.
 #include "launch/keeper_record.h"
 
 #include <gtest/gtest.h>

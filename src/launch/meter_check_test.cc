@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which libraries are accepted as the meter. The tests write small ELF files byte by byte: whole
+// ones, cut ones, for another machine, without the note, with notes that lie about their size, for
+// other versions of grant files. Each rejected file must name its reason, and none may crash the
+// check. Paths that LD_PRELOAD cannot hold are rejected too.
 #include "launch/meter_check.h"
 
 #include <elf.h>

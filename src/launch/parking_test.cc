@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The runner's side of parking. The processes are slots of a grant file in memory: a test writes
-// their answers, calls step(), and checks the order and the state.
+// their answers, calls step(), and checks the order and the state: all processes park or none does,
+// a refusal or a timeout lets them run, and dead processes are not waited for.
 #include "launch/parking.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ending the processes of jobs, with real processes that carry a job's mark. They fork, ignore
-// signals, hang and change their user; the daemon's time moves only when a test moves it.
+// signals, hang and drop their marks; the watcher must end all of them, signal no other process,
+// and report a job as gone only when it is. The daemon's time moves only when a test moves it.
 #include "launch/process_watcher.h"
 
 #include <fcntl.h>

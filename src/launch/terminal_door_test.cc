@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The terminal of a job and its clients, over a real pseudo-terminal and Unix socket: what the
+// program writes reaches every client, what a client types reaches the program, and slow clients or
+// programs block no other. Sockets of other users and links are refused. The keeper's loop is a few
+// calls of poll(2) in the test.
 #include "launch/terminal_door.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starting a private daemon, with test/daemon.cc in place of meted: one client or many at once,
-// daemons that fail, die or end meanwhile, and what a daemon inherits from its starter.
+// daemons that fail, die or end meanwhile, and what a daemon inherits from its starter. Each test
+// has its own state folder; a pid file counts the daemons that ever listened.
 #include "net/daemon_start.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The client against our server, and against sockets that answer as the test says: late, in a
-// stream, with too much, or not in HTTP.
+// stream, with too much, or not in HTTP. Errors must have the right code, and a client must be
+// usable again after a timeout, an interrupt or an abandoned answer.
 #include "net/http_client.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server against well-behaved clients: keep-alive, pipelining, late answers, streams, draining.
-// Misbehaving ones are in http_hostile_test.cc.
+// Misbehaving ones are in http_hostile_test.cc. The server runs on a thread of its own; handlers
+// keep Responders, and the test answers them there.
 #include "net/http_server.h"
 
 #include <gtest/gtest.h>

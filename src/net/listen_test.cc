@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The daemon's socket and its lock: modes of folder, lock and socket, one winner of many, stale
+// sockets, removed files, waiting for an ending daemon, and sockets from systemd. Other daemons are
+// forked processes; a kill must free the lock. Paths that are too long, links and foreign folders
+// are refused.
 #include "net/listen.h"
 
 #include <fcntl.h>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The event loop: order of posted functions and timers, level-triggered descriptors, and
+// cancelling: a dropped timer or watch is never called, even in the turn in which it was due. Also
+// pidfds, signalfds, and handles that outlive the loop. Descriptors are real pipes and processes.
 #include "net/loop.h"
 
 #include <fcntl.h>

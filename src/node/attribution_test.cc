@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which process belongs to which job or claim, on snapshots that a test builds: descent from
+// runners, containers, orphans, reused pids, claims of other daemons, memory that no listed process
+// holds, and processes that end between two looks. Figures and texts are compared exactly.
 #include "node/attribution.h"
 
 #include <gtest/gtest.h>

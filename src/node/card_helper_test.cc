@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The helper is a real process with a driver of the test in it, which hangs, dies or answers as a
-// shared script says. The daemon's time moves only when a test moves it.
+// shared script says. The daemon's time moves only when a test moves it, so restarts and silences
+// take no real seconds.
 #include "node/card_helper.h"
 
 #include <dirent.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Claims between daemons. The daemons are real processes here, each with its own book in a common
-// folder; some are frozen or killed in the middle of a try.
+// folder; some are frozen or killed in the middle of a try. Whatever the order, the held claims
+// never exceed a card, and damaged or foreign files are not believed.
 #include "node/claims.h"
 
 #include <gtest/gtest.h>

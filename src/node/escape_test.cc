@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Memory outside a meter, on snapshots that a test builds: processes without a meter, with charges
+// below or above what they hold, forged grant files, MPS, cards that were not granted. An escape is
+// reported after two readings and certain after three; doubt is none. Every case is one card and a
+// few processes.
 #include "node/escape.h"
 
 #include <gtest/gtest.h>

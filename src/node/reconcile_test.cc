@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// NVML's readings against a grant in memory: excess, lent reserves, managed and inherited memory,
+// escapes with and without a known part. A test changes charges between before_sample() and apply()
+// as programs do while NVML is read. Forged words of the job must stay within bounds.
 #include "node/reconcile.h"
 
 #include <fcntl.h>

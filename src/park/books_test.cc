@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The books of a mover: tokens, promises, pieces, the arena and the spill file, without a driver or
+// sockets. Each test plays a few connections; promises never exceed the room, and a piece is never
+// dropped during its copy. Sizes are small multiples of the granule.
 #include "park/books.h"
 
 #include <gtest/gtest.h>

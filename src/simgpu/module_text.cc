@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See module_text.h. The three readers share only their output; each stops at the first thing it
-// cannot read and never reads past the image's end (the zero byte, or what the ELF header says).
+// See module_text.h. There are three readers, chosen by the first bytes of the image: our own text
+// form line by line, PTX by its declarations, a cubin by its section names. They share only their
+// output; each stops at the first thing it cannot read and never reads past the image's end (the
+// zero byte, or what the ELF header says).
 #include "simgpu/module_text.h"
 
 #include <elf.h>

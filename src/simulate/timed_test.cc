@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs with times, on one machine and on a cluster: the same scenarios where both can run them.
-// Small lists of jobs with known ends; a test checks the start of each job.
+// Small lists of jobs with known ends; a test checks the start of each job. Random traces and gangs
+// are checked for invariants: no card is granted twice, every job runs, and a gang never runs in
+// part.
 #include "simulate/timed.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The contract of seam/store.h, kept by the real store and by the fakes that replace it. Every test
-// runs on each of them.
+// runs on each of them, through a small world that can kill the store's process and open it again;
+// failures on demand are tested on the fakes only.
 #include <filesystem>
 
 #include "base/content_hash.h"

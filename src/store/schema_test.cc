@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Versions of the store: samples of every released version load and are upgraded, newer and foreign
+// files are refused and left alone, damaged ones are found, and each step is taken once, all or
+// nothing. Samples are in tests/data/store.
 #include "store/schema.h"
 
 #include <unistd.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // See panes.h. Full-screen pages: the keys, and the details of one row. A Sheet draws labels and
 // wrapped text from the top down, and is cut to the rows that were used; the caller scrolls it.
+// Each kind of row has its own function for the details: a job, a process, a job of another user,
+// something outside mete.
 #include <algorithm>
 #include <array>
 #include <string>

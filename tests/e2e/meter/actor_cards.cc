@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands about cards, contexts and the card's own figures, by CUDA and by NVML. Each registers a
-// function by its name; its answer is the driver's code and what the call returned.
+// function by its name; its answer is the driver's code and what the call returned. NVML is opened
+// by name at the first such command, as a program would.
 #include <dlfcn.h>
 
 #include <cerrno>

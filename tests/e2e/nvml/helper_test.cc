@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon's helper over simulated cards: real processes hold memory, the helper sees them, and
-// each is attributed correctly. Lost cards and a killed helper show in the next readings.
+// each is attributed correctly. Lost cards and a killed helper show in the next readings. Every
+// check waits for a snapshot that began after its cause.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>

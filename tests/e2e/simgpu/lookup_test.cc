@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which function, which card: cuGetProcAddress by name, version and flags, the exported names,
-// CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER, and the texts and files of METE_SIM.
+// CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER, and the texts and files of METE_SIM. Answers for
+// unknown names and old versions are those of driver 580.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdlib.h>

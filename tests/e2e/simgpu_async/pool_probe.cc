@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stream-ordered pools: growth, reuse, release, limits, sharing between processes. Each scenario
-// prints what the pool and the card hold after every step; pool_test.cc compares the values.
+// prints what the pool and the card hold after every step; pool_test.cc compares the values. A gate
+// in a host function keeps a stream pending where a scenario needs that.
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
