@@ -93,7 +93,7 @@ Result<void> become(const Identity& identity) {
   if (setresuid(identity.uid, identity.uid, identity.uid) != 0)
     return Error::from_errno("setuid", errno);
   if (!has_all_ids(identity) || !has_all_groups(identity))
-    return Error::io("the job's user could not be taken on");
+    return Error::io("could not become the job's user");
   if (identity.uid != 0 && (setuid(0) == 0 || seteuid(0) == 0))
     return Error::io("the rights of root could not be given up");
   // We still hold what root has opened: the user may kill us, but not read our memory. (This is the

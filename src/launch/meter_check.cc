@@ -86,13 +86,13 @@ Result<Library> read_library(int file, const std::string& path) {
   library.segments.resize(header.e_phnum);
   if (!read_at(file, header.e_phoff, library.segments.data(),
                library.segments.size() * sizeof(Elf64_Phdr)))
-    return cannot(path, "it is cut off");
+    return cannot(path, "it is truncated");
   bool code = false;
   for (const Elf64_Phdr& segment : library.segments) {
     if (segment.p_type != PT_LOAD) continue;
     code = code || (segment.p_flags & PF_X) != 0;
     if (segment.p_offset > library.size || segment.p_filesz > library.size - segment.p_offset)
-      return cannot(path, "it is cut off");
+      return cannot(path, "it is truncated");
   }
   // The loader will map it like this; a file system that is mounted noexec refuses.
   void* const page =

@@ -163,7 +163,7 @@ void Connection::receive() {
   // A client that has sent next to nothing is served nevertheless.
   if (peer_.uid != host_.limits.unbounded && received_ > kSmall &&
       host_.loads[peer_.uid].in_bytes > host_.limits.body_bytes_per_user)
-    return refuse(503, "too much of this user is being received at once");
+    return refuse(503, "this user sends too much at once");
   process();
 }
 
@@ -232,7 +232,7 @@ void Connection::hand_over() {
   if (peer_.uid != host_.limits.unbounded && request->body.size() > kSmall &&
       host_.loads[peer_.uid].waiting_bytes + request->body.size() >
           host_.limits.waiting_bytes_per_user)
-    return refuse(503, "too many requests of this user wait for their answers");
+    return refuse(503, "too many requests of this user are unanswered");
   wait_with(request->body.size());
   head_only_ = request->method == "HEAD";
   asked_ = request->method == "GET" ? ++host_.questions : 0;
@@ -269,7 +269,7 @@ void Connection::reply(const Response& response) {
   const std::size_t unread = host_.loads[peer_.uid].out_bytes;
   if (peer_.uid != host_.limits.unbounded && unread > 0 && response.body.size() > kSmall &&
       unread + response.body.size() > host_.limits.unread_bytes_per_user)
-    return reply({503, error_json(503, "other answers to this user are not read")});
+    return reply({503, error_json(503, "this user does not read its other answers")});
   wait_with(0);
   held_ = response.held;
   put_head(response, false);

@@ -68,7 +68,7 @@ std::size_t RequestParser::feed(std::string_view bytes) {
       if (impl_->header_taken + (offer.size() - taken) >= limit)
         impl_->fail(http::error::header_limit);
     } else if (in_header) {
-      if (impl_->host_is_missing()) impl_->fail(400, "HTTP/1.1 wants one Host header");
+      if (impl_->host_is_missing()) impl_->fail(400, "HTTP/1.1 needs one Host header");
     } else if (bytes.size() > limit && !done()) {
       impl_->fail(400, "a line of a chunk has no end");  // everything else of a body is taken
     }

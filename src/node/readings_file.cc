@@ -120,7 +120,7 @@ bool read_at(int fd, char* to, std::size_t bytes, std::size_t offset) {
 Result<bool> read_once(int fd, Raw& raw) {
   constexpr std::size_t kSequence = offsetof(abi::Readings, sequence);
   std::uint64_t before = 0, after = 0;
-  const Error cut = Error::corrupt("the readings file is cut short");
+  const Error cut = Error::corrupt("the readings file is truncated");
   if (!read_at(fd, reinterpret_cast<char*>(&before), sizeof before, kSequence)) return cut;
   // The kernel copies with ordinary loads: the fences keep the three copies in this order.
   std::atomic_thread_fence(std::memory_order_acquire);
@@ -178,7 +178,7 @@ void ReadingsWriter::publish(const std::vector<seam::CardReading>& cards, seam::
 }
 
 Result<Sample> parse_readings(std::string_view bytes) {
-  if (bytes.size() < sizeof(abi::Readings)) return Error::corrupt("the readings file is cut short");
+  if (bytes.size() < sizeof(abi::Readings)) return Error::corrupt("the readings file is truncated");
   const auto raw = std::make_unique<Raw>();
   std::memcpy(raw->bytes, bytes.data(), sizeof raw->bytes);
   const abi::Readings& file = raw->file();
@@ -224,7 +224,7 @@ Result<Sample> read_readings(const std::string& path) {
     if (!sample) return sample;
     const seam::UuidBytes boot = this_boot();
     if (!std::equal(boot.begin(), boot.end(), raw->file().boot_id))
-      return Error::unsupported(path + " is of another boot");
+      return Error::unsupported(path + " is from another boot");
     // Pids are valid in their own namespace only.
     if (raw->file().pid_namespace != own_namespace())
       return Error::unsupported(path + " was written in another pid namespace");
