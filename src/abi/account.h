@@ -6,9 +6,8 @@
 // whose charge gets which value. The next process that makes a change first completes that one (it
 // may be half done: its maker was killed, or is stopped between two instructions) and then makes
 // its own. So:
-//   - a kill or a stop at any instruction neither loses nor doubles a byte, and no process waits
-//   for
-//     another;
+//   - a kill or a stop at any instruction neither loses nor doubles a byte, and no process
+//     waits for another;
 //   - the sum of the charges equals the total as soon as the last change is completed;
 //   - nothing here calls the driver, allocates, or blocks.
 // Threads of one process share a slot: they must hold their process's own lock around change(). The

@@ -4,10 +4,9 @@
 // processes of a job hold with its grant.
 //
 //   without a meter   all that it holds is outside
-//   with one          nothing, as long as all processes of the job hold no more than its grant:
-//   what
-//                     the driver takes unasked (code, stacks) is charged to the job's room by its
-//                     sampler. Beyond the grant: what it holds beyond its charge
+//   with one          nothing, as long as all processes of the job hold no more than its grant;
+//                     what the driver takes unasked (code, stacks) is charged to the job's room
+//                     by its sampler. Beyond the grant: what it holds beyond its charge
 //   whatever the grant file says (its user can write it): what a job holds beyond its grant is
 //                     outside; if all charges cover it, it is attributed to the largest process
 //

@@ -5,16 +5,14 @@
 // waited too long, then the higher priority, then the user with less recent usage (certain as long
 // as that user was given nothing in the turn), then the lower number.
 //
-//  - No job starts on room that a job ahead of it, with an equal request and no longer a time,
-//  could
-//    have had.
+//  - No job starts on room that a job ahead of it, with an equal request and no longer a time
+//    limit, could have had.
 //  - A later job never delays the first job in the queue: judged by the limits of running jobs and
 //    what was learned of them, and where their ends are unknown, by the memory that must be given
 //    up first.
 //  - The first job in the queue does not wait while there is room for it.
 //  - A parked job that may return is ahead of jobs of its priority, unless the job for which it
-//  made
-//    room still waits: then these rules hold for that job.
+//    made room still waits: then these rules hold for that job.
 // While room is being made by parking other jobs, it is not certain where it will be: then only the
 // first of these rules is checked.
 #pragma once
