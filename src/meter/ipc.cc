@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // See ipc.h. The owner listens on an abstract socket; a thread, started with the first handle that
 // a program asks for, answers each request that knows the secret with a descriptor of the chunk.
-// Each side keeps the connection open while the memory is open: its end tells the owner that the
+// Each side keeps the connection open while the memory is open: its end shows the owner that the
 // memory is closed. Opening the same chunk again only counts. Memory from outside the job is
 // charged to the process that opens it (share.h).
 #include "meter/ipc.h"

@@ -96,7 +96,7 @@ struct alignas(4096) Process {
   uint32_t last_context_id;
 
   Table blocks;    // device pointer → {units | card | kind, context id}; slab keys have bit 0 set
-  Table freed;     // blocks freed in stream order: the driver lets go of them later
+  Table freed;     // blocks freed in stream order: the driver frees them later
   Table handles;   // VMM handle → {units | card, references | mappings}
   Table mappings;  // address → {handle, bytes}
   Table accesses;  // address of a mapping → devices that may read it, write it, as bits
