@@ -201,7 +201,7 @@ class Cap(support.MeteTest):
 
 
 class Broken(support.MeteTest):
-    """Parts that are missing and disks that do not work."""
+    """Missing parts and broken disks."""
     sim = "1xH200"
 
     def copy_of_mete(self, *parts):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Words that mete understands, and those that it refuses: each with one clear error and the documented exit code."""
+"""Options and values that mete accepts, and those that it refuses: each with one clear error and the documented exit code."""
 import re
 import subprocess
 

@@ -110,7 +110,7 @@ class Attack(SystemDaemon):
         return process
 
     def work(self, seed):
-        """Submits and cancels until it is over. What a failed verb leaves open is not counted."""
+        """Submits and cancels until the attack is over. A failed verb with an unknown result is not counted."""
         dice = random.Random(seed)
         while not self.over.is_set():
             code = dice.choice([0, 0, 0, 3])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What one request, one reader, one user and one mistake may cost: bounded, and told in plain words."""
+"""What one request, one reader, one user and one mistake may cost: bounded, and reported clearly."""
 import socket
 import subprocess
 import unittest

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Cards and drivers in trouble: nothing is granted on a guess, waiting jobs are told why, the daemon answers all the time."""
+"""Failing cards and drivers: nothing is granted on a guess, waiting jobs have a reason, the daemon answers all the time."""
 import os
 import sqlite3
 import subprocess
@@ -23,7 +23,7 @@ class Simulated(DaemonTest):
 
 
 class NoDriver(DaemonTest):
-    """No METE_SIM: what the machine has, or a driver of ours with one trouble."""
+    """No METE_SIM: the machine's own cards, or a driver of ours with one failure."""
     sim = None
 
     def setUp(self):
@@ -94,7 +94,7 @@ class Lost(DaemonTest):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def events(self):
-        """From the log itself: what is recorded, not what is shown."""
+        """From the log itself: the recorded events, not the output of a verb."""
         database = sqlite3.connect(f"file:{self.folder}/sim/meted.db?mode=ro", uri=True, timeout=BOUND_S)
         try:
             return [row[0] for row in database.execute("SELECT type FROM events ORDER BY seq")]

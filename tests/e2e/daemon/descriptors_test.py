@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon that may open next to nothing: what it acknowledged runs, what runs is not lost, and people are still served."""
+"""A daemon with very few descriptors: acknowledged jobs run, running jobs are not lost, and clients are still served."""
 import json
 import os
 import resource
@@ -31,7 +31,7 @@ class Few(DaemonTest):
         self.mete("cancel", *self.mete("ps", "-q").stdout.split())
 
     def start_daemon(self, limit):
-        """One that has so few descriptors, and cannot have more."""
+        """A daemon with few descriptors, which cannot get more."""
         self.end_daemon()
         result = self.mete("run", "-q", "--cpu-only", "--", "true",
                            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
@@ -63,7 +63,7 @@ class Few(DaemonTest):
             return False
 
     def submit(self, count, *words):
-        """Submits `count` jobs that run until they are let go; each leaves a trace of its own."""
+        """Submits `count` jobs that run until they are released; each leaves a file of its own."""
         result = self.mete("submit", "--array", f"0-{count - 1}", *words, "--", "sh", "-c",
                            f"echo >> {self.folder}/ran.$METE_JOB_ID; while [ ! -e {self.go} ]; do sleep 0.3; done")
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One user who asks for much or reads nothing, and others: users are served in turn, and an answer that is not read is not made."""
+"""One user with many requests or unread answers, and others: users are served in turn, and an answer that is not read is not made."""
 import json
 import os
 import re
@@ -31,7 +31,7 @@ class Fair(DaemonTest):
         wait_until(lambda: self.mete("cards").returncode == 0, "it has read its cards")
 
     def connect(self, uid):
-        """As that user: the kernel tells the daemon who had connected."""
+        """As that user: the kernel reports the user of a connection to the daemon."""
         connection = socket.socket(socket.AF_UNIX)
         self.addCleanup(connection.close)
         connection.settimeout(BOUND_S)

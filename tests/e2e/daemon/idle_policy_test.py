@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that do nothing are warned of, told of and ended, each after its time; a dry run says what would have been done."""
+"""Idle jobs are marked, their users notified, and the jobs ended, each after its time; a dry run says what would have been done."""
 import json
 import subprocess
 import unittest

@@ -39,7 +39,7 @@ class QueueTest(DaemonTest):
         return job
 
     def runs(self, flag):
-        """A program that says that it runs, and ends with the code that it is told."""
+        """A program that reports that it runs, and ends with the code that it reads."""
         return ["sh", "-c", f'echo $$ > {flag}; while [ ! -e {flag}.end ]; do sleep 0.02; done; exit $(cat {flag}.end)']
 
     def let_end(self, flag, code):

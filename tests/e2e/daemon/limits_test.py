@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""--cpus and --ram: enforced by control groups where we may, and said where not."""
+"""--cpus and --ram: enforced by control groups where possible, and reported where not."""
 import os
 import pathlib
 import signal

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""/metrics: what it says, to whom, and that a real Prometheus, its checks and our rules and dashboard are content with it."""
+"""/metrics: its content, for which users, and that a real Prometheus, its checks and our rules and dashboard accept it."""
 import http.client
 import json
 import os
@@ -141,7 +141,7 @@ class Metrics(MetricsTest):
         self.assertEqual(self.mete("cancel", "1").returncode, 0)
 
     def test_fifty_scrapes_a_second_get_one_text(self):
-        """It is made once for each reading: what is asked in between is the same to the byte."""
+        """It is made once for each reading: requests in between get equal bytes."""
         self.mete("cards")
         texts = [self.get()[2] for _ in range(50)]
         made = {re.search(r"^mete_daemon_uptime_seconds (\S+)$", text, re.M).group(1) for text in texts}

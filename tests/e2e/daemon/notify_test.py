@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""People are told of their jobs, whatever becomes of the way there: once it works, with the rights of the user, and without delaying
+"""Users are notified of their jobs, whatever happens to the delivery: once, with the rights of the user, and without delaying
 others."""
 import http.server
 import json
@@ -21,7 +21,7 @@ SCHEMA = pathlib.Path(__file__).resolve().parents[3] / "docs" / "formats" / "not
 
 
 class Hook:
-    """A web server that answers as it is told, and keeps what it got."""
+    """A web server that answers as a test says, and keeps what it got."""
 
     def __init__(self, answers):
         self.got = []

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What jobs write and read: their logs as they grow, are cut and end, and their terminals."""
+"""What jobs write and read: their logs as they grow, are rotated and end, and their terminals."""
 import os
 import pathlib
 import signal

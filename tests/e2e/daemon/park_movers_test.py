@@ -61,7 +61,7 @@ class Cards(park_test.ParkTest):
         self.ends_well(job)
 
     def test_a_job_on_both_and_one_of_its_movers_dies(self):
-        """Before it is needed: another is started. With half of the memory: the job is lost as a whole, and said to be."""
+        """Before it is needed: another is started. With half of the memory: the job is lost as a whole, and reported as lost."""
         job = self.on_two()
         wait_until(lambda: len(self.movers()) == 2, "there are two movers")
         before = self.movers()
@@ -97,7 +97,7 @@ class Cards(park_test.ParkTest):
 
 class Doors(park_test.ParkTest):
     def test_a_mover_that_is_slow_keeps_nobody_else_waiting(self):
-        """It is asked something and says nothing: others are answered meanwhile, and it is heard when it speaks at last."""
+        """It does not answer: other clients are answered meanwhile, and its late answer is read."""
         self.good("cards")
         path = next(self.folder.glob("**/movers")) / self.card()["uuid"]
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:

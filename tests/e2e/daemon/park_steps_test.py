@@ -25,7 +25,7 @@ class Steps(park_test.ParkTest):
     config = "[park]\nmin_run_s = 0\narena = \"256M\"\n"
 
     def kept(self):
-        """What the mover keeps or has promised; None: there is no mover that answers."""
+        """What the mover stores or has promised; None: no mover answers."""
         for path in self.folder.glob("**/movers/GPU-*"):
             if path.name.endswith(".lock"):
                 continue
@@ -65,7 +65,7 @@ class Steps(park_test.ParkTest):
         return result if result.returncode == 0 else self.good(*words)
 
     def test_the_daemon(self):
-        """Whatever was heard of it: said again it is done, with the same job and the same bytes all the time."""
+        """Whatever was received: a repeated request is done, with one job and equal bytes all the time."""
         job = self.worker()
 
         def once(step):

@@ -195,7 +195,7 @@ class Verbs(ParkTest):
         self.assertEqual(self.granted(), 0)
 
     def test_one_that_is_being_cancelled_is_not_parked(self):
-        """It does not end when it is asked to, and has its time for that: one answer, and it ends as it would have."""
+        """It does not end on request, and has its grace period: one answer, and it ends as it would have."""
         job = self.submit("--gpu", "10G", "--preemptible", "--", "sh", "-c", f"trap '' TERM; exec {PROGRAM} many 3 {2 * MIB} {self.go}")
         wait_until(lambda: b"up" in self.log_of(job), "it has its memory")
         self.good("cancel", job)
@@ -330,7 +330,7 @@ class Liar(ParkTest):
         return self.api(path, "POST", json.dumps(body))
 
     def test_what_was_not_given_back_is_nobody_elses(self):
-        """A runner of its own: this process. It says that its job has given everything back, and the driver knows better."""
+        """A runner of its own: this process. It reports that its job has given everything back, which the driver contradicts."""
         self.good("cards")  # there is a daemon
         ticks = int(pathlib.Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19])
         status, reply = self.post("/v1/jobs", {"runner_start_ticks": ticks, "job": {

@@ -326,7 +326,7 @@ class Looking(VerbTest):
 
 
 class Output(VerbTest):
-    """What cannot be written is a failure; a reader who has enough is none."""
+    """Output that cannot be written is a failure; a reader that closes early is not."""
 
     def to(self, path, *words):
         with open(path, "w") as out:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The queue of root's daemon: jobs are their users' alone, whatever the other one tries, and administrators are a group."""
+"""The queue of root's daemon: only its user controls a job, whatever another user tries, and administrators are a group."""
 import json
 import os
 import pathlib

@@ -71,7 +71,7 @@ class RightCard(support.World):
                     actor.kill()
 
     def test_no_road_to_a_card_outside(self):
-        """Made visible, a card outside the grant gives no memory by any of the roads that name a card."""
+        """Made visible, a card outside the grant gives no memory by any call that names a card."""
         actor = self.actor(self.books, CUDA_VISIBLE_DEVICES="3,2").start(0)
         for kind in ("create", "exportable", "mapped", "own-pool", "default-pool", "graph"):
             self.assertEqual(actor.ask(f"take {kind} 64M 1")[0], OOM, kind)

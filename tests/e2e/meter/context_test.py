@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Contexts: counted uses, those for graphics, very many of them, stacks that grow and shrink, errors that stay."""
+"""Contexts: counted uses, contexts for graphics, very many of them, stacks that grow and shrink, sticky errors."""
 import support
 from books import CONTEXT, MIB, MORE, RESERVE, UNIT
 from support import GIB, OOM

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Death is free: kills and stops at each driver call, random kills, reused pids, exec chains, slow teardown."""
+"""The memory of a dead process is free at once: kills and stops at each driver call, random kills, reused pids, exec chains, slow teardown."""
 import os
 import random
 import signal

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Roads around the meter are noticed: NVML's reading counts what they take, and stops the growth of the job."""
+"""Ways around the meter are noticed: NVML's reading counts what they take, and stops the growth of the job."""
 import os
 import signal
 
@@ -26,7 +26,7 @@ class Bypass(support.World):
         wait_until(refused, "growth of the others stops")
 
     def outside(self, actor, words, answers):
-        """A child of the job that goes around the meter; its answers come on the same stream as that of the actor."""
+        """A child of the job that goes around the meter; its answers come on the stream of the actor."""
         actor.say(words)
         said = [actor.hear() for _ in range(answers + 1)]
         self.assertTrue(all(words[0] == 0 for words in said), said)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that outlives its maker: shared with other processes, in pools that were destroyed. Charged once, until the last lets go."""
+"""Memory that outlives its maker: shared with other processes, in pools that were destroyed. Charged once, until the last process releases it."""
 import support
 from books import CONTEXT, EXPORTS, MIB, RESERVE
 from support import GIB, OOM

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the end-to-end tests of the meter share: a machine of simulated cards, grants, and actors that do as they are told.
+"""What the end-to-end tests of the meter share: a machine of simulated cards, grants, and actors that follow commands.
 
 A `World` is one simulated machine in a folder of its own. `world.grant(...)` makes a grant file; `world.actor(...)` starts
 the actor under it with the real preload, the way a launcher does. Nothing here waits for a time: only for an answer.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Driver trouble: a full card, failures of every call, a lost card, a hundred thousand blocks; the books stay true."""
+"""Driver failures: a full card, failures of every call, a lost card, a hundred thousand blocks; the books stay true."""
 import support
 from books import CONTEXT, MIB, RESERVE
 from support import GIB, OOM
@@ -37,7 +37,7 @@ class Failing(support.World):
                     actor.kill()
 
     def test_a_full_card_is_believed_unless_somebody_died_just_now(self):
-        """Told by what the driver would have answered the second time."""
+        """Recognised by the driver's second answer."""
         books = self.grant(8 * GIB)
         faults = "cuMemAlloc_v2:1:fail=2,cuMemAlloc_v2:2:fail=719"
         actor = self.actor(books, METE_SIM_FAULT=faults).start()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`mete simulate` with times: on one's own cards, on instances, on the history of a daemon; and that it can be ended."""
+"""`mete simulate` with times: on own cards, on instances, on the history of a daemon; and that it can be interrupted."""
 import json
 import os
 import pty
