@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What placement on a cluster costs, in CPU time on one thread, with the mete policy: decisions
-// while a trace fills the cluster to 130 %; the same on 4 and 16 times the nodes, with the exponent
+// The cost of placement on a cluster, in CPU time on one thread, with the mete policy: decisions
+// while a trace fills the cluster to 130 %; likewise on 4 and 16 times the nodes, with the exponent
 // by which a decision grows; a million arrivals and departures at 90 % load, with a recount; gangs
-// of eight nodes with eight cards; and what it costs to say why there is no room and what would
+// of eight nodes with eight cards; and the cost of explaining why there is no room and what would
 // change that, where every change of every rejection is tried.
 //
 //   cluster_bench NODES.csv JOBS.csv        (the openb traces, for the figures in
@@ -45,7 +45,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// So many copies of every node, and jobs drawn at random until 130 % of the cards are asked for.
+// `times` copies of every node, and jobs drawn at random until 130 % of the cards are asked for.
 simulate::Trace scaled(const simulate::Trace& one, std::size_t times) {
   simulate::Trace trace;
   trace.jobs = one.jobs;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one walk along the line costs: so many pending jobs of ten users on eight cards that are
-// nearly full, of so many kinds. Plain; with --time; with names whose durations are known; with
-// quotas; with a reservation; while an empty card is held for the first in line, which all others
-// would like to have; and while everybody waits for a card that is lost.
+// The cost of one pass over the queue: a number of pending jobs of ten users on eight cards that
+// are nearly full, of a number of kinds. Plain; with --time; with names whose durations are known;
+// with quotas; with a reservation; while an empty card is held for the first job in the queue,
+// which all others would like to have; and while all jobs wait for a card that is lost.
 #include <benchmark/benchmark.h>
 
 #include <string>
@@ -69,7 +69,7 @@ class Line {
     return spec;
   }
   static std::string name_of(std::uint64_t kind) { return "train-" + std::to_string(kind); }
-  // How long the jobs of as many names ran as are remembered.
+  // Durations of jobs for as many names as are kept.
   void learn() {
     for (std::uint64_t i = 0; i < 5 * Estimates::kKinds; ++i) {
       JobSpec job = spec(i % 10);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the store costs: commits of 1, 10 and 100 events, and opening one with 100,000 of them after
-// a clean end and after a kill. In a folder of its own below $TMPDIR (/tmp): run it on the disk
-// that matters, since a sync is most of the time.
+// The cost of the store: commits of 1, 10 and 100 events, and opening one with 100,000 of them
+// after a clean end and after a kill. In a folder of its own below $TMPDIR (/tmp): run it on the
+// disk that matters, since a sync is most of the time.
 #include <benchmark/benchmark.h>
 #include <stdlib.h>
 
@@ -47,7 +47,7 @@ void commit(benchmark::State& state) {
 }
 BENCHMARK(commit)->Arg(1)->Arg(10)->Arg(100)->UseRealTime();
 
-// A log that is left behind, however empty, makes the open check the whole database.
+// A leftover log, however empty, makes the open check the whole database.
 void open_full(benchmark::State& state) {
   const Folder folder;
   const std::string log = folder.path() + "/meted.db-wal";

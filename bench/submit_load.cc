@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Submits jobs over several open connections to a daemon that runs, each as fast as it is answered,
-// and prints how many a second: submit_load SOCKET CONNECTIONS JOBS GPU [same|different]. Every
-// answer is a job on disk. With `different` no two jobs ask for the same.
+// Submits jobs over several open connections to a running daemon, each as fast as it is answered,
+// and prints how many per second: submit_load SOCKET CONNECTIONS JOBS GPU [same|different]. Every
+// answer is a job on disk. With `different` no two jobs have equal requests.
 #include <unistd.h>
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What documents cost with ten thousand pending jobs: `mete ps` as JSON and in lines, the snapshot,
-// and one submit with an environment of 60 variables.
+// The cost of documents with ten thousand pending jobs: `mete ps` as JSON and in lines, the
+// snapshot, and one submit with an environment of 60 variables.
 #include <benchmark/benchmark.h>
 
 #include <string>

@@ -3,10 +3,11 @@
 //
 // Every change of an account goes through one compare-and-swap of its total word. That word names
 // the slot that made the change and a sequence number; the slot's intent word, written before, says
-// whose charge becomes what. Whoever comes next first completes that change (it may be half done:
-// its maker was killed, or stands stopped between two instructions) and then makes its own. So:
-//   - a kill or a stop at any instruction neither loses nor doubles a byte, and nobody waits for
-//   anybody;
+// whose charge gets which value. The next process that makes a change first completes that one (it
+// may be half done: its maker was killed, or is stopped between two instructions) and then makes
+// its own. So:
+//   - a kill or a stop at any instruction neither loses nor doubles a byte, and no process
+//     waits for another;
 //   - the sum of the charges equals the total as soon as the last change is completed;
 //   - nothing here calls the driver, allocates, or blocks.
 // Threads of one process share a slot: they must hold their process's own lock around change(). The
@@ -26,7 +27,7 @@ struct Actor {
   uint32_t slot;
 };
 
-// One budget.
+// One budget: a card, and a part of the job.
 struct AccountId {
   uint32_t part;
   uint32_t card;
@@ -50,19 +51,19 @@ inline uint64_t settled_total(Grant& grant, AccountId id) {
     const IntentWord intent = IntentWord::unpack(intent_word(grant, last.slot, id.card).load());
     Word& word = charge_word(grant, intent.target, id.card);
     uint64_t charge = word.load();
-    // A total that moved on may have left `charge` behind: read again. While it stands, the only
-    // change that can reach this charge is the very one we are completing.
+    // If the total has changed, `charge` may be out of date: read again. While it is unchanged, the
+    // only change that can reach this charge is the one that is completed here.
     if (total.load() != raw) continue;
-    // An intent of another number: its maker completed this change before it planned the next.
+    // An intent with another number: its maker completed this change before it planned the next.
     if (intent.seq == last.seq && ChargeWord::unpack(charge).seq != last.seq)
       word.compare_exchange_strong(charge, ChargeWord{intent.units, last.seq}.pack());
     return raw;
   }
 }
 
-// A sequence number for the next change that cannot be mistaken for an earlier one: not the one
-// that the target's charge carries, and not one that this actor's intent word already stands for in
-// another part's account.
+// A sequence number for the next change that cannot be mistaken for an earlier one: neither the one
+// in the target's charge, nor one that this actor's intent word already stands for in another
+// part's account.
 inline uint32_t next_seq(Actor by, AccountId id, uint32_t last_seq, uint32_t charge_seq) {
   for (uint32_t seq = (last_seq + 1) & kSeqMask;; seq = (seq + 1) & kSeqMask) {
     if (seq == charge_seq) continue;
@@ -89,8 +90,9 @@ struct Decision {
   uint64_t charge_units;
 };
 
-// The one way an account changes. `decide(total_units, charge_units)` is called with a consistent
-// pair, maybe several times, and must have no effect of its own. Returns what it decided at last.
+// The only way in which an account changes. `decide(total_units, charge_units)` is called with a
+// consistent pair, possibly several times, and must have no side effects. Returns its last
+// decision.
 template <class Decide>
 inline Decision change(Actor by, uint32_t target, AccountId id, Decide decide) {
   Account& acct = account(by.grant, id);
@@ -102,7 +104,7 @@ inline Decision change(Actor by, uint32_t target, AccountId id, Decide decide) {
     const ChargeWord charge = ChargeWord::unpack(charge_raw);
     const Decision decision = decide(total.units, charge.units);
     if (!decision.go) {
-      // A refusal must have been decided on a consistent pair too.
+      // A refusal must be based on a consistent pair too.
       if (acct.total.load() != raw) continue;
       return decision;
     }
@@ -112,20 +114,20 @@ inline Decision change(Actor by, uint32_t target, AccountId id, Decide decide) {
     intent_word(by.grant, by.slot, id.card)
         .store(IntentWord{decision.charge_units, target, seq}.pack());
     if (!acct.total.compare_exchange_strong(raw, TotalWord{units, by.slot, seq}.pack())) continue;
-    // Nobody but a helper completing this change can have touched the charge since we read it.
+    // Only a helper that completes this change can have changed the charge since it was read.
     word.compare_exchange_strong(charge_raw, ChargeWord{decision.charge_units, seq}.pack());
     raise_to(acct.peak_units, units);
     return decision;
   }
 }
 
-// True if `units` more fit under the limit of the account, as it stands.
+// True if `units` more fit under the current limit of the account.
 inline bool fits(Account& acct, uint64_t total_units, uint64_t units) {
   const uint64_t sum = total_units + units + acct.excess_units.load(std::memory_order_relaxed);
   return sum <= kMaxUnits && sum * kUnitBytes <= acct.limit_bytes.load(std::memory_order_relaxed);
 }
 
-// Charges `units` to the actor if they fit. Before the driver is asked, always.
+// Charges `units` to the actor if they fit. Always before the driver is called.
 inline bool try_take(Actor by, AccountId id, uint64_t units) {
   Account& acct = account(by.grant, id);
   return change(by, by.slot, id,
@@ -135,7 +137,7 @@ inline bool try_take(Actor by, AccountId id, uint64_t units) {
       .go;
 }
 
-// Charges what the driver has already taken unasked: never refused, so that the books stay true.
+// Charges what the driver has already taken unasked: never refused, so that the accounts stay true.
 inline void take_anyway(Actor by, AccountId id, uint64_t units) {
   if (units == 0) return;
   change(by, by.slot, id, [&](uint64_t total, uint64_t charge) {
@@ -151,10 +153,9 @@ inline void give_back(Actor by, AccountId id, uint64_t units) {
   });
 }
 
-// Lowers the charge of a slot whose owner `dead` is gone to `keep` units. Does nothing when the
-// slot has another owner by now: the owner is looked at after the charge was read and before the
-// total is swapped, and a charge can only have become somebody else's through a change of that
-// total.
+// Lowers the charge of a slot whose owner `dead` is gone to `keep` units. Does nothing if the slot
+// has another owner by now: the owner is read after the charge and before the total is swapped, and
+// a charge can become another owner's only through a change of that total.
 inline void lower_for_dead(Actor by, uint32_t slot, uint64_t dead, AccountId id, uint64_t keep) {
   change(by, slot, id, [&](uint64_t, uint64_t charge) {
     const bool still = by.grant.slots[slot].owner.load() == dead;
@@ -162,18 +163,18 @@ inline void lower_for_dead(Actor by, uint32_t slot, uint64_t dead, AccountId id,
   });
 }
 
-// What an account's limit is compared with, in bytes.
+// The bytes that are compared with the account's limit.
 inline uint64_t used_bytes(Account& acct) {
   const uint64_t excess = acct.excess_units.load(std::memory_order_relaxed);
   const uint64_t units = TotalWord::unpack(acct.total.load()).units;
   return (excess < kMaxUnits - units ? units + excess : kMaxUnits) * kUnitBytes;
 }
 
-// Moves the limit of an account, exactly: whoever has decided by the old one is counted in the
-// result, or has to decide again. For that the total is swapped for one with the same charges and
-// another number, so that the swap of everybody who has read the old limit fails. A kill in between
-// leaves the new limit and true books. Returns the larger of the limit and what is used: no
-// reservation takes the account beyond that until the limit moves again.
+// Moves the limit of an account, exactly: a reservation that was decided by the old limit is
+// counted in the result, or has to be decided again. For that, the total is swapped for one with an
+// equal charge and another number, so that the swap of every process that has read the old limit
+// fails. A kill in between leaves the new limit and true accounts. Returns the larger of the limit
+// and what is used: no reservation takes the account beyond that until the limit moves again.
 inline uint64_t set_limit(Actor by, AccountId id, uint64_t bytes) {
   Account& acct = account(by.grant, id);
   acct.limit_bytes.store(bytes);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of a grant file, by one process and by many.
+// The words of a grant file, changed by one process and by many. Most tests use a grant in shared
+// memory, with forked processes that take, give back, exec and are killed at random; the limit must
+// hold, and the sums must add up afterwards. Leases need a real file and have a fixture of their
+// own.
 #include "abi/account.h"
 
 #include <gtest/gtest.h>
@@ -194,7 +197,7 @@ TEST_F(GrantTest, SequenceNumbersWrapWithoutConfusion) {
 
 TEST_F(GrantTest, TheDeadOfAReusedSlotIsNotReapedTwice) {
   ASSERT_TRUE(try_take(actor(3), {0, 0}, 9));
-  grant().slots[3].owner = 77;  // somebody else by now
+  grant().slots[3].owner = 77;  // another owner by now
   lower_for_dead(actor(0), 3, 66, {0, 0}, 0);
   EXPECT_EQ(charged_units(grant(), 3, 0), 9u);
 }
@@ -215,7 +218,8 @@ TEST_F(GrantTest, AReserveIsLentToTheLastUnitAndOnlyWhileItsOwnerAllowsIt) {
   EXPECT_EQ(close_reserve(words), 0u);
   EXPECT_FALSE(lend_reserve({grant(), 1}, 2, 77, {0, 0}, 1));
   open_reserve(words, 60);
-  EXPECT_FALSE(lend_reserve({grant(), 1}, 2, 78, {0, 0}, 1)) << "somebody else's slot by now";
+  EXPECT_FALSE(lend_reserve({grant(), 1}, 2, 78, {0, 0}, 1))
+      << "the slot of another process by now";
   EXPECT_EQ(total_units(grant(), {0, 0}), 45u);
 }
 
@@ -278,7 +282,7 @@ TEST_F(GrantTest, AProcessThatExecsLosesItsClaim) {
   }
   char buffer[3];
   ASSERT_EQ(read(ready[0], buffer, 3), 3);
-  // The same pid with the same start time is alive, and yet its memory is gone.
+  // A process with this pid and start time is alive, and yet its memory is gone.
   reap_all({grant(), static_cast<uint32_t>(mine)}, {me});
   EXPECT_EQ(total_units(grant(), {0, 0}), 0u);
   kill(pid, SIGKILL);
@@ -287,8 +291,8 @@ TEST_F(GrantTest, AProcessThatExecsLosesItsClaim) {
   close(ready[1]);
 }
 
-// A process that ran exec is another owner: whoever still means to reap the old one must not touch
-// the new.
+// A process that ran exec is another owner: a process that still reaps the old owner must not touch
+// the new one.
 TEST_F(GrantTest, AReaperOfTheProgramBeforeAnExecDoesNotTouchTheOneAfter) {
   Self before = read_self();
   Self after = before;
@@ -313,7 +317,7 @@ TEST_F(GrantTest, AnExportEndsForExactlyOneCallerAndNotWhileItIsOpen) {
   Export& entry = grant().exports[index];
   ASSERT_EQ(open_export(grant(), mine, 77), index);
   EXPECT_FALSE(end_export(grant(), entry, {me}));
-  EXPECT_EQ(open_export(grant(), mine, 77), -1);  // nobody can come any more
+  EXPECT_EQ(open_export(grant(), mine, 77), -1);  // no process can open it any more
   close_export(grant(), mine, static_cast<uint32_t>(index));
   const uint64_t raw = entry.state;
   EXPECT_TRUE(end_export(grant(), entry, {me}));
@@ -463,7 +467,7 @@ TEST(Stat, OwnNumbersAgreeWithTheKernel) {
   EXPECT_GT(self.start, 0u);
 }
 
-// What 1.2 added is zero in it, and what 1.3 added in files of 1.2.
+// The fields that 1.2 added are zero in it, and those that 1.3 added are zero in files of 1.2.
 TEST(CheckGrant, AFileOfTheReleaseBeforeIsGood) {
   auto* memory = static_cast<unsigned char*>(calloc(1, sizeof(Grant)));
   GrantCard cards_of_job[1] = {};
@@ -481,7 +485,8 @@ TEST(CheckGrant, AFileOfTheReleaseBeforeIsGood) {
   EXPECT_EQ(grant.header.features & kGrowing, 0u);
   EXPECT_TRUE(try_take({grant, 0}, {0, 0}, units_for(64 * kMiB)));
   EXPECT_FALSE(try_take({grant, 0}, {0, 0}, 1));
-  EXPECT_FALSE(lend_reserve({grant, 1}, 0, 0, {0, 0}, 1)) << "whoever says nothing lends nothing";
+  EXPECT_FALSE(lend_reserve({grant, 1}, 0, 0, {0, 0}, 1))
+      << "a process without an open reserve lends nothing";
   free(memory);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The entry points of libcuda.so.1 that mete hooks, calls or simulates. Include this instead of a
 // toolkit's cuda.h. Unlike there, no macro renames anything: cuMemAlloc is the 32-bit interface of
-// CUDA 3.1 and cuMemAlloc_v2 what programs of today call; _ptds and _ptsz are the same with the
+// CUDA 3.1, and cuMemAlloc_v2 is what programs call today; _ptds and _ptsz are variants with the
 // per-thread default stream.
 #ifndef METE_ABI_CUDA_API_H
 #define METE_ABI_CUDA_API_H
@@ -123,7 +123,7 @@ CUresult cuModuleLoadDataEx(CUmodule*, const void*, unsigned int, CUjit_option*,
 CUresult cuModuleLoadFatBinary(CUmodule*, const void*);
 CUresult cuModuleUnload(CUmodule);
 
-/* Memory: allocate, free, ask. */
+/* Memory: allocate, free, query. */
 CUresult cuMemAddressFree(CUdeviceptr, size_t);
 CUresult cuMemAddressReserve(CUdeviceptr*, size_t, size_t, CUdeviceptr, unsigned long long);
 CUresult cuMemAdvise(CUdeviceptr, size_t, CUmem_advise, CUdevice);
@@ -465,7 +465,7 @@ CUresult cuMulticastGetGranularity(size_t*, const CUmulticastObjectProp*,
                                    CUmulticastGranularity_flags);
 CUresult cuMulticastUnbind(CUmemGenericAllocationHandle, CUdevice, size_t, size_t);
 
-/* Of cudaGL.h and cudaVDPAU.h: VdpDevice is a number, the last argument a function of libvdpau. */
+/* From cudaGL.h and cudaVDPAU.h: VdpDevice is a number, the last argument a libvdpau function. */
 CUresult cuGLCtxCreate(CUcontext*, unsigned int, CUdevice);
 CUresult cuGLCtxCreate_v2(CUcontext*, unsigned int, CUdevice);
 CUresult cuVDPAUCtxCreate(CUcontext*, unsigned int, CUdevice, unsigned int, void*);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What programs of the driver API write about a card, in one place for the meter, the mover, the
-// self-test and the test programs: which memory they want there, who may touch it, and its name.
-// Needs nothing beyond the interface itself.
+// self-test and the test programs: the properties of memory there, the access rights, and the
+// card's name. Needs nothing beyond the interface itself.
 #pragma once
 
 #include "abi/cuda_api.h"

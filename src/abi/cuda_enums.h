@@ -5,7 +5,7 @@
 #ifndef METE_ABI_CUDA_ENUMS_H
 #define METE_ABI_CUDA_ENUMS_H
 
-// Packed by hand: one constant a line would make this page five times as long.
+// Packed by hand: with one constant per line the file would be five times as long.
 // clang-format off
 typedef enum {
   CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1,

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* Handles: opaque to everybody but the driver that made them. */
+/* Handles: opaque to all but the driver that made them. */
 typedef struct CUctx_st* CUcontext;
 typedef struct CUmod_st* CUmodule;
 typedef struct CUfunc_st* CUfunction;
@@ -648,7 +648,7 @@ typedef enum {
   CU_PROCESS_STATE_FAILED
 } CUprocessState;
 typedef struct {
-  unsigned int timeoutMs; /* 0: none */
+  unsigned int timeoutMs; /* 0: no limit */
   unsigned int reserved0;
   cuuint64_t reserved1[7];
 } CUcheckpointLockArgs;
@@ -656,7 +656,7 @@ typedef struct {
   cuuint64_t reserved[8];
 } CUcheckpointCheckpointArgs;
 typedef struct {
-  cuuint64_t reserved[8]; /* pairs of cards, of a restore on others than before */
+  cuuint64_t reserved[8]; /* pairs of cards, for a restore on other cards */
 } CUcheckpointRestoreArgs;
 typedef struct {
   cuuint64_t reserved[8];

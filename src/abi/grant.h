@@ -2,13 +2,12 @@
 // The grant file: what a job may hold, shared by its processes, its launcher and the daemon.
 // Version 1.3.
 //
-// One file per job and attempt, mapped shared by everybody. It holds no pointer and no lock.
-// Quantities are in units of 64 KiB inside the packed words and in bytes everywhere else. How the
-// words change is in account.h; every byte is described in docs/formats/grant.md, and why it is
-// shaped so in docs/adr/0004-grant-protocol.md.
+// One file per job and attempt, mapped shared by all of them. It holds no pointer and no lock.
+// Quantities are in units of 64 KiB inside the packed words and in bytes everywhere else. account.h
+// has the changes of the words, docs/formats/grant.md describes every byte, and
+// docs/adr/0004-grant-protocol.md gives the reasons.
 //
-// The job's user can write this file. Nothing in it is trusted by anything that runs as somebody
-// else.
+// The job's user can write this file. A process that runs as another user must not trust it.
 #pragma once
 
 #include <atomic>
@@ -23,7 +22,8 @@ inline constexpr uint16_t kGrantMinor = 3;
 
 // Features, in the half that may be ignored.
 inline constexpr uint64_t kParkable = 1ull << 32;  // its processes listen to park_order (park.h)
-inline constexpr uint64_t kGrowing = 1ull << 33;   // its accounts' limits move, up to the ceiling
+inline constexpr uint64_t kGrowing = 1ull << 33;   // the limits of its accounts move, up to the
+                                                   // ceiling
 
 inline constexpr uint32_t kMaxCards = 16;
 inline constexpr uint32_t kMaxParts = 64;
@@ -37,11 +37,11 @@ inline constexpr uint64_t kGranuleBytes = 2 * 1024 * 1024;  // what the driver t
 inline constexpr uint64_t kGranuleUnits = kGranuleBytes / kUnitBytes;
 
 // Held back in every process that has a context, besides the context itself: room for what the
-// driver takes without being asked (lazily loaded code, printf buffers). One granule of it is the
-// spare slab of small blocks.
+// driver takes unasked (lazily loaded code, printf buffers). One granule of it is the spare slab of
+// small blocks.
 inline constexpr uint64_t kReserveBytes = 60 * 1024 * 1024;
-// How far the charge is kept ahead of NVML's reading: once the reserve is used up, and when what is
-// not needed of it has been given back (reserve.h).
+// How far the charge stays ahead of NVML's reading: once the reserve is used up, and after its
+// unneeded part has been given back (reserve.h).
 inline constexpr uint64_t kHeadroomBytes = 8 * 1024 * 1024;
 
 constexpr uint64_t units_for(uint64_t bytes) { return (bytes + kUnitBytes - 1) / kUnitBytes; }
@@ -68,7 +68,7 @@ struct TotalWord {
   }
 };
 
-// What a slot is about to do (or just did): the charge that `target` has after change `seq`.
+// What a slot is about to do (or just did): the charge of `target` after change `seq`.
 struct IntentWord {
   uint64_t units;   // 26 bits
   uint32_t target;  // 10 bits
@@ -81,7 +81,7 @@ struct IntentWord {
   }
 };
 
-// The charge of one slot on one card, and the change that made it so.
+// The charge of one slot on one card, and the number of the change that made it.
 struct ChargeWord {
   uint64_t units;  // 26 bits
   uint32_t seq;    // 28 bits
@@ -93,7 +93,7 @@ struct ChargeWord {
 inline constexpr uint64_t kMaxUnits = (1ull << 26) - 1;
 inline constexpr uint32_t kSeqMask = 0xfffffff;
 
-// What of a slot's charge on one card is not settled, and the reserve (reserve.h).
+// The unsettled part of a slot's charge on one card, and the reserve (reserve.h).
 struct PendingWord {
   bool open;       // 1 bit: the reserve may be lent
   uint32_t left;   // 12 bits: units of the reserve that are charged, while it may be lent
@@ -108,15 +108,14 @@ struct PendingWord {
 };
 static_assert(units_for(kReserveBytes) <= 0xfff);
 
-// Who owns a slot. 0 = free. A pid alone can be reused; a pid with its start time and the program
-// it runs cannot.
+// The owner of a slot. 0 = free. A pid alone can be reused; a pid with its start time and the
+// program that it runs cannot.
 struct OwnerWord {
   static constexpr uint64_t kStartMask = (1ull << 26) - 1;
   uint32_t pid;         // 22 bits: Linux pids stay below 4,194,304
   uint32_t name_space;  // 4 bits: index into GrantHeader::namespaces, 15 = unknown
-  uint64_t
-      start;  // 26 bits of clock ticks since boot: the same pid at the same tick of another week
-  uint32_t image;  // 12 bits: changes at exec; 0 = unknown
+  uint64_t start;       // 26 bits of clock ticks since boot: they repeat after about a week
+  uint32_t image;       // 12 bits: changes at exec; 0 = unknown
   static constexpr OwnerWord unpack(uint64_t w) {
     return {static_cast<uint32_t>(w >> 42), static_cast<uint32_t>(w >> 38) & 0xf,
             (w >> 12) & kStartMask, static_cast<uint32_t>(w) & 0xfff};
@@ -133,19 +132,19 @@ struct OwnerWord {
 struct GrantCard {
   uint8_t uuid[16];
   uint64_t guarantee_bytes;  // reserved for the job; equals the limit unless the request may grow
-  uint64_t total_bytes;      // the physical card, as NVML says
+  uint64_t total_bytes;      // the physical card, as NVML reports it
   uint64_t context_first_bytes;  // measured: the first context of a process on this card
-  uint64_t context_more_bytes;   // measured: every further one
+  uint64_t context_more_bytes;   // measured: every further one of that process
   Word free_bytes;               // what the card has free, published by the sampler
   Word published_ns;             // CLOCK_MONOTONIC of that reading; 0 = never
-  uint64_t ceiling_bytes;        // what the program is told and may grow to; 0 in files of 1.1
-  // Of growing grants, which have one part. A process that needs more than its account's limit
-  // raises `wanted` and counts an ask; the runner takes the wish and says up to which ask it has
-  // answered. Both counts are futexes.
+  uint64_t ceiling_bytes;  // the size that the program sees and may grow to; 0 in files of 1.1
+  // For growing grants, which have one part. A process that needs more than its account's limit
+  // raises `wanted_bytes` and counts an ask; the runner takes the wish and publishes the number of
+  // the last ask that it has answered. Both counts are futexes.
   Word wanted_bytes;  // the largest total that was asked for since the runner last looked
   Word asks;
   Word answers;         // the number of the last ask that is answered
-  Word answered_bytes;  // what was asked for then
+  Word answered_bytes;  // the total that was asked for then
   uint8_t unused[24];
 };
 static_assert(sizeof(GrantCard) == 128);
@@ -173,16 +172,16 @@ struct GrantHeader {
   Word escapes;           // processes of the job ever seen by NVML without a slot of their own
   Word slot_high;         // no slot at or above this was ever claimed: bounds every scan
   Word namespaces[kMaxNamespaces];
-  Word escape_pid;  // the last of those, and the most it held
+  Word escape_pid;  // the last such process, and the most it held
   Word escape_bytes;
   Word park_order;         // ParkOrder
-  Word park_answers;       // counts the answers; a futex for whoever waits for them
-  uint8_t park_token[16];  // what the job shows to movers
+  Word park_answers;       // counts the answers; a futex for the runner that waits for them
+  uint8_t park_token[16];  // shown to movers by the processes of the job
   char movers[72];         // the folder of their sockets; "": none
-  Word grower;             // OwnerWord of the runner that answers asks; 0: nobody does
+  Word grower;             // OwnerWord of the runner that answers asks; 0: none does
   Word park_knocks;        // counts calls that came to a closed gate
-  Word park_disk_bytes;    // of what movers keep for the job: how much they have put on disk
-  Word driver_refusals;    // how often the driver had no memory although the cap had room
+  Word park_disk_bytes;    // the part of the parked bytes that movers have put on disk
+  Word driver_refusals;    // how often the driver had no memory although the grant had room
   uint8_t unused[1640];
   GrantCard cards[kMaxCards];
 };
@@ -191,7 +190,7 @@ static_assert(offsetof(GrantHeader, header_check) == 104 &&
               offsetof(GrantHeader, namespaces) == 136);
 static_assert(offsetof(GrantHeader, grower) == 376 && offsetof(GrantHeader, cards) == 2048);
 
-// One budget: a card, or a part of a card when the processes of a job have parts of their own
+// One budget: a card, or a part of a card if the processes of a job have parts of their own
 // (--procs).
 struct Account {
   Word limit_bytes;  // changes in growing grants (set_limit in account.h)
@@ -206,20 +205,20 @@ struct Account {
 static_assert(sizeof(Account) == 64);
 
 struct SlotCard {
-  Word intent;        // IntentWord; written by the slot's owner alone
+  Word intent;        // IntentWord; written by the slot's owner only
   Word charge;        // ChargeWord
-  Word pending;       // PendingWord; its units are a hint for those who are refused
-  Word nvml_bytes;    // what NVML last said this process holds
-  Word excess_units;  // how far that is beyond the charge, seen twice in a row; written by the
-                      // sampler alone
+  Word pending;       // PendingWord; its units are a hint for processes that are refused
+  Word nvml_bytes;    // NVML's last figure for this process
+  Word excess_units;  // how far that exceeds the charge, seen twice in a row; written by the
+                      // sampler only
   Word unseen_units;  // charged, but not in NVML's figure (managed memory)
 };
 static_assert(sizeof(SlotCard) == 48);
 
-// What the owner of a slot is to the job.
+// The role of a slot's owner in the job.
 enum class SlotRole : uint64_t {
   kProcess = 0,
-  kHelper = 1,  // of its runner: acts on the accounts, holds nothing, is never parked
+  kHelper = 1,  // of its runner: changes the accounts, holds nothing, is never parked
 };
 
 struct Slot {
@@ -228,19 +227,19 @@ struct Slot {
   Word park;         // ParkAnswer
   Word nvml_ns;      // when nvml_bytes was read
   Word lease;        // the owner that holds a lock on byte sizeof(Grant) + slot of the file
-  Word unparkable;   // a bit for each ParkReason that stands in the way as things are
-  Word moved_bytes;  // what a mover keeps for it
+  Word unparkable;   // a bit for each ParkReason that currently prevents parking
+  Word moved_bytes;  // bytes that a mover keeps for it
   Word role;         // SlotRole
   SlotCard cards[kMaxCards];
 };
 static_assert(sizeof(Slot) == 832);
 
-// Memory that a process made available to others. Its owner stays charged while anybody who opened
-// it lives.
+// Memory that a process made available to others. Its owner stays charged while a process that
+// opened it lives.
 struct Export {
   Word state;  // ExportWord
-  Word key;  // identifies the handle (hash); readers trust it only when state is live and unchanged
-             // around the read
+  Word key;    // identifies the handle (hash); readers trust it only if the state is live and
+               // unchanged around the read
   Word owner;  // owner word of the exporting process
   Word openers[kSlots / 64];
   uint8_t unused[40];
@@ -355,7 +354,7 @@ inline bool init_grant(void* memory, const GrantSpec& spec) {
   return true;
 }
 
-// Looks at the first bytes of a mapping of `bytes` bytes. Reads nothing beyond them, trusts nothing
+// Checks the first bytes of a mapping of `bytes` bytes. Reads nothing beyond them, trusts nothing
 // in them.
 inline GrantCheck check_grant(const void* memory, size_t bytes) {
   if (bytes < sizeof(GrantHeader)) {

@@ -13,7 +13,7 @@ namespace mete::abi {
 inline constexpr char kMeterNoteName[5] = "mete";
 inline constexpr uint32_t kMeterNoteType = 1;
 
-// Longer in later versions: a reader takes what it knows from the beginning.
+// Later versions are longer: a reader takes the part that it knows, from the beginning.
 struct MeterNote {
   uint16_t grant_major = 0;
   uint16_t grant_minor = 0;

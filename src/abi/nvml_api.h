@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of NVML's ABI that mete calls or simulates, in our own words: C and C++, no NVIDIA
-// header needed to build. Names, values, sizes and offsets are the driver's (580.159.04, NVML API
-// 13); the test nvml_abi compares every one of them, and the type of every function, with a real
-// nvml.h where one is installed. A function is declared under the exact name it is exported by:
+// The part of NVML's ABI that mete calls or simulates, as our own declarations: C and C++, no
+// NVIDIA header needed to build. Names, values, sizes and offsets are the driver's (580.159.04,
+// NVML API 13); the test nvml_abi compares each of them, and the type of every function, with a
+// real nvml.h where one is installed. A function is declared under the exact name of its export:
 // there are no macros that turn nvmlInit into nvmlInit_v2.
 #pragma once
 
@@ -13,7 +13,7 @@ extern "C" {
 #define NVML_STRUCT_VERSION(data, ver) \
   (unsigned int)(sizeof(nvml##data##_v##ver##_t) | ((unsigned int)(ver) << 24U))
 
-// Buffer sizes that callers are told to use.
+// Buffer sizes that the interface documents for callers.
 #define NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE 32
 #define NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE 16
 #define NVML_DEVICE_UUID_ASCII_LEN 41
@@ -24,7 +24,7 @@ extern "C" {
 #define NVML_DEVICE_SERIAL_BUFFER_SIZE 30
 #define NVML_NVLINK_MAX_LINKS 18
 
-// "This reading does not exist", in whatever integer type the field has: all bits set.
+// "This reading does not exist", in any integer type: all bits set.
 #define NVML_VALUE_NOT_AVAILABLE (-1)
 
 #define NVML_INIT_FLAG_NO_GPUS 1
@@ -156,7 +156,7 @@ typedef struct nvmlUtilization_st {
   unsigned int memory;  // percent of it with device memory read or written
 } nvmlUtilization_t;
 
-// Version 1 has no field for what the driver keeps for itself: `used` contains it.
+// Version 1 has no field for the memory that the driver keeps for itself: `used` contains it.
 typedef struct nvmlMemory_st {
   unsigned long long total;
   unsigned long long free;
@@ -179,7 +179,7 @@ typedef struct nvmlBAR1Memory_st {
   unsigned long long bar1Used;
 } nvmlBAR1Memory_t;
 
-// What nvmlDeviceGet*RunningProcesses fill; the _v2 and _v3 entry points both use the second
+// Filled by nvmlDeviceGet*RunningProcesses; the _v2 and _v3 entry points both use the second
 // struct.
 typedef struct nvmlProcessInfo_v1_st {
   unsigned int pid;

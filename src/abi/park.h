@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parking: the words in the grant file by which a job's runner asks its processes to give their
-// memory away and to take it back, and what they say to the mover that keeps the bytes meanwhile.
-// Why it is shaped so: docs/adr/0012-parking.md; every byte: docs/formats/park.md.
+// Parking: the words in the grant file by which a job's runner orders its processes to give their
+// memory away and to take it back, and the messages to the mover that holds the bytes meanwhile.
+// The reasons are in docs/adr/0012-parking.md, every byte is in docs/formats/park.md.
 //
 // One order for the whole job, one answer for each process (a slot of the grant file):
 //   run      → quiesce  close the gate, let the card come to rest; answer: quiet, or refused
 //   quiesce  → move     all are quiet: give the memory to the mover; answer: parked, or refused
-//            → run      somebody refused, or time is up: open the gate, nothing has happened
-//   move     → back     the bytes are granted again, or somebody could not give its memory away:
+//            → run      a process refused, or time is up: open the gate, nothing has changed
+//   move     → back     the bytes are granted again, or a process could not give its memory away:
 //                       take it back; answer: returned, or refused (it is still with the mover)
 //   back     → run      all have returned: open the gate
-//            → move     one had no room: those that have returned give theirs away once more
-// The runner alone gives orders, each with a new number; a process answers the newest.
+//            → move     one had no room: processes that have returned give their memory away again
+// Only the runner gives orders, each with a new number; a process answers the newest.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ struct ParkOrder {
   constexpr uint64_t pack() const { return number << 8 | (kind & 0xff); }
 };
 
-// Why a process cannot be parked, now or ever. As text: docs/formats/park.md.
+// Why a process cannot be parked, now or ever. The texts are in docs/formats/park.md.
 enum class ParkReason : uint32_t {
   kNone = 0,
   kBusy = 1,       // a call into the driver did not come back in time
@@ -48,11 +48,11 @@ enum class ParkReason : uint32_t {
   kDriver = 10,    // the driver has refused a step; ParkAnswer::detail is its code
   kSticky = 11,    // a context has failed before
   kThread = 12,    // no thread could be started
-  kForeign = 13,   // memory of other processes is open here: of the driver's checkpoint alone
-  kLost = 14,      // the mover is gone that kept its memory
+  kForeign = 13,   // memory of other processes is open here: only for the driver's checkpoint
+  kLost = 14,      // the mover that held its memory is gone
   kSilent = 15,    // the mover does not answer
 };
-// Reasons that do not stand in the way of the meter.
+// Reasons that prevent the driver's checkpoint but not parking by the meter.
 inline constexpr uint64_t kOnlyOfTheDriver = 1ull << static_cast<int>(ParkReason::kForeign);
 
 // The answer of a process, in Slot::park. 0: it has not answered yet.
@@ -79,21 +79,20 @@ inline constexpr uint16_t kMoverVersion = 1;
 
 struct MoverMessage {
   enum Kind : uint16_t {
-    // Of a process of a job. Every one is answered, in the order in which they were sent.
+    // From a process of a job. Each is answered, in the order in which they were sent.
     kHello = 1,  // token; bytes: how many it will give away in all, at most
     kOut = 2,    // id, bytes; descriptor of the memory: copy it away
     kIn = 3,     // id, bytes; descriptor of new memory: copy it back (the mover keeps its copy)
-    kDrop = 4,   // id, or 0 for all: it is not needed any more
-    // Of the daemon, which the mover knows by its user.
-    kAllow = 16,   // token, uid; bytes: what the job may give away
+    kDrop = 4,   // id, or 0 for all: the copy is not needed any more
+    // From the daemon, which the mover recognises by its user.
+    kAllow = 16,   // token, uid; bytes: how much the job may give away
     kForbid = 17,  // token
-    kArena = 18,   // bytes: how large the arena shall be
+    kArena = 18,   // bytes: the wanted size of the arena
     kStatus = 19,
-    // Answers.
-    // id; of kOut: used is how much of it went to disk; of kStatus: bytes is the arena's size, used
-    // what is taken, wanted its goal
+    // Answers. id; for kOut: `used` is how much of it went to disk; for kStatus: `bytes` is the
+    // size of the arena, `used` how much of it is taken, `wanted` its target size.
     kDone = 32,
-    kRefused = 33,  // id; reason, detail; bytes: what there is room for
+    kRefused = 33,  // id; reason, detail; bytes: how much there is room for
   };
   uint32_t magic;
   uint16_t version;
@@ -105,7 +104,7 @@ struct MoverMessage {
   uint32_t reason;  // ParkReason
   uint32_t detail;
   uint32_t uid;
-  uint32_t serial;  // of what is asked, chosen by who asks; the answer has the same
+  uint32_t serial;  // of the request, chosen by its sender; the answer repeats it
   uint8_t token[16];
 };
 static_assert(sizeof(MoverMessage) == 72);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is who in a grant file: this process, whether another one still lives, claiming a slot, and
-// giving back what the dead held. Plain system calls only; keeps errno; never blocks.
+// The processes in a grant file: this process, whether another one still lives, claiming a slot,
+// and giving back what the dead held. Plain system calls only; keeps errno; never blocks.
 //
-// A process is known by pid, start time and pid namespace. A namespace that is not ours is never
-// judged by pid: its processes count as alive until their lease is free.
+// A process is identified by pid, start time and pid namespace. The pids of another namespace mean
+// nothing here: its processes count as alive until their lease is free.
 #pragma once
 
 #include <errno.h>
@@ -26,8 +26,8 @@ inline uint64_t monotonic_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000ull + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// The bare system calls: unlike their wrappers they are no points at which a thread can be
-// cancelled, which would leave the caller's lock behind, and no other preload sees them.
+// The bare system calls. Unlike their wrappers they are not cancellation points, at which a thread
+// could end and leave the caller's lock behind, and no other preload sees them.
 inline int open_quietly(const char* path, int flags) {
   return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0));
 }
@@ -40,17 +40,17 @@ inline void sleep_quietly(long ns) {
   syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, nullptr);
 }
 
-// The fields of /proc/PID/stat that tell one life of a pid from another.
+// The fields of /proc/PID/stat that distinguish one life of a pid from another.
 struct ProcessStat {
   uint64_t pid = 0;
   char state = 0;
   uint64_t threads = 0;
   uint64_t start = 0;  // clock ticks since boot
-  uint64_t stack = 0;  // start of the stack: random, new at each exec; 0 when we may not see it
+  uint64_t stack = 0;  // start of the stack: random, new at each exec; 0 when we may not read it
 };
 
-// Parses the text of /proc/PID/stat. The second field, the name, may hold spaces and parentheses:
-// begin behind the last ')'.
+// Parses the text of /proc/PID/stat. The second field, the name, may contain spaces and
+// parentheses: parsing begins behind the last ')'.
 inline bool parse_stat(const char* text, size_t bytes, ProcessStat* out) {
   size_t at = bytes;
   while (at > 0 && text[at - 1] != ')') --at;
@@ -107,15 +107,15 @@ inline StatResult read_stat(uint32_t pid, ProcessStat* out) {
   return read_stat_file(path, out);
 }
 
-// The program that a process runs, in 12 bits: its stack starts elsewhere after each exec. 0 = not
-// to be seen.
+// The program that a process runs, in 12 bits: its stack starts elsewhere after each exec. 0 =
+// unknown.
 inline uint32_t image_of(uint64_t stack) {
   if (stack == 0) return 0;
   const uint32_t hash = static_cast<uint32_t>(fnv1a(&stack, sizeof(stack)) >> 40) & 0xfff;
   return hash == 0 ? 1 : hash;
 }
 
-// This process, as others see it.
+// This process, as other processes see it.
 struct Self {
   uint32_t pid = 0;
   uint64_t start = 0;
@@ -127,8 +127,8 @@ inline Self read_self() {
   Self self;
   self.pid = static_cast<uint32_t>(getpid());
   ProcessStat stat;
-  // A /proc of another pid namespace shows us under another number: then nobody may be judged by
-  // it, and the namespace stays unknown.
+  // A /proc of another pid namespace shows this process under another number: then it says nothing
+  // about other processes either, and the namespace stays unknown.
   if (read_stat_file("/proc/self/stat", &stat) != StatResult::kRead || stat.pid != self.pid)
     return self;
   self.start = stat.start;
@@ -161,9 +161,9 @@ inline uint64_t owner_of(Grant& grant, const Self& self) {
 //
 // GPU memory outlives its process while a child that was forked without exec still has the driver's
 // descriptors open. So a slot has a lease: a lock on one byte behind the end of the grant file,
-// taken through an open file that nothing but one mapped page keeps open. The kernel copies that
-// page at fork and drops it at exec and at the end, as it does with the driver's descriptors, and
-// the program sees no descriptor of ours.
+// taken through an open file that only one mapped page keeps open. The kernel copies that page at
+// fork and drops it at exec and at the end, as it does with the driver's descriptors, and the
+// program sees no descriptor of ours.
 
 struct OpenLease {
   int fd = -1;
@@ -172,7 +172,7 @@ struct OpenLease {
 
 constexpr size_t kLeasePage = 4096;
 
-// Opens the grant file once more, for one lease. Without a path, or where it cannot be had: none.
+// Opens the grant file once more, for one lease. Without a path, or if it cannot be opened: none.
 inline OpenLease open_lease(const char* path) {
   OpenLease lease;
   if (path == nullptr || *path == 0) return lease;
@@ -184,7 +184,7 @@ inline OpenLease open_lease(const char* path) {
   return {};
 }
 
-// One byte per slot, where no data is: only locks live there.
+// One byte per slot, behind the data: it is only used for locks.
 inline struct flock lease_lock(uint32_t slot) {
   struct flock lock {};
   lock.l_type = F_WRLCK;
@@ -194,7 +194,7 @@ inline struct flock lease_lock(uint32_t slot) {
   return lock;
 }
 
-// Takes the lease of a slot that `owner` has claimed; from here on the page alone holds it.
+// Takes the lease of a slot that `owner` has claimed; from here on only the page holds it.
 inline void take_lease(Grant& grant, uint32_t slot, uint64_t owner, OpenLease lease) {
   if (lease.fd < 0) return;
   struct flock lock = lease_lock(slot);
@@ -208,7 +208,7 @@ enum class Lease { kNone, kFree, kHeld };
 inline Lease ask_lease(Grant& grant, uint32_t slot, uint64_t owner, const char* path) {
   if (path == nullptr || *path == 0 || grant.slots[slot].lease.load() != owner) return Lease::kNone;
   const int saved = errno;
-  // Who cannot look must not give memory back: somebody else can.
+  // A process that cannot look must not give memory back: another process can.
   Lease answer = Lease::kHeld;
   const int fd = open_quietly(path, O_RDONLY | O_NOFOLLOW);
   if (fd >= 0) {
@@ -223,16 +223,15 @@ inline Lease ask_lease(Grant& grant, uint32_t slot, uint64_t owner, const char* 
   return answer;
 }
 
-// Who looks: its owner word, and the path of the grant file, where leases are asked for (nullptr:
-// not at all).
+// The process that looks: its owner word, and the path of the grant file, on which leases are
+// tested (nullptr: not at all).
 struct Viewer {
   uint64_t owner = 0;
   const char* path = nullptr;
 };
 
 // True only if the process that claimed a slot is certainly gone: no such pid, another start time,
-// a zombie without threads, or the same process running another program since (exec released its
-// GPU memory).
+// a zombie without threads, or a process that has run exec since (which released its GPU memory).
 inline bool process_is_gone(uint64_t owner, uint64_t viewer) {
   if (owner == 0 || owner == viewer) return false;
   const OwnerWord word = OwnerWord::unpack(owner);
@@ -246,7 +245,7 @@ inline bool process_is_gone(uint64_t owner, uint64_t viewer) {
     ProcessStat stat;
     switch (read_stat(word.pid, &stat)) {
       case StatResult::kNoSuchProcess:
-        // A /proc that hides other people's processes says the same; ask the kernel again to be
+        // A /proc that hides the processes of other users looks alike; ask the kernel again to be
         // sure.
         gone = kill(static_cast<pid_t>(word.pid), 0) != 0 && errno == ESRCH;
         break;
@@ -265,8 +264,8 @@ inline bool process_is_gone(uint64_t owner, uint64_t viewer) {
   return gone;
 }
 
-// True only if what this owner of a slot held on the cards is certainly free: it is gone, and so is
-// every child that it forked.
+// True only if everything that this owner of a slot held on the cards is certainly free: the owner
+// is gone, and so is every child that it forked.
 inline bool is_gone(Grant& grant, uint32_t slot, uint64_t owner, Viewer viewer) {
   return process_is_gone(owner, viewer.owner) &&
          ask_lease(grant, slot, owner, viewer.path) != Lease::kHeld;
@@ -285,7 +284,7 @@ inline bool opened_by_living(Grant& grant, Export& entry, Viewer viewer) {
   return false;
 }
 
-// Units of `owner`'s exports on a card that somebody living still holds open.
+// Units of `owner`'s exports on a card that a living process still has open.
 inline uint64_t held_units(Grant& grant, uint32_t slot, uint64_t owner, uint32_t card,
                            Viewer viewer) {
   uint64_t held = 0;
@@ -298,9 +297,9 @@ inline uint64_t held_units(Grant& grant, uint32_t slot, uint64_t owner, uint32_t
   return held;
 }
 
-// Units that `slot` holds open of exports whose owner is gone. NVML counts such memory to the
-// opener once the owner is dead (measured for legacy IPC), while it stays charged to the dead
-// owner's slot.
+// Units that `slot` has open of exports whose owner is gone. NVML counts such memory for the opener
+// once the owner is dead (measured for legacy IPC), while it stays charged to the dead owner's
+// slot.
 inline uint64_t inherited_units(Grant& grant, uint32_t slot, uint32_t card, Viewer viewer) {
   uint64_t units = 0;
   for (Export& entry : grant.exports) {
@@ -314,7 +313,7 @@ inline uint64_t inherited_units(Grant& grant, uint32_t slot, uint32_t card, View
 }
 
 // Registers memory as exported. Returns the index, or -1 when the table is full (the export is then
-// unknown to importers, who are charged for it in full: never under-counted).
+// unknown to importers, which are charged for it in full: never under-counted).
 inline int add_export(Grant& grant, uint32_t slot, uint64_t owner, uint32_t card, uint64_t units,
                       uint64_t key) {
   for (uint32_t i = 0; i < kMaxExports; ++i) {
@@ -341,9 +340,9 @@ inline bool move_export(Export& entry, uint64_t raw, ExportWord::Kind to) {
   return entry.state.compare_exchange_strong(raw, state.pack());
 }
 
-// Its owner lets go of an export. First nobody can open it any more, then it is looked whether
-// somebody has: an opener that came before sees the change and withdraws, or is seen. True if it is
-// free now; false while somebody living holds it open (it then stays, freed by its owner).
+// The owner ends an export. First it becomes impossible to open it, then this checks whether it is
+// open: an opener that came before sees the change and withdraws, or is seen. True if it is free
+// now; false while a living process has it open (it then stays, freed by its owner).
 inline bool end_export(Grant& grant, Export& entry, Viewer viewer) {
   uint64_t raw = entry.state.load();
   if (ExportWord::unpack(raw).kind == ExportWord::kLive) {
@@ -356,8 +355,8 @@ inline bool end_export(Grant& grant, Export& entry, Viewer viewer) {
 
 // Marks an export as opened by `slot`. Returns its index, or -1 when no such export is live in this
 // job. Several exports may have one key (a descriptor has no name but its size). So that each
-// import stands for other memory, those of other slots that it has not opened yet come first, then
-// its own, then those it has opened already.
+// import stands for different memory, exports of other slots that this slot has not opened yet come
+// first, then its own, then exports that it has opened already.
 inline int open_export(Grant& grant, uint32_t slot, uint64_t key) {
   const uint64_t bit = 1ull << slot % 64;
   enum { kOthers, kOwn, kOpened };
@@ -388,8 +387,8 @@ inline uint32_t slot_count(Grant& grant) {
   return high < kSlots ? static_cast<uint32_t>(high) : kSlots;
 }
 
-// Adds up what NVML sees beyond the charges, over the living. Anybody may; the last writer is as
-// right as the sampler's readings are.
+// Adds up what NVML sees beyond the charges, over the living processes. Every process may do this;
+// the result is as good as the sampler's readings.
 inline void recompute_excess(Grant& grant, AccountId id) {
   uint64_t excess = account(grant, id).escaped_units.load();
   for (uint32_t s = 0; s < slot_count(grant); ++s) {
@@ -400,7 +399,7 @@ inline void recompute_excess(Grant& grant, AccountId id) {
   account(grant, id).excess_units.store(excess);
 }
 
-// Gives back what the dead owner of a slot held, except what living processes still hold open, and
+// Gives back what the dead owner of a slot held, except what living processes still have open, and
 // frees the slot when nothing is left. Returns the units given back.
 inline uint64_t reap_slot(Actor by, uint32_t slot_index, uint64_t dead, Viewer viewer) {
   Grant& grant = by.grant;
@@ -496,8 +495,8 @@ inline int claim_slot(Grant& grant, const Self& self, uint32_t part, const char*
     for (uint32_t s = 0; s < kSlots; ++s) {
       uint64_t owner = grant.slots[s].owner.load();
       if (round == 0 && owner != 0) continue;
-      // Second round, no slot is free: take over one of the dead, unless others hold its memory
-      // open.
+      // Second round, no slot is free: take over the slot of a dead process, unless its memory is
+      // open elsewhere.
       if (owner != 0 && (!is_gone(grant, s, owner, {me, path}) || has_exports(grant, s, owner)))
         continue;
       raise_to(grant.header.slot_high, s + 1);

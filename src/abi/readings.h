@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The readings file: what the daemon's NVML helper last read, for the runners of jobs, so that not
-// each of them asks the driver. Version 1.0; every byte is in docs/formats/readings.md.
+// The readings file: the last readings of the daemon's NVML helper, for the runners of jobs, so
+// that not every runner calls the driver. Version 1.0; every byte is in docs/formats/readings.md.
 //
-// One writer, any number of readers who may only read. The sequence word is odd while the writer
-// writes; a reader that sees it odd, or changed, has torn bytes and reads again.
+// One writer, any number of readers with read-only access. The sequence word is odd while the
+// writer writes; a reader that sees it odd, or changed, has torn bytes and reads again.
 #pragma once
 
 #include <atomic>
@@ -20,9 +20,9 @@ inline constexpr uint32_t kReadingsProcesses = 4096;
 
 struct ReadingsCard {
   static constexpr uint32_t kLost = 1;             // nothing below is known
-  static constexpr uint32_t kTotalKnown = 2;       // total_bytes tells
-  static constexpr uint32_t kFreeKnown = 4;        // free_bytes tells
-  static constexpr uint32_t kUsedKnown = 8;        // used_bytes tells
+  static constexpr uint32_t kTotalKnown = 2;       // total_bytes is valid
+  static constexpr uint32_t kFreeKnown = 4;        // free_bytes is valid
+  static constexpr uint32_t kUsedKnown = 8;        // used_bytes is valid
   static constexpr uint32_t kProcessesKnown = 16;  // every process on the card is in the list
   uint8_t uuid[16];
   uint32_t index;
@@ -45,7 +45,7 @@ struct ReadingsProcess {
 static_assert(sizeof(ReadingsProcess) == 16 && offsetof(ReadingsProcess, card) == 4 &&
               offsetof(ReadingsProcess, flags) == 6 && offsetof(ReadingsProcess, used_bytes) == 8);
 
-// What the sequence word guards.
+// The part that the sequence word guards.
 struct ReadingsBody {
   uint64_t at_ns;  // CLOCK_MONOTONIC when the reading began; 0: none yet
   uint32_t card_count;
@@ -62,7 +62,7 @@ struct Readings {
   uint16_t minor;
   uint32_t file_bytes;
   uint8_t boot_id[16];
-  uint64_t pid_namespace;  // inode of the writer's; 0: not known
+  uint64_t pid_namespace;  // inode of the writer's; 0: unknown
   std::atomic<uint64_t> sequence;
   uint8_t unused[16];
   ReadingsBody body;

@@ -18,8 +18,7 @@
 #include "abi/reserve.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-// A sanitizer turns one instruction into fifty and changes nothing of the protocol: look at every
-// 23rd.
+// A sanitizer turns one instruction into fifty and does not change the protocol: test every 23rd.
 constexpr int kStride = 23;
 #else
 constexpr int kStride = 1;
@@ -49,8 +48,8 @@ class StepTest : public testing::Test {
   World& world() { return *static_cast<World*>(memory_); }
   Grant& grant() { return world().grant; }
 
-  // A fresh grant: the parent holds 10 units, the child 20, a third process (dead, not yet
-  // reaped) 30, of which 25 are its reserve.
+  // A fresh grant: the parent holds 10 units, the child 20, a third process (dead, not yet reaped)
+  // 30, of which 25 are its reserve.
   void reset() {
     memset(memory_, 0, sizeof(World));
     GrantCard cards[1] = {};
@@ -76,7 +75,7 @@ class StepTest : public testing::Test {
     return units;
   }
 
-  // Starts the operation in a child, executes `steps` of its instructions, leaves it standing.
+  // Starts the operation in a child, executes `steps` of its instructions and stops it there.
   // Returns false when the operation had ended before.
   bool stand(const std::function<void(Grant&)>& operation, int steps, pid_t* pid) {
     *pid = fork();
@@ -114,8 +113,8 @@ class StepTest : public testing::Test {
     kill_now(pid);
   }
 
-  // Runs `operation` killed and stopped at every instruction. `finished` is the child's charge when
-  // it got through; `third` what the dead third may hold then.
+  // Runs `operation` killed and stopped at every instruction. `finished` is the child's charge
+  // after the operation; `third` is what the dead third process may hold then.
   void at_every_instruction(const std::function<void(Grant&)>& operation, uint64_t finished,
                             uint64_t third) {
     int points = 0;
@@ -123,7 +122,7 @@ class StepTest : public testing::Test {
       reset();
       pid_t pid = 0;
       const bool standing = stand(operation, k, &pid);
-      // While it stands there, others come and go.
+      // While the child is stopped there, others take and give back.
       ASSERT_TRUE(try_take({grant(), kParent}, {0, 0}, 5)) << "instruction " << k;
       give_back({grant(), kParent}, {0, 0}, 3);
       ASSERT_EQ(charged_units(grant(), kParent, 0), 12u) << "instruction " << k;
@@ -176,8 +175,8 @@ TEST_F(StepTest, SetLimit) {
       20, 30);
 }
 
-// Wherever a reservation stands when the limit is lowered: what set_limit() says is the most there
-// will be, whether that reservation gets through or not.
+// Wherever a reservation is when the limit is lowered: the result of set_limit() is the most there
+// will be, whether that reservation succeeds or not.
 TEST_F(StepTest, ALoweredLimitHoldsForAReservationThatIsUnderWay) {
   int through = 0;
   int refused = 0;
@@ -197,7 +196,7 @@ TEST_F(StepTest, ALoweredLimitHoldsForAReservationThatIsUnderWay) {
   EXPECT_GT(refused, 0);
 }
 
-// The child lends 12 units of the reserve of the third, which lives here, to everybody.
+// The child lends 12 units of the reserve of the third process, which lives in this test.
 TEST_F(StepTest, LendAReserve) {
   at_every_instruction(
       [](Grant& g) {
@@ -206,8 +205,8 @@ TEST_F(StepTest, LendAReserve) {
       20, 18);
 }
 
-// Wherever a lender stands or dies when the owner ends its reserve: the owner gives back what was
-// left, and never less is charged than it has.
+// Wherever a lender is stopped or killed when the owner ends its reserve: the owner gives back what
+// was left, and never less is charged than it holds.
 TEST_F(StepTest, AReserveThatEndsWhileItIsLent) {
   int exact = 0;
   int more = 0;
@@ -226,7 +225,8 @@ TEST_F(StepTest, AReserveThatEndsWhileItIsLent) {
       ASSERT_TRUE(try_take({grant(), kThird}, {0, 0}, 25));
       open_reserve(grant().slots[kThird].cards[0], 25);
       if (!dies) let_finish(pid);
-      // Five units are no reserve. Whenever it is lent, from the old one or the new: exact.
+      // Five units are not part of the reserve. Whether units of the old or of the new reserve are
+      // lent, the charge is exact.
       const uint64_t rest =
           charged_units(grant(), kThird, 0) - close_reserve(grant().slots[kThird].cards[0]);
       ASSERT_TRUE(rest == 5 || (dies && rest == 5 + 12)) << rest << ", instruction " << k;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See config.h. Places and texts; what reads TOML is toml_file.cc.
+// See config.h. load_config() reads the files in order, each over the values of the ones before;
+// show() lists every key with its value, a description and its origin, for `mete config show`.
+// toml_file.cc parses TOML.
 #include "config/config.h"
 
 #include <sys/stat.h>
@@ -26,7 +28,7 @@ std::string user_file() {
 
 std::string list_of(const std::vector<std::string>& texts) {
   std::vector<std::string> quoted;
-  // What parse_config lets pass needs no escaping.
+  // Texts that parse_config accepts need no escaping.
   for (const std::string& text : texts) quoted.push_back("\"" + text + "\"");
   return "[" + base::join(quoted, ", ") + "]";
 }
@@ -84,7 +86,7 @@ std::vector<Error> read_config(const std::string& path, Config& config) {
   constexpr std::size_t kMaxBytes = 1 << 20;
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) return {Error::from_errno(path, errno)};
-  // Anything else may have no end, or never come.
+  // Other kinds of files may have no end, or block.
   if (!S_ISREG(info.st_mode)) return {Error::invalid(path + " is not a plain file")};
   const Result<std::string> text = base::read_all(path, kMaxBytes);
   if (!text) return {text.error()};
@@ -95,77 +97,73 @@ std::vector<Shown> show(const Config& config) {
   const auto& devices = config.devices.value;
   return {
       {"daemon", "idle_s", std::to_string(config.idle_s.value),
-       "a private daemon ends after so many seconds without work; 0: never", config.idle_s.origin},
+       "end a private daemon after this many idle seconds; 0: never", config.idle_s.origin},
       {"daemon", "policy", "\"" + std::string(core::to_string(config.policy.value)) + "\"",
-       "which card of those with room: first-fit, best-fit or spread", config.policy.origin},
+       "how to choose a card: first-fit, best-fit or spread", config.policy.origin},
       {"daemon", "admin_group", "\"" + config.admin_group.value + "\"",
-       "its members may drain cards, set quotas and end others' jobs; \"\": root alone",
+       "members may drain cards, set quotas and end other users' jobs; \"\": only root",
        config.admin_group.origin},
       {"cards", "reserve", "\"" + base::to_exact_string(config.reserve.value) + "\"",
-       "kept free on each card", config.reserve.origin},
-      {"cards", "devices", devices ? list_of(*devices) : "",
-       "only these cards are granted; not set: all", config.devices.origin},
+       "memory to keep free on each card", config.reserve.origin},
+      {"cards", "devices", devices ? list_of(*devices) : "", "grant only these cards; not set: all",
+       config.devices.origin},
       {"queue", "half_life_s", std::to_string(config.half_life_s.value),
-       "what a user had of the cards counts half after so many seconds", config.half_life_s.origin},
+       "seconds after which a user's past use counts half", config.half_life_s.origin},
       {"queue", "starve_after_s", std::to_string(config.starve_after_s.value),
-       "a job that has waited for so many seconds goes before everybody",
-       config.starve_after_s.origin},
+       "a job that has waited this many seconds goes to the front", config.starve_after_s.origin},
       {"queue", "grace_s", std::to_string(config.grace_s.value),
        "seconds between TERM and KILL when a job is ended", config.grace_s.origin},
       {"queue", "retry_pause_s", std::to_string(config.retry_pause_s.value),
        "seconds before the first of --retries; doubles with each", config.retry_pause_s.origin},
       {"queue", "cpus", config.cpus.value ? std::to_string(*config.cpus.value) : "",
-       "CPUs for jobs of mete submit, 0: not counted; not set: as many as there are",
-       config.cpus.origin},
+       "CPUs for jobs of mete submit; 0: not counted; not set: all CPUs", config.cpus.origin},
       {"queue", "user_bytes", "\"" + base::to_exact_string(config.user_bytes.value) + "\"",
-       "what all jobs of a user may take of the daemon's state, with environments and scripts",
+       "limit of the state that a user's jobs may take, with environments and scripts",
        config.user_bytes.origin},
       {"park", "arena",
        config.arena.value ? "\"" + base::to_exact_string(*config.arena.value) + "\"" : "",
-       "host memory for what is parked of one card; not set: half of the machine's for all cards",
+       "host memory for parked jobs, per card; not set: half of the machine, for all cards",
        config.arena.origin},
       {"park", "spill", "\"" + config.spill.value + "\"",
-       "a folder for what does not fit there; \"\": it is not parked then", config.spill.origin},
+       "folder for what does not fit the arena; \"\": such jobs are not parked",
+       config.spill.origin},
       {"park", "spill_max", "\"" + base::to_exact_string(config.spill_max.value) + "\"",
-       "the most that is put there, for each card", config.spill_max.origin},
+       "limit of that folder, per card", config.spill_max.origin},
       {"park", "preemptible", config.preemptible.value ? "true" : "false",
-       "jobs that do not say may be parked to make room", config.preemptible.origin},
+       "default of --preemptible: jobs may be parked to make room", config.preemptible.origin},
       {"park", "min_run_s", std::to_string(config.park_min_run_s.value),
-       "a job runs for at least so many seconds before it is parked for another",
+       "a job runs this many seconds before it may be parked for another",
        config.park_min_run_s.origin},
       {"park", "idle_s", std::to_string(config.park_idle_s.value),
-       "a job that can be parked is, after so many seconds without work on its cards; 0: never",
+       "park a job after this many idle seconds, if it can be parked; 0: never",
        config.park_idle_s.origin},
       {"metrics", "listen", "\"" + config.metrics_listen.value + "\"",
-       "where Prometheus may read /metrics, as \"127.0.0.1:9411\"; \"\": on the socket alone",
+       "address of /metrics for Prometheus, as \"127.0.0.1:9411\"; \"\": only the socket",
        config.metrics_listen.origin},
       {"metrics", "jobs", std::to_string(config.metrics_jobs.value),
-       "so many jobs have figures of their own there; the others are summed up",
+       "this many jobs have their own metrics; the others are summed up",
        config.metrics_jobs.origin},
       {"idle", "warn_s", std::to_string(config.idle_warn_s.value),
-       "a job that did nothing on its cards for so many seconds is marked, 0: never",
-       config.idle_warn_s.origin},
+       "mark a job that was idle this many seconds; 0: never", config.idle_warn_s.origin},
       {"idle", "notify_s", std::to_string(config.idle_notify_s.value),
-       "and its user is told, where the job says or notify.to does", config.idle_notify_s.origin},
+       "notify its user after this many, by the job's targets or notify.to; 0: never",
+       config.idle_notify_s.origin},
       {"idle", "stop_s", std::to_string(config.idle_stop_s.value),
-       "and it is ended; one that can be parked is parked, by park.idle_s",
+       "end it after this many; 0: never. To park it instead: park.idle_s",
        config.idle_stop_s.origin},
       {"escape", "policy", config.escape_stop.value ? "\"stop\"" : "\"warn\"",
-       "what is done about memory outside a meter: warn, or stop the job",
-       config.escape_stop.origin},
+       "what to do about memory outside a meter: warn, or stop the job", config.escape_stop.origin},
       {"notify", "to", list_of(config.notify_to.value),
-       "who is told of jobs that do not say: mail, mail:ADDRESS, webhook:URL, cmd:COMMAND",
+       "default targets of notifications: mail, mail:ADDRESS, webhook:URL, cmd:COMMAND",
        config.notify_to.origin},
       {"notify", "on", list_of(config.notify_on.value),
-       "and of what: start, end, fail, oom, park, idle", config.notify_on.origin},
+       "default events: start, end, fail, oom, park, idle", config.notify_on.origin},
       {"notify", "sendmail", "\"" + config.sendmail.value + "\"",
-       "the program that takes mail on its standard input, as sendmail -i -- ADDRESS does",
-       config.sendmail.origin},
+       "the program that sends mail, called as sendmail -i -- ADDRESS", config.sendmail.origin},
       {"history", "jobs", std::to_string(config.history_jobs.value),
-       "of each user so many ended jobs are remembered, with their logs",
-       config.history_jobs.origin},
+       "ended jobs to keep for each user, with their logs", config.history_jobs.origin},
       {"logs", "max", "\"" + base::to_exact_string(config.log_max.value) + "\"",
-       "a log of this size goes on in a new file, and one old file is kept", config.log_max.origin},
+       "rotate a log at this size; one old file is kept", config.log_max.origin},
   };
 }
 

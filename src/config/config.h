@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be set in a file, for the daemon and the command line: TOML in, values out, each with
-// where it came from. Unknown keys and wrong types are errors, never ignored: a misspelt limit must
-// not look like one that holds. docs/formats/config.md has every key.
+// The settings of the configuration file, for the daemon and the command line: TOML in, values out,
+// each with its origin. Unknown keys and wrong types are errors, never ignored: a misspelt limit
+// must not look like one that is in effect. docs/formats/config.md has every key.
 #pragma once
 
 #include <cstdint>
@@ -33,73 +33,74 @@ struct Setting {
 
 struct Config {
   // [daemon]
-  Setting<std::uint64_t> idle_s{600};  // a private daemon ends after so long idle; 0: never
+  Setting<std::uint64_t> idle_s{600};  // a private daemon ends after this many idle seconds; 0:
+                                       // never
   Setting<core::Policy> policy{core::Policy::kBestFit};
-  Setting<std::string> admin_group{""};  // its members may what root may; "": none
+  Setting<std::string> admin_group{""};  // its members have root's rights on jobs and cards; "":
+                                         // none
   // [cards]
   Setting<Bytes> reserve{Bytes()};  // kept free on each card
-  // Numbers, UUIDs or beginnings of UUIDs, as in --devices; nullopt: all cards.
+  // Numbers, UUIDs or prefixes of UUIDs, as in --devices; nullopt: all cards.
   Setting<std::optional<std::vector<std::string>>> devices{std::nullopt};
   // [queue]
-  Setting<std::uint64_t> half_life_s{7 * 86'400};  // of what a user had of the cards
-  Setting<std::uint64_t> starve_after_s{86'400};   // then a job goes before everybody
+  Setting<std::uint64_t> half_life_s{7 * 86'400};  // of a user's past use
+  Setting<std::uint64_t> starve_after_s{86'400};   // then a job goes to the front
   Setting<std::uint64_t> grace_s{30};              // between TERM and KILL of a cancelled job
   Setting<std::uint64_t> retry_pause_s{10};        // before the first of --retries
-  Setting<std::optional<std::uint64_t>> cpus{std::nullopt};  // nullopt: as many as there are
+  Setting<std::optional<std::uint64_t>> cpus{std::nullopt};  // nullopt: all CPUs
   Setting<Bytes> user_bytes{Bytes::from_mib(256)};           // of the state, for each user's jobs
   // [park]
   Setting<std::optional<Bytes>> arena{std::nullopt};  // of host memory, for each card
   Setting<std::string> spill{""};                     // a folder for what does not fit; "": none
   Setting<Bytes> spill_max{Bytes()};                  // in all, for each card
-  Setting<bool> preemptible{false};                   // jobs that do not say may be parked
+  Setting<bool> preemptible{false};                   // default of --preemptible
   Setting<std::uint64_t> park_min_run_s{10};          // before a job is parked for another
-  Setting<std::uint64_t> park_idle_s{0};              // parked after so long idle; 0: never
+  Setting<std::uint64_t> park_idle_s{0};  // parked after this many idle seconds; 0: never
   // [metrics]
-  Setting<std::string> metrics_listen{""};   // "127.0.0.1:9411"; "": on the socket alone
-  Setting<std::uint64_t> metrics_jobs{200};  // that have figures of their own
-  // [idle]: what is done about a job that does nothing on its cards; 0: never. To park it: [park].
+  Setting<std::string> metrics_listen{""};   // "127.0.0.1:9411"; "": only the socket
+  Setting<std::uint64_t> metrics_jobs{200};  // with their own metrics
+  // [idle]: what is done about an idle job; 0: never. To park it: [park].
   Setting<std::uint64_t> idle_warn_s{0};
   Setting<std::uint64_t> idle_notify_s{0};
   Setting<std::uint64_t> idle_stop_s{0};
   // [escape]
   Setting<bool> escape_stop{false};  // "stop": a job with memory outside its meter is ended
   // [notify]
-  Setting<std::vector<std::string>> notify_to{{}};                      // for jobs that do not say
-  Setting<std::vector<std::string>> notify_on{{"end", "fail", "oom"}};  // the same
+  Setting<std::vector<std::string>> notify_to{{}};                      // default targets
+  Setting<std::vector<std::string>> notify_on{{"end", "fail", "oom"}};  // default events
   Setting<std::string> sendmail{"/usr/sbin/sendmail"};
   // [history]
-  Setting<std::uint64_t> history_jobs{10'000};  // ended ones of each user that are remembered
+  Setting<std::uint64_t> history_jobs{10'000};  // ended jobs to keep for each user
   // [logs]
-  Setting<Bytes> log_max{Bytes::from_mib(256)};  // then a log goes on in a new file
+  Setting<Bytes> log_max{Bytes::from_mib(256)};  // then the log is rotated
   bool operator==(const Config&) const = default;
 };
 
 // Whether cards.devices lets this card be granted.
 bool allows(const Config& config, std::uint32_t index, std::string_view uuid);
 
-// The files, in the order in which they are read: what a later one says holds.
+// The files, in the order in which they are read: a later one overrides.
 struct ConfigPlaces {
   std::string system;    // /etc/mete/config.toml; may be missing
   std::string user;      // $XDG_CONFIG_HOME/mete/config.toml; may be missing. "": none
-  std::string override;  // METE_CONFIG: this file alone, and it must exist. "": not set
+  std::string override;  // METE_CONFIG: only this file, and it must exist. "": not set
 
   // A daemon of the whole machine (system mode) reads no user's file.
   static ConfigPlaces from_environment(bool with_user);
   std::vector<std::string> files() const;
 };
 
-// The first thing that is wrong is the error; its message begins with file:line:column where that
-// is known.
+// The first mistake is the error; its message begins with file:line:column if that is known.
 Result<Config> load_config(const ConfigPlaces& places);
 
-// All that is wrong with one file (it must exist), and the values with what it says put over
-// `config`; nothing of it holds when something is wrong.
+// All mistakes in one file (it must exist); its values are put over `config`, unless there is a
+// mistake.
 std::vector<Error> read_config(const std::string& path, Config& config);
-// The same for text. `path` is for the origins and errors.
+// read_config() for text. `path` is for the origins and errors.
 std::vector<Error> parse_config(std::string_view text, const std::string& path, Config& config);
 
-// The values, as a file would say them, in the order of the sections. A file of these lines means
-// the same configuration.
+// The values, as a file would have them, in the order of the sections. A file with these lines has
+// the same meaning.
 struct Shown {
   std::string_view section;  // "daemon"
   std::string_view key;      // "idle_s"

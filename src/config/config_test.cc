@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The configuration file: every key with its default, its line and its errors; the order of system
+// file, user file and METE_CONFIG. A text in, values or a list of errors out; whatever `mete config
+// show` prints must parse to the same values. Files of the order tests are real, in a temporary
+// folder.
 #include "config/config.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +24,7 @@ Config good(std::string_view text) {
   return config;
 }
 
-// The only complaint about a text.
+// The only error of a text.
 Error complaint(std::string_view text) {
   Config config;
   const std::vector<Error> errors = parse_config(text, "f", config);

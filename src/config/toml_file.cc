@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a configuration file. The only place that knows toml++.
+// Reads a configuration file. The only file that uses toml++. A table of keys maps "section.key" to
+// a function that checks and sets one value; everything else in the document is an error, with the
+// nearest key as a hint. Errors are sorted by their place.
+//
 // toml++ 3.3 asserts things that a file can break ("[=" is enough), and handles them right after;
-// as NDEBUG it even promises them to clang. Neither is wanted.
+// with NDEBUG it even promises them to clang. Neither is wanted.
 #undef NDEBUG
 #define TOML_ASSERT(expr) static_cast<void>(0)
 #define TOML_EXCEPTIONS 0
@@ -31,7 +34,7 @@ Error wrong(std::string wanted, std::string hint) {
   return Error::invalid("must be " + std::move(wanted)).with_hint(std::move(hint));
 }
 
-// A whole number between two others; `example` is a line that is right.
+// A whole number in a range; `example` is a correct line.
 Result<std::uint64_t> number(const toml::node& node, std::int64_t least, std::int64_t most,
                              const char* what, const char* example) {
   const toml::value<std::int64_t>* value = node.as_integer();
@@ -164,7 +167,7 @@ Result<void> set_escape(const toml::node& node, const Origin& origin, Config& co
   return {};
 }
 
-// A list of texts, of which each is right.
+// A list of texts, each of which is valid.
 Result<std::vector<std::string>> texts(const toml::node& node, bool (*right)(const std::string&),
                                        const char* wanted, const char* example) {
   const toml::array* list = node.as_array();
@@ -172,7 +175,7 @@ Result<std::vector<std::string>> texts(const toml::node& node, bool (*right)(con
   std::vector<std::string> found;
   for (const toml::node& element : *list) {
     const auto* text = element.as_string();
-    // As they are shown they must be TOML again.
+    // When shown they must be valid TOML again.
     if (text == nullptr || text->get().find_first_of("\"\\") != std::string::npos ||
         !right(text->get()) || std::find(found.begin(), found.end(), text->get()) != found.end())
       return wrong(wanted, example);
@@ -344,9 +347,9 @@ class Reader {
   }
 
  private:
-  // toml++ 3.3 runs into __builtin_unreachable() when it asks whether some characters, "é" among
-  // them, are blanks. No key and no value of ours needs them, so it only gets to see ASCII: what
-  // follows a '#' may be a comment, and is made harmless; anything else is an error.
+  // toml++ 3.3 runs into __builtin_unreachable() when it checks whether some characters, "é" among
+  // them, are blanks. No key and no value of ours needs them, so it only gets ASCII: text behind a
+  // '#' may be a comment, and is made harmless; anything else is an error.
   Result<std::string> without_unicode(std::string_view text) const {
     if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
     std::string ascii(text);

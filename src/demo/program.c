@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// mete-demo-program: what `mete demo` runs. An ordinary program of the CUDA driver API, as small as
-// one can be: it takes GPU memory in blocks of 256 MiB, writes to them, reads them back. It knows
-// nothing of mete, links nothing of it and needs no CUDA toolkit (its few prototypes are below).
-//   mete-demo-program NAME BLOCKS    takes so many blocks, or as many as the driver gives. Then one
+// mete-demo-program: the program that `mete demo` runs. A minimal program of the CUDA driver API:
+// it takes GPU memory in blocks of 256 MiB, writes to them, reads them back. It knows nothing of
+// mete, links nothing of it and needs no CUDA toolkit (its few prototypes are below).
+//   mete-demo-program NAME BLOCKS    takes BLOCKS blocks, or as many as the driver gives. Then one
 //                                    more for each line that it reads, until its input ends.
-// What it saw goes to stdout, a line each: `NAME: word key=value ...`. Exit code 0: it got all that
-// it wanted; 2: refused as out of memory (it then reads no input); 1: anything else.
+// It reports on stdout, a line each: `NAME: word key=value ...`. Exit code 0: it got all that it
+// wanted; 2: refused as out of memory (it then reads no input); 1: anything else.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

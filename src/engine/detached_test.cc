@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs of mete submit: started, found again, ended and put away by the launcher, each once and
-// after it is on disk; over crashes, reboots and full disks.
+// Jobs of mete submit: started, found again, ended and forgotten by the launcher, each once and
+// only after it is on disk; over crashes, reboots and full disks. The launcher is a fake that
+// records its calls; a test plays the keepers.
 #include <algorithm>
 
 #include "engine/test/engine_world.h"
@@ -12,7 +13,7 @@ class DetachedTest : public EngineTest {
  protected:
   DetachedTest() { (void)launcher_.take_calls(); }
 
-  // What the launcher tells of keepers.
+  // What the launcher reports about keepers.
   void keeper_started(JobId id) {
     turn({core::Started{id, 0, program_of(id), 0, core::ProcessRef{77, 7}}});
     EXPECT_EQ(state_of(id), JobState::kRunning);
@@ -30,7 +31,7 @@ class DetachedTest : public EngineTest {
   }
   JobId run_detached(const std::string& gpu) { return run_detached(detached(gpu)); }
   const core::Job& job_of(JobId id) { return *engine_->state().find(id); }
-  // As the daemon does: at once, and when time alone changes something.
+  // Runs turns as the daemon does: at once, and when time alone changes something.
   void go_on() {
     tick();
     while (engine_->again()) tick();
@@ -145,7 +146,7 @@ TEST_F(DetachedTest, AnEndThatIsNotOnDiskIsNotPutAway) {
 TEST_F(DetachedTest, IsStoppedOnce) {
   const JobId id = run_detached("8G");
   turn({core::Cancel{id, alice()}});
-  EXPECT_EQ(launcher_.take_calls(), Calls{"stop 1"}) << "a keeper waits to be told";
+  EXPECT_EQ(launcher_.take_calls(), Calls{"stop 1"}) << "the keeper waits for the order";
   turn({core::Cancel{id, alice()}});
   turn({core::RunnerGone{id}});
   tick();
@@ -169,7 +170,7 @@ TEST_F(DetachedTest, WhatIsCancelledInTheTurnOfItsGrantIsFoundAndStopped) {
   EXPECT_EQ(launcher_.take_calls(), (Calls{"reserve 2_0", "reserve 2_1", "forget 2_2", "start 2_0",
                                            "stop 2_0", "start 2_1", "stop 2_1"}));
   EXPECT_EQ(launcher_.kept().at(JobId{2, 0}).state, JobState::kStopping)
-      << "the launcher is told not to begin it";
+      << "the launcher does not begin it";
   turn({core::NotLaunched{{2, 0}, ""}, core::NotLaunched{{2, 1}, ""}});
   EXPECT_EQ(launcher_.take_calls(), (Calls{"forget 2_0", "forget 2_1"}));
   EXPECT_EQ(engine_->state().unfinished(), 0u);
@@ -292,7 +293,7 @@ TEST_F(DetachedTest, AfterARestartKeepersAreFoundOfAllThatHoldAGrant) {
   EXPECT_EQ(launcher_.take_calls(), Calls{}) << "each once";
   keeper_started(starts);
   keeper_ended(runs);
-  EXPECT_EQ(state_of(runs), JobState::kEnded) << "also what ended while nobody looked";
+  EXPECT_EQ(state_of(runs), JobState::kEnded) << "also what ended while no daemon ran";
 }
 
 TEST_F(DetachedTest, AKeeperThatIsGoneWithoutAWordLosesItsJob) {
@@ -311,7 +312,7 @@ TEST_F(DetachedTest, AKeeperThatIsGoneWithoutAWordLosesItsJob) {
 }
 
 TEST_F(DetachedTest, ACrashAtAnyMomentStartsNoAttemptTwice) {
-  // After every turn there is a crash; what is told is told again by the launcher that comes back.
+  // A crash follows every turn; the launcher of the next daemon repeats its reports.
   core::Submit asked = detached("10G");
   asked.spec.retry_gpu_pct = 200;
   const JobId id = submit(asked);
@@ -348,7 +349,7 @@ TEST_F(DetachedTest, AfterARebootRunsAreLostAndKeepersAreAskedFor) {
   reboot("second");
   EXPECT_EQ(job_of(theirs).outcome, core::Outcome::kLost);
   EXPECT_EQ(job_of(theirs_waits).outcome, core::Outcome::kLost);
-  EXPECT_EQ(state_of(mine), JobState::kRunning) << "its keeper may have left word";
+  EXPECT_EQ(state_of(mine), JobState::kRunning) << "its keeper may have left a record";
   EXPECT_EQ(state_of(mine_waits), JobState::kPending);
   EXPECT_EQ(launcher_.take_calls(), (Calls{"reserve 2", "forget 1", "forget 3", "start 2"}));
   EXPECT_TRUE(launcher_.watched().empty()) << "their numbers are others' now";
@@ -435,7 +436,7 @@ TEST_F(DetachedTest, ContentsThatNoJobSpeaksOfGoWithTheNextSnapshot) {
   ASSERT_EQ(engine_->state().find(JobId{1}), nullptr) << "it is forgotten";
   ASSERT_TRUE(engine_->save().ok());
   EXPECT_EQ(store_.blobs().count("old") + store_.blobs().count("script"), 0u);
-  // It is put again when somebody needs it again.
+  // It is put again when another job needs it.
   ASSERT_TRUE(engine_->turn({{2, first, {{"old", "A=b"}, {"script", "#!/bin/sh"}}}}).ok());
   EXPECT_EQ(*store_.load_blob("old"), "A=b");
 }
@@ -477,7 +478,7 @@ TEST_F(DetachedTest, OnAFullDiskEndsAreRecordedAndNothingIsStarted) {
   EXPECT_EQ(state_of(waits), JobState::kStarting);
 }
 
-// What cannot be recorded is no reason to try without a pause.
+// A state that cannot be recorded must not cause retries without a pause.
 TEST_F(DetachedTest, OnAFullDiskNobodyIsHurried) {
   core::Submit asked = detached("10G");
   asked.spec.retry_gpu_pct = 150;

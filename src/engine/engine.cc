@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// See engine.h. turn(): every input goes through take(), which asks core::State for events and
+// records them; then time (end_overdue, what_is_due) and placement (grant_what_fits) add theirs.
+// commit() syncs all of it at once, and act() carries out what follows for the touched jobs; it is
+// idempotent, so a restart simply touches every job. Answers wait in unsaid_ until their events are
+// on disk. full_disk.cc has the turn that finds no room.
 #include "engine/engine.h"
 
 #include <algorithm>
@@ -14,10 +19,10 @@ namespace mete::engine {
 namespace {
 
 constexpr std::size_t kReplayBatch = 1000;
-constexpr std::int64_t kOldMs = 1'000;  // then what was seen of the line is looked at again
+constexpr std::int64_t kOldMs = 1'000;  // then the sight of the queue is made anew
 
-// What others hold is told in steps: a neighbour whose memory breathes by a few megabytes is no
-// reason to wake a thousand waiting programs.
+// Foreign memory counts in steps: a neighbour that varies by a few megabytes is no reason to wake a
+// thousand waiting programs.
 constexpr std::uint64_t kBreath = 64ull << 20;
 
 void coarsen(std::vector<core::Outside>& list) {
@@ -97,8 +102,8 @@ Result<void> Engine::load() {
   return {};
 }
 
-// Rules that remember less than those under which the log was written must not make a job forgotten
-// that is requeued in it.
+// Rules that keep fewer ended jobs than those under which the log was written must not forget a job
+// that the log requeues.
 Result<void> Engine::look_ahead() {
   for (std::uint64_t after = state_.last_seq();;) {
     Result<std::vector<seam::StoredEvent>> events = store_.load_events(after, kReplayBatch);
@@ -121,7 +126,7 @@ Result<void> Engine::recover() {
   for (const auto& [id, job] : state_.jobs()) {
     if (job.state == core::JobState::kEnded) continue;
     if (job.state != core::JobState::kPending || !job.spec->detached) touched_.insert(id);
-    // What we have promised stays promised, whatever others did while we were away.
+    // Our promises stay, whatever other daemons did while we were away.
     if (job.state != core::JobState::kPending) (void)launcher_.reserve(id, core::held_now(job));
   }
   ++version_;
@@ -131,8 +136,8 @@ Result<void> Engine::recover() {
   return {};
 }
 
-// Of a machine that was started anew since: no runner of before lives, and their numbers are
-// others' now. What the keepers have left is the launcher's to find.
+// For a machine that was rebooted since: no earlier runner lives, and their pids may have been
+// reused. The launcher finds what the keepers have left.
 Result<void> Engine::boot() {
   if (options_.boot_id.empty() || options_.boot_id == state_.boot_id()) return {};
   const bool again = !state_.boot_id().empty();
@@ -141,12 +146,12 @@ Result<void> Engine::boot() {
   for (const auto& [id, job] : state_.jobs())
     if (again && job.state != core::JobState::kEnded && !job.spec->detached) gone.push_back(id);
   for (const core::JobId id : gone) {
-    // One that was being ended has ended as it should.
+    // A job that was being ended has ended as intended.
     const core::Job& job = *state_.find(id);
     record(core::JobEnded{id, job.outcome.value_or(core::Outcome::kLost), {}});
   }
   touched_.clear();
-  // On a full disk it is recorded later, and decided again after another crash.
+  // On a full disk this is recorded later, and decided again after another crash.
   Result<Kept> kept = commit();
   if (kept && *kept == Kept::kNoRoom) kept = commit();
   if (!kept) return kept.error();
@@ -169,7 +174,7 @@ void Engine::record(core::Happened what) {
     const core::Job* before = state_.find(id);
     attempt = before == nullptr ? 1 : before->attempt;
     touched_.insert(id);
-    // An ended one that is to run once more was put away long ago.
+    // A job that had ended and runs once more was forgotten by the launcher long ago.
     const bool ends_it = std::holds_alternative<core::JobEnded>(event.what) ||
                          std::holds_alternative<core::JobRequeued>(event.what) ||
                          std::holds_alternative<core::JobUngranted>(event.what);
@@ -185,7 +190,7 @@ void Engine::record(core::Happened what) {
   store_.append({event.seq, event.at.ms, std::string(core::type_of(event.what)), job,
                  wire::encode(event.what, attempt)});
   uncommitted_ = true;
-  // A new job changes nothing for those before it, and may itself have no chance.
+  // A new job changes nothing for earlier jobs, and may itself have no chance.
   if (const auto* submitted = std::get_if<core::JobSubmitted>(&event.what))
     fresh_.push_back(submitted->id);
   else
@@ -195,7 +200,8 @@ void Engine::record(core::Happened what) {
 }
 
 void Engine::take(const Asked& asked, std::vector<Answer>& answers) {
-  // A runner whose first answer was lost (we were killed in between) asks again: it has its job.
+  // A runner whose first answer was lost (we were killed in between) asks again: it has its job
+  // already.
   const auto* again = std::get_if<core::Submit>(&asked.input);
   if (again != nullptr && again->runner) {
     if (const core::Job* job = state_.find_by_runner(*again->runner);
@@ -258,8 +264,8 @@ Result<core::JobId> Engine::answer_again(core::JobId id, const core::Submit& sub
   return id;
 }
 
-// More for a job only with the other daemons' consent. That it has less they hear once it is on
-// disk: whoever finds the old log after a crash would give the same bytes out again.
+// A job gets more only with the other daemons' consent. They learn that it has less once that is on
+// disk: a daemon that replays the old log after a crash would otherwise grant those bytes twice.
 bool Engine::others_let_it_grow(const std::vector<core::Happened>& happened) {
   const auto* grown = happened.size() == 1 ? std::get_if<core::JobGrown>(&happened[0]) : nullptr;
   if (grown == nullptr || grown->asked) return true;
@@ -285,7 +291,7 @@ void Engine::put_blobs(const Asked& asked) {
     if (blobs_.insert(hash).second) store_.put_blob(hash, data);
 }
 
-// What follows from time, and from that again.
+// What follows from the time, and then from that.
 void Engine::what_is_due() {
   for (;;) {
     std::vector<core::Happened> due = state_.due(moment());
@@ -308,7 +314,7 @@ void Engine::watch_time(const core::Job& job) {
                                 (running ? seam::Milliseconds(0) : kStartPatience)};
 }
 
-// Its runner is told by its line to us. One that stands still cannot hear that.
+// The runner is told over its connection. A stopped runner cannot read that.
 void Engine::watch_end(const core::Job& job) {
   if (job.state != core::JobState::kStopping || ends_.contains(job.id)) return;
   ends_[job.id] = clock_.monotonic() + std::chrono::seconds(options_.rules.grace_s) + kStopPatience;
@@ -353,11 +359,11 @@ void Engine::put_snapshot() {
   since_snapshot_ = 0;
 }
 
-// It was decided that there is room, but only the other daemons' consent makes it so.
+// There is room by our own state, but only the other daemons' consent makes it final.
 Result<core::JobId> Engine::start_now_or_never(core::JobId id) {
-  what_is_due();  // whose deadline has passed does not start in this moment either
+  what_is_due();  // a job whose deadline has passed does not start now either
   grant_what_fits();
-  // Of an array all of it, or none.
+  // An array starts as a whole or not at all.
   bool waits = false;
   for (const core::Job* job : state_.find_all(id))
     waits = waits || job->state == core::JobState::kPending;
@@ -384,7 +390,7 @@ void Engine::grant_what_fits() {
   fresh_.clear();
   again_ = false;
   grants_due_ = true;
-  if (!has_room_to_grant()) return;  // the room that is left is for the ends of what runs
+  if (!has_room_to_grant()) return;  // the room that is left is for the ends of running jobs
   bool refused = false;
   core::PassResult steps = state_.next_steps(moment());
   for (const core::JobId id : steps.back) {
@@ -392,12 +398,12 @@ void Engine::grant_what_fits() {
     if (refused) break;
     record(core::JobUnparked{id, core::JobState::kUnparking});
   }
-  // Those after one that was refused stand where it would.
+  // Jobs behind a refused one were placed as if it had started.
   if (refused) steps.start.clear();
   for (core::JobGranted& granted : steps.start) {
-    // Another daemon promised the same bytes a moment ago, which a later look may show. Or never,
-    // if it has given them back by then: so the next turn asks again, whatever it sees.
-    again_ = over_.contains(granted.id);  // its last attempt is to be put away first
+    // Another daemon promised these bytes a moment ago, which a later look may show. Or never, if
+    // it has given them back by then: so the next turn tries again, whatever it sees.
+    again_ = over_.contains(granted.id);  // its last attempt is to be forgotten first
     refused = again_ || !launcher_.reserve(granted.id, granted.cards);
     if (refused) break;
     record(std::move(granted));
@@ -410,8 +416,8 @@ void Engine::grant_what_fits() {
   if (!refused) grants_due_ = false;  // room comes with their answers
 }
 
-// Those whose runner lives are ended by it, unless it should have done so long ago; a keeper waits
-// to be told. A runner that has become the program (run --exec) cannot be told.
+// A living runner ends its own job, unless it should have done so long ago; a keeper waits for an
+// order. A runner that has become the program (run --exec) cannot take one.
 bool Engine::is_ours_to_end(const core::Job& job) const {
   return job.state == core::JobState::kStopping &&
          (job.spec->detached || !job.runner || core::is_its_own_runner(job) ||
@@ -424,9 +430,10 @@ void Engine::act_on(const core::Job& job) {
   watch_time(job);
   if (core::is_parkable(*job.spec) && job.state != core::JobState::kPending && !job.grant.empty())
     launcher_.make_parkable(job);
-  // What it has given away is others' to have, now that it is on disk.
+  // What the job has given away is available to other daemons, now that it is on disk.
   if (core::is_away(job) || grows(job)) (void)launcher_.reserve(id, core::held_now(job));
-  // After a restart this finds the keeper, also of one that was being ended: to be told.
+  // After a restart this finds the keeper, also for a job that was being ended: the keeper still
+  // needs the order.
   if (job.spec->detached && job.state != core::JobState::kPending && launched_.insert(id).second)
     launcher_.start(job);
   if (is_ours_to_end(job)) {
@@ -499,7 +506,7 @@ void Engine::decide_all(const std::vector<Asked>& inputs, WallTime before,
   if (std::exchange(machine_changed_, false)) ++version_;
   end_overdue();
   what_is_due();
-  // A clock that was set back changes who waits for a time, as one that goes on does.
+  // A clock that was set back changes which jobs wait for a time, as a clock that advances does.
   if (now_ < before || (begins_ && now_ >= *begins_)) {
     grants_due_ = true;
     ++version_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins what is decided (core) to the world (seams): decide, record, act. One turn takes a batch of
-// inputs; nothing is answered, started or ended before all that the batch decided is on disk, with
-// one sync. A restart is: load, replay, act on what is wanted. No thread, no main(), so that tests
-// and the simulator run all of it.
+// Joins the decisions (core) to the world (seams): decide, record, act. One turn takes a batch of
+// inputs; nothing is answered, started or ended before everything that the batch decided is on
+// disk, with one sync. A restart is: load, replay, act on what is wanted. No thread, no main(), so
+// that tests and the simulator run all of it.
 #pragma once
 
 #include <cstdint>
@@ -25,16 +25,16 @@
 
 namespace mete::engine {
 
-// Somebody wants something and waits for an answer, which carries the same ticket. 0: nobody waits.
+// A request that waits for an answer, which carries the same ticket. 0: no answer is wanted.
 struct Asked {
   std::uint64_t ticket = 0;
   core::Input input;
-  // Contents that the input speaks of by hash: kept with what it decides, or not at all.
+  // Contents that the input refers to by hash: stored with its events, or not at all.
   std::vector<std::pair<std::string, std::string>> blobs = {};
 };
 struct Answer {
   std::uint64_t ticket = 0;
-  // The job it is about (a new one after Submit), as it stands after the turn.
+  // The job of the request (a new one after Submit), in its state after the turn.
   Result<core::JobId> result;
   std::vector<core::JobId> changed = {};  // jobs, by this input
 };
@@ -43,20 +43,20 @@ struct Options {
   core::Policy policy = core::Policy::kBestFit;
   std::uint64_t snapshot_every = 1000;  // events
   core::Rules rules = {};
-  std::string boot_id;  // of the machine, as it runs now; "": not known
+  std::string boot_id;  // of the machine, in this boot; "": unknown
 };
 
-// Whoever runs a job ends it when its --time is over. After the grace and this the engine does: its
-// keeper may have been stopped, by the job itself.
+// The runner of a job ends it when its --time is over. After the grace period and this time the
+// engine does: the keeper may have been stopped, by the job itself.
 inline constexpr seam::Milliseconds kLimitPatience{30'000};
-// A `mete run` ends its job when it is told to. After the grace and this the engine does: the
-// runner may stand still (Ctrl-Z), or not listen.
+// A `mete run` ends its job on request. After the grace period and this time the engine does: the
+// runner may be stopped (Ctrl-Z), or not react.
 inline constexpr seam::Milliseconds kStopPatience{10'000};
-// For one that was granted, and never said to have begun.
+// For a job that was granted, and never reported as started.
 inline constexpr seam::Milliseconds kStartPatience{120'000};
 
-// What can be refused while the disk is full: it adds work, or changes what can stay as it is. What
-// ends jobs, and what became of them, is never refused.
+// Inputs that can be refused while the disk is full: they add work, or change what can stay as it
+// is. Inputs that end jobs, or report their end, are never refused.
 bool can_wait(const core::Input& input);
 
 class Engine {
@@ -66,17 +66,17 @@ class Engine {
   // Loads what was recorded. Once, before everything else. Errors: the store's, corrupt.
   Result<void> load();
   // Loads, if that was not done, and begins to act on it: runners are watched, keepers found again,
-  // what was being ended is ended further.
+  // jobs that were being ended are ended.
   Result<void> recover();
 
-  // The machine as it is now: cards, and what others hold there. Our own grants are added here.
-  // Takes effect in the next turn.
+  // The current machine: cards, and foreign memory on them. Our own grants are added here. Takes
+  // effect in the next turn.
   void see(core::Pool machine);
 
-  // One turn. On a full disk whatever only adds work is refused, before the room is touched that
-  // was set aside for ends and cancels; where that is used up too nothing is answered: what was
-  // decided stays queued, and the answers come from the turn in which it could be recorded. Other
-  // store errors are fatal: the caller ends, and the next start replays.
+  // One turn. On a full disk inputs that only add work are refused, before the room is touched that
+  // was set aside for ends and cancels; if that is used up too, nothing is answered: the events
+  // stay queued, and the answers come from the turn in which they could be recorded. Other store
+  // errors are fatal: the caller ends, and the next start replays.
   Result<std::vector<Answer>> turn(std::vector<Asked> inputs);
 
   const core::State& state() const { return state_; }
@@ -91,7 +91,7 @@ class Engine {
   core::Sight& sight();
   // The next turn should not wait for an input.
   bool again() const { return again_; }
-  // Why a job waits, and when a pending one is believed to start. Takes milliseconds.
+  // Why a job waits, and the forecast of its start. Takes milliseconds.
   core::Explanation explain(const core::Job& job) {
     return core::explain(state_, moment(), sight(), job);
   }
@@ -100,17 +100,17 @@ class Engine {
   std::optional<core::Forecast> forecast(core::JobId id) {
     return core::forecast(state_, sight(), id);
   }
-  // When a turn is due although nothing has arrived; nullopt: never.
+  // When a turn is due without an input; nullopt: never.
   std::optional<WallTime> next_change() const;
   // Grows whenever a job, a grant or a wait may have changed.
   std::uint64_t version() const { return version_; }
   bool disk_full() const { return full_ || short_; }
   const Health& health() const { return health_; }
   // Everything in state() is on disk. False only after a turn that found the disk full and no
-  // ballast: nobody may be told of the state then, since a crash would undo it.
+  // ballast: the state must not be published then, since a crash would undo it.
   bool settled() const { return !uncommitted_; }
 
-  // What is on disk of the log after this number, as seam::Store::load_events.
+  // The events on disk after this number, as in seam::Store::load_events.
   Result<std::vector<seam::StoredEvent>> events(std::uint64_t after, std::size_t limit) {
     return store_.load_events(after, limit);
   }
@@ -121,7 +121,7 @@ class Engine {
 
  private:
   void record(core::Happened what);
-  // What is recorded of this turn's inputs, and of the time that has passed.
+  // Records the events of this turn's inputs, and of the time that has passed.
   void decide_all(const std::vector<Asked>& inputs, WallTime before, std::vector<Answer>& answers);
   void take(const Asked& asked, std::vector<Answer>& answers);
   Error refused(const Asked& asked, Error error) const;
@@ -142,7 +142,8 @@ class Engine {
   Result<core::JobId> start_now_or_never(core::JobId id);
   bool fresh_may_start();
   void grant_what_fits();
-  // kNoRoom: for the first time, and nothing was done about it. kQueued: nor with the ballast.
+  // kNoRoom: for the first time, and nothing was done about it. kQueued: no room even with the
+  // ballast.
   enum class Kept { kAll, kNoRoom, kQueued };
   Result<Kept> commit();
   Result<void> commit_store();
@@ -161,34 +162,34 @@ class Engine {
   std::optional<core::Sight> sight_;
   std::set<std::string> blobs_;     // that are in the store
   std::vector<Answer> unsaid_;      // decided, not yet on disk
-  std::vector<core::JobId> fresh_;  // submitted since the last walk
+  std::vector<core::JobId> fresh_;  // submitted since the last pass
   std::set<core::JobId> touched_;   // since the last act()
-  std::set<core::JobId> over_;      // their attempt has ended, the same
+  std::set<core::JobId> over_;      // their attempt has ended, since the last act()
   std::set<core::JobId> orphans_;   // being ended, and their runner is gone or does not do it
-  std::set<core::JobId> launched_;  // the launcher was told, of detached ones
-  std::set<core::JobId> stopping_;  // the same
-  // When the patience with those that have a --time is over, by a clock that nobody sets and that
-  // stands still while the machine sleeps, as their keepers' does. After a restart it counts anew:
-  // what was slept of the time before is not known.
+  std::set<core::JobId> launched_;  // detached jobs that were passed to the launcher
+  std::set<core::JobId> stopping_;  // passed to Launcher::stop()
+  // The deadline of jobs with a --time, by a clock that cannot be set and that stands still while
+  // the machine sleeps, as that of their keepers. After a restart it starts anew: the time slept
+  // before is unknown.
   struct Limit {
     bool running = false;
     seam::Nanoseconds at{};
   };
   std::map<core::JobId, Limit> limits_;
-  // Being ended by their runner: until when that is waited for, by the same clock.
+  // Jobs that their runner ends: the deadline for that, by the same clock.
   std::map<core::JobId, seam::Nanoseconds> ends_;
   std::optional<WallTime> begins_;  // when time alone changes something, as of the last turn
   Health health_;
   std::uint64_t since_snapshot_ = 0;
   std::uint64_t version_ = 0;
   std::uint64_t sight_version_ = 0;
-  bool grants_due_ = false;       // somebody may fit now
+  bool grants_due_ = false;       // a job may fit now
   bool again_ = false;            // and the next turn should come at once
-  bool machine_changed_ = false;  // so much that those who wait should hear of it
+  bool machine_changed_ = false;  // enough for waiting jobs to be explained anew
   bool loaded_ = false;
   bool uncommitted_ = false;
-  bool full_ = false;               // what adds work is refused, and nobody is granted anything
-  seam::Nanoseconds full_until_{};  // at least, after something was withdrawn
+  bool full_ = false;               // inputs that add work are refused, and nothing is granted
+  seam::Nanoseconds full_until_{};  // at least, after a withdrawal
   bool short_ = false;              // there is no room for new work, and none was tried
   std::uint64_t batch_bytes_ = 0;   // of new work in this turn, about
 };

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The engine on fakes (test/engine_world.h): what is answered and done only after its commit, full
+// disks, restarts and replay, the end of jobs, other daemons, changes of the machine. A crash drops
+// everything that was not committed; the fake launcher checks that each call is on disk first.
 #include "engine/engine.h"
 
 #include <algorithm>
@@ -25,7 +28,8 @@ TEST_F(EngineTest, AcknowledgedJobSurvivesCrash) {
   EXPECT_EQ(in_state(JobState::kStarting), Ids{id});
 }
 
-// It was killed after the commit and before the answer: the runner cannot know, and asks again.
+// The daemon was killed after the commit and before the answer: the runner cannot know, and asks
+// again.
 TEST_F(EngineTest, ARunnerThatAsksAgainHasItsJobAlready) {
   const core::Submit first = job("50G");
   const JobId id = *turn({first}).front().result;
@@ -35,7 +39,7 @@ TEST_F(EngineTest, ARunnerThatAsksAgainHasItsJobAlready) {
   EXPECT_EQ(*answers.front().result, id);
   EXPECT_EQ(engine_->state().jobs().size(), 1u);
   ended(id);
-  // Its next one is another.
+  // Its next request is another job.
   EXPECT_NE(*turn({first}).front().result, id);
 }
 
@@ -50,8 +54,8 @@ TEST_F(EngineTest, WhatWasNotCommittedNeverWas) {
 }
 
 TEST_F(EngineTest, NothingIsAnsweredOrActedOnBeforeTheCommit) {
-  // Every call that changes the world looks at the store (see the fixture); an answer is what
-  // turn() returns, after it.
+  // Every call that changes the world checks the store (see the fixture); an answer is what turn()
+  // returns, after it.
   const JobId id = run("80G");
   const JobId next = submit("80G");
   const std::size_t committed = store_.committed().size();
@@ -93,7 +97,7 @@ TEST_F(EngineTest, CountsTurnsThatSomebodyWaitsForAndWhatEnds) {
   EXPECT_EQ(all(engine_->health().commits), commits + 1);
   ASSERT_TRUE(engine_->turn({{0, core::Look{}}}).ok());
   EXPECT_EQ(engine_->health().turns, turns + 2);
-  EXPECT_EQ(all(engine_->health().decisions), 1u) << "nobody waited for a look at the cards";
+  EXPECT_EQ(all(engine_->health().decisions), 1u) << "no turn waited for a reading of the cards";
   turn({core::Cancel{id, alice()}});
   ended(id);
   std::uint64_t ends = 0;
@@ -156,9 +160,9 @@ TEST_F(EngineTest, OnAFullDiskASubmitLeavesTheBallastAlone) {
   EXPECT_EQ(answers[0].result.error().code, ErrorCode::kExhausted);
   EXPECT_TRUE(store_.has_ballast());
   EXPECT_EQ(store_.committed().size(), committed);
-  EXPECT_EQ(engine_->state().jobs().size(), 1u) << "as if nobody had asked";
+  EXPECT_EQ(engine_->state().jobs().size(), 1u) << "as if there had been no request";
   EXPECT_TRUE(engine_->settled());
-  // In one turn with what the ballast is for.
+  // In one turn with inputs that the ballast is for.
   answers = turn({job("1G"), core::Cancel{id, alice()}, job("2G")});
   ASSERT_EQ(answers.size(), 3u);
   EXPECT_FALSE(store_.has_ballast());
@@ -463,8 +467,7 @@ TEST_F(EngineTest, AJobStaysPendingWhenAnotherDaemonWasFirst) {
   EXPECT_FALSE(wire::wait_text(*engine_->wait_of(id)).empty());
   agree = true;
   tick();
-  EXPECT_EQ(state_of(id), JobState::kStarting)
-      << "the other may have given it back before anybody looked";
+  EXPECT_EQ(state_of(id), JobState::kStarting) << "the other daemon may have given it back unseen";
 }
 
 TEST_F(EngineTest, WhoDoesNotWaitIsToldForWhatItWouldWait) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See engine.h: commits, and what becomes of a turn that finds no room. What can wait is refused,
-// so that the room that was set aside is there for ends and cancels.
+// See engine.h: commits, and what becomes of a turn that finds no room. Inputs that can wait are
+// refused, so that the room that was set aside is there for ends and cancels.
 #include <algorithm>
 #include <type_traits>
 #include <utility>
@@ -11,10 +11,10 @@ namespace mete::engine {
 
 namespace {
 
-// About what one more event of any kind takes.
+// The approximate size of one more event of any kind.
 constexpr std::uint64_t kEventBytes = 1 << 10;
-// After a turn was withdrawn no other turn is tried in vain for a while: each loads the state,
-// which takes seconds where there are many jobs. It may take a twentieth of the time.
+// After a withdrawn turn no other turn is tried in vain for a while: each loads the state, which
+// takes seconds with many jobs. It may take a twentieth of the time.
 constexpr seam::Milliseconds kFullPause{1'000};
 constexpr int kPausePerWithdrawal = 20;
 
@@ -66,15 +66,15 @@ Result<void> Engine::commit_store() {
 
 Result<Engine::Kept> Engine::commit() {
   if (!uncommitted_) return Kept::kAll;
-  // A snapshot costs as much as there are jobs.
+  // The cost of a snapshot grows with the number of jobs.
   if (since_snapshot_ >= std::max<std::uint64_t>(options_.snapshot_every, state_.jobs().size()))
     put_snapshot();
   Result<void> done = commit_store();
   if (!done && done.error().code == ErrorCode::kExhausted) {
     if (!std::exchange(full_, true)) return Kept::kNoRoom;
-    // What was put aside for this: ends are still recorded.
+    // The ballast is for this: ends are still recorded.
     if (store_.free_ballast()) {
-      full_until_ = {};  // that it is there again says enough
+      full_until_ = {};  // the return of the ballast is enough
       done = commit_store();
     }
     if (!done && done.error().code == ErrorCode::kExhausted) return Kept::kQueued;
@@ -85,8 +85,8 @@ Result<Engine::Kept> Engine::commit() {
   return Kept::kAll;
 }
 
-// What this turn decided found no room: as if we had been killed before it and started again. What
-// other daemons were told of it is taken back.
+// This turn's events found no room: the engine returns to the state before it, as after a kill and
+// a restart. What other daemons were told of it is taken back.
 Result<void> Engine::withdraw() {
   const seam::Nanoseconds begun = clock_.monotonic();
   const std::set<core::JobId> touched = std::exchange(touched_, {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the engine does, since it started: counted as it goes, for metrics. Nothing is decided by it.
+// Counters of the engine since its start, for metrics. No decision depends on them.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace mete::engine {
 
-// Durations, by how many took at most so long.
+// Durations, counted by upper bounds.
 struct Histogram {
   static constexpr double kBoundS[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01,
                                        0.025,  0.05,    0.1,    0.25,  0.5,    1,     2.5};
@@ -31,7 +31,7 @@ struct Histogram {
 
 struct Health {
   std::uint64_t turns = 0;
-  Histogram decisions;  // turns for which somebody waited, until what they decided was on disk
+  Histogram decisions;  // turns with a waiting client, until their events were on disk
   Histogram commits;
   std::map<core::Outcome, std::uint64_t> ended;  // attempts
 };

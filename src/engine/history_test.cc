@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random histories through the text in which they are kept: every event and every snapshot reads
-// back as it was, and decides the same from there on.
+// Random histories through the text in which they are stored: every event and every snapshot reads
+// back as it was, and leads to the same decisions from there on.
 #include "core/test/random_world.h"
 #include "wire/event.h"
 #include "wire/state.h"

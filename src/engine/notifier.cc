@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See notifier.h.
+// See notifier.h. pump() reads the log from its last position, makes deliveries of the events that
+// matter, starts as many as the bounds allow, saves the position below which everything is done,
+// and sets a timer for the next retry. over() takes the result of a delivery: sent, retried after a
+// pause, or given up.
 #include "engine/notifier.h"
 
 #include <algorithm>
@@ -16,7 +19,7 @@ namespace {
 constexpr std::size_t kBatch = 256;
 constexpr std::uint64_t kSaveEvery = 1000;  // events
 
-// Most events are nobody's business, and need not be looked into.
+// Most events concern no notification, and are not decoded.
 bool may_matter(const std::string& type) {
   constexpr std::array<std::string_view, 5> kTypes = {"job.started", "job.ended", "job.requeued",
                                                       "job.parked", "job.idle"};
@@ -51,8 +54,8 @@ void Notifier::pump() {
   wake_later();
 }
 
-// All of it: what would be too much is dropped and counted, not put off, since the log is let go of
-// at its other end.
+// Reads everything: an excess of notifications is dropped and counted, not delayed, since old
+// events of the log are deleted.
 void Notifier::read_log() {
   for (;;) {
     const Result<std::vector<seam::StoredEvent>> events = hooks_.events(read_, kBatch);
@@ -88,7 +91,7 @@ void Notifier::take(const seam::StoredEvent& stored) {
 void Notifier::add(std::uint64_t seq, Delivery delivery) {
   if (waiting_.size() >= kMaxWaiting || of_user(delivery.uid, false) >= kMaxWaitingOfUser) {
     if (counts_.dropped++ == 0)
-      hooks_.log("there are too many notifications: some are dropped (mete daemon status)");
+      hooks_.log("too many notifications: some are dropped (see mete daemon status)");
     return;
   }
   waiting_.emplace(++last_number_, Waiting{seq, std::move(delivery), 0, false, clock_.monotonic()});
@@ -142,7 +145,7 @@ void Notifier::wake_later() {
   std::optional<seam::Nanoseconds> next;
   for (const auto& [number, waiting] : waiting_)
     if (!waiting.under_way && (!next || waiting.not_before < *next)) next = waiting.not_before;
-  if (!next || *next <= clock_.monotonic()) return;  // the end of another one comes first
+  if (!next || *next <= clock_.monotonic()) return;  // the end of another delivery comes first
   if (wakes_ && *wakes_ <= *next) return;
   wakes_ = next;
   const auto delay = std::chrono::ceil<seam::Milliseconds>(*next - clock_.monotonic());
@@ -156,8 +159,8 @@ void Notifier::wake_later() {
 void Notifier::keep_position() {
   std::uint64_t position = read_;
   for (const auto& [number, waiting] : waiting_) position = std::min(position, waiting.seq - 1);
-  // It costs a sync: only when somebody would be told twice otherwise, or to spare the next daemon
-  // the reading.
+  // Saving costs a sync: only if a notification would otherwise be sent twice, or to spare the next
+  // daemon the reading.
   if (position == saved_ || (!changed_ && position < saved_ + kSaveEvery)) return;
   changed_ = false;
   saved_ = position;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is to be told of what has happened, and until when it is tried. Notifications are made of the
-// log of events, after they are on disk: a daemon that was killed in between makes them again, with
-// the same ids. Up to where everybody was told, or given up on, is kept (`save`).
+// Which notifications are sent for which events, and how long they are retried. Notifications are
+// derived from the log of events, after these are on disk: a daemon that was killed in between
+// derives them again, with equal ids. The position up to which every notification was sent or given
+// up is stored (`save`).
 //
-// Nothing here waits: delivering is somebody else's (daemon/courier.h), and its end is reported
-// back. Bounded: so many at a time, so many of one user, so many that wait, so many tries.
+// Nothing here waits: daemon/courier.h delivers, and reports the result. Bounded: at a time, per
+// user, waiting, and in attempts.
 #pragma once
 
 #include <cstdint>
@@ -32,11 +33,11 @@ struct Delivery {
 
 class Notifier {
  public:
-  static constexpr std::size_t kMaxWaiting = 256;  // those that are under way included
+  static constexpr std::size_t kMaxWaiting = 256;  // including those under way
   static constexpr std::size_t kMaxWaitingOfUser = 64;
   static constexpr std::size_t kMaxAtOnce = 4;
   static constexpr std::size_t kMaxAtOnceOfUser = 2;
-  // After each try that failed; then it is given up.
+  // The pause after each failed attempt; then it is given up.
   static constexpr seam::Milliseconds kPauses[] = {
       seam::Milliseconds(2'000), seam::Milliseconds(8'000), seam::Milliseconds(30'000),
       seam::Milliseconds(120'000), seam::Milliseconds(600'000)};
@@ -45,8 +46,8 @@ class Notifier {
   struct Hooks {
     std::function<Result<std::vector<seam::StoredEvent>>(std::uint64_t after, std::size_t limit)>
         events;
-    std::function<const core::Job*(core::JobId)> find;  // nullptr: nobody knows it any more
-    // Begins it; `done` is called once, later.
+    std::function<const core::Job*(core::JobId)> find;  // nullptr: not kept any more
+    // Begins a delivery; `done` is called once, later.
     std::function<void(const Delivery&, Done done)> deliver;
     std::function<void(std::uint64_t seq)> save;
     std::function<void(const std::string&)> log;
@@ -64,7 +65,7 @@ class Notifier {
   Notifier(const Notifier&) = delete;
   Notifier& operator=(const Notifier&) = delete;
 
-  // From the event after this one.
+  // Starts with the event after this one.
   void begin(std::uint64_t position);
   // Something may have been recorded.
   void pump();
@@ -96,9 +97,9 @@ class Notifier {
   std::map<std::uint64_t, Waiting> waiting_;  // by a number of our own, oldest first
   std::uint64_t last_number_ = 0;
   std::uint64_t read_ = 0;   // of the log
-  std::uint64_t saved_ = 0;  // the position that was kept last
+  std::uint64_t saved_ = 0;  // the position that was saved last
   bool begun_ = false;
-  bool changed_ = false;                    // somebody was told since
+  bool changed_ = false;                    // a delivery has ended since
   std::optional<seam::Nanoseconds> wakes_;  // a timer is set for then
   Counts counts_;
 };

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Notifications from a log in memory: which events make one, retries with growing pauses, bounds
+// per user and in total, and the position that is saved for the next daemon. Deliveries end when a
+// test says so, in any order; time moves only when a test moves it. Every case compares the ids of
+// the deliveries.
 #include "engine/notifier.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +16,7 @@ namespace {
 using core::JobId;
 using core::NotifyOn;
 
-// A log, jobs by their number, and a courier that does what it is told.
+// A log, jobs by their number, and a courier that a test controls.
 class NotifierTest : public testing::Test {
  protected:
   NotifierTest() { start(0); }
@@ -115,7 +119,7 @@ TEST_F(NotifierTest, OnlyOfWhatWasAskedFor) {
   happens(core::JobRequeued{id, core::Outcome::kGpuOom, {}, {}, {}});
   ends(id);
   EXPECT_EQ(ids(), (Ids{"1-0", "4-0"}));
-  // What the administrator's policy tells is told.
+  // Notifications of the administrator's policy are sent too.
   happens(core::JobIdle{id, {{5}, core::IdleStep::kNotified}});
   answer();
   EXPECT_EQ(ids(), (Ids{"4-0", "6-0"}));
@@ -131,7 +135,7 @@ TEST_F(NotifierTest, AFailureIsTriedAgainWithLongerPausesAndThenGivenUp) {
     loop_.advance(seam::Milliseconds(1));
     ASSERT_EQ(ids(), Ids{"1-0"});
   }
-  EXPECT_EQ(saved_, 0u) << "nobody was told of it yet";
+  EXPECT_EQ(saved_, 0u) << "no notification was sent for it yet";
   answer(Error::io("its host refused it"));
   EXPECT_EQ(notifier_->counts(), (Notifier::Counts{0, 0, 1, 0}));
   EXPECT_EQ(saved_, 1u);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What time does to the engine: clocks that are set, deadlines that pass in the middle of things,
-// and what was under way when the machine went down.
+// What time does to the engine: clocks that are set, deadlines that pass in the middle of a turn,
+// and what was under way when the machine went down. Wall time and monotonic time of the fake clock
+// move independently.
 #include "engine/test/engine_world.h"
 
 namespace mete::engine {
@@ -24,7 +25,8 @@ TEST_F(TimeTest, AClockThatIsSetBackLetsThoseStartWhoWereBehind) {
   first.spec.begin = in(-1);
   submit(first);
   const JobId behind = submit(detached("10G"));
-  EXPECT_EQ(state_of(behind), JobState::kPending) << "the card is held for the first in line";
+  EXPECT_EQ(state_of(behind), JobState::kPending)
+      << "the card is held for the first job in the queue";
   clock_.set_wall(Milliseconds(-60'000));
   tick();
   EXPECT_EQ(state_of(behind), JobState::kStarting) << "whose time has not come any more";
@@ -52,7 +54,7 @@ TEST_F(TimeTest, WhoIsNotEndedAfterItsTimeIsEndedByTheEngine) {
   const JobId held = run(of_run);
   const JobId unlimited = run(detached("10G"));
   const Milliseconds patience = Milliseconds(130'000) + kLimitPatience;  // its time, and the grace
-  clock_.set_wall(Milliseconds(86'400'000));  // is nothing that a program has run
+  clock_.set_wall(Milliseconds(86'400'000));  // not part of a program's run time
   clock_.advance(patience - Milliseconds(1'000));
   tick();
   EXPECT_EQ(state_of(kept), JobState::kRunning) << "its keeper does that";
@@ -73,7 +75,7 @@ TEST_F(TimeTest, WhoIsNotEndedAfterItsTimeIsEndedByTheEngine) {
   EXPECT_FALSE(engine_->next_change());
 }
 
-// It can do so before anybody was told that it has begun.
+// It can do so before its start was reported.
 TEST_F(TimeTest, WhoNeverSaysThatItHasBegunIsEndedToo) {
   core::Submit asked = detached("10G");
   asked.spec.time_s = 100;
@@ -101,7 +103,7 @@ TEST_F(TimeTest, AfterARestartItsTimeCountsAnew) {
   EXPECT_EQ(state_of(id), JobState::kStopping);
 }
 
-// A `mete run` that stands still (Ctrl-Z), or does not listen.
+// A `mete run` that is stopped (Ctrl-Z), or does not react.
 TEST_F(TimeTest, ARunThatDoesNotEndItsJobIsEndedByTheEngine) {
   const JobId deaf = run("10G");
   const JobId good = run("10G");
@@ -175,7 +177,7 @@ TEST_F(TimeTest, ARunThatWasBeingCancelledWhenTheMachineWentDownIsCancelled) {
   EXPECT_EQ(engine_->state().find(other)->outcome, Outcome::kLost);
 }
 
-// Nothing happens for a while: what is told then is told of now.
+// Nothing happens for a while: a forecast is of the current time.
 TEST_F(TimeTest, AForecastIsNotOfAMomentThatHasPassed) {
   core::Submit first = job("80G");
   first.spec.time_s = 600;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See cgroup.h.
+// See cgroup.h. find_cgroup() and find_unified() locate this process from the texts of /proc;
+// Cgroup::make() creates a directory below a group, writes the settings, and opens cgroup.procs
+// (the "door") and cgroup.kill while it still has the rights to do so. A forked child tests that
+// the group can be entered. Groups of killed runs are removed at the next make() in that folder.
 #include "launch/cgroup.h"
 
 #include <dirent.h>
@@ -29,7 +32,7 @@ bool has_word(std::string_view list, char separator, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// One of /proc's lists: the first mount of that kind.
+// The first mount of this type in /proc/self/mountinfo.
 struct Mount {
   std::string root;  // the group that is mounted there
   std::string point;
@@ -62,7 +65,8 @@ Result<void> write_setting(const std::string& path, const std::string& value) {
   return {};
 }
 
-// Entering may be forbidden where making is not. A child tries, so that we stay where we are.
+// A process may be allowed to make a group and not to enter it. A child tries, so that this process
+// stays in its own group.
 bool try_door(int door) {
   const pid_t child = fork();
   if (child == 0) _exit(write(door, "0", 1) == 1 ? 0 : 1);
@@ -71,7 +75,8 @@ bool try_door(int door) {
   return child > 0 && status == 0;
 }
 
-// What runs that were killed have left: groups are named after them, and only empty ones go.
+// Removes the groups that killed runs have left: their names contain the pid of the run, and only
+// empty groups can be removed.
 void sweep(const std::string& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(folder.c_str()), closedir);
   if (!directory) return;
@@ -101,7 +106,8 @@ std::string_view to_string(Controller controller) {
 
 namespace {
 
-// The lines NUMBER:CONTROLLERS:GROUP of /proc/self/cgroup; version 2's has no controllers.
+// The lines NUMBER:CONTROLLERS:GROUP of /proc/self/cgroup; the line of version 2 has no
+// controllers.
 struct OwnGroup {
   std::string_view controllers;
   std::string_view group;
@@ -201,7 +207,7 @@ std::vector<pid_t> Cgroup::members(bool* whole) const {
 }
 
 void Cgroup::kill_all() const {
-  // "1" is cgroup.kill's word, which a freezer refuses; and the other way round.
+  // "1" is for cgroup.kill, which a freezer refuses, and vice versa.
   if (killer_ && write(killer_.get(), "1", 1) == 1) return;
   const bool frozen = killer_ && write(killer_.get(), "FROZEN", 6) == 6;
   for (const pid_t pid : members()) (void)kill(pid, SIGKILL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One control group of the kernel's, version 1 or 2: made below one that is there, entered by the
-// processes of a job, and removed when they are gone. Which groups a job gets is job_groups.h.
-// Nothing is changed but the groups that we make.
+// One control group of the kernel, version 1 or 2: made below an existing group, entered by the
+// processes of a job, and removed when they are gone. job_groups.h decides which groups a job gets.
+// Only groups that we made are changed.
 #pragma once
 
 #include <sys/types.h>
@@ -18,9 +18,9 @@
 namespace mete::launch {
 
 enum class Controller { kMemory, kCpu, kFreezer };
-std::string_view to_string(Controller controller);  // as the kernel calls it
+std::string_view to_string(Controller controller);  // the kernel's name
 
-// Where this process is in the hierarchy that has the controller.
+// The place of this process in the hierarchy that has the controller.
 struct CgroupPlace {
   std::string mount;  // "/sys/fs/cgroup"
   std::string group;  // below it: "/user.slice/session-2.scope", "/"
@@ -33,7 +33,7 @@ Result<CgroupPlace> find_cgroup(Controller controller, std::string_view own,
                                 std::string_view mounts);
 // The hierarchy of version 2, with or without controllers.
 Result<CgroupPlace> find_unified(std::string_view own, std::string_view mounts);
-// Whether a group of version 2 lends the controller to those below it.
+// Whether a group of version 2 delegates the controller to its children.
 bool lends(const std::string& folder, Controller controller);
 
 class Cgroup {
@@ -41,13 +41,13 @@ class Cgroup {
   struct Setting {
     const char* file;
     std::string value;
-    bool needed = true;  // false: not every kernel has it
+    bool needed = true;  // false: not every kernel has this setting
   };
-  // A new group "mete-NAME-PID" in the folder of another, with these settings, into which a process
-  // of ours can go. Errors say why not here. Groups of runs that were killed are removed there.
+  // Makes a new group "mete-NAME-PID" in the folder of another one, with these settings. Fails if a
+  // process of ours cannot enter it; errors give the reason. Removes groups of killed runs there.
   static Result<Cgroup> make(const std::string& above, const std::string& name,
                              const std::vector<Setting>& settings);
-  // One that somebody else has made. not_found: it is gone, or no control group.
+  // A group that another process has made. not_found: it is gone, or not a control group.
   static Result<Cgroup> find(const std::string& folder);
 
   Cgroup(Cgroup&& other) noexcept
@@ -56,26 +56,26 @@ class Cgroup {
         killer_(std::move(other.killer_)),
         ours_(std::exchange(other.ours_, false)) {}
   Cgroup& operator=(Cgroup&&) = delete;
-  ~Cgroup();  // removes one that we made; one with processes in it stays, and goes with a later job
+  ~Cgroup();  // removes a group that we made; a group with processes stays, and is removed with a
+              // later job
 
   const std::string& folder() const { return folder_; }
-  // Whoever writes "0" to this descriptor is in the group, with all that it forks. -1 of one that
-  // was found.
+  // A process that writes "0" to this descriptor enters the group, with everything that it forks.
+  // -1 for a group from find().
   int door() const { return door_.get(); }
-  // Whether a process of ours can go in: a child tries.
+  // Whether a process of ours can enter: a child tries.
   bool can_enter() const;
-  // Living processes, zombies not.
-  // `whole`, where it is given: false when they could not be read for want of a descriptor or
-  // memory.
+  // Living processes, without zombies. `whole`, if given, becomes false when they could not be read
+  // for want of a descriptor or memory.
   std::vector<pid_t> members(bool* whole = nullptr) const;
-  // SIGKILL to every process in it. Where the kernel can, none escapes by forking meanwhile;
-  // otherwise to be asked again until there is none.
+  // SIGKILL to every process in the group. Where the kernel supports it, no process escapes by
+  // forking meanwhile; elsewhere, call it again until no process is left.
   void kill_all() const;
-  // How often the kernel has ended a process because the memory was used up.
+  // How often the kernel has ended a process because the memory limit was reached.
   std::uint64_t out_of_memory() const;
-  // False: there are processes in it, or we may not.
+  // False: there are processes in it, or we may not remove it.
   bool remove() const;
-  // It stays when we are gone (run --exec).
+  // The group stays after the end of this object (run --exec).
   void keep() { ours_ = false; }
 
   // The name that make() gives: "mete-12-412".
@@ -87,7 +87,7 @@ class Cgroup {
 
   std::string folder_;
   Fd door_;
-  Fd killer_;  // cgroup.kill or freezer.state: opened while we may
+  Fd killer_;  // cgroup.kill or freezer.state: opened while we have the rights
   bool ours_ = false;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kTools[] = {"docker", "podman", "nerdctl"};
 constexpr std::string_view kComposers[] = {"docker-compose", "podman-compose"};
-// Of the tools themselves, before the command: these take the next word with them.
+// Options of the tools themselves, before the command, that take a value as the next argument.
 constexpr std::string_view kWithValue[] = {"-H",
                                            "--host",
                                            "-c",
@@ -56,7 +56,7 @@ std::string_view base_name(std::string_view path) {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
-// The words that are neither options nor their values, from `at` on.
+// The arguments that are neither options nor their values, from `at` on.
 std::vector<std::string_view> commands(const std::vector<std::string_view>& words, std::size_t at) {
   std::vector<std::string_view> found;
   for (; at < words.size() && found.size() < 2; ++at) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Containers that a job starts: `docker run` asks a daemon, whose processes are not the job's and
-// do not have its cap. That cannot be prevented from here; it can be noticed and said.
+// Containers that a job starts: `docker run` asks a daemon, whose processes do not belong to the
+// job and are not held to its limit. This cannot be prevented from here, but it can be detected and
+// reported.
 #pragma once
 
 #include <sys/types.h>
@@ -13,15 +14,15 @@
 
 namespace mete::launch {
 
-// "docker run" for {"/usr/bin/docker", "--debug", "run", ...}, also of podman, nerdctl and the
+// "docker run" for {"/usr/bin/docker", "--debug", "run", ...}, likewise for podman, nerdctl and the
 // compose tools; nullopt: it starts no container.
 std::optional<std::string> container_command(const std::vector<std::string_view>& words);
 
 class ContainerWatch {
  public:
-  // A line for people about those among these processes that start containers, each kind of command
-  // once; nullopt: nothing new. Cheap: a short file of each process, and what it was started with
-  // only of those that have such a name.
+  // A message about those of these processes that start containers, once for each kind of command;
+  // nullopt: nothing new. Cheap: reads one short file of each process, and the command line only of
+  // processes with such a name.
   std::optional<std::string> look(const std::vector<pid_t>& processes);
 
  private:

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// See deep_parking.h.
+// See deep_parking.h. A state machine around two parts: the meter's parking (launch::Parking) and
+// the program mete-checkpoint, which is spawned with "out" or "in" and the pids of the job and
+// prints one line as its answer. step() advances whichever part is at work. A program that dies
+// without an answer is started again, up to kTries times; a driver that hangs is given up after
+// kLimitNs.
 #include "launch/deep_parking.h"
 
 #include <fcntl.h>
@@ -20,15 +24,15 @@ namespace mete::launch {
 
 namespace {
 
-constexpr int kTries = 3;                          // of a program that ends without a word
-constexpr std::uint64_t kFreshNs = 3'000'000'000;  // a reading of the card that still tells
+constexpr int kTries = 3;                          // of a program that ends without an answer
+constexpr std::uint64_t kFreshNs = 3'000'000'000;  // the maximum age of a usable card reading
 constexpr std::size_t kMaxSaid = 4096;
-// The driver takes 0.6 s for each GiB, and two seconds for the rest (measured). Ten times that is
-// no patience any more, but a driver that hangs.
+// The driver takes 0.6 s for each GiB, and two seconds for the rest (measured). After ten times
+// that, the driver hangs.
 constexpr std::uint64_t kLimitNs = 60'000'000'000;
 constexpr std::uint64_t kLimitNsPerGib = 6'000'000'000;
 
-// What stands in the way of the driver's checkpoint, by bit in Slot::unparkable.
+// What prevents the driver's checkpoint, by bit in Slot::unparkable.
 constexpr abi::ParkReason kInTheWay[] = {abi::ParkReason::kManaged, abi::ParkReason::kShared,
                                          abi::ParkReason::kMulticast, abi::ParkReason::kGraphics,
                                          abi::ParkReason::kForeign};
@@ -39,7 +43,7 @@ std::string with_pid(const std::string& text, std::uint32_t pid) {
   return text + " (pid " + std::to_string(pid) + ")";
 }
 
-// The value of a key in the one line that the program says: a number or a plain string.
+// The value of a key in the one line that the program prints: a number or a plain string.
 std::string value_of(const std::string& line, const std::string& key) {
   std::size_t at = line.find("\"" + key + "\":");
   if (at == std::string::npos) return "";
@@ -74,7 +78,7 @@ DeepParking::DeepParking(abi::Grant& grant, Parking& meter, Options options)
       options_(std::move(options)),
       viewer_(abi::owner_of(grant, abi::read_self())) {}
 
-// visit(index, slot, owner) for each process of the job that lives and has something on a card.
+// Calls visit(index, slot, owner) for each living process of the job that holds memory on a card.
 template <class Visit>
 void DeepParking::each_process(Visit visit) const {
   const std::uint64_t high = std::min<std::uint64_t>(grant_.header.slot_high, abi::kSlots);
@@ -90,7 +94,8 @@ void DeepParking::each_process(Visit visit) const {
 
 // ---- what is known beforehand -------------------------------------------------------------------
 
-// Its MPS daemon lives: then a server holds its context, and the driver cannot take that away.
+// True if its MPS daemon lives: a server then holds its context, and the driver cannot take that
+// away.
 bool DeepParking::under_mps(std::uint32_t pid) const {
   constexpr std::string_view kName = "CUDA_MPS_PIPE_DIRECTORY=";
   std::string folder = options_.mps;
@@ -159,7 +164,7 @@ bool DeepParking::start(Program& program, const char* verb) {
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, pipe->write.get(), STDOUT_FILENO);
   posix_spawnattr_init(&attributes);
-  // A group of its own: Ctrl-C is for the job, and what was begun is brought to its end.
+  // A process group of its own: Ctrl-C is for the job, and a checkpoint that has begun is finished.
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   program = Program{};
   const int failed = posix_spawn(&program.pid, options_.program.c_str(), &actions, &attributes,
@@ -172,8 +177,8 @@ bool DeepParking::start(Program& program, const char* verb) {
   return true;
 }
 
-// Its answer once it has ended. Somebody who waits for all children may have reaped it: what it
-// has said counts, not its code.
+// The program's answer once it has ended. Another part of this process may have reaped it in a wait
+// for all children, so its output counts, not its exit code.
 std::optional<DeepParking::Answer> DeepParking::collect(Program& program) {
   if (!program.out.valid()) return std::nullopt;
   char buffer[512];
@@ -192,7 +197,7 @@ std::optional<DeepParking::Answer> DeepParking::collect(Program& program) {
   return Answer{value_of(line, "end"), words_of(line)};
 }
 
-// A driver that hangs is not waited for: its program is ended, and what was begun is undone.
+// A driver that hangs is not waited for: its program is killed, and the checkpoint is undone.
 std::optional<DeepParking::Answer> DeepParking::give_up(std::uint64_t now_ns) {
   if (program_.since_ns == 0) program_.since_ns = now_ns;
   std::uint64_t gib = 0;
@@ -201,7 +206,7 @@ std::optional<DeepParking::Answer> DeepParking::give_up(std::uint64_t now_ns) {
   const std::uint64_t limit = patience_ns_ + kLimitNs + gib * kLimitNsPerGib;
   if (now_ns < program_.since_ns + limit) return std::nullopt;
   (void)kill(program_.pid, SIGKILL);
-  program_ = Program{};  // it is reaped with the processes of the job, if it ever ends
+  program_ = Program{};  // reaped with the processes of the job, if it ever ends
   return Answer{"hung",
                 "the driver did not answer in " + std::to_string(limit / 1'000'000'000) + " s"};
 }
@@ -227,7 +232,7 @@ void DeepParking::park(std::uint64_t now_ns, std::uint64_t patience_ns) {
     begin(now_ns);
 }
 
-// What the driver can is known, or cannot be learnt.
+// It is known what the driver supports, or it cannot be determined.
 void DeepParking::begin(std::uint64_t now_ns) {
   state_ = State::kRunning;
   if (const std::string why = obstacle(); !why.empty()) {
@@ -244,14 +249,15 @@ void DeepParking::begin(std::uint64_t now_ns) {
   tries_ = 0;
   was_parked_ = meter_.state() == Parking::State::kParked;
   by_meter_ = was_parked_ || meter_.obstacle().empty();
-  // Of several cards nobody knows how much is away of which: then the meter's own way back tells.
+  // With several cards it is unknown how much of the parked memory belongs to which: then the
+  // meter's own return finds out.
   if (was_parked_ && grant_.header.card_count == 1 && !before_.empty())
     before_[0] += meter_.moved().count() / abi::kUnitBytes;
   state_ = State::kMeterOut;
   if (by_meter_) meter_.park(now_ns, patience_ns_);
 }
 
-// The meter's part is over, or there is none.
+// The meter's part has ended, or there is none.
 std::optional<DeepParking::End> DeepParking::meter_ended(const End& end) {
   switch (state_) {
     case State::kMeterOut:
@@ -275,7 +281,7 @@ std::optional<DeepParking::End> DeepParking::meter_ended(const End& end) {
         state_ = State::kRunning;
         return End{true, "", false};
       }
-      // Its memory did not fit and is away again: so shall the rest be.
+      // The job's memory did not fit and is away again: take the rest off the card too.
       failed_ = end;
       tries_ = 0;
       run(State::kDriverOut, "out");
@@ -291,8 +297,8 @@ std::optional<DeepParking::End> DeepParking::meter_ended(const End& end) {
   }
 }
 
-// The driver keeps the bytes in the memory of the process that had them: where that does not fit,
-// the kernel would end somebody.
+// The driver keeps the bytes in the memory of their process: if they do not fit, the kernel would
+// kill a process.
 std::string DeepParking::no_host_room() const {
   std::uint64_t wanted = kHostMargin.count();
   std::uint64_t least = UINT64_MAX;
@@ -303,7 +309,7 @@ std::string DeepParking::no_host_room() const {
   });
   if (least >= wanted) return "";
   return "the host has too little memory for it: " + to_string(Bytes::from_bytes(wanted)) +
-         " are needed, " + to_string(Bytes::from_bytes(least)) + " are there";
+         " needed, " + to_string(Bytes::from_bytes(least)) + " available";
 }
 
 DeepParking::End DeepParking::parked_end() {
@@ -324,7 +330,7 @@ std::optional<DeepParking::End> DeepParking::driver_out(const Answer& answer) {
     run(State::kDriverOut, "out");
     return std::nullopt;
   }
-  // After a failed way back the memory stays with the mover and the context on the card.
+  // After a failed return the memory stays with the mover and the context on the card.
   if (failed_) return parked_end();
   undo(answer.why);
   return std::nullopt;
@@ -345,14 +351,14 @@ std::string DeepParking::no_room(std::uint64_t now_ns) const {
     for (std::size_t part = 0; part * abi::kMaxCards + card < before_.size(); ++part) {
       const std::uint64_t limit = grant_.accounts[part][card].limit_bytes.load();
       if (limit / abi::kUnitBytes < before_[part * abi::kMaxCards + card])
-        return "it is not granted what it held";
+        return "its grant is smaller than what it held";
     }
     const abi::GrantCard& facts = grant_.header.cards[card];
     const std::uint64_t published = facts.published_ns.load();
     if (published == 0 || needs(card).is_zero())
-      continue;  // nobody reads it, or it has nothing there
-    // It has one chance: not by what was there some time ago.
-    if (now_ns >= published + kFreshNs) return "the card was not read lately";
+      continue;  // no sampler reads it, or the job has nothing there
+    // A restore can be tried once only: do not rely on an old reading.
+    if (now_ns >= published + kFreshNs) return "the last reading of the card is too old";
     std::uint64_t wanted = needs(card).count() + kReturnMargin.count();
     each_process([&](std::uint64_t, const abi::Slot& slot, std::uint64_t /*owner*/) {
       wanted += abi::lent_units(slot.cards[card]) * abi::kUnitBytes;
@@ -419,7 +425,7 @@ std::optional<DeepParking::End> DeepParking::step(std::uint64_t now_ns) {
     if (probe_.out.valid()) {
       (void)kill(probe_.pid, SIGKILL);
       probe_ = Program{};
-      told_ = End{false, "the driver does not say whether it can checkpoint processes", false};
+      told_ = End{false, "the driver does not report whether it can checkpoint processes", false};
       state_ = State::kRunning;
     } else {
       begin(now_ns);
@@ -432,7 +438,7 @@ std::optional<DeepParking::End> DeepParking::step(std::uint64_t now_ns) {
     return end ? meter_ended(*end) : std::nullopt;
   }
   if (state_ == State::kMeterOut) return meter_ended(End{true, "", false});
-  // A program that could not be started has said nothing either.
+  // A program that could not be started has not answered either.
   std::optional<Answer> answer = collect(program_);
   if (!answer && program_.out.valid()) {
     answer = give_up(now_ns);

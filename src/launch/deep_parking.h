@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parking a job by the driver's own checkpoint (mete-checkpoint), which takes its contexts off the
-// card too: for `--deep`, and for jobs that the meter cannot park. Where it can, it does so first,
-// since it moves memory twenty times as fast; the driver then takes what is left. On the way back
-// the driver is first. Never waits: step() looks and goes on, as launch::Parking's.
+// Parking a job with the driver's own checkpoint (mete-checkpoint), which also takes its contexts
+// off the card: for `--deep`, and for jobs that the meter cannot park. Where the meter can park, it
+// goes first, since it moves memory twenty times as fast; the driver then takes the rest. On the
+// way back the driver goes first. Never waits: step() polls and advances, as that of
+// launch::Parking does.
 //
-// A restore without room can never be repeated (driver 580): unpark() begins only when the grant
-// file allows the job what it held, and the card has that much free and kReturnMargin more.
+// A restore that failed for want of room cannot be retried (driver 580): unpark() begins only when
+// the grant file allows the job what it held, and the card has that much free and kReturnMargin
+// more.
 #pragma once
 
 #include <sys/types.h>
@@ -32,29 +34,29 @@ class DeepParking {
     kParked,
     kDriverIn,  // on the way back
     kMeterIn,
-    kUndoing,  // one could not be parked: the others come back
-    kAsking,   // before all of this: the driver is asked whether it can at all
+    kUndoing,  // one process could not be parked: the others come back
+    kAsking,   // before all of this: the driver is asked whether it supports this
   };
   using End = Parking::End;
 
-  // What a process that is checkpointed leaves on a card where it had a context (measured).
+  // What a checkpointed process leaves on a card where it had a context (measured).
   static constexpr Bytes kLeft = Bytes::from_mib(4);
-  // What must be free on a card beyond the bytes that come back and the reserve of each process,
-  // lent or not.
+  // What must be free on a card beyond the returning bytes and the reserve of each process, lent or
+  // not.
   static constexpr Bytes kReturnMargin = Bytes::from_mib(32);
 
-  // What the host must have beyond the bytes that the driver takes off the cards.
+  // What the host must have free beyond the bytes that the driver takes off the cards.
   static constexpr Bytes kHostMargin = Bytes::from_mib(512);
 
   struct Options {
-    std::string program;  // mete-checkpoint; "": it is not there
-    std::string cuda;     // which driver's library; "": the system's
-    std::string mps =
-        "/tmp/nvidia-mps";  // where an MPS daemon says that it runs, unless a process says
+    std::string program;                  // mete-checkpoint; "": not installed
+    std::string cuda;                     // path of the driver's library; "": the system's
+    std::string mps = "/tmp/nvidia-mps";  // where an MPS daemon leaves its pid, unless a process
+                                          // has another setting
     HostFiles host = {};
   };
 
-  // `meter` parks the same grant, and is used by nobody else while this one is busy or parked.
+  // `meter` parks the same grant; no other code uses it while this object is busy or parked.
   DeepParking(abi::Grant& grant, Parking& meter, Options options);
   DeepParking(const DeepParking&) = delete;
   DeepParking& operator=(const DeepParking&) = delete;
@@ -62,35 +64,36 @@ class DeepParking {
   State state() const { return state_; }
   bool is_busy() const { return state_ != State::kRunning && state_ != State::kParked; }
 
-  // Asks the driver whether it can at all; obstacle() knows once step() has heard the answer.
+  // Asks the driver whether it supports checkpoints; obstacle() knows once step() has read the
+  // answer.
   void learn();
-  // What stands in the way as things are; "": nothing that is known.
+  // What currently prevents parking; "": nothing known.
   std::string obstacle() const;
 
-  // While it runs, or is parked by the meter: it is so again where this fails. `patience_ns`: how
-  // long its processes may take to come to rest.
+  // For a job that runs, or is parked by the meter; if this fails, the job returns to that state.
+  // `patience_ns`: how long its processes may take to come to rest.
   void park(std::uint64_t now_ns, std::uint64_t patience_ns);
-  // While it is parked, with its bytes granted. Without room for them nothing is begun, and step()
-  // says so.
+  // For a parked job with its bytes granted. Without room for them nothing begins, and step()
+  // reports it.
   void unpark(std::uint64_t now_ns);
-  // Something has come to its end since the last call.
+  // The result of an operation that has ended since the last call.
   std::optional<End> step(std::uint64_t now_ns);
 
   // What must be granted on a card before unpark().
   Bytes needs(std::uint32_t card) const;
-  // What the job holds on a card: what is left of it while it is parked.
+  // What the job holds on a card; while it is parked, what is left of it there.
   Bytes held(std::uint32_t card) const;
 
  private:
-  // The program at work, and what it has said so far.
+  // The program at work, and its output so far.
   struct Program {
     pid_t pid = -1;
-    std::uint64_t since_ns = 0;  // first looked at
+    std::uint64_t since_ns = 0;  // when it was first polled
     Fd out;
     std::string said;
   };
   struct Answer {
-    std::string end;  // "": it ended without a word
+    std::string end;  // "": it ended without an answer
     std::string why;
   };
 
@@ -117,18 +120,18 @@ class DeepParking {
   Options options_;
   std::uint64_t viewer_;
   State state_ = State::kRunning;
-  bool by_meter_ = false;    // the meter has moved its memory
-  bool was_parked_ = false;  // and had done so before
+  bool by_meter_ = false;    // the meter has moved the memory
+  bool was_parked_ = false;  // the meter had parked the job before park()
   std::uint64_t patience_ns_ = 0;
   std::uint64_t parked_at_ns_ = 0;
   int tries_ = 0;
-  std::vector<std::uint32_t> pids_;    // what the driver was asked to take
+  std::vector<std::uint32_t> pids_;    // the processes that the driver was asked to take
   std::vector<std::uint64_t> before_;  // units held at park(), by part and card
-  std::optional<End> told_;            // told at the next step()
-  std::optional<End> failed_;          // told once all stand where they stood
+  std::optional<End> told_;            // returned by the next step()
+  std::optional<End> failed_;          // returned once every process is back in its former state
   Program program_;
   Program probe_;
-  std::optional<std::string> cannot_;  // why the driver cannot; "": it can; nothing: not known
+  std::optional<std::string> cannot_;  // why the driver cannot; "": it can; nullopt: not known
 };
 
 }  // namespace mete::launch

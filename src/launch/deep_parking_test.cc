@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parking by the driver, with processes that are slots of a grant file in memory and a program that
-// says what a test wants.
+// Parking by the driver. The processes are slots of a grant file in memory, and the program is a
+// script that answers what a test wants. Each test steps through a park or a return, and checks the
+// order of the meter's and the driver's part, also when either fails, hangs or is killed.
 #include "launch/deep_parking.h"
 
 #include <gtest/gtest.h>
@@ -45,11 +46,11 @@ class DeepParkingTest : public testing::Test {
     (void)!system(("rm -r " + folder_).c_str());  // NOLINT(cert-env33-c): a folder of ours
   }
 
-  // By the meter, that is.
+  // By the meter.
   void unparkable() {
     grant_->slots[0].unparkable = 1ull << static_cast<int>(abi::ParkReason::kThread);
   }
-  // What the program answers, one line a run; "": it is killed.
+  // The answers of the program, one line for each run; "": it is killed.
   void says(const std::vector<std::string>& lines) {
     for (std::size_t i = 0; i < lines.size(); ++i)
       std::ofstream(folder_ + "/" + std::to_string(i + 1))
@@ -87,7 +88,7 @@ class DeepParkingTest : public testing::Test {
   }
 
   std::string folder_ = make_folder();
-  std::string can_ = kDone;  // what the driver says of itself
+  std::string can_ = kDone;  // its answer to "can"
   std::uint64_t now_ = 1;
   std::unique_ptr<abi::Grant> grant_ = std::make_unique<abi::Grant>();
   Parking meter_{*grant_};
@@ -133,7 +134,7 @@ TEST_F(DeepParkingTest, TheMeterMovesFirstAndReturnsLast) {
   EXPECT_EQ(order().kind, ParkOrder::kRun);
 }
 
-// A job that is parked by the meter alone goes deeper, or stays as it is.
+// A job that the meter alone has parked goes deeper, or stays as it is.
 TEST_F(DeepParkingTest, WhatTheMeterHadParkedStaysParked) {
   grant_->slots[0].unparkable = 0;
   const auto answer = [&](ParkAnswer::Kind kind) {
@@ -212,7 +213,7 @@ TEST_F(DeepParkingTest, NothingIsBegunWithoutTheBytes) {
   DeepParking::End told = end();
   EXPECT_TRUE(!told.done && told.no_room) << told.why;
   grant_->accounts[0][0].limit_bytes = kUnits * abi::kUnitBytes;
-  // The card must have the margin too, where that is known.
+  // The card must have the margin too, if its free memory is known.
   grant_->header.cards[0].free_bytes = kUnits * abi::kUnitBytes;
   grant_->header.cards[0].published_ns = 1;
   deep_.unpark(2);
@@ -222,7 +223,7 @@ TEST_F(DeepParkingTest, NothingIsBegunWithoutTheBytes) {
   EXPECT_EQ(deep_.state(), State::kParked);
   grant_->header.cards[0].free_bytes =
       kUnits * abi::kUnitBytes + DeepParking::kReturnMargin.count();
-  // And what was given back of a process's reserve.
+  // Also the part of a process's reserve that was lent.
   constexpr std::uint64_t kLent = DeepParking::kLeft.count() + abi::kUnitBytes;
   abi::open_reserve(grant_->slots[0].cards[0], abi::units_for(abi::kReserveBytes - kLent));
   deep_.unpark(2);
@@ -244,7 +245,7 @@ TEST_F(DeepParkingTest, WhatItCannotDoIsKnownBeforehand) {
     EXPECT_FALSE(end().done);
   }
   unparkable();
-  // What it has given to others.
+  // An export to another process.
   grant_->exports[3].owner = grant_->slots[0].owner.load();
   grant_->exports[3].state = abi::ExportWord{1, 0, 0, abi::ExportWord::kLive, 1}.pack();
   EXPECT_NE(deep_.obstacle().find("shares memory"), std::string::npos);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See environment.h.
+// See environment.h. job_environment() copies the variables and then sets its own in this order:
+// --env, the grant and the visible cards with LD_PRELOAD (or "no GPU"), the identity of the job,
+// for one of several processes the variables of torchrun and Slurm, and the path of the simulated
+// drivers. A variable of a surrounding job that this job does not set is removed.
 #include "launch/environment.h"
 
 #include <algorithm>
@@ -51,7 +54,7 @@ void set(std::vector<std::string>& lines, const std::string& name, const std::st
 }
 
 void set_no_gpu(std::vector<std::string>& lines) {
-  // -1 and not "": some programs take an empty variable for one that is not set.
+  // -1 and not "": some programs take an empty variable for an unset one.
   set(lines, "CUDA_VISIBLE_DEVICES", "-1");
   set(lines, "NVIDIA_VISIBLE_DEVICES", "void");
   set(lines, "METE_GPU_MEM_BYTES", "0");
@@ -67,8 +70,9 @@ void set_cards(std::vector<std::string>& lines, const JobEnvironment& job) {
   else
     unset(lines, "METE_PARKABLE");
   set(lines, "LD_PRELOAD", merge_preload(value_of(lines, "LD_PRELOAD"), job.preload));
-  // A program linked with ASan insists on being first, which a preload always is. Ours replaces
-  // nothing that ASan does, so the order is harmless; without this such a program would not start.
+  // A program linked with ASan insists on being first, which a preload always is. Our libraries
+  // replace nothing that ASan does, so the order is harmless; without this setting such a program
+  // would not start.
   const std::string asan = value_of(lines, "ASAN_OPTIONS");
   set(lines, "ASAN_OPTIONS", (asan.empty() ? "" : asan + ":") + "verify_asan_link_order=0");
   set(lines, "METE_GRANT", job.grant_path);
@@ -81,7 +85,7 @@ std::string merge_preload(const std::string& current, const std::vector<std::str
   std::vector<std::string> first;
   std::vector<std::string> rest;
   std::string text = current;
-  std::replace(text.begin(), text.end(), ' ', ':');  // ld.so takes both
+  std::replace(text.begin(), text.end(), ' ', ':');  // ld.so accepts both
   for (const std::string_view part : base::split(text, ':')) {
     const std::string entry(part);
     if (entry.empty() || std::find(ours.begin(), ours.end(), entry) != ours.end()) continue;
@@ -114,7 +118,7 @@ std::vector<std::string> job_environment(const std::vector<std::string>& current
     set(lines, "MASTER_ADDR", "127.0.0.1");
     set(lines, "MASTER_PORT", job.rank->port);
     set(lines, "METE_PART", std::to_string(job.rank->part));
-    // Of a script for Slurm: which of its processes this is, where it is told at all.
+    // SLURM_PROCID is set only if the job has a Slurm environment.
     for (const auto& [name, value] : job.extra)
       if (name == "SLURM_PROCID" || name == "SLURM_LOCALID")
         set(lines, name, std::to_string(job.rank->rank));

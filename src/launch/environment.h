@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The environment that a job sees. Pure: variables in, variables out; everything that is not named
-// here is passed on as it was.
+// The environment of a job. Pure: variables in, variables out; every variable that is not named
+// here is passed on unchanged.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ struct JobEnvironment {
   std::vector<std::string> uuids;
   Bytes limit;                       // of one process, on the card where it is smallest
   bool parkable = false;             // METE_PARKABLE: the meter puts its gates in place
-  std::vector<std::string> preload;  // ours, in order
+  std::vector<std::string> preload;  // our libraries, in order
   std::string simgpu;                // with METE_SIM: the folder of the simulated drivers
-  std::vector<std::pair<std::string, std::string>> extra;  // --env, before ours
+  std::vector<std::pair<std::string, std::string>> extra;  // --env, before our variables
   // One of several processes of the job (--procs), with the variables that torchrun sets.
   struct Rank {
     std::uint32_t rank = 0;
@@ -38,7 +38,7 @@ struct JobEnvironment {
   std::optional<Rank> rank;
 };
 
-// "NAME=VALUE" lines in, "NAME=VALUE" lines out, in the order in which they stood.
+// "NAME=VALUE" lines in, "NAME=VALUE" lines out, in the original order.
 std::vector<std::string> job_environment(const std::vector<std::string>& current,
                                          const JobEnvironment& job);
 
@@ -46,8 +46,8 @@ std::vector<std::string> job_environment(const std::vector<std::string>& current
 // ignored.
 Result<std::pair<std::string, std::string>> parse_env(const std::string& text);
 
-// Our libraries go first, but after a sanitizer's runtime, which refuses to run second; what was
-// there stays, once.
+// Our libraries go first, but after a sanitizer's runtime, which refuses to run second; existing
+// entries stay, once each.
 std::string merge_preload(const std::string& current, const std::vector<std::string>& ours);
 
 }  // namespace mete::launch

@@ -105,7 +105,7 @@ TEST(Environment, ARankHasTorchrunsVariablesAndItsPartOfTheGrant) {
   for (const char* wanted : {"RANK=3", "LOCAL_RANK=3", "WORLD_SIZE=4", "MASTER_ADDR=127.0.0.1",
                              "MASTER_PORT=29501", "METE_PART=1"})
     EXPECT_EQ(std::count(lines.begin(), lines.end(), wanted), 1) << wanted;
-  // Of a script for Slurm each knows its own number, of others none is told.
+  // A process of a Slurm script knows its own number; other processes have no such variable.
   EXPECT_EQ(std::count(lines.begin(), lines.end(), "SLURM_PROCID=3"), 0);
   job.extra = {{"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}};
   const std::vector<std::string> slurm = job_environment({}, job);

@@ -19,14 +19,14 @@ namespace mete::launch {
 
 namespace {
 
-constexpr int kNames = 1000;  // tries for a free name; a pid has at most as many live jobs
+constexpr int kNames = 1000;  // tries for a free name; a pid has at most this many live jobs
 
 Error cannot_make(const std::string& path, int error) {
   return Error::because("the grant file cannot be made", Error::from_errno(path, error))
       .with_hint("set METE_STATE_DIR to a folder of your own on a local disk with space");
 }
 
-// Without locks (some network disks) nobody can take a file for a leftover either.
+// Without locks (some network file systems) no process can recognise a leftover either.
 bool lock_and_still_there(int fd) {
   int result = 0;
   do {
@@ -97,7 +97,7 @@ Result<GrantFile> GrantFile::make(const std::string& folder, const GrantName& na
         base::join_path(folder, base_name + "." + std::to_string(name.attempt));
     file.lock_.reset(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!file.lock_ && (errno != EEXIST || i == kNames)) return cannot_make(path, errno);
-    // Somebody who looks for leftovers may have seen the file before it was locked, and removed it.
+    // A process that removes leftovers may have seen the file before it was locked, and removed it.
     if (file.lock_ && !lock_and_still_there(file.lock_.get())) file.lock_.reset();
     if (!file.lock_) continue;
     file.path_ = path;  // from here on the destructor removes it

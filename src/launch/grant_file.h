@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The grant file of one job, made by its launcher and removed by it. Its bytes are in abi/grant.h.
+// The grant file of one job, made and removed by its launcher. Its bytes are in abi/grant.h.
 //
-// The file is fully allocated before anybody maps it (a disk that fills up later cannot kill the
-// job), readable by its owner alone, and never replaces or follows what is there. Its maker holds
-// an flock on it for as long as it lives: that is how others know a leftover (leftovers.h).
+// The file is fully allocated before any process maps it (a disk that fills up later cannot kill
+// the job), readable by its owner only, and never replaces or follows an existing file. Its maker
+// holds an flock on it for as long as it lives, which distinguishes it from a leftover
+// (leftovers.h).
 #pragma once
 
 #include <sys/types.h>
@@ -26,28 +27,27 @@ struct GrantPark {
   seam::UuidBytes token{};
 };
 
-// Whose it is.
+// The job that a grant belongs to.
 struct GrantName {
   std::string job;  // "": a cap without a daemon, cap-PID
   std::uint32_t attempt = 1;
   std::optional<GrantPark> park = {};
-  bool growing = false;  // somebody answers its asks (growth.h); else the limits hold at once
+  bool growing = false;  // a runner answers its asks (growth.h); otherwise the limits apply at once
 };
 
 class GrantFile {
  public:
   // Makes FOLDER/JOB.ATTEMPT, or JOB-2.ATTEMPT and so on while the name is taken (several daemons
-  // count their jobs from 1). `cards` as in abi::GrantSpec; `parts`: into how many equal parts the
-  // limits are divided. io: the disk is full or read-only; unsupported: more cards than a grant
-  // file holds, a folder of movers with too long a name, parts of a growing grant. A failure leaves
-  // nothing behind.
+  // count their jobs from 1). `parts`: the number of equal parts into which the limits are divided.
+  // io: the disk is full or read-only; unsupported: more cards than a grant file holds, a folder of
+  // movers with too long a name, parts of a growing grant. A failure leaves nothing behind.
   static Result<GrantFile> make(const std::string& folder, const GrantName& name,
                                 std::span<const abi::GrantCard> cards, std::uint32_t parts = 1);
 
   GrantFile(GrantFile&& other) noexcept;
   GrantFile& operator=(GrantFile&&) = delete;
   GrantFile(const GrantFile&) = delete;
-  // Unmaps and removes the file, in the process that made it only: a forked helper must not.
+  // Unmaps and removes the file, only in the process that made it: a forked helper must not.
   ~GrantFile();
 
   const std::string& path() const { return path_; }

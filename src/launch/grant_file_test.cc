@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Making and removing grant files in a temporary folder, and removing leftovers. Launchers and jobs
+// are real processes, some of them killed: a file stays as long as its launcher or a process of its
+// job lives, and links or files of others are never touched. What is made must pass
+// abi::check_grant.
 #include "launch/grant_file.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +38,7 @@ class GrantFileTest : public testing::Test {
         std::distance(std::filesystem::directory_iterator(folder_), {}));
   }
 
-  // A launcher that is killed: leaves its file behind.
+  // A launcher that is killed leaves its file behind.
   std::string left_by_killed_launcher() {
     const pid_t pid = fork();
     if (pid == 0) {
@@ -148,7 +152,7 @@ TEST_F(GrantFileTest, FilesOfLivingLaunchersAndOfOthersStay) {
   ASSERT_TRUE(base::write_atomic(base::join_path(folder_, "notes"), "not ours"));
   EXPECT_EQ(remove_leftovers(folder_), 0);
   EXPECT_EQ(entries(), 2u);
-  // Nobody holds this one: a launcher was killed before it had filled it.
+  // No process holds this one: a launcher was killed before it had filled it.
   ASSERT_TRUE(base::write_atomic(base::join_path(folder_, "12.1"), ""));
   EXPECT_EQ(remove_leftovers(folder_), 1);
 }

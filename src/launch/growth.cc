@@ -19,7 +19,7 @@ namespace {
 
 abi::AccountId account_of(std::uint32_t card) { return {0, card}; }
 
-// The job's own user can write the file: nothing in it may be absurd.
+// The job's own user can write the file: clamp its values.
 Bytes sane(std::uint64_t bytes) {
   return Bytes::from_bytes(std::min(bytes, abi::kMaxUnits * abi::kUnitBytes));
 }
@@ -48,7 +48,7 @@ std::optional<Growth::Ask> Growth::asked() {
     const std::uint64_t number = card.asks.load();
     if (number == open.number || open.wanted != 0) continue;
     open.number = number;
-    // A wish is written before its ask is counted: it is in here, or went with an ask before.
+    // A wish is written before its ask is counted: it is in here, or was taken with an earlier ask.
     open.wanted = std::min(card.wanted_bytes.exchange(0), card.ceiling_bytes);
     if (open.wanted != 0) return Ask{c, sane(open.wanted)};
     answer(c);
@@ -69,7 +69,7 @@ Bytes Growth::allow(std::uint32_t card, Bytes limit) {
   const std::uint64_t wish =
       std::max(std::min(limit.count(), words.ceiling_bytes), words.guarantee_bytes);
   const std::uint64_t before = abi::account(grant_, account_of(card)).limit_bytes.load();
-  // Without a slot nothing can be lowered exactly, so nothing is.
+  // Without a slot a limit cannot be lowered exactly, so it is not lowered.
   if (wish == before || (slot_ < 0 && wish < before)) return allowed(card);
   if (slot_ < 0) {
     abi::account(grant_, account_of(card)).limit_bytes.store(wish);

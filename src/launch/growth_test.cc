@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runner's side of growth, with a job that is words of a grant file in memory.
+// The runner's side of growth. The job is words of a grant file in memory: a test writes wishes and
+// counts asks as a process would, and reads the answers. Checked are the order of asks and answers,
+// the bounds of a limit, and that lowering it returns the most that can be used.
 #include "launch/growth.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +38,7 @@ class GrowthTest : public testing::Test {
   void give_back(std::uint32_t card, std::uint64_t gib) {
     abi::give_back({*grant_, kProcess}, {0, card}, abi::units_for(gib << 30));
   }
-  // As a process does. Returns the number of the ask.
+  // Asks as a process does. Returns the number of the ask.
   std::uint64_t ask(std::uint32_t card, std::uint64_t gib) {
     abi::raise_to(grant_->header.cards[card].wanted_bytes, gib << 30);
     return grant_->header.cards[card].asks.fetch_add(1) + 1;
@@ -103,8 +105,8 @@ TEST_F(GrowthTest, AnAskThatComesMeanwhileIsToldAfterTheAnswer) {
   EXPECT_EQ(answered(0), second);
 }
 
-// A process writes its wish, the runner takes it with an ask before, and only then the process
-// counts its own: it must not wait for an answer that was given.
+// A process writes its wish, the runner takes it with an earlier ask, and only then the process
+// counts its own: it must not wait for an answer that was given already.
 TEST_F(GrowthTest, AWishThatWentWithAnAskBeforeIsAnsweredAtOnce) {
   ask(0, 10);
   abi::raise_to(grant_->header.cards[0].wanted_bytes, 11ull << 30);

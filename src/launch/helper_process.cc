@@ -27,7 +27,7 @@ void block_everything(sigset_t* old) {
 [[noreturn]] void run_child(const char* name, const std::function<void(HelperProcess::Pipes)>& body,
                             pid_t parent, HelperProcess::Pipes pipes) {
   (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(0);  // it died before it could be our reason to die
+  if (getppid() != parent) _exit(0);  // the parent died before PR_SET_PDEATHSIG was set
   (void)prctl(PR_SET_NAME, name);
   // The job's terminal and pipes stay the job's: a reader must see their end when the job ends.
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -45,7 +45,7 @@ Result<HelperProcess> HelperProcess::start(const char* name,
   Result<base::Pipe> reply = base::make_pipe();
   if (!reply) return std::move(reply).error();
   sigset_t old;
-  block_everything(&old);  // the child is born with its mask, so no signal finds it unready
+  block_everything(&old);  // the child inherits the mask, so no signal finds it unready
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid == 0) {
@@ -71,8 +71,8 @@ HelperProcess::HelperProcess(HelperProcess&& other) noexcept
 HelperProcess::~HelperProcess() {
   if (pid_ < 0) return;
   alive_.reset();
-  // A child that hangs in the driver would not notice the pipe; SIGKILL also ends most hangs. One
-  // in an uninterruptible sleep is left to init rather than waited for.
+  // A child that hangs in the driver would not notice the pipe; SIGKILL also ends most hangs. A
+  // child in an uninterruptible sleep is left to init rather than waited for.
   (void)kill(pid_, SIGKILL);
   // By number: glibc 2.36 declares pidfd_open() as a C++ function.
   const Fd end(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
@@ -82,7 +82,7 @@ HelperProcess::~HelperProcess() {
 
 bool HelperProcess::ask() {
   char byte = 0;
-  // MSG_NOSIGNAL is for sockets only: a child that died must not kill us by SIGPIPE.
+  // MSG_NOSIGNAL is for sockets only: a dead child must not kill us by SIGPIPE.
   struct sigaction ignore {};
   struct sigaction old {};
   ignore.sa_handler = SIG_IGN;
@@ -109,11 +109,11 @@ Result<std::string> HelperProcess::collect(int limit_ms) {
     const ssize_t got = read(reply_.get(), buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Error::from_errno("read from the helper process", errno);
-    if (got == 0) return Error::io("the helper process died without a word");
+    if (got == 0) return Error::io("the helper process died without an answer");
     text.append(buffer, static_cast<std::size_t>(got));
     if (const std::size_t end = text.find('\0'); end != std::string::npos)
       return text.substr(0, end);
-    if (text.size() > kMax) return Error::io("the helper process said too much");
+    if (text.size() > kMax) return Error::io("the helper process wrote more than 1 MiB");
   }
 }
 

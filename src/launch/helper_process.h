@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A child of ours that does what may block or leave things behind in a process (the driver's
-// library opens devices and may hang), so that the launcher itself stays clean. It dies with us: by
-// a signal when we die and by a pipe that closes. It has no terminal, no descriptor but its pipes,
-// and every signal blocked, so that Ctrl-C is not for it.
+// A child process for work that may block or leave things behind in a process (the driver's library
+// opens devices and may hang), so that the launcher itself stays clean. It dies with the launcher:
+// by a signal, and by a pipe that closes. It has no terminal, no descriptor but its pipes, and
+// every signal blocked, so that Ctrl-C does not reach it.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +18,7 @@ namespace mete::launch {
 class HelperProcess {
  public:
   struct Pipes {
-    int alive;  // from the launcher: at its end once that is gone
+    int alive;  // from the launcher: at its end once the launcher is gone
     int reply;  // to the launcher
   };
   static constexpr char kEndOfReply = '\0';
@@ -34,15 +34,15 @@ class HelperProcess {
 
   // -1 once it was reaped.
   pid_t pid() const { return pid_; }
-  // Somebody who waits for all children has reaped this one: its number may be another's by now.
+  // A wait for all children has reaped this one: its pid may belong to another process by now.
   void was_reaped() { pid_ = -1; }
 
   // Sends one byte and waits for one. False when the child is gone.
   bool ask();
 
-  // What the child wrote before kEndOfReply. busy when it is silent for limit_ms, io when
-  // it closed its end before, or wrote more than 1 MiB. (Not "until it closes": what the child
-  // starts may hold the pipe open.)
+  // What the child wrote before its first zero byte. busy when it is silent for limit_ms, io when
+  // it closed its end before, or wrote more than 1 MiB. (Not "until it closes": a process that the
+  // child starts may hold the pipe open.)
   Result<std::string> collect(int limit_ms);
 
  private:

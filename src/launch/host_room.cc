@@ -12,7 +12,7 @@ namespace mete::launch {
 
 namespace {
 
-// The number that a text begins with, after blanks.
+// The number at the beginning of a text, after blanks.
 std::optional<std::uint64_t> leading_number(const std::string& text) {
   const std::size_t begin = text.find_first_not_of(" \t");
   if (begin == std::string::npos) return std::nullopt;
@@ -24,7 +24,7 @@ std::optional<std::uint64_t> leading_number(const std::string& text) {
 
 std::optional<std::uint64_t> number_in(const std::string& path) {
   const Result<std::string> text = base::read_all(path);
-  return text ? leading_number(*text) : std::nullopt;  // "max" is none
+  return text ? leading_number(*text) : std::nullopt;  // "max" is no limit
 }
 
 std::optional<std::uint64_t> available(const std::string& proc) {
@@ -36,7 +36,7 @@ std::optional<std::uint64_t> available(const std::string& proc) {
   return kib ? std::optional(*kib * 1024) : std::nullopt;
 }
 
-// The process's group in the one hierarchy: "/a/b".
+// The process's group in the hierarchy of version 2: "/a/b".
 std::string group_of(std::uint32_t pid, const std::string& proc) {
   const Result<std::string> text = base::read_all(proc + "/" + std::to_string(pid) + "/cgroup");
   const std::size_t at = text ? text->find("0::/") : std::string::npos;
@@ -44,7 +44,7 @@ std::string group_of(std::uint32_t pid, const std::string& proc) {
   return text->substr(at + 3, text->find('\n', at) - at - 3);
 }
 
-// visit(limit, what is taken of it) for each group above a process that has one.
+// Calls visit(limit, usage) for each group above a process that has a limit.
 template <class Visit>
 void each_limit(std::uint32_t pid, const HostFiles& files, Visit visit) {
   for (std::string group = group_of(pid, files.proc); group.size() > 1;

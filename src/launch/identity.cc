@@ -64,7 +64,7 @@ Result<RightsOf> RightsOf::take(const Identity& identity) {
     return Error::from_errno("getgroups", errno);
   rights.groups_.assign(ours.begin(), ours.end());
   rights.gid_ = getegid();
-  rights.taken_ = true;  // from here on it is undone
+  rights.taken_ = true;  // from here on the destructor undoes it
   const std::vector<gid_t> theirs(identity.groups.begin(), identity.groups.end());
   if (setgroups(theirs.size(), theirs.data()) != 0 || setegid(identity.gid) != 0 ||
       seteuid(identity.uid) != 0)
@@ -93,11 +93,11 @@ Result<void> become(const Identity& identity) {
   if (setresuid(identity.uid, identity.uid, identity.uid) != 0)
     return Error::from_errno("setuid", errno);
   if (!has_all_ids(identity) || !has_all_groups(identity))
-    return Error::io("the job's user could not be taken on");
+    return Error::io("could not become the job's user");
   if (identity.uid != 0 && (setuid(0) == 0 || seteuid(0) == 0))
     return Error::io("the rights of root could not be given up");
-  // We still hold what root has opened: the user may end us, not look into us. (It is so by itself
-  // unless somebody has set fs.suid_dumpable.)
+  // We still hold what root has opened: the user may kill us, but not read our memory. (This is the
+  // default unless fs.suid_dumpable is set.)
   if (prctl(PR_SET_DUMPABLE, 0) != 0) return Error::from_errno("close ourselves", errno);
   return {};
 }

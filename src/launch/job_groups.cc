@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See job_groups.h.
+// See job_groups.h. Each wish becomes a Limit with its settings for both versions. Version 1: one
+// group in the hierarchy of each controller. Version 2: one group for all limits below the nearest
+// ancestor that delegates the controllers; if no ancestor delegates all of them, the first limit
+// that can be set wins. Without limits, an empty group or a freezer contains the job.
 #include "launch/job_groups.h"
 
 #include <algorithm>
@@ -14,7 +17,7 @@ constexpr std::uint64_t kPeriodUs = 100'000;
 
 }  // namespace
 
-// One limit, in the words of both versions.
+// One limit, as settings of both versions.
 struct JobGroups::Limit {
   Controller controller;
   const char* option;
@@ -25,7 +28,7 @@ struct JobGroups::Limit {
 std::vector<JobGroups::Limit> JobGroups::limits_of(const GroupWish& wish) {
   std::vector<Limit> limits;
   if (wish.ram) {
-    // Without its swap the limit would only move memory to the disk; not every kernel counts it.
+    // Without a limit on swap the memory would only move to the disk; not every kernel counts swap.
     const std::string bytes = std::to_string(wish.ram->count());
     limits.push_back(
         {Controller::kMemory,
@@ -44,7 +47,7 @@ std::vector<JobGroups::Limit> JobGroups::limits_of(const GroupWish& wish) {
   return limits;
 }
 
-// Version 2: below the nearest group above us that lends all of these.
+// Version 2: below the nearest ancestor that delegates all these controllers.
 Result<Cgroup> JobGroups::make_below_lender(const CgroupPlace& place, const std::string& name,
                                             const std::vector<const Limit*>& limits) {
   std::vector<Cgroup::Setting> settings;
@@ -59,7 +62,7 @@ Result<Cgroup> JobGroups::make_below_lender(const CgroupPlace& place, const std:
                     [&](const Limit* limit) { return lends(above.folder(), limit->controller); }))
       return Cgroup::make(above.folder(), name, settings);
   }
-  return Error::not_found("no group above us lends the " + controllers + " controller");
+  return Error::not_found("no parent control group delegates the " + controllers + " controller");
 }
 
 bool JobGroups::take(Result<Cgroup> group, const char* option) {
@@ -70,8 +73,8 @@ bool JobGroups::take(Result<Cgroup> group, const char* option) {
   return group.ok();
 }
 
-// A process is in one group of version 2: all limits are one group's. Where that cannot be, the
-// first that can.
+// A process is in one group of version 2, so all limits belong to one group. If that is not
+// possible, the first limit that is possible.
 void JobGroups::limit_together(const CgroupPlace& place, const std::string& name,
                                const std::vector<const Limit*>& limits) {
   const bool all = take(make_below_lender(place, name, limits), nullptr);
@@ -79,7 +82,8 @@ void JobGroups::limit_together(const CgroupPlace& place, const std::string& name
   for (const Limit* limit : limits) {
     if (all) break;
     if (some)
-      refused_.push_back({limit->option, "no group above us lends all that was asked for"});
+      refused_.push_back(
+          {limit->option, "no parent control group delegates all requested controllers"});
     else
       some = take(make_below_lender(place, name, {limit}), limit->option);
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control groups of one job, where we may have some: limits on its memory and CPUs, and one
-// that holds it all together, so that whatever it forks can be found and ended.
+// The control groups of one job, where we may make them: limits on its memory and CPUs, and a group
+// that contains the whole job, so that everything it forks can be found and ended.
 //
 // Version 1: one group in each hierarchy (memory, cpu, freezer) below our own. Version 2: one group
-// for everything; with limits below the nearest group above us that lends these controllers (one
-// with processes in it cannot lend, so it is never our own), without limits below our own.
+// for everything; with limits below the nearest ancestor that delegates these controllers (a group
+// with processes in it cannot delegate, so it is never our own), without limits below our own.
 #pragma once
 
 #include <sys/types.h>
@@ -34,8 +34,8 @@ class JobGroups {
   };
 
   JobGroups() = default;
-  // Never fails: what cannot be had is refused. Nobody asked for a container by name, so none is no
-  // refusal.
+  // Never fails: a wish that cannot be met is refused. The container is optional, so a missing one
+  // is no refusal.
   static JobGroups make(const GroupWish& wish);
 
   const std::vector<Refused>& refused() const { return refused_; }
@@ -48,8 +48,9 @@ class JobGroups {
   }
   std::uint64_t out_of_memory() const;
   void keep();
-  // Made as root, to be entered as somebody else: if that cannot be (kernels before 5.16 ask who
-  // enters, not who opened the door), there are none.
+  // For groups that were made as root and are entered as another user: if entering is not possible
+  // (kernels before 5.16 check the process that enters, not the one that opened the door), removes
+  // them all.
   void drop_closed();
 
  private:

@@ -17,8 +17,7 @@
 namespace mete::launch {
 namespace {
 
-// A child in the group that has forked another; both sleep. Its number is returned once they are
-// there.
+// A child in the group that has forked another; both sleep. Returns its pid once both are there.
 pid_t two_inside(int door) {
   Result<base::Pipe> pipe = base::make_pipe();
   const pid_t child = fork();
@@ -75,7 +74,7 @@ TEST(JobGroups, TheContainerHoldsAndEndsWhatIsForkedInIt) {
   EXPECT_FALSE(exists(folder)) << "it goes with its maker";
 }
 
-// Whatever this machine has: version 1 by its freezer as well, beside version 2.
+// Whatever this machine has: also a freezer of version 1 beside version 2.
 TEST(JobGroups, AFreezerOfVersion1EndsThemToo) {
   const Result<std::string> own = base::read_all("/proc/self/cgroup");
   const Result<std::string> mounts = base::read_all("/proc/self/mountinfo");

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See job_log.h.
+// See job_log.h. Each write() compares the open file with its name first: a file that was removed
+// or moved is opened anew, and a full one is renamed to FILE.1. Bytes that cannot be written are
+// counted; the next write that succeeds begins with a line about them.
 #include "launch/job_log.h"
 
 #include <fcntl.h>
@@ -36,7 +38,7 @@ Error no_log(const std::string& path, mode_t mode) {
       .with_hint("a log is a regular file, or /dev/null");
 }
 
-// The name of what is open, without links.
+// The path of an open file, links resolved.
 std::string name_of(int file, const std::string& otherwise) {
   char path[PATH_MAX];
   const std::string link = "/proc/self/fd/" + std::to_string(file);
@@ -51,7 +53,7 @@ std::string old_one(const std::string& path) { return path + ".1"; }
 
 Result<JobLog::Opened> JobLog::open_file(const LogPlace& place) {
   const std::string& path = place.path;
-  // Looked at before it is opened, since opening some things is doing something; and again after.
+  // Checked before it is opened, since opening some files has effects; and again afterwards.
   struct stat info {};
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !is_null_device(info))
     return no_log(path, info.st_mode);
@@ -85,7 +87,8 @@ JobLog::JobLog(LogPlace place, Opened opened)
   struct stat info {};
   if (null_ || fstat(file_.get(), &info) != 0) return;
   before_ = before_of(place_.path).bytes;
-  if (info.st_size == 0 && before_ != 0) {  // what is known is of a file that was removed
+  if (info.st_size == 0 && before_ != 0) {  // the recorded position belongs to a file that was
+                                            // removed
     times_.forget();
     before_ = 0;
   }
@@ -103,7 +106,8 @@ void JobLog::write(std::string_view bytes) {
         " bytes of output were lost here: " + std::generic_category().message(lost_by_) + "\n";
     if (append(line) == line.size()) unsaid_ = 0;
   }
-  // Not behind half a line about what is lost: that one is told again, with these.
+  // Not behind half a line about lost output: that line is written again, and counts these bytes
+  // too.
   const std::size_t written = unsaid_ > 0 ? 0 : append(bytes);
   if (written < bytes.size()) drop(bytes.size() - written, errno);
 }
@@ -112,7 +116,7 @@ void JobLog::say(std::string_view text) {
   write(std::string(line_begins_ ? "" : "\n") + "mete: " + std::string(text) + "\n");
 }
 
-// How many could be written; errno says why not all.
+// Returns how many bytes were written; errno says why not all.
 std::size_t JobLog::append(std::string_view bytes) {
   std::size_t done = 0;
   while (done < bytes.size()) {
@@ -137,7 +141,7 @@ bool JobLog::has_place_for(std::size_t more) {
   if (fstat(file_.get(), &opened) != 0) return true;
   const bool there = stat(place_.path.c_str(), &named) == 0;
   if (!there || named.st_ino != opened.st_ino || named.st_dev != opened.st_dev) {
-    open_again();  // removed, or moved away by whoever looks after logs here
+    open_again();  // removed, or moved away by a log rotation
     before_ = before_of(place_.path).bytes;
     return true;
   }
@@ -146,7 +150,8 @@ bool JobLog::has_place_for(std::size_t more) {
     times_.mark(seam::system_clock().wall(), size);
     return true;
   }
-  // In a folder that is not ours there is no way to make room that would not destroy what is there.
+  // In a folder where we may not rename there is no way to make room without destroying what is
+  // there.
   if (rename(place_.path.c_str(), old_one(place_.path).c_str()) != 0) return false;
   times_.rotated(old_one(place_.path));
   const LogBefore before{before_ + size, !line_begins_};
@@ -156,7 +161,7 @@ bool JobLog::has_place_for(std::size_t more) {
   return true;
 }
 
-// Where that does not work we go on with what we have.
+// If that fails, the old file stays in use.
 void JobLog::open_again() {
   Result<Opened> opened = open_file(place_);
   if (!opened || opened->null) return;

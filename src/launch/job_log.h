@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file that a job's output goes to. Bounded: what would make it longer than its limit goes to a
-// new file, and one old one is kept (FILE.1). A file that somebody removes or moves away is made
-// again; where the disk is full, bytes are dropped and counted, so that the job never waits for
-// room, and a line says how many were lost once there is some again. When what was written is in a
-// small file beside it (log_times.h).
+// The log file for a job's output. Bounded: output beyond the limit goes to a new file, and one old
+// file is kept (FILE.1). A file that is removed or moved away is made again. If the disk is full,
+// bytes are dropped and counted, so that the job never waits for room; once there is room, a line
+// says how many were lost. A small file beside it records when what was written (log_times.h).
 //
-// Opened with the rights of whoever runs, so as the job's user: links are followed as far as that
-// one may.
+// Opened with the rights of the calling process, so as the job's user: links are followed as far as
+// that user may.
 #pragma once
 
 #include <sys/types.h>
@@ -30,8 +29,8 @@ struct LogPlace {
 
 class JobLog {
  public:
-  // What is in the file stays, and more is added at its end. A regular file or /dev/null; anything
-  // else (a FIFO would wait for its reader, a device might do anything) is invalid and untouched.
+  // Existing content stays, and output is appended. A regular file or /dev/null; anything else (a
+  // FIFO would wait for its reader, a device might do anything) is invalid and untouched.
   static Result<JobLog> open(const LogPlace& place);
 
   // Never fails and never waits for room.
@@ -39,11 +38,11 @@ class JobLog {
   // A line of our own: "mete: ...", never in the middle of another line.
   void say(std::string_view text);
 
-  // What could not be written, all in all.
+  // Bytes that could not be written, in total.
   std::uint64_t lost() const { return lost_; }
-  // What it takes on the disk now, with the old one.
+  // The space that it takes on the disk now, with the old file.
   Bytes size() const;
-  // Where it is, links resolved.
+  // The path, links resolved.
   const std::string& path() const { return place_.path; }
 
  private:
@@ -54,7 +53,7 @@ class JobLog {
   JobLog(LogPlace place, Opened opened);
   static Result<Opened> open_file(const LogPlace& place);
 
-  // Makes room: a new file where the old one is full, moved away or removed. False: there is none.
+  // Makes room: a new file if the old one is full, moved away or removed. False: there is none.
   bool has_place_for(std::size_t more);
   void open_again();
   std::size_t append(std::string_view bytes);
@@ -63,11 +62,11 @@ class JobLog {
   LogPlace place_;
   LogTimes times_;
   Fd file_;
-  std::uint64_t before_ = 0;  // what was written before this file
+  std::uint64_t before_ = 0;  // bytes written before this file
   bool null_ = false;
   bool line_begins_ = true;
   std::uint64_t lost_ = 0;
-  std::uint64_t unsaid_ = 0;  // of these, what no line in the file tells of yet
+  std::uint64_t unsaid_ = 0;  // the part of `lost_` that no line in the file mentions yet
   int lost_by_ = 0;           // errno
 };
 

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The log of a job on real files: rotation, files that are removed, moved or replaced while it is
+// open, links, FIFOs and /dev/null, and a disk that is full (a tmpfs of 64 KiB, which needs root).
+// The log must count what it drops, and never wait. Two writers of one file must follow each
+// other's rotation.
 #include "launch/job_log.h"
 
 #include <fcntl.h>
@@ -98,7 +102,7 @@ TEST_F(JobLogTest, WhatCameBeforeAFileIsKnown) {
 }
 
 TEST_F(JobLogTest, WhereNoNewFileCanBeMadeBytesAreDroppedAndNothingIsDestroyed) {
-  std::filesystem::create_directory(path("a.log.1"));  // in the way of the old one
+  std::filesystem::create_directory(path("a.log.1"));  // prevents the rotation
   JobLog log = opened(Bytes::from_bytes(10));
   log.write("12345678\n");
   log.write("too much\n");
@@ -128,7 +132,7 @@ TEST_F(JobLogTest, AFolderThatIsGoneDoesNotStopIt) {
   Result<JobLog> log = JobLog::open({path("f/log"), Bytes()});
   ASSERT_TRUE(log.ok());
   std::filesystem::remove_all(path("f"));
-  log->write("nobody reads this\n");
+  log->write("no reader for this\n");
   std::filesystem::create_directory(path("f"));
   log->write("back\n");
   EXPECT_EQ(text(path("f/log")), "back\n");
@@ -145,7 +149,7 @@ TEST_F(JobLogTest, AFifoPutInItsPlaceIsNotOpened) {
 TEST_F(JobLogTest, OnlyARegularFileOrTheNullDeviceIsALog) {
   ASSERT_EQ(mkfifo(path("fifo").c_str(), 0600), 0);
   EXPECT_EQ(refused(path("fifo")).message, "the log " + path("fifo") + " is a FIFO");
-  // With a reader the open itself would work.
+  // With a reader, open() itself would succeed.
   const Fd reader(open(path("fifo").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   EXPECT_EQ(refused(path("fifo")).code, ErrorCode::kInvalid);
   EXPECT_EQ(refused(folder_).message, "the log " + folder_ + " is a folder");

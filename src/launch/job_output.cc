@@ -77,8 +77,8 @@ bool JobOutput::pump(base::Pipe& from, JobLog& to) {
   return true;
 }
 
-// Somebody outside the job may hold the other end of a pipe and write for ever: one pipe's content
-// is enough.
+// A process outside the job may hold the other end of a pipe and write for ever: read one pipe's
+// content only.
 void JobOutput::finish() {
   started();
   for (auto [pipe, log] : {std::pair(&pipe_, &log_), std::pair(&error_pipe_, &errors())}) {

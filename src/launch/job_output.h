@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the output of a detached job goes: through pipes, or a terminal with --tty, to its keeper,
-// which writes the logs. The programs' ends are made here, and what to listen to while they run.
+// which writes the logs. Makes the programs' ends and reads ours while they run.
 #pragma once
 
 #include <poll.h>
@@ -25,7 +25,7 @@ class JobOutput {
  public:
   struct Places {
     LogPlace log;
-    std::optional<LogPlace> error_log;  // absent: in the same log
+    std::optional<LogPlace> error_log;  // absent: stderr goes to the same log
     std::string terminal;               // the socket of --tty; "": no terminal
   };
   static Result<JobOutput> open(const Places& places);
@@ -35,15 +35,15 @@ class JobOutput {
   int output() const { return terminal_ ? terminal_->terminal() : pipe_.write.get(); }
   int error() const { return error_pipe_.write ? error_pipe_.write.get() : output(); }
   bool has_terminal() const { return terminal_.has_value(); }
-  // The programs have theirs: ours of them are closed, so that their end can be seen.
+  // The programs have their ends: close our copies of them, so that we see when they end.
   void started();
 
   void listen(std::vector<pollfd>& list);
   void heard(std::span<const pollfd> list);
-  // All programs are gone: takes what is still there. Nothing is waited for.
+  // All programs are gone: reads what is still there. Does not wait.
   void finish();
 
-  // A line of our own, in the log of errors where there is one.
+  // A line of our own, in the log of errors if there is one.
   void say(std::string_view text);
   Bytes size() const;
   std::uint64_t lost() const;
@@ -51,7 +51,7 @@ class JobOutput {
  private:
   JobOutput(JobLog log, std::optional<JobLog> error_log)
       : log_(std::move(log)), error_log_(std::move(error_log)) {}
-  // False: it is at its end.
+  // False: end of file.
   bool pump(base::Pipe& from, JobLog& to);
   JobLog& errors() { return error_log_ ? *error_log_ : log_; }
 
@@ -60,8 +60,8 @@ class JobOutput {
   std::optional<TerminalDoor> terminal_;
   Fd null_;
   base::Pipe pipe_;
-  base::Pipe error_pipe_;  // only with a log of its own
-  // Untouched, and so not there, in a job that writes nothing.
+  base::Pipe error_pipe_;  // only with an error log of its own
+  // Not touched, so never paged in, for a job that writes nothing.
   static constexpr std::size_t kBuffer = 64 << 10;
   std::unique_ptr<char[]> buffer_ = std::make_unique_for_overwrite<char[]>(kBuffer);
 };

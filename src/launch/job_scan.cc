@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See job_scan.h.
+// See job_scan.h. Each pass lists /proc, and looks at every process of the job's user that it has
+// not looked at yet, the newest first: the runner, its mark in the environment, a mapping of the
+// job's grant file, and last descent from a process already found. /proc/PID/status and stat never
+// block; environ and maps may, so the pid is reported before they are read.
 #include "launch/job_scan.h"
 
 #include <signal.h>
@@ -32,7 +35,7 @@ std::string proc(pid_t pid, const char* file) {
   return "/proc/" + std::to_string(pid) + "/" + file;
 }
 
-// A thread group leader that has ended while others of its threads go on is a living zombie.
+// A thread group leader that has ended while other threads of it go on is a living zombie.
 bool is_remains(const abi::ProcessStat& stat) {
   return stat.state == 'X' || (stat.state == 'Z' && stat.threads <= 1);
 }
@@ -47,8 +50,8 @@ std::optional<std::uint64_t> number_after(const std::string& text, std::string_v
   return value ? std::optional(*value) : std::nullopt;
 }
 
-// Of a living process of this user; nothing that could block is asked. `whole` becomes false where
-// it could not be looked.
+// A living process of this user. Reads nothing that could block. `whole` becomes false if it could
+// not be read.
 std::optional<Seen> look(pid_t pid, std::uint32_t uid, bool* whole) {
   const Result<std::string> status = base::read_all(proc(pid, "status"));
   if (!status && status.error().code == ErrorCode::kBusy) *whole = false;
@@ -67,7 +70,7 @@ bool has_variable(const std::string& environment, const std::string& variable) {
   return environment.find('\0' + variable + '\0') != std::string::npos;
 }
 
-// The grant file that a marked process names; "" without.
+// The grant file that a marked process names; "" if none.
 std::string grant_of(const std::string& environment) {
   const std::string key("\0METE_GRANT=", 12);
   const std::size_t at = environment.find(key);
@@ -100,8 +103,8 @@ class Scan {
  private:
   static constexpr int kMaxPasses = 100;
 
-  // Of the job's user, and not looked at yet. A number is not given again so soon. The newest
-  // first: it may be gone in a moment. Those that hang come last.
+  // Processes of the job's user that have not been looked at yet. A pid is not reused that soon.
+  // The newest comes first: it may be gone in a moment. Processes that hang come last.
   std::vector<pid_t> new_processes() {
     std::vector<pid_t> numbers;
     bool listed = true;
@@ -124,7 +127,7 @@ class Scan {
     if (members_.insert(pid).second) report_.found({pid, seen_.at(pid).start});
   }
 
-  // A runner that lives and does not end its job: with all that it has started.
+  // A runner that lives and does not end its job counts, with everything that it has started.
   void by_runner() {
     const auto runner = seen_.find(scan_.job.runner.pid);
     if (runner != seen_.end() && runner->second.start == scan_.job.runner.start_ticks)
@@ -188,7 +191,7 @@ bool is_living(const core::ProcessRef& process) {
     case abi::StatResult::kRead:
       return stat.start == process.start_ticks && !is_remains(stat);
     case abi::StatResult::kNoSuchProcess:
-      // A /proc that hides other people's processes says the same.
+      // A /proc that hides the processes of other users looks alike.
       return kill(process.pid, 0) != 0 && errno == EPERM;
     case abi::StatResult::kUnknown:
       break;
@@ -197,8 +200,8 @@ bool is_living(const core::ProcessRef& process) {
 }
 
 bool signal_process(const core::ProcessRef& process, std::uint32_t uid, int signal_number) {
-  // First a handle on whatever has the pid, then: is it the one meant? By number: glibc 2.36
-  // declares pidfd_open() as a C++ function.
+  // First a handle on the process that has the pid, then check that it is the right one. By number:
+  // glibc 2.36 declares pidfd_open() as a C++ function.
   const Fd handle(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
   if (!handle) return false;
   bool whole = true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See keeper_record.h. Each area is text with a checksum in its last line, in sectors of its own:
-// what is written in place is there whole, or can be told to be torn.
+// See keeper_record.h. The file has areas of whole sectors: claim, launch, program, exit. Each area
+// is text with a checksum in its last line, so a write in place is either whole or recognised as
+// torn. A claim is written to a draft, then put in place by link(), which never replaces a file.
 #include "launch/keeper_record.h"
 
 #include <fcntl.h>
@@ -57,7 +58,7 @@ Content read_area(std::string_view record, Area area) {
   return {Content::Kind::kWhole, base::split(body.substr(0, body.size() - 1), '\n')};
 }
 
-// Canonical only: what is read and written again is the same.
+// Canonical numbers only: reading and writing again gives equal bytes.
 std::optional<std::uint64_t> number(std::string_view text, std::uint64_t most) {
   const Result<std::uint64_t> value = base::parse_uint(text);
   if (!value || *value > most || (text.size() > 1 && text.front() == '0')) return std::nullopt;
@@ -81,7 +82,7 @@ std::string words(const core::ProcessRef& process) {
   return std::to_string(process.pid) + " " + std::to_string(process.start_ticks);
 }
 
-// The words of a line after its first one, when that is `key` and there are so many.
+// The fields of a line after its first one, if that is `key` and there are `count` of them.
 std::vector<std::string_view> values(std::string_view line, std::string_view key,
                                      std::size_t count) {
   std::vector<std::string_view> all = base::split(line, ' ');
@@ -122,7 +123,7 @@ bool is_group(std::string_view path) {
 std::vector<std::string> parse_groups(const Content& content) {
   std::vector<std::string> groups;
   if (content.kind != Content::Kind::kWhole || content.lines[0] != "launch") return groups;
-  // Other lines are a newer keeper's.
+  // Unknown lines are from a newer keeper.
   for (const std::string_view line : content.lines)
     if (line.starts_with("group ") && is_group(line.substr(6)) && groups.size() < kMaxGroups)
       groups.emplace_back(line.substr(6));
@@ -145,7 +146,7 @@ Result<void> write_whole(int file, std::string_view bytes, std::size_t at,
   return Error::from_errno("write " + path, errno);
 }
 
-// Zeros behind the text: what was there before is gone, and the block is the file's own.
+// Zeros behind the text: the old content is gone, and the block is allocated.
 std::string filled(const std::string& text, std::size_t size) {
   std::string bytes = text + last_line(text);
   METE_ASSERT(bytes.size() <= size);
@@ -154,7 +155,7 @@ std::string filled(const std::string& text, std::size_t size) {
 }
 
 Result<Fd> make_whole_file(const std::string& path, const std::string& bytes) {
-  (void)unlink(path.c_str());  // of a keeper that had our number and was killed
+  (void)unlink(path.c_str());  // of a killed keeper that had our pid
   Result<Fd> file = base::open_fd(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   if (!file) return file;
   if (Result<void> written = write_whole(file->get(), bytes, 0, path); !written) {
@@ -199,7 +200,7 @@ Result<Record> parse_record(std::string_view bytes) {
 Result<Record> read_record(const std::string& path) {
   const Result<Fd> file = base::open_fd(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (!file) return file.error();
-  std::string bytes(kRecordBytes + 1, '\0');  // one more: a longer file is none of ours
+  std::string bytes(kRecordBytes + 1, '\0');  // one more: a longer file is not a record
   const ssize_t got = pread(file->get(), bytes.data(), bytes.size(), 0);
   if (got < 0) return Error::from_errno("read " + path, errno);
   bytes.resize(static_cast<std::size_t>(got));
@@ -213,13 +214,13 @@ Result<KeeperRecord> KeeperRecord::claim(const std::string& folder, const Claim&
   const std::string path = base::join_path(folder, name);
   std::string bytes = filled(claim_text(claim), kClaim.end - kClaim.begin);
   bytes.resize(kRecordBytes, '\0');
-  // Complete under a name that nobody looks at, then put in place by link(), which never replaces:
-  // no reader ever sees half a claim. Synced when it is in place, since a file with its name is one
-  // commit of the file system's journal and not two.
+  // Written completely under a draft name that no reader looks at, then put in place by link(),
+  // which never replaces: no reader ever sees half a claim. Synced when it is in place, since a
+  // file with its name is one commit of the file system's journal and not two.
   const std::string draft =
       base::join_path(folder, "." + name + "." + std::to_string(claim.keeper.pid));
   Result<Fd> file = make_whole_file(draft, bytes);
-  // Busy would mean that another has the claim.
+  // Busy would mean that another keeper has the claim.
   if (!file && file.error().code == ErrorCode::kBusy)
     return Error::io(std::move(file).error().message);
   if (!file) return std::move(file).error();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a keeper leaves on disk about one attempt of one job: one file of 4 KiB that is claimed,
-// exclusively and synced, before anything of the job runs, and whose room for the rest is taken
-// then, so that a disk that fills up later cannot lose how the job ended. The keeper writes, the
-// daemon reads, also after either was killed. Every byte is in docs/formats/keeper.md.
+// exclusively and synced, before anything of the job runs. All its space is allocated then, so that
+// a full disk cannot lose the exit of the job later. The keeper writes, the daemon reads, even
+// after either was killed. Every byte is in docs/formats/keeper.md.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ inline constexpr std::size_t kMaxGroupPath = 300;
 struct Claim {
   core::JobId job;
   std::uint32_t attempt = 1;
-  seam::UuidBytes boot{};  // pids mean something in this boot only
+  seam::UuidBytes boot{};  // pids are valid in this boot only
   core::ProcessRef keeper;
   bool operator==(const Claim&) const = default;
 };
@@ -41,13 +41,13 @@ struct RunningProgram {
 
 struct Record {
   Claim claim;
-  // From here on something of the job may have run. (After a crash of the machine nobody knows:
+  // From here on a process of the job may have run. (After a crash of the machine this is unknown:
   // only the claim and the exit are synced.)
   bool launched = false;
-  std::vector<std::string> groups = {};  // the control groups that are the job's alone
+  std::vector<std::string> groups = {};  // the control groups that only this job has
   std::optional<RunningProgram> program = {};
   std::optional<std::string> exit =
-      {};  // every process of the job is gone; what wire/ made of the Exit
+      {};  // every process of the job is gone; the text that wire/ made of the Exit
   bool operator==(const Record&) const = default;
 };
 
@@ -60,26 +60,26 @@ struct RecordName {
 std::string to_string(const RecordName& name);
 std::optional<RecordName> parse_record_name(std::string_view name);
 
-// corrupt: no whole claim in it. Of the rest a part that is torn counts as not there; `launched` is
-// true then.
+// corrupt: no whole claim in it. Another part that is torn counts as absent; `launched` is then
+// true.
 Result<Record> parse_record(std::string_view bytes);
 // not_found: there is none.
 Result<Record> read_record(const std::string& path);
 
-// The keeper's side. The descriptor stays open: what was claimed with root's rights is written to
-// when those are gone.
+// The keeper's side. The descriptor stays open, so that a record claimed with root's rights can be
+// written after they are given up.
 class KeeperRecord {
  public:
-  // busy: this attempt is somebody's already. Of two that ask at once exactly one gets it; a kill
-  // in between leaves no claim, or a whole one.
+  // busy: another keeper has this attempt. Of two concurrent calls exactly one gets the claim; a
+  // kill in between leaves no claim, or a whole one.
   static Result<KeeperRecord> claim(const std::string& folder, const Claim& claim);
 
-  // Nothing was run, and nobody knows of it: takes the claim back.
+  // Nothing ran, and no daemon waits for it: takes the claim back.
   Result<void> withdraw();
   // To be written before the first process of the job is made.
   Result<void> launching(const std::vector<std::string>& groups);
   Result<void> running(const RunningProgram& program);
-  // The last word, synced. invalid: longer than kMaxExitText, or more than one line.
+  // The final entry, synced. invalid: longer than kMaxExitText, or more than one line.
   Result<void> ended(std::string_view exit);
 
  private:

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The record of a keeper: its content at each stage, exclusive claims under many concurrent
+// processes, withdrawn claims and drafts of killed keepers. Every write in place is cut after each
+// byte, and every byte of a claim is changed: a torn area counts as absent, a changed claim is
+// refused. The files are real, in a temporary folder.
 #include "launch/keeper_record.h"
 
 #include <gtest/gtest.h>
@@ -139,8 +143,8 @@ TEST_F(KeeperRecordTest, TheEndIsOneLineOfBoundedLength) {
   EXPECT_FALSE(read_record(path())->exit.has_value());
 }
 
-// Each in-place write, cut off after any byte: what it should have said is not there, and what was
-// there before still is.
+// Each write in place, cut off after any byte: the new content counts as absent, and the old
+// content is still there.
 TEST_F(KeeperRecordTest, ATornWriteIsNeverTakenForAWholeOne) {
   KeeperRecord record = claimed();
   const std::string first = *base::read_all(path());

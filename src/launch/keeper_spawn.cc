@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See keeper_spawn.h. posix_spawn does not copy our memory, however much that is.
+// See keeper_spawn.h. posix_spawn does not copy our memory, whatever its size.
 #include "launch/keeper_spawn.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ namespace mete::launch {
 
 namespace {
 
-constexpr int kOutOfTheWay = 10;  // above the numbers that the keeper has them under
+constexpr int kOutOfTheWay = 10;  // above the descriptors under which the keeper gets them
 
 Result<Fd> out_of_the_way(Fd fd) {
   Fd moved(fcntl(fd.get(), F_DUPFD_CLOEXEC, kOutOfTheWay));
@@ -106,7 +106,7 @@ std::vector<std::string> keeper_environment(const std::vector<std::string>& own)
   constexpr std::string_view kKept[] = {
       "PATH=", "HOME=", "LANG=", "TZ=", "LD_LIBRARY_PATH=", "METE_", "CUDA_", "NVIDIA_",
       "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS=", "LSAN_OPTIONS=",
-      // Where the simulated cards' server is found (simgpu/client.h), and the state folder.
+      // Where the server of the simulated cards is found (simgpu/client.h), and the state folder.
       "XDG_RUNTIME_DIR=", "XDG_STATE_HOME="};
   constexpr std::string_view kOfAJob[] = {"METE_JOB_",
                                           "METE_GRANT=",

@@ -22,7 +22,7 @@ TEST(SpawnKeeper, HasItsPlanAPipeAndASessionOfItsOwn) {
       "echo $1 $A $(wc -c < /proc/$$/fd/3)\n"
       "read pid name state parent group session rest < /proc/$$/stat\n"
       "[ $session = $$ ] && echo own session\n"
-      // Not by grep: a shell blocks signals while it starts something.
+      // Not by grep: a shell blocks signals while it starts a program.
       "while read key value; do [ $key = SigBlk: ] && echo $value; done < /proc/$$/status\n";
   ASSERT_EQ(write(file, script.data(), script.size()), static_cast<ssize_t>(script.size()));
   ASSERT_EQ(fchmod(file, 0700), 0);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See keepers.h. One job goes: spawn (or find) → its keeper is watched → its record is read when
-// the keeper says that the program runs, and when it has ended.
+// See keepers.h. A job goes through: spawn a keeper, or find its record → watch the keeper → read
+// its record when it reports that the program runs, and when it has ended. A keeper of an earlier
+// daemon is polled until its record shows the start. At most `most_starting` keepers are being
+// started at a time; the others wait in a queue.
 #include "launch/keepers.h"
 
 #include <dirent.h>
@@ -26,7 +28,7 @@ namespace {
 
 constexpr std::size_t kMaxWords = 4096;
 
-// The reason in a line that begins with these words.
+// The rest of a line that begins with `words`.
 std::optional<std::string> said(const std::string& heard, std::string_view words) {
   for (const std::string_view line : base::split(heard, '\n'))
     if (line.starts_with(words)) return std::string(line.substr(words.size()));
@@ -56,7 +58,8 @@ Result<void> Keepers::begin(const std::function<bool(core::JobId, std::uint32_t 
   while (const dirent* entry = readdir(directory.get())) {
     const std::string_view name = entry->d_name;
     const std::optional<RecordName> record = parse_record_name(name);
-    // A draft whose keeper lives is one of a daemon that does not: it cannot claim any more.
+    // A draft whose keeper lives belongs to a daemon that is gone: it cannot become a claim any
+    // more.
     const bool draft = name.size() > 1 && name[0] == '.' && name != "..";
     if (draft || (record && !wanted(record->job, record->attempt))) old.emplace_back(name);
   }
@@ -103,14 +106,14 @@ void Keepers::start(core::JobId job, std::uint32_t attempt, Start how,
   look(job);
 }
 
-// Is there a record, of an earlier daemon's keeper or of one that was faster than ours?
+// Looks for a record, of an earlier daemon's keeper or of one that was faster than ours.
 void Keepers::look(core::JobId job) {
   Kept& kept = jobs_.at(job);
   const Result<Record> record = read_record(path_of(job, kept));
   if (record) {
     adopt(job, kept, *record);
   } else if (record.error().code == ErrorCode::kBusy) {
-    later(job, kBeforeNextTry, &Keepers::look);  // no descriptor left: it may well run
+    later(job, kBeforeNextTry, &Keepers::look);  // no descriptor left: the job may be running
   } else if (record.error().code != ErrorCode::kNotFound) {
     callbacks_.trouble("job " + core::to_string(job) + ": " + record.error().message);
     later(job, seam::Milliseconds(0), &Keepers::tell_gone);
@@ -161,18 +164,18 @@ void Keepers::spawn(core::JobId job, Kept& kept, const std::string& plan) {
   kept.words = std::move(keeper->words);
   ++starting_;
   loop_.watch_fd(kept.words.get(), [this, job] { hear(job); });
-  // Our own child: until we reap it the number is its own.
+  // Our own child: its pid cannot be reused before we reap it.
   kept.pidfd = handle_on(kept.child);
   watch(job, kept);
 }
 
-// Its keeper is of an earlier daemon, or was faster than ours.
+// The keeper belongs to an earlier daemon, or was faster than ours.
 void Keepers::adopt(core::JobId job, Kept& kept, const Record& record) {
   kept.keeper = record.claim.keeper;
   kept.groups = record.groups;
   kept.plan = nullptr;
   kept.pidfd = handle_on(kept.keeper.pid);
-  // A handle on whatever has this pid now: is it still the one that was meant?
+  // We have a handle on the process that has this pid now; check that it is the right one.
   if (record.claim.boot != settings_.boot || !is_living(kept.keeper)) {
     drop_handle(kept);
     later(job, seam::Milliseconds(0), &Keepers::keeper_ended);
@@ -186,7 +189,7 @@ void Keepers::watch(core::JobId job, Kept& kept) {
   if (kept.pidfd)
     loop_.watch_fd(kept.pidfd.get(), [this, job] { keeper_ended(job); });
   else
-    later(job, kPollKeeper, &Keepers::poll_keeper);  // no descriptor left for it
+    later(job, kPollKeeper, &Keepers::poll_keeper);  // no descriptor left for a handle
 }
 
 void Keepers::unwatch(Kept& kept) {
@@ -195,7 +198,7 @@ void Keepers::unwatch(Kept& kept) {
   drop_words(kept);
 }
 
-// None, where there is no descriptor for it.
+// Empty if there is no descriptor for it.
 Fd Keepers::handle_on(pid_t pid) {
   Fd handle;
   if (handles_ < settings_.most_handles)
@@ -210,7 +213,7 @@ void Keepers::drop_handle(Kept& kept) {
   --handles_;
 }
 
-// It has said what it had to say: another may be started.
+// The keeper has reported everything: another one may be started.
 void Keepers::drop_words(Kept& kept) {
   if (!kept.words) return;
   loop_.unwatch_fd(kept.words.get());
@@ -249,7 +252,7 @@ void Keepers::hear(core::JobId job) {
     drop_words(kept);
   }
   if (kept.told_start || !said(kept.heard, kSaysStarted)) return;
-  // Its last word. A helper of the keeper may have the other end for as long as the job runs.
+  // Its last report. A helper of the keeper may hold the other end for as long as the job runs.
   drop_words(kept);
   poll_start(job);
 }
@@ -273,7 +276,7 @@ void Keepers::poll_start(core::JobId job) {
 std::optional<KeptStart> Keepers::start_of(const Record& record) const {
   if (!record.program) return std::nullopt;
   KeptStart start{record.claim.keeper, record.program->program, 0};
-  // Of another boot nobody knows how long ago.
+  // For another boot the time since the start is unknown.
   if (record.claim.boot == settings_.boot)
     start.ago_ms = static_cast<std::uint64_t>(std::max<std::int64_t>(
         0,
@@ -289,13 +292,13 @@ void Keepers::keeper_ended(core::JobId job) {
   const auto found = jobs_.find(job);
   if (found == jobs_.end() || found->second.over) return;
   Kept& kept = found->second;
-  // A loop may call once more for what it saw on a descriptor of this number before.
+  // A loop may call once more for an earlier event on a descriptor with this number.
   pollfd ended{kept.pidfd.get(), POLLIN, 0};
   if (kept.pidfd && poll(&ended, 1, 0) == 0) return;
   unwatch(kept);
   kept.ended = kept.child > 0 ? kept.child : kept.keeper.pid;
   if (kept.child > 0) (void)waitpid(kept.child, nullptr, WNOHANG);
-  kept.child = -1;  // from now on it may be another's number
+  kept.child = -1;  // from now on the pid may be reused
   read_last_words(job);
 }
 
@@ -304,7 +307,7 @@ void Keepers::read_last_words(core::JobId job) {
   const pid_t keeper = kept.ended;
   const Result<Record> record = read_record(path_of(job, kept));
   if (!record && record.error().code == ErrorCode::kBusy) {
-    later(job, kBeforeNextTry, &Keepers::read_last_words);  // how it ended stands there
+    later(job, kBeforeNextTry, &Keepers::read_last_words);  // the exit is in the record
   } else if (!record && record.error().code == ErrorCode::kNotFound) {
     claimed_nothing(job, kept);
   } else if (!record) {
@@ -332,8 +335,8 @@ void Keepers::conclude(core::JobId job, Kept& kept, const Record& record) {
     tell_gone(job);
     return;
   }
-  // It had claimed the attempt and was killed before anything ran: the claim is free again, also
-  // after a crash.
+  // The keeper had claimed the attempt and was killed before anything ran: removes the claim,
+  // synced, so that it stays free after a crash.
   (void)unlink(path_of(job, kept).c_str());
   (void)base::sync_folder(settings_.folder);
   died_early(job, kept);
@@ -341,7 +344,7 @@ void Keepers::conclude(core::JobId job, Kept& kept, const Record& record) {
 
 void Keepers::claimed_nothing(core::JobId job, Kept& kept) {
   if (const std::optional<std::string> why = said(kept.heard, kSaysRefused)) {
-    put_off(job, kept, "mete-keeper is of another version than the daemon that runs: " + *why);
+    put_off(job, kept, "mete-keeper has another version than the running daemon: " + *why);
   } else if (const std::optional<std::string> need = said(kept.heard, kSaysNotNow)) {
     put_off(job, kept, *need);
   } else {
@@ -349,7 +352,7 @@ void Keepers::claimed_nothing(core::JobId job, Kept& kept) {
   }
 }
 
-// Killed by somebody, or taken back: another try is right, but not for ever.
+// The keeper was killed, or withdrew its claim: retry, but not for ever.
 void Keepers::died_early(core::JobId job, Kept& kept) {
   const int times = kept.stopping ? 0 : ++early_deaths_[job];
   if (times > kMaxEarlyDeaths) {
@@ -421,7 +424,7 @@ void Keepers::insist(core::JobId job) {
   send(kept, SIGKILL);
 }
 
-// Only groups that this keeper would have made: in system mode the record is its user's word.
+// Only groups that this keeper would have made: in system mode the user can write the record.
 std::vector<Cgroup> Keepers::groups_of(core::JobId job, const Kept& kept) const {
   std::vector<Cgroup> groups;
   const std::string name =
@@ -433,7 +436,8 @@ std::vector<Cgroup> Keepers::groups_of(core::JobId job, const Kept& kept) const 
   return groups;
 }
 
-// First what its groups hold, which nothing gets out of; then what can be found by its marks.
+// First the processes in its groups, which no process can leave; then those that are found by their
+// marks.
 void Keepers::end_leftovers(core::JobId job) {
   Kept& kept = jobs_.at(job);
   if (!kept.ending_since) kept.ending_since = clock_.monotonic();
@@ -442,18 +446,18 @@ void Keepers::end_leftovers(core::JobId job) {
   for (const Cgroup& group : groups_of(job, kept)) {
     bool whole = true;
     const std::vector<pid_t> members = group.members(&whole);
-    some = some || !whole;  // they cannot be seen now
+    some = some || !whole;  // they cannot be listed now
     for (const pid_t pid : members) {
       if (is_outsider(pid, settings_.outsiders)) continue;
       some = true;
-      // Once, also to what was forked since the last look.
+      // Once for each process, including those forked since the last look.
       if (kept.termed.insert(pid).second) {
         (void)kill(pid, SIGTERM);
         (void)kill(pid, SIGCONT);
       }
       if (kill_now) (void)kill(pid, SIGKILL);
     }
-    // The simulated cards' server may be in there: it is everybody's.
+    // The server of the simulated cards may be in there, and other jobs use it.
     if (kill_now && settings_.outsiders.program.empty()) group.kill_all();
   }
   if (some) {

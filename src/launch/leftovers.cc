@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See leftovers.h. A killed launcher's job may live on under its cap, and its next process opens
-// the grant file by the path in its environment: the file must stay for as long as any such process
-// lives.
+// See leftovers.h. The job of a killed launcher may live on under its limit, and its next process
+// opens the grant file by the path in its environment: the file must stay for as long as any such
+// process lives.
 #include "launch/leftovers.h"
 
 #include <dirent.h>
@@ -29,8 +29,8 @@ namespace {
 
 enum class Age { kThisBoot, kOtherBoot, kUnknown };
 
-// Also unknown: a file that processes of another pid namespace have used, whose life we cannot see
-// from here.
+// Also unknown: a file that processes of another pid namespace have used, which cannot be seen from
+// here.
 Age age_of(int fd) {
   alignas(8) char raw[sizeof(abi::GrantHeader)];
   if (pread(fd, raw, sizeof raw, 0) != static_cast<ssize_t>(sizeof raw)) return Age::kThisBoot;
@@ -52,7 +52,7 @@ bool contains_variable(const std::string& environment, const std::string& variab
          environment.find('\0' + variable + '\0') != std::string::npos;
 }
 
-// True also where there is no descriptor to look with: a file that may be in use is not removed.
+// True also if there is no descriptor to look with: a file that may be in use is not removed.
 bool uses(pid_t pid, const std::string& path) {
   constexpr std::size_t kMax = 16 << 20;
   const std::string folder = "/proc/" + std::to_string(pid);
@@ -64,7 +64,8 @@ bool uses(pid_t pid, const std::string& path) {
   return maps && maps->find(path + "\n") != std::string::npos;
 }
 
-// Passes over /proc until one shows no new process and the kernel made none meanwhile (job_scan.h).
+// Passes over /proc until one shows no new process and the kernel created none meanwhile
+// (job_scan.h).
 bool used_by_somebody(const std::string& path) {
   constexpr int kMaxPasses = 20;
   std::set<pid_t> looked;
@@ -80,7 +81,7 @@ bool used_by_somebody(const std::string& path) {
     if (!whole) return true;
     if (!some && processes_made() == before) return false;
   }
-  return true;  // not known
+  return true;  // unknown
 }
 
 // "cap-412.1", "12.1", "12_3.1", "12-2.1".
@@ -95,8 +96,8 @@ bool remove_if_left(const std::string& path) {
   if (!fd || flock(fd->get(), LOCK_EX | LOCK_NB) != 0) return false;
   const Age age = age_of(fd->get());
   if (age == Age::kUnknown || (age == Age::kThisBoot && used_by_somebody(path))) return false;
-  // The name could have been removed and made anew since it was opened; the lock is on what we
-  // opened.
+  // The file could have been removed and made anew since it was opened; the lock is on the opened
+  // one.
   struct stat opened {};
   struct stat named {};
   if (fstat(fd->get(), &opened) != 0 || lstat(path.c_str(), &named) != 0) return false;

@@ -6,10 +6,10 @@
 
 namespace mete::launch {
 
-// Removes those of FOLDER: not locked by a living launcher, and used by nobody: of another
-// boot, or no living process was started with it or has it mapped. In doubt a file stays (it is a
-// megabyte); errors are ignored, since a leftover must not keep a new job from starting. Returns
-// how many were removed.
+// Removes the leftovers in FOLDER: files that no living launcher has locked and no process uses,
+// because they are from another boot, or no living process was started with them or has them
+// mapped. In doubt a file stays (it is a megabyte); errors are ignored, since a leftover must not
+// keep a new job from starting. Returns how many were removed.
 int remove_leftovers(const std::string& folder);
 
 }  // namespace mete::launch

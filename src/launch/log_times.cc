@@ -18,7 +18,7 @@ namespace mete::launch {
 namespace {
 
 constexpr std::int64_t kLeastMs = 1'000;
-constexpr std::int64_t kParts = 3'600;  // of its age: how long one mark holds
+constexpr std::int64_t kParts = 3'600;  // a mark holds for 1/3,600 of the log's age
 constexpr std::size_t kMaxBytes = 16 << 20;
 
 struct Mark {
@@ -27,8 +27,8 @@ struct Mark {
   std::uint64_t holds_ms = 0;
 };
 
-// "1763186400000 4096 1000": what follows this offset was written then or later, and what comes
-// before the next mark no more than a second later.
+// "1763186400000 4096 1000": bytes behind this offset were written then or later, and bytes before
+// the next mark no more than a second later.
 std::optional<Mark> parse_mark(std::string_view line) {
   const std::vector<std::string_view> words = base::split(line, ' ');
   if (words.size() != 3) return std::nullopt;
@@ -40,16 +40,17 @@ std::optional<Mark> parse_mark(std::string_view line) {
   return Mark{*ms, *offset, *holds};
 }
 
-// "before 131072 middle": so much was written before this file, and its first line is half of one.
+// "before 131072 middle": this many bytes were written before this file, and it begins in the
+// middle of a line.
 constexpr std::string_view kBefore = "before";
 constexpr std::string_view kMiddle = "middle";
 constexpr std::string_view kBegin = "begin";
 
 void append_line(const std::string& path, const std::string& line) {
-  // O_NOFOLLOW: in a folder that others may write to, a name is not the way to somebody's file.
+  // O_NOFOLLOW: in a folder that others may write to, a link must not lead to another file.
   const Result<Fd> file =
       base::open_fd(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
-  if (!file || write(file->get(), line.data(), line.size()) < 0) return;  // then it is not known
+  if (!file || write(file->get(), line.data(), line.size()) < 0) return;  // then it is not recorded
 }
 
 }  // namespace
@@ -101,7 +102,7 @@ LogBefore before_of(std::string_view log) {
 }
 
 Result<std::uint64_t> offset_since(std::string_view log, WallTime since) {
-  // It lies in a folder of the job's user, and root asks too.
+  // The file is in a folder of the job's user, and root reads it too.
   const Result<std::string> text = base::read_regular(times_path(log), kMaxBytes);
   if (!text) return text.error();
   const std::uint64_t wanted = since.ms < 0 ? 0 : static_cast<std::uint64_t>(since.ms);

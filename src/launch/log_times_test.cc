@@ -111,7 +111,7 @@ TEST_F(LogTimesTest, ForeignBytesAreNoTimes) {
 
 TEST_F(LogTimesTest, WhatIsNoFileIsNotWaitedForNorFollowed) {
   ASSERT_EQ(mkfifo(times_path(log_).c_str(), 0600), 0);
-  EXPECT_FALSE(offset_since(log_, at(0)));  // returns
+  EXPECT_FALSE(offset_since(log_, at(0)));  // it returns
   ASSERT_EQ(unlink(times_path(log_).c_str()), 0);
   const std::string elsewhere = log_ + ".elsewhere";
   ASSERT_TRUE(base::write_atomic(elsewhere, "0 7 1000\n"));

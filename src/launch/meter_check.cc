@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See meter_check.h. Reads the ELF header, the program headers and the notes;
+// See meter_check.h. Reads the ELF header, the program headers and the notes, and maps a page for
+// execution as the loader will do. Every size and offset is checked against the size of the file.
+// The note of the meter must name a version of grant files that this program writes;
 // docs/formats/meter-note.md.
 #include "launch/meter_check.h"
 
@@ -38,7 +40,8 @@ Error cannot(const std::string& path, const std::string& why) {
 }
 
 Error cannot(const std::string& path, const Error& error) {
-  // "open /lib/libmete.so: No such file or directory": the path is said already.
+  // "open /lib/libmete.so: No such file or directory": drops the path, which the message has
+  // already.
   const std::size_t colon = error.message.rfind(": ");
   return cannot(path, colon == std::string::npos ? error.message : error.message.substr(colon + 2));
 }
@@ -75,9 +78,9 @@ Result<Library> read_library(int file, const std::string& path) {
     if (segment.p_type != PT_LOAD) continue;
     code = code || (segment.p_flags & PF_X) != 0;
     if (segment.p_offset > library.size || segment.p_filesz > library.size - segment.p_offset)
-      return cannot(path, "it is cut off");
+      return cannot(path, "it is truncated");
   }
-  // The loader will map it like this; a file system that is mounted noexec says no.
+  // The loader will map it like this; a file system that is mounted noexec refuses.
   void* const page =
       mmap(nullptr, 1, code ? PROT_READ | PROT_EXEC : PROT_READ, MAP_PRIVATE, file, 0);
   if (page == MAP_FAILED)
@@ -86,7 +89,7 @@ Result<Library> read_library(int file, const std::string& path) {
   return library;
 }
 
-// Sizes in a note are rounded up to what its segment is aligned to.
+// Sizes in a note are rounded up to the alignment of its segment.
 std::size_t padded(std::size_t bytes, std::size_t align) {
   return (bytes + align - 1) / align * align;
 }
@@ -122,7 +125,7 @@ std::optional<abi::MeterNote> find_note(int file, const Library& library) {
 }
 
 Result<void> check_library(const std::string& path, bool meter) {
-  // Separators of LD_PRELOAD, and what the loader replaces in it; there is no quoting.
+  // Separators of LD_PRELOAD, and what the loader expands in it; there is no quoting.
   if (path.find_first_of(" :$") != std::string::npos)
     return cannot(path, "LD_PRELOAD cannot hold a path with a space, a colon or a $");
   if (path.empty() || path.front() != '/') return cannot(path, "it has no absolute path");

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which libraries are accepted as the meter. The tests write small ELF files byte by byte: whole
+// ones, cut ones, for another machine, without the note, with notes that lie about their size, for
+// other versions of grant files. Each rejected file must name its reason, and none may crash the
+// check. Paths that LD_PRELOAD cannot hold are rejected too.
 #include "launch/meter_check.h"
 
 #include <gtest/gtest.h>
@@ -92,7 +96,7 @@ TEST_F(MeterCheckTest, AMeterForOtherGrantFiles) {
   other.note.grant_major = abi::kGrantMajor + 1;
   write("libmete.so", other);
   EXPECT_NE(trouble().find("it reads grant files of version 2"), std::string::npos);
-  SmallLibrary newer;  // reads what we write
+  SmallLibrary newer;  // also reads the version that we write
   newer.note.grant_minor = abi::kGrantMinor + 1;
   write("libmete.so", newer);
   EXPECT_EQ(trouble(), "");
@@ -104,7 +108,7 @@ TEST_F(MeterCheckTest, NotesThatLieAboutTheirSize) {
     other.first.n_descsz = size;
     other.ours.n_namesz = size;
     write("libmete.so", other);
-    (void)trouble();  // some answer
+    (void)trouble();  // any answer; it must not crash
   }
 }
 

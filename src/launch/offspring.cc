@@ -16,8 +16,9 @@ namespace {
 
 constexpr std::size_t kMostInOneLook = 100'000;
 
-// By the kernel's lists of children: microseconds for each process, so that one which lives for a
-// millisecond is found before it ends. Lists of processes that reap meanwhile may be incomplete.
+// Reads the kernel's lists of children: microseconds for each process, so that a process that lives
+// for a millisecond is found before it ends. Lists of processes that reap meanwhile may be
+// incomplete.
 std::vector<pid_t> quick_look(const Outsiders& outsiders) {
   std::vector<pid_t> found;
   for (const pid_t child : own_children()) {
@@ -34,12 +35,12 @@ std::vector<pid_t> quick_look(const Outsiders& outsiders) {
 bool offspring_is_gone(const Outsiders& outsiders) {
   bool whole = true;
   const std::vector<pid_t> children = own_children(&whole);
-  if (!whole) return false;  // without a descriptor to look with
+  if (!whole) return false;  // no descriptor to look with
   return std::all_of(children.begin(), children.end(),
                      [&](pid_t pid) { return is_outsider(pid, outsiders); });
 }
 
-// False: it has the signal already, or is gone.
+// False: the process has the signal already, or is gone.
 bool SignalToAll::reach(pid_t pid) {
   abi::ProcessStat stat;
   if (abi::read_stat(static_cast<std::uint32_t>(pid), &stat) != abi::StatResult::kRead)
@@ -51,7 +52,7 @@ bool SignalToAll::reach(pid_t pid) {
 }
 
 // A process that has got a signal and does not handle it forks no more: the kernel delivers the
-// signal first. So the set grows only by what was forked before, and comes to an end.
+// signal first. So the set grows only by processes that were forked before, and this ends.
 void SignalToAll::send(const Outsiders& outsiders) {
   const auto reach_all = [&](const std::vector<pid_t>& processes, bool first) {
     bool more = false;

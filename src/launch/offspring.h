@@ -14,21 +14,21 @@
 
 namespace mete::launch {
 
-// No process of the job is left, not even a zombie: this process has no child but outsiders. This
-// is the kernel's word, and no process that forks meanwhile escapes it.
+// No process of the job is left, not even a zombie: this process has no child but outsiders. The
+// kernel answers this, so a process that forks meanwhile is not missed.
 bool offspring_is_gone(const Outsiders& outsiders);
 
 // A signal for every process of the job, once for each. TERM is followed by CONT: a stopped process
-// must run to hear it.
+// must run to handle it.
 class SignalToAll {
  public:
   explicit SignalToAll(int number) : number_(number) {}
 
-  // Repeated until no process is found that has not got it: one that is forked while this looks has
-  // its turn in the next look. At most kMaxRounds looks. A process that was forked since the first
-  // look by one that handles the signal is left to its parent: it may be part of cleaning up.
+  // Repeats until every process that it finds has got the signal: a process that is forked during
+  // one look is found by the next. At most kMaxRounds looks. A process that a parent with a handler
+  // has forked since the first look is left to that parent: it may be part of cleaning up.
   void send(const Outsiders& outsiders);
-  // To what has become a child of this process since.
+  // To processes that have become children of this process since.
   void send_to_orphans(const Outsiders& outsiders);
 
  private:

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// This process is the subreaper; its children fork, exit and are orphaned as fast as they can.
+// Signals to, and the end of, all processes of a job. This process is the subreaper; its children
+// fork, exit and are orphaned as fast as they can. A pipe that every process inherits shows
+// independently whether one of them still lives.
 #include "launch/offspring.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +40,7 @@ class OffspringTest : public testing::Test {
   static void reap() {
     while (waitpid(-1, nullptr, WNOHANG) > 0) continue;
   }
-  // The end of the pipe is there once all that have it are gone.
+  // The pipe is at its end once all processes that hold it are gone.
   static bool somebody_has(const base::Pipe& pipe) {
     pollfd end{pipe.read.get(), POLLIN, 0};
     return poll(&end, 1, 0) == 0;
@@ -51,15 +53,15 @@ class OffspringTest : public testing::Test {
     body();
     _exit(0);
   }
-  // Said by a child, once it is as far.
+  // Waits for a byte that a child writes.
   static void wait_for_byte(const base::Pipe& pipe) {
     char byte = 0;
     EXPECT_EQ(read(pipe.read.get(), &byte, 1), 1);
   }
 };
 
-// Fork, exit, setsid, fork, exit, many times over: a look at the process table finds nobody now and
-// then, and the kernel is never wrong.
+// Fork, exit, setsid, fork, exit, many times over: a look at the process table sometimes finds
+// none, and the kernel's answer is never wrong.
 TEST_F(OffspringTest, IsNotGoneWhileADaemonStarts) {
   for (int round = 0; round < 30; ++round) {
     base::Pipe alive = make_pipe();
@@ -74,7 +76,7 @@ TEST_F(OffspringTest, IsNotGoneWhileADaemonStarts) {
       reap();
       const bool gone = offspring_is_gone({});
       const bool lives = somebody_has(alive);
-      // It is asked second: what lives now lived before.
+      // `lives` is read first: a process that lived then lived before.
       ASSERT_FALSE(gone && lives) << "round " << round;
       if (gone) break;
     }
@@ -99,7 +101,7 @@ TEST_F(OffspringTest, AZombieCountsUntilItIsReaped) {
   EXPECT_TRUE(offspring_is_gone({}));
 }
 
-// As a shell that is about to start its first program when it is cancelled.
+// Like a shell that is about to start its first program when it is cancelled.
 TEST_F(OffspringTest, TermReachesWhatIsForkedMeanwhile) {
   for (int round = 0; round < 100; ++round) {
     base::Pipe alive = make_pipe();
@@ -161,7 +163,7 @@ TEST_F(OffspringTest, AStoppedProcessHearsTerm) {
   EXPECT_TRUE(WIFSIGNALED(status));
 }
 
-// What a handler of TERM starts (a copy of a checkpoint, say) is not ended by the same TERM.
+// What a handler of TERM starts (a copy of a checkpoint, say) is not ended by that TERM.
 TEST_F(OffspringTest, WhatAHandlerStartsIsLeftAlone) {
   static int written = -1;
   base::Pipe ready = make_pipe();

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See parking.h.
+// See parking.h. order() writes a new number and kind into the grant file and wakes the processes;
+// look() collects the answers to that number from the slots of all living processes. step() is the
+// state machine over both: when all have answered it gives the next order, and when one refuses it
+// orders the opposite, so that the whole job is parked or runs.
 #include "launch/parking.h"
 
 #include <limits.h>
@@ -34,7 +37,7 @@ std::string describe(ParkReason reason, std::uint32_t detail, std::uint32_t pid)
       text = "a stream is being captured";
       break;
     case ParkReason::kManaged:
-      text = "it has managed memory, which is not on the card alone";
+      text = "it has managed memory, which is not only on the card";
       break;
     case ParkReason::kShared:
       text = "it shares memory with other processes or hardware";
@@ -61,7 +64,7 @@ std::string describe(ParkReason reason, std::uint32_t detail, std::uint32_t pid)
       text = "it was not started to be parkable";
       break;
     case ParkReason::kLost:
-      text = "the mover is gone that kept its memory: it cannot come back";
+      text = "the mover that held its memory is gone: it cannot come back";
       break;
     case ParkReason::kSilent:
       text = "the mover does not answer";
@@ -79,20 +82,21 @@ std::uint32_t pid_of(std::uint64_t owner) { return abi::OwnerWord::unpack(owner)
 
 }  // namespace
 
-// What the living processes have answered to the last order.
+// The answers of the living processes to the last order.
 struct Parking::Look {
-  std::size_t waiting = 0;  // have not answered
-  std::string waits_for;    // the first of those
-  std::string refusal;      // the first that refused
-  bool no_room = false;     // its reason
-  bool no_mover = false;    // the same
-  bool lost = false;        // the same
+  std::size_t waiting = 0;  // processes that have not answered
+  std::string waits_for;    // the first of these
+  std::string refusal;      // the first refusal
+  bool no_room = false;     // of the first refusal
+  bool no_mover = false;    // of the first refusal
+  bool lost = false;        // of the first refusal
 };
 
 Parking::Parking(abi::Grant& grant)
     : grant_(grant), viewer_(abi::owner_of(grant, abi::read_self())) {}
 
-// visit(slot, owner) for each process of the job that is not certainly gone; helpers are none.
+// Calls visit(slot, owner) for each process of the job that is not certainly gone; helpers do not
+// count.
 template <class Visit>
 void Parking::each_living(Visit visit) const {
   const std::uint64_t high = std::min<std::uint64_t>(grant_.header.slot_high, abi::kSlots);
@@ -119,7 +123,7 @@ Parking::Look Parking::look() const {
     const bool current = answer.number == (number_ & 0xffffffff);
     const auto reason = static_cast<ParkReason>(answer.reason);
     if (!current || answer.kind == ParkAnswer::kNone) {
-      // One without a thread will never answer.
+      // A process without a park thread will never answer.
       const bool deaf = (slot.unparkable.load() >> static_cast<int>(ParkReason::kThread) & 1) != 0;
       if (deaf && look.refusal.empty()) {
         look.refusal = describe(ParkReason::kThread, 0, pid_of(owner));
@@ -171,7 +175,7 @@ std::optional<Parking::End> Parking::step(std::uint64_t now_ns) {
     case State::kMoving:
       if (seen.waiting > 0) return std::nullopt;
       if (failed_) {
-        // It could not come back, and is away again, or as much of it as can be.
+        // The job could not come back, and its memory is away again, as far as possible.
         state_ = State::kParked;
         return *std::exchange(failed_, std::nullopt);
       }
@@ -186,7 +190,7 @@ std::optional<Parking::End> Parking::step(std::uint64_t now_ns) {
     case State::kReturning:
       if (seen.waiting > 0) return std::nullopt;
       if (!seen.refusal.empty()) {
-        // Those that are back give theirs away again: the job stays parked as a whole.
+        // Processes that are back give their memory away again: the job stays parked as a whole.
         failed_ = End{false, seen.refusal, seen.no_room, true, false, seen.lost};
         state_ = State::kMoving;
         order(ParkOrder::kMove);
@@ -200,7 +204,7 @@ std::optional<Parking::End> Parking::step(std::uint64_t now_ns) {
       End end = *std::exchange(failed_, std::nullopt);
       if (!seen.refusal.empty()) {
         end.why += "; and it could not take back what it had given away: " + seen.refusal;
-        state_ = State::kParked;  // it stands still until unpark() has more luck
+        state_ = State::kParked;  // parked until an unpark() succeeds
         return end;
       }
       state_ = State::kRunning;
@@ -234,7 +238,7 @@ Bytes Parking::moved() const {
   return Bytes::from_bytes(std::min(sum, abi::kMaxUnits * abi::kUnitBytes));
 }
 
-// Of one that died while it was away the figure is still in the sum.
+// The sum still includes the bytes of a process that died while it was parked.
 Bytes Parking::on_disk() const {
   return std::min(Bytes::from_bytes(grant_.header.park_disk_bytes.load()), moved());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parking a job, as its runner does it: orders in the grant file, answers of the processes, all of
-// them or none (abi/park.h, docs/adr/0012-parking.md). Never waits: step() looks and goes on, and
+// them or none (abi/park.h, docs/adr/0012-parking.md). Never waits: step() polls and advances, and
 // is called every few milliseconds while something is under way.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace mete::launch {
 
-// Why it was not done, in words: "a call into the driver did not come back in time (pid 412)".
+// Why it was not done, as text: "a call into the driver did not come back in time (pid 412)".
 std::string describe(abi::ParkReason reason, std::uint32_t detail, std::uint32_t pid);
 
 class Parking {
@@ -24,14 +24,14 @@ class Parking {
     kMoving,
     kParked,
     kReturning,
-    kUndoing,  // somebody could not give its memory away: the others take theirs back
+    kUndoing,  // a process could not give its memory away: the others take theirs back
   };
-  // What was asked for is done, or why not; state() then says where the job stands.
+  // The operation is done, or why not; state() then says where the job stands.
   struct End {
     bool done = false;
     std::string why;
-    bool no_room = false;  // the mover had none for it, or the card for it to come back
-    bool back = false;     // it was to come back
+    bool no_room = false;  // the mover had no room for it, or the card had none for its return
+    bool back = false;     // the failed operation was a return
     bool no_mover = false;
     bool lost = false;  // its memory is gone: it can never come back
   };
@@ -41,20 +41,20 @@ class Parking {
   State state() const { return state_; }
   bool is_busy() const { return state_ != State::kRunning && state_ != State::kParked; }
 
-  // While it runs. `patience_ns`: how long its processes may take to come to rest.
+  // For a job that runs. `patience_ns`: how long its processes may take to come to rest.
   void park(std::uint64_t now_ns, std::uint64_t patience_ns);
-  // While it is parked, with its bytes granted.
+  // For a parked job with its bytes granted.
   void unpark();
-  // Something has come to its end since the last call.
+  // The result of an operation that has ended since the last call.
   std::optional<End> step(std::uint64_t now_ns);
 
-  // What stands in the way of parking it as things are; "": nothing that is known.
+  // What currently prevents parking it; "": nothing known.
   std::string obstacle() const;
-  // A call of its program has come to the closed gate since park(), and waits there.
+  // A call of its program has reached the closed gate since park(), and waits there.
   bool is_wanted() const;
-  // What movers keep for it, and what it still holds on its card.
+  // What movers hold for it, and what it still holds on its card.
   Bytes moved() const;
-  // And how much of that they have put on disk.
+  // The part of moved() that is on disk.
   Bytes on_disk() const;
   Bytes held(std::uint32_t card) const;
 
@@ -67,12 +67,12 @@ class Parking {
   void each_living(Visit visit) const;
 
   abi::Grant& grant_;
-  std::uint64_t viewer_;  // this process, as an owner of slots: whose pids we can judge
+  std::uint64_t viewer_;  // this process, as an owner of slots: whose pids are meaningful here
   State state_ = State::kRunning;
   std::uint64_t number_ = 0;
   std::uint64_t give_up_at_ = 0;
   std::uint64_t knocks_ = 0;   // at park()
-  std::optional<End> failed_;  // what will be told once all stand where they stood before
+  std::optional<End> failed_;  // reported once every process is back in its former state
 };
 
 }  // namespace mete::launch

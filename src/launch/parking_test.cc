@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runner's side of parking, with processes that are slots of a grant file in memory.
+// The runner's side of parking. The processes are slots of a grant file in memory: a test writes
+// their answers, calls step(), and checks the order and the state: all processes park or none does,
+// a refusal or a timeout lets them run, and dead processes are not waited for.
 #include "launch/parking.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +56,7 @@ class ParkingTest : public testing::Test {
 };
 
 TEST_F(ParkingTest, OnDiskIsNeverMoreThanWhatTheLivingHaveThere) {
-  grant_->header.park_disk_bytes = 5 << 20;  // of a process that died during the last park
+  grant_->header.park_disk_bytes = 5 << 20;  // left by a process that died during the last park
   park();
   EXPECT_EQ(parking_.on_disk(), Bytes());
   grant_->slots[0].moved_bytes = 4 << 20;
@@ -156,7 +158,7 @@ TEST_F(ParkingTest, TheDeadAreNotWaitedFor) {
   EXPECT_EQ(order().kind, ParkOrder::kMove);
 }
 
-// A pid of another namespace says nothing here: who has it may live.
+// A pid of another namespace means nothing here: its process may live.
 TEST_F(ParkingTest, PidsOfOtherNamespacesAreNotJudged) {
   parking_.park(0, 100);
   answer(0, ParkAnswer::kQuiet);

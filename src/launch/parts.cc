@@ -18,8 +18,8 @@ namespace {
 
 using base::join_path;
 
-// Each answers to a name under which the driver's libraries are asked for; without one, that way in
-// is open.
+// Each has a name under which programs load the driver's libraries; without one, that way is not
+// hooked.
 constexpr const char* kNeeded[] = {"libmete.so", "libmete-cuda.so", "libmete-nvml.so",
                                    "libmete-nvml-1.so"};
 
@@ -38,7 +38,7 @@ std::vector<std::string> companions(const std::string& folder) {
   return found;
 }
 
-// Beside us in the build tree, in libexec when installed. "" when it is in neither.
+// Beside us in the build tree, in libexec when installed. "" if it is in neither.
 std::string own_program(const std::string& folder, const std::string& prefix,
                         const std::string& name) {
   for (const std::string& path :

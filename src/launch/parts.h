@@ -2,7 +2,7 @@
 // Where our own parts are: the libraries to preload and the simulated drivers, found relative to
 // the running program, in the build tree (bin/, lib/, simgpu/) and when installed (bin/,
 // LIBDIR/mete/, LIBDIR/mete/simgpu/). Nothing is loaded here and no environment variable redirects
-// it: what is preloaded into other people's programs is what was shipped with us.
+// it: only what was shipped with us is preloaded into the programs of users.
 #pragma once
 
 #include <string>
@@ -22,12 +22,12 @@ struct Parts {
   std::string probe;
   // The parent of a detached job; "" when it is not there.
   std::string keeper;
-  // The program that keeps the memory of parked jobs; "" when it is not there.
+  // The program that holds the memory of parked jobs; "" when it is not there.
   std::string mover;
   // The program that delivers one notification; "" when it is not there.
   std::string notify;
-  // The program that takes processes off their cards by the driver's own way; "" when it is not
-  // there.
+  // The program that takes processes off their cards with the driver's checkpoint; "" when it is
+  // not there.
   std::string checkpoint;
   // The program that `mete selftest` runs inside a cap; "" when it is not there.
   std::string selftest;
@@ -38,7 +38,7 @@ struct Parts {
 // Parts beside the running program (/proc/self/exe). not_found when libmete.so is missing; invalid
 // when its path cannot be written in LD_PRELOAD, which has no quoting.
 Result<Parts> find_parts();
-// The same for a program in `folder`.
+// find_parts() for a program in `folder`.
 Result<Parts> find_parts_from(const std::string& folder);
 
 }  // namespace mete::launch

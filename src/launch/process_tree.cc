@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See process_tree.h.
+// See process_tree.h. descendants() reads /proc/PID/stat of every process and collects the children
+// of `root`, their children, and so on. own_children() and some_descendants() read the kernel's
+// lists of children (/proc/PID/task/TID/children), which are faster; a kernel without these lists
+// makes own_children() look at every process, and leaves some_descendants() empty.
 #include "launch/process_tree.h"
 
 #include <dirent.h>
@@ -26,7 +29,7 @@ struct Stat {
   pid_t parent = 0;
 };
 
-// The name in the second field may hold spaces and brackets: what follows the last ')' is
+// The name in the second field may contain spaces and brackets: the text behind the last ')' is
 // unambiguous.
 std::optional<Stat> read_stat(pid_t pid, bool* whole = nullptr) {
   const Result<std::string> text = base::read_all("/proc/" + std::to_string(pid) + "/stat");
@@ -88,7 +91,7 @@ std::vector<pid_t> descendants(pid_t root, const Outsiders& without, bool* whole
       if (!is_outsider(child->second, without)) found.push_back(child->second);
   }
   found.erase(found.begin());
-  // A zombie has no children. It may have died since its children were read: they count.
+  // A zombie has no children. It may have died after its children were read: they count.
   std::erase_if(found, [&](pid_t pid) { return dead.contains(pid); });
   return found;
 }
@@ -121,8 +124,8 @@ std::vector<pid_t> own_children(bool* whole) {
         children.push_back(static_cast<pid_t>(*pid));
     return children;
   }
-  // A kernel without these lists (CONFIG_PROC_CHILDREN). The folder lists every process that is
-  // there when it is opened and stays.
+  // A kernel without these lists (CONFIG_PROC_CHILDREN). The folder lists every process that exists
+  // when it is opened and stays.
   for (const pid_t pid : all_processes(whole))
     if (parent_of(pid) == getpid()) children.push_back(pid);
   return children;

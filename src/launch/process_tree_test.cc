@@ -15,7 +15,7 @@
 namespace mete::launch {
 namespace {
 
-// A child with a child of its own, until they are let go.
+// A child with a child of its own; both live until they are released.
 class Family {
  public:
   Family() {
@@ -62,7 +62,7 @@ TEST(ProcessTree, OutsidersAndWhatTheyForkedAreLeftOut) {
   EXPECT_FALSE(is_outsider(family.child_, {{}, "/bin/true"}));
 }
 
-// A look that was not possible says nothing about what is there.
+// A failed look says nothing about what is there.
 TEST(ProcessTree, WithoutADescriptorALookIsNotWhole) {
   const Family family;
   rlimit before{};

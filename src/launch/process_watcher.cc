@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See process_watcher.h. A stop goes: look for members; TERM each once; wait for those that are
-// known; look again; after the grace KILL and look, with growing pauses, until two looks in a row
-// have found no process. A look signals what it finds by itself: a process that forks and exits all
-// the time is gone before its number has reached us.
+// See process_watcher.h. A stop goes: look for members; TERM each once; wait for the known ones;
+// look again; after the grace period KILL and look, with growing pauses, until two looks in a row
+// have found no process. The child that looks also signals what it finds: a process that forks and
+// exits all the time is gone before its pid reaches us.
 #include "launch/process_watcher.h"
 
 #include <poll.h>
@@ -26,14 +26,14 @@ namespace {
 
 constexpr std::size_t kMaxText = 8 << 20;  // of one look
 
-// A stopped process must run to hear it.
+// A stopped process must run to handle TERM.
 bool send_term(const core::ProcessRef& process, std::uint32_t uid) {
   if (!signal_process(process, uid, SIGTERM)) return false;
   (void)signal_process(process, uid, SIGCONT);
   return true;
 }
 
-// In the child: one line for each thing that it finds.
+// In the child: one line for each process that it finds.
 void say(int socket, const std::string& line) {
   std::string_view rest = line;
   while (!rest.empty()) {
@@ -102,7 +102,7 @@ void ProcessWatcher::watch(core::JobId job, core::ProcessRef runner) {
     watched.pidfd.reset(static_cast<int>(syscall(SYS_pidfd_open, runner.pid, 0)));
   const int error = errno;
   if (watched.pidfd) ++handles_;
-  // A handle on whatever has this pid now: is it still the one that was meant?
+  // We have a handle on the process that has this pid now; check that it is the right one.
   if (!is_living(runner) || (!watched.pidfd && error == ESRCH)) {
     if (watched.pidfd) --handles_;
     watched.pidfd.reset();
@@ -110,7 +110,7 @@ void ProcessWatcher::watch(core::JobId job, core::ProcessRef runner) {
   } else if (watched.pidfd) {
     loop_.watch_fd(watched.pidfd.get(), [this, job] { runner_ended(job); });
   } else {
-    later(job, kPollRunner, &ProcessWatcher::poll_runner);  // no descriptor left for it
+    later(job, kPollRunner, &ProcessWatcher::poll_runner);  // no descriptor left for a handle
   }
 }
 
@@ -178,7 +178,7 @@ void ProcessWatcher::step(core::JobId job) {
 void ProcessWatcher::start_look(core::JobId job, Watched& watched, std::uint32_t uid) {
   Stopping& stopping = *watched.stopping;
   const JobScan scan{{job, uid, watched.runner}, outsiders_, stopping.later};
-  Result<base::Forked> forked = Error::busy("too many looks hang");
+  Result<base::Forked> forked = Error::busy("too many scans of /proc hang");
   if (unreaped_.size() < kMaxUnreaped)
     forked = base::fork_around_socket("mete-look", [&](int socket) {
       const bool whole =
@@ -206,7 +206,7 @@ void ProcessWatcher::start_look(core::JobId job, Watched& watched, std::uint32_t
   check_look(job, look.number);
 }
 
-// What waits is heard first: it may be us who slept. That may also end the look.
+// Reads pending output first: it may have been us who slept. That may also end the look.
 void ProcessWatcher::check_look(core::JobId job, std::uint64_t number) {
   loop_.after(kScanLimit, [this, job, number, alive = alive_] {
     const auto look = [&]() -> const Look* {
@@ -226,7 +226,7 @@ void ProcessWatcher::check_look(core::JobId job, std::uint64_t number) {
 }
 
 void ProcessWatcher::hear(core::JobId job) {
-  // A loop may call once more for what it saw before we unwatched.
+  // A loop may call once more for an event from before the unwatch.
   const auto found = jobs_.find(job);
   if (found == jobs_.end() || !found->second.stopping || !found->second.stopping->look) return;
   Stopping& stopping = *found->second.stopping;
@@ -267,8 +267,8 @@ void ProcessWatcher::understand(Stopping& stopping) {
   look.text.erase(0, at);
 }
 
-// Of a look that did not come to its end it is known at which process it hangs: that one is looked
-// at last from now on, and while it hangs nobody can say that the job is gone.
+// For a look that did not finish, the process at which it hangs is known: it is looked at last from
+// now on, and while it hangs the job cannot be reported as gone.
 void ProcessWatcher::end_look(core::JobId job) {
   Stopping& stopping = *jobs_.at(job).stopping;
   const bool complete = stopping.look->complete;
@@ -299,7 +299,7 @@ void ProcessWatcher::drop_look(Stopping& stopping) {
 
 void ProcessWatcher::reap() {
   std::erase_if(unreaped_, [](pid_t pid) {
-    // Somebody who waits for all children may have been first: then it is no child any more.
+    // A wait for all children may have reaped it: then it is no child any more.
     return waitpid(pid, nullptr, WNOHANG) != 0;
   });
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes of jobs, for the daemon: tells when a runner is gone, and ends all processes of a
-// job: what its runner has left behind, or the runner too where it does not end its job. Nothing
-// here blocks: runners are watched by pidfd, and looking through /proc is done by a child process,
-// since a process that hangs in the driver can block who looks at it. It reaps its own children by
-// number: nobody else in the program may wait for all.
+// The processes of jobs, for the daemon: reports when a runner is gone, and ends all processes of a
+// job: those that its runner has left behind, or the runner too if it does not end its job. Nothing
+// here blocks: runners are watched by pidfd, and a child process reads /proc, since a process that
+// hangs in the driver can block its reader. It reaps its own children by pid: no other code in the
+// program may wait for all children.
 #pragma once
 
 #include <sys/types.h>
@@ -38,44 +38,45 @@ class ProcessWatcher final {
  public:
   static constexpr seam::Milliseconds kGrace{5000};         // between TERM and KILL
   static constexpr seam::Milliseconds kScanLimit{2000};     // of silence: then a look hangs
-  static constexpr seam::Milliseconds kLongestPause{5000};  // between looks for what does not die
+  static constexpr seam::Milliseconds kLongestPause{5000};  // between looks for processes that do
+                                                            // not die
 
-  // `outsiders`: processes that carry a job's mark and are not of it. Callbacks come from the loop,
-  // never from within watch(), stop() or forget().
+  // `outsiders`: processes that carry a job's mark without belonging to it. Callbacks come from the
+  // loop, never from within watch(), stop() or forget().
   ProcessWatcher(seam::Loop loop, seam::Clock& clock, WatcherCallbacks callbacks,
                  Outsiders outsiders = {});
   ~ProcessWatcher();
   ProcessWatcher(const ProcessWatcher&) = delete;
   ProcessWatcher& operator=(const ProcessWatcher&) = delete;
 
-  // The same runner again changes nothing.
+  // Idempotent for the same runner.
   void watch(core::JobId job, core::ProcessRef runner);
-  // Descriptors for runners, from now on; the others are looked at now and then.
+  // The number of descriptors for runners, from now on; the others are polled.
   void keep_handles(std::size_t most) { most_handles_ = most; }
-  // Of a job that was watched first, after a restart too: its runner tells its processes from
-  // others. A job that nobody watched never had a runner, and is gone.
+  // For a job that was watched first, after a restart too: its runner distinguishes its processes
+  // from others. A job that was never watched never had a runner, and is gone.
   void stop(core::JobId job);
   void forget(core::JobId job);
 
  private:
   static constexpr seam::Milliseconds kFirstPause{20};
-  static constexpr seam::Milliseconds kPollRunner{500};  // where there is no pidfd
+  static constexpr seam::Milliseconds kPollRunner{500};  // without a pidfd
   static constexpr std::size_t kMaxUnreaped = 8;         // looks that no signal ends
 
   // A look through /proc under way in a child.
   struct Look {
     pid_t pid = -1;
     Fd socket;
-    std::string text;  // what it said and was not understood yet
-    pid_t at = 0;      // the process it looks at
+    std::string text;  // output that was not parsed yet
+    pid_t at = 0;      // the process that it looks at
     bool complete = false;
     std::uint64_t number = 0;
-    seam::Nanoseconds heard{};  // its last word
+    seam::Nanoseconds heard{};  // when it last wrote
   };
   struct Stopping {
     seam::Nanoseconds began{};
     std::map<pid_t, std::uint64_t> members;  // pid → start
-    std::set<pid_t> termed;                  // have got it, from us or from a look
+    std::set<pid_t> termed;                  // have got TERM, from us or from a look
     std::set<pid_t> later;
     int empty_looks = 0;
     bool killing = false;

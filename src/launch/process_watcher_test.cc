@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real processes, marked as a job's; the daemon's time moves when told to.
+// Ending the processes of jobs, with real processes that carry a job's mark. They fork, ignore
+// signals, hang and drop their marks; the watcher must end all of them, signal no other process,
+// and report a job as gone only when it is. The daemon's time moves only when a test moves it.
 #include "launch/process_watcher.h"
 
 #include <fcntl.h>
@@ -49,8 +51,8 @@ class WatcherTest : public testing::Test {
       waitpid(pid, nullptr, 0);
     }
   }
-  // Runs a shell script as somebody else's child, until it has said something. Its variables: those
-  // of the job, and PATH.
+  // Runs a shell script as a child of another process, until it has written something. Its
+  // variables: those of the job, and PATH.
   ProcessRef orphan(const std::string& script, std::vector<std::string> environment) {
     base::Pipe said = std::move(*base::make_pipe()), number = std::move(*base::make_pipe());
     const pid_t between = fork();
@@ -61,7 +63,7 @@ class WatcherTest : public testing::Test {
         _exit(0);
       }
       (void)dup2(said.write.get(), 1);
-      (void)close(2);  // whoever waits for the end of our output does not wait for these
+      (void)close(2);  // a reader of our output does not wait for these
       environment.emplace_back("PATH=/usr/bin:/bin");
       std::vector<char*> variables;
       for (std::string& line : environment) variables.push_back(line.data());
@@ -177,7 +179,7 @@ TEST_F(WatcherTest, AJobThatNeverHadARunnerIsGone) {
 
 TEST_F(WatcherTest, AJobWithoutProcessesIsGone) {
   stop();
-  watcher_->stop(kJob);  // asking again does no harm
+  watcher_->stop(kJob);  // idempotent
   ASSERT_TRUE(job_is_gone());
   EXPECT_EQ(jobs_gone_, std::vector{kJob});
 }
@@ -203,7 +205,7 @@ TEST_F(WatcherTest, OthersAreLeftAlone) {
 
 TEST_F(WatcherTest, OnlyTheJobsUserIsSignalled) {
   const ProcessRef process = orphan(kSleep, marks());
-  uid_ = getuid() + 1;  // somebody else's job: our process only says that it is of it
+  uid_ = getuid() + 1;  // another user's job: our process only claims to belong to it
   EXPECT_FALSE(signal_process(process, *uid_, SIGKILL));
   stop();
   ASSERT_TRUE(job_is_gone());
@@ -246,7 +248,7 @@ TEST_F(WatcherTest, WhoForksASuccessorWhenItIsEndedDoesNotEscape) {
   EXPECT_TRUE(scan({{kJob, getuid(), kRunner}, {}, {}}).empty());
 }
 
-// Each process lives for two milliseconds: it is gone before its number is of use to anybody.
+// Each process lives for two milliseconds: it is gone before its pid is of use.
 TEST_F(WatcherTest, AProcessThatForksOnIsEndedAndNotBelievedGoneBefore) {
   constexpr char kForksOn[] =
       "exec perl -e '$SIG{TERM} = \"IGNORE\"; syswrite(STDOUT, \"x\\n\"); for (1..20000) "
@@ -254,7 +256,7 @@ TEST_F(WatcherTest, AProcessThatForksOnIsEndedAndNotBelievedGoneBefore) {
   const JobScan look{{kJob, getuid(), kRunner}, {}, {}};
   for (int round = 0; round < 5; ++round) {
     orphan(kForksOn, marks());
-    started_.pop_back();  // gone, and its number another's
+    started_.pop_back();  // gone, and its pid reused
     jobs_gone_.clear();
     stop();
     for (int i = 0; i < 10; ++i) {
@@ -277,7 +279,7 @@ TEST_F(WatcherTest, AStoppedProcessHearsTerm) {
   EXPECT_LT(loop_.monotonic() - began, ProcessWatcher::kGrace) << "by TERM, not by KILL";
 }
 
-// A `mete run` that stands still, or does not listen, ends with its job.
+// A `mete run` that is stopped, or does not react, ends with its job.
 TEST_F(WatcherTest, ARunnerThatLivesIsEndedWithWhatItStarted) {
   base::Pipe alive = std::move(*base::make_pipe());
   base::Pipe ready = std::move(*base::make_pipe());
@@ -339,7 +341,7 @@ TEST_F(WatcherTest, OutsidersAreNotOfTheJob) {
 
 TEST_F(WatcherTest, WhereALookHungIsLookedAtLast) {
   const ProcessRef first = orphan(kSleep, marks()), second = orphan(kSleep, marks());
-  // What other programs of the machine start meanwhile is looked at after both.
+  // Processes that other programs of the machine start meanwhile are looked at after both.
   const auto place = [this](const ProcessRef& of) {
     return std::find(looked_.begin(), looked_.end(), of.pid) - looked_.begin();
   };

@@ -14,7 +14,7 @@ void run_sampler_loop(int alive_fd, const std::function<void()>& sample_once, in
     sample_once();
     pollfd alive{alive_fd, POLLIN, 0};
     const int ready = poll(&alive, 1, period_ms);
-    if (ready > 0) return;  // nobody ever writes: readable means closed
+    if (ready > 0) return;  // nothing is ever written: readable means closed
     if (ready < 0 && errno != EINTR) return;
   }
 }

@@ -51,7 +51,7 @@ TEST(HelperProcess, ThatDiesOrHangsIsNoticed) {
 }
 
 TEST(HelperProcess, DiesWithItsLauncher) {
-  // The launcher is a child that starts a helper, tells us that it runs, and is killed.
+  // The launcher is a child that starts a helper, reports that it runs, and is killed.
   Result<base::Pipe> held = base::make_pipe();
   ASSERT_TRUE(held);
   const pid_t launcher = fork();

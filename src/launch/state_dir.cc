@@ -57,8 +57,7 @@ Result<std::string> make_grants_dir(const std::string& state) {
                                                         : " is writable by others"))
         .with_hint(kHint);
   }
-  // The real path, since others recognise a grant file that is in use by the path in
-  // /proc/PID/maps.
+  // The real path, since a grant file in use is recognised by its path in /proc/PID/maps.
   char real[PATH_MAX];
   return realpath(path.c_str(), real) != nullptr ? std::string(real) : path;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See supervise.h. One thread, one poll loop over a signalfd: no handler ever runs, so nothing here
-// is interrupted.
+// See supervise.h. One thread, one poll loop over a signalfd, the time limit, the listeners of the
+// caller and a tick: no signal handler ever runs, so nothing here is interrupted. Programs are
+// forked one by one and report a failure before exec through a pipe that exec closes. The loop ends
+// when this process, a subreaper, has no child left but outsiders.
 #include "launch/supervise.h"
 
 #include <fcntl.h>
@@ -48,13 +50,13 @@ itimerspec timer_in(std::chrono::milliseconds time) {
   return when;
 }
 
-// What the child tells us when it could not become the program.
+// Sent by the child when it could not exec the program.
 struct StartFailure {
   int error = 0;
   StartStep step = StartStep::kRun;
 };
 
-// Never above what we may have.
+// Never above our own hard limit.
 void set_limit(const core::ResourceLimit& limit) {
   rlimit now{};
   const auto which = static_cast<__rlimit_resource>(limit.resource);
@@ -98,7 +100,7 @@ class Supervisor {
       const Result<StartFailure> failure = start(rank);
       const bool some_ran = !leaders_.empty();
       if (!failure || failure->error != 0) abandon();
-      if (!failure && some_ran) return Error::io(failure.error().message);  // not to be tried again
+      if (!failure && some_ran) return Error::io(failure.error().message);  // not to be retried
       if (!failure) return failure.error();
       if (failure->error != 0)
         return ProgramEnd{
@@ -130,16 +132,16 @@ class Supervisor {
     signals_.reset(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals_) return Error::from_errno("signalfd", errno);
     insist_.reset(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
-    // Time that the machine sleeps is not the job's: CLOCK_MONOTONIC stands still then.
+    // Time that the machine sleeps does not count: CLOCK_MONOTONIC stands still then.
     limit_.reset(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
     if (!insist_ || !limit_) return Error::from_errno("timerfd", errno);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
       return Error::from_errno("become a subreaper", errno);
-    // Somebody may have started us with SIGCHLD ignored, and then no exit code would ever arrive.
+    // We may have been started with SIGCHLD ignored, and then no exit code would ever arrive.
     struct sigaction normal {};
     normal.sa_handler = SIG_DFL;
     (void)sigaction(SIGCHLD, &normal, &old_child_action_);
-    // Whoever stops reading what we say must not end us before the program.
+    // A reader that closes our output must not end us before the program.
     struct sigaction ignore {};
     ignore.sa_handler = SIG_IGN;
     (void)sigaction(SIGPIPE, &ignore, &old_pipe_action_);
@@ -192,8 +194,8 @@ class Supervisor {
     }
   }
 
-  // In the child: everything as it would be without us, then exec. Only async-signal-safe calls but
-  // for execvp's path search, which is fine in a process that has one thread.
+  // In the child: restores everything as it would be without us, then execs. Only async-signal-safe
+  // calls except execvp's path search, which is fine in a process with one thread.
   [[noreturn]] void execute(std::size_t rank, char* const* argv, char** environment,
                             int failure_fd) {
     StartFailure failure;
@@ -253,7 +255,7 @@ class Supervisor {
     if (asked_.session && got > 0) asked_.session->heard(std::span(ready).subspan(3));
     if (ready[1].revents != 0) time_is_up();
     if (ready[2].revents != 0 && asked_.watched()) end_job();
-    // Also where something else happens all the time.
+    // Also if other events happen all the time.
     const seam::Nanoseconds now = seam::system_clock().monotonic();
     if (tick_ms >= 0 && now - last_tick_ >= std::chrono::milliseconds(tick_ms)) {
       last_tick_ = now;
@@ -262,10 +264,10 @@ class Supervisor {
     return {};
   }
 
-  // A child that is about to become one of the outsiders' programs does so without a signal.
+  // A child that is about to become a program of the outsiders does so without a signal.
   int wait_ms(int tick_ms) const {
     if (running_ > 0) return tick_ms;
-    // Without outsiders only a look for which there was no descriptor is to be made again.
+    // Without outsiders only a look that had no descriptor is repeated.
     const int most = outsiders_.program.empty() ? kLookLaterMs : kLookAgainMs;
     return tick_ms < 0 ? most : std::min(tick_ms, most);
   }
@@ -273,7 +275,7 @@ class Supervisor {
   void handle_signals() {
     signalfd_siginfo info{};
     bool child_changed = false;
-    // A bound, so that the rest of the loop has its turn however fast they come.
+    // Bounded, so that the rest of the loop runs however fast signals arrive.
     for (int i = 0; i < kSignalsAtOnce; ++i) {
       if (read(signals_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) break;
       const int number = static_cast<int>(info.ssi_signo);
@@ -283,13 +285,13 @@ class Supervisor {
       } else if (asked_.session) {
         if (number == SIGTERM || number == SIGINT) end_job();
       } else if (info.ssi_code == SI_KERNEL && number != SIGHUP) {
-        // A hangup is told to the leader of the session alone, and that may be us (`ssh -t`).
+        // The kernel sends a hangup to the session leader only, and that may be us (`ssh -t`).
         if (number == SIGINT) interrupted();  // the program already has it, from the terminal
       } else if (!witness_ || !witness_->group_got(number)) {
         forward(number);
       }
     }
-    // What the dead have left behind is our child now.
+    // Processes that dead ones have left behind are our children now.
     if (child_changed && sent_) sent_->send_to_orphans(outsiders_);
   }
 
@@ -303,7 +305,7 @@ class Supervisor {
         continue;
       }
       if (WIFSTOPPED(status)) {
-        // Only what the terminal means: after a SIGSTOP by somebody else, nobody would know to
+        // Only stops by the terminal: after a SIGSTOP from elsewhere, the sender would not know to
         // continue us.
         const int by = WSTOPSIG(status);
         if (!asked_.session && (by == SIGTSTP || by == SIGTTIN || by == SIGTTOU))
@@ -321,7 +323,7 @@ class Supervisor {
     if (exit_code_ != 0 || code == 0) return;
     exit_code_ = code;
     signal_ = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    // The ranks of one job wait for each other: without this one they would for ever.
+    // The ranks of one job wait for each other: without this one they would wait for ever.
     if (running_ > 0) end_job();
   }
 
@@ -343,15 +345,16 @@ class Supervisor {
       return;
     }
     for (const pid_t leader : leaders_) {
-      // `fg` continues the whole group: the program needs ours only if it still stands.
+      // `fg` continues the whole group: the program needs our signal only if it is still stopped.
       if (number != SIGCONT || is_stopped(leader)) (void)kill(leader, number);
     }
   }
 
-  // Also to what is orphaned from now on.
+  // Also to processes that are orphaned from now on.
   void send_term() { sent_.emplace(SIGTERM).send(outsiders_); }
 
-  // Also what is forked from now on, until none is left: again when a child ends, and every second.
+  // Also processes that are forked from now on, until none is left: again when a child ends, and
+  // every second.
   void kill_job() {
     ending_ = true;
     if (asked_.session) asked_.session->kill_all();
@@ -360,7 +363,7 @@ class Supervisor {
     (void)timerfd_settime(limit_.get(), 0, &again, nullptr);
   }
 
-  // TERM now, KILL when the grace is over.
+  // TERM now, KILL when the grace period is over.
   void end_job() {
     if (ending_) return;
     ending_ = true;
@@ -403,8 +406,8 @@ class Supervisor {
   seam::Nanoseconds last_tick_ = seam::system_clock().monotonic();
   Fd signals_;
   Fd insist_;
-  Fd limit_;                        // the job's time, and then its grace
-  std::optional<itimerspec> held_;  // what is left of its time while it stands still
+  Fd limit_;                        // the job's time limit, and then its grace period
+  std::optional<itimerspec> held_;  // the rest of its time while it stands still
   sigset_t old_mask_{};
   struct sigaction old_child_action_ {};
   struct sigaction old_pipe_action_ {};
@@ -413,7 +416,7 @@ class Supervisor {
   int exit_code_ = 0;
   int signal_ = 0;
   int insisted_ = 0;
-  std::optional<SignalToAll> sent_;  // the last that every process was to have
+  std::optional<SignalToAll> sent_;  // the last signal that every process was to get
   bool ending_ = false;
   bool timed_out_ = false;
 };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a program (or the ranks of one) as a child and stays until the last process that came of it
-// is gone: we are a subreaper, so whatever it forks and leaves behind becomes our child.
+// Runs a program (or the ranks of one) as a child and stays until its last process is gone: we are
+// a subreaper, so every process that it forks and leaves behind becomes our child.
 //
-// In front of somebody (`mete run`) it is in our own terminal and process group, and we behave like
+// In the foreground (`mete run`) it is in our own terminal and process group, and we behave like
 // it: signals that are sent to us reach it, its stops stop us, its exit code is ours. Detached (a
-// keeper) it has a session of its own, with what its maker gives it to read and write.
+// keeper) it has a session of its own, with the input and output that its maker gives it.
 #pragma once
 
 #include <poll.h>
@@ -29,14 +29,14 @@ struct Program {
   std::string folder;                    // where it starts; "": here
 };
 
-// What could not be done for a program that was not started.
+// The step that failed for a program that was not started.
 enum class StartStep { kEnter, kJoin, kPrepare, kRun };
 
 // How the supervised programs ended.
 struct ProgramEnd {
   bool started = false;
   // The program's own code, 128+N after signal N; 126 or 127 when it could not be started, as in
-  // sh. Of several programs: that of the first that failed.
+  // sh. Of several programs: the code of the first that failed.
   int exit_code = 0;
   int signal = 0;       // the N of 128+N; 0: it ended by itself
   int start_error = 0;  // errno, when not started
@@ -44,7 +44,7 @@ struct ProgramEnd {
   bool timed_out = false;
 };
 
-// Told that one of the outsiders' pids has ended and was reaped; returns its successor's pid, or
+// Called when an outsider with this pid has ended and was reaped; returns its successor's pid, or
 // -1.
 using OutsiderEnded = std::function<pid_t(pid_t)>;
 
@@ -55,15 +55,16 @@ struct OwnSession {
   int input = -1;
   int output = -1;
   int error = -1;
-  bool terminal = false;  // the three are a terminal, and the first program has it for its own
+  bool terminal = false;  // the three are a terminal, and it is the first program's controlling
+                          // terminal
   mode_t umask = 022;
   std::vector<core::ResourceLimit> limits;  // as far as we may set them
   std::chrono::milliseconds grace{};
-  // Further descriptors to listen to: appended to the list each time, and then looked at, in the
-  // same order. Called at least whenever one of them is ready.
+  // Further descriptors to listen to: appended to the list each time, and then checked, in that
+  // order. Called at least whenever one of them is ready.
   std::function<void(std::vector<pollfd>&)> listen = [](std::vector<pollfd>&) {};
   std::function<void(std::span<const pollfd>)> heard = [](std::span<const pollfd>) {};
-  // Where the kernel knows a better way to reach all of them than one by one.
+  // Where the kernel has a better way to reach all of them than one by one.
   std::function<void()> kill_all = [] {};
 };
 
@@ -72,19 +73,19 @@ struct Supervision {
   std::vector<Program> programs;
   // Descriptors to which each program writes "0" before it begins: doors of control groups.
   std::vector<int> doors;
-  // Asked right before each program is started: an error, and it is not.
+  // Called right before each program is started; an error prevents the start.
   std::function<Result<void>()> before_start = [] { return Result<void>(); };
   Outsiders outsiders;  // processes below us that are no part of the job
   OutsiderEnded outsider_ended = [](pid_t) { return -1; };
   // All of them run now.
   std::function<void(const std::vector<pid_t>&)> started = [](const std::vector<pid_t>&) {};
-  // Then the job is ended: TERM to every process, KILL after kGraceSeconds.
+  // After this time the job is ended: TERM to every process, KILL after kGraceSeconds.
   std::optional<std::chrono::milliseconds> time_limit;
   // Called about every tick_ms(). True: end the job, as at the time limit.
   std::function<bool()> tick;
   std::function<int()> tick_ms = [] { return -1; };
-  // While this is so its processes stand still: its time does not pass, and whoever is to be ended
-  // is killed a moment after TERM, since they cannot hear it.
+  // While this is true its processes stand still: its time does not pass, and a job that is to be
+  // ended is killed a moment after TERM, since its processes cannot handle it.
   std::function<bool()> stands_still = [] { return false; };
   // A further descriptor to listen to, asked for each time (-1: none at the moment), and what to do
   // when it is readable. True: end the job.
@@ -97,13 +98,13 @@ struct Supervision {
 inline constexpr int kGraceSeconds = 10;
 
 // Must be called from the main and only thread; blocks until the last process of the job is gone.
-// Errors are our own failures (fork, no such folder): nothing ran. busy: worth another try.
+// Errors are our own failures (fork, no such folder): nothing ran. busy: worth a retry.
 //
-// Signals INT, TERM, HUP, QUIT, USR1, USR2, WINCH, CONT and TSTP that somebody sent to us alone are
-// sent on to the program, or to every process of the job once the program has ended. What is sent
-// to the whole process group, by the terminal (Ctrl-C, Ctrl-Z, a resize, a hangup) or by kill,
-// reaches the program by itself and is not sent twice. A second Ctrl-C within a second sends TERM
-// to every process of the job, a third KILL; pressed slower, each is the program's own business.
+// Signals INT, TERM, HUP, QUIT, USR1, USR2, WINCH, CONT and TSTP that are sent to us only are sent
+// on to the program, or to every process of the job once the program has ended. A signal to the
+// whole process group, by the terminal (Ctrl-C, Ctrl-Z, a resize, a hangup) or by kill, reaches the
+// program directly and is not sent twice. A second Ctrl-C within a second sends TERM to every
+// process of the job, a third KILL; a slower sequence is left to the program.
 //
 // The signals stay blocked afterwards: one more Ctrl-C must not end us before we have cleaned up.
 Result<ProgramEnd> supervise(const Supervision& supervision);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See terminal_door.h.
+// See terminal_door.h. The keeper's poll loop asks listen() for descriptors: the terminal, the
+// socket and each client. Output of the program goes to the log, to a ring of the last kRemembered
+// bytes and to every client; input frames of the clients go to the terminal as fast as the program
+// reads them.
 #include "launch/terminal_door.h"
 
 #include <fcntl.h>
@@ -38,7 +41,7 @@ std::uint16_t number_at(std::string_view bytes, std::size_t at) {
                                     static_cast<unsigned char>(bytes[at + 1]) << 8);
 }
 
-// By way of the folder's descriptor: an address holds 107 bytes, and a path may be longer.
+// Opened through the folder's descriptor: an address holds 107 bytes, and a path may be longer.
 struct Address {
   Fd folder;
   sockaddr_un name{};
@@ -115,20 +118,20 @@ Result<Fd> connect_terminal(const std::string& path, std::uint32_t owner) {
   if (fstatat(address->folder.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0)
     return Error::from_errno("look at " + path, errno);
   if (!S_ISSOCK(info.st_mode)) return Error::denied(path + " is not a socket");
-  // A queue of those who wait to be let in that is full is no reason to hang.
+  // Non-blocking: a full accept queue must not make us hang.
   Fd client(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!client) return Error::from_errno("make a socket", errno);
   if (connect(client.get(), reinterpret_cast<const sockaddr*>(&address->name),
               sizeof address->name) != 0) {
-    if (errno == ECONNREFUSED) return Error::busy("nobody listens at " + path);
-    if (errno == EAGAIN) return Error::busy("too many wait at " + path);
+    if (errno == ECONNREFUSED) return Error::busy("no keeper listens at " + path);
+    if (errno == EAGAIN) return Error::busy("too many clients wait at " + path);
     return Error::from_errno("connect to " + path, errno);
   }
-  // Names can be changed after a look at them; who has answered cannot.
+  // A name can change after it was checked; the peer's user cannot.
   ucred who{};
   socklen_t size = sizeof who;
   if (getsockopt(client.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0 || who.uid != owner)
-    return Error::denied("at " + path + " somebody else answers than the job's user");
+    return Error::denied("the socket " + path + " belongs to another user than the job");
   if (fcntl(client.get(), F_SETFL, 0) != 0) return Error::from_errno("prepare a socket", errno);
   return client;
 }
@@ -158,7 +161,7 @@ void TerminalDoor::listen(std::vector<pollfd>& list) const {
       {master_.get(), static_cast<short>(untyped_.empty() ? POLLIN : POLLIN | POLLOUT), 0});
   list.push_back({clients_.size() < kMaxClients ? listener_.get() : -1, POLLIN, 0});
   for (const Client& client : clients_) {
-    // Who types more than the program takes waits.
+    // A client that types more than the program reads has to wait.
     const int reads = untyped_.size() < kMaxUntyped ? POLLIN : 0;
     const int writes = client.unsent.empty() ? 0 : POLLOUT;
     list.push_back({client.socket.get(), static_cast<short>(reads | writes), 0});
@@ -238,7 +241,7 @@ void TerminalDoor::receive(Client& client) {
   understand(client);
 }
 
-// What it does not know it passes over: a newer client's.
+// Skips unknown frames: they are from a newer client.
 void TerminalDoor::understand(Client& client) {
   std::string_view rest = client.received;
   while (rest.size() >= kHeader) {

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The terminal of a job and its clients, over a real pseudo-terminal and Unix socket: what the
+// program writes reaches every client, what a client types reaches the program, and slow clients or
+// programs block no other. Sockets of other users and links are refused. The keeper's loop is a few
+// calls of poll(2) in the test.
 #include "launch/terminal_door.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +46,7 @@ class TerminalDoorTest : public testing::Test {
     turn();
     return fd ? *std::move(fd) : Fd();
   }
-  // A few turns of the keeper's loop; what the program wrote.
+  // A few turns of the keeper's loop; returns what the program wrote.
   std::string turn(int times = 5) {
     std::string written;
     for (int i = 0; i < times; ++i) {
@@ -57,7 +61,7 @@ class TerminalDoorTest : public testing::Test {
     ASSERT_EQ(write(door_->terminal(), text.data(), text.size()),
               static_cast<ssize_t>(text.size()));
   }
-  // So many bytes, or what there is after far more turns than that takes.
+  // Reads `count` bytes, or what there is after far more turns than that takes.
   std::string program_reads(std::size_t count) {
     std::string all;
     char buffer[4096];
@@ -141,7 +145,7 @@ TEST_F(TerminalDoorTest, AProgramThatDoesNotReadHoldsUpWhoTypesAndNotUs) {
   turn();
   std::vector<pollfd> list;
   door_->listen(list);
-  EXPECT_EQ(list.size(), 2u) << "one who has gone is not waited for";
+  EXPECT_EQ(list.size(), 2u) << "a client that has gone is not waited for";
 }
 
 TEST_F(TerminalDoorTest, OnlySoManyAtOnce) {

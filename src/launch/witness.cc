@@ -14,7 +14,7 @@ namespace mete::launch {
 
 namespace {
 
-// Forgets what is pending each time it is asked to, and ends when the launcher does.
+// Clears the pending signals on each request, and ends with the launcher.
 void sit(HelperProcess::Pipes pipes) {
   sigset_t all;
   sigfillset(&all);
@@ -27,7 +27,7 @@ void sit(HelperProcess::Pipes pipes) {
   }
 }
 
-// The signals that wait for a whole process, as in "ShdPnd:\t0000000000004000".
+// The pending signals of a whole process, as in "ShdPnd:\t0000000000004000".
 unsigned long long pending(pid_t pid) {
   const Result<std::string> status = base::read_all("/proc/" + std::to_string(pid) + "/status");
   if (!status) return 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays and mipmaps. Their layout is the driver's secret, but a twin with deferred mapping costs
-// nothing and tells the exact size, before any memory is taken.
+// Arrays and mipmaps. Their layout is known to the driver only, so the exact size is asked of a
+// twin: an array with the same description and deferred mapping, which takes no memory and reports
+// its requirements. The twin is destroyed, the size is reserved, and only then the driver makes the
+// real array. A driver that lacks the query gets an estimate.
 #include "meter/budget.h"
 #include "meter/memory.h"
 #include "meter/place.h"
@@ -10,8 +12,8 @@
 namespace mete::meter {
 namespace {
 
-// Small arrays share slabs that we cannot see into: they are charged in steps of 64 KiB, larger
-// ones of 2 MiB.
+// Small arrays share slabs that the meter cannot see into. They are charged in steps of 64 KiB,
+// larger arrays in steps of 2 MiB.
 uint64_t array_units(uint64_t bytes) {
   return bytes > kSmallBytes ? abi::units_for(abi::round_to_granule(bytes)) : abi::units_for(bytes);
 }
@@ -30,8 +32,8 @@ uint64_t channel_bytes(CUarray_format format) {
   }
 }
 
-// A driver without deferred mapping: the densest guess, made eight times larger where rows are
-// single.
+// The estimate for a driver without deferred mapping: rows without padding; an array with a single
+// row counts eight times.
 uint64_t guess(const CUDA_ARRAY3D_DESCRIPTOR& desc, unsigned levels) {
   const uint64_t height = desc.Height > 0 ? desc.Height : 8;
   const uint64_t depth = desc.Depth > 0 ? desc.Depth : 1;
@@ -40,7 +42,7 @@ uint64_t guess(const CUDA_ARRAY3D_DESCRIPTOR& desc, unsigned levels) {
   return levels > 1 ? bytes * 3 / 2 : bytes;
 }
 
-// Flags under which the driver takes no memory by itself: the program maps its own.
+// False for flags under which the driver takes no memory itself, because the program maps its own.
 bool takes_memory(const CUDA_ARRAY3D_DESCRIPTOR& desc) {
   return (desc.Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) == 0;
 }
@@ -76,7 +78,7 @@ void remember_array(void* array, const Place& place, uint64_t units) {
                      Block{units, place.card, Block::kOwn, place.context_id}.pack());
 }
 
-// An array that costs nothing itself is known all the same: what is bound to it goes with it.
+// An array that costs nothing is listed too: its bindings end with it.
 template <class Call>
 CUresult create_empty(void** out, const Place& place, Call call) {
   const CUresult result = call();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that is bound to sparse arrays and multicast objects. Binding costs nothing: the memory is
-// that of a handle, which is charged already. But a binding holds it as a mapping does, also when
-// the handle has been released, until it is undone or the array or multicast object is gone.
+// Memory that is bound to sparse arrays and multicast objects. A binding costs nothing: its memory
+// belongs to a handle, which is charged already. But a binding holds the memory as a mapping does,
+// even after the handle is released, until it is undone or the array or multicast object ends. A
+// binding that is undone in stream order keeps its charge until an event in that stream has passed.
 #include <stddef.h>
 
 #include "meter/budget.h"
@@ -54,8 +55,8 @@ Region multicast_region(CUmemGenericAllocationHandle multicast, int card, size_t
           0,         {at, 0, 0},         {at + bytes, 1, 1}};
 }
 
-// Under the lock. A handle that we do not know (memory of the host) is not charged: nothing to
-// hold.
+// Under the lock. A handle that is not in the table (host memory) is not charged, so there is
+// nothing to hold.
 void bind(const Region& region, CUmemGenericAllocationHandle handle) {
   TableValue* value = process.handles.find(handle);
   fix(handle);
@@ -70,7 +71,8 @@ struct Gone {
   Handle said;
 };
 
-// Under the lock. `pieces` bindings stand for one of before. True if the handle is gone with it.
+// Under the lock. Replaces one binding by `pieces` bindings. True if that was the last hold on the
+// handle.
 bool replace_binding(CUmemGenericAllocationHandle handle, int pieces, Gone* gone) {
   gone->handle = handle;
   if (pieces == 0) return count_down(handle, Part::kMapping, &gone->said);
@@ -82,8 +84,8 @@ bool replace_binding(CUmemGenericAllocationHandle handle, int pieces, Gone* gone
   return false;
 }
 
-// Undoes one binding in the hole. False: there is none any more. `gone->handle` is 0 when its
-// memory is held otherwise.
+// Undoes one binding in the hole. False: no binding is left there. `gone->handle` is 0 if something
+// else still holds the memory.
 bool unbind_one(const Region& hole, Gone* gone) {
   *gone = {};
   Locked locked(process.lock);
@@ -108,7 +110,7 @@ void unbind_all(uint64_t object, bool multicast) {
   }
 }
 
-// Keeps memory charged until the stream has come to what was just queued there.
+// Keeps memory charged until the stream has passed the work that was just queued there.
 void give_back_later(const Gone& gone, CUstream stream, bool per_thread) {
   Unbound entry{gone.handle, gone.said.pack(), nullptr, 0};
   if (gone.said.units > 0) close_reserve(gone.said.card);
@@ -130,7 +132,7 @@ void give_back_later(const Gone& gone, CUstream stream, bool per_thread) {
   give_back_handle(gone.handle, gone.said);
 }
 
-// In the order of the list, as the driver does it: what is bound anew replaces what was there.
+// In the order of the list, as the driver does it: a new binding replaces the old one.
 void after_array_map(const CUarrayMapInfo* infos, unsigned int count, CUstream stream,
                      bool per_thread) {
   for (unsigned int i = 0; i < count; ++i) {
@@ -148,7 +150,7 @@ void after_array_map(const CUarrayMapInfo* infos, unsigned int count, CUstream s
 template <class Call>
 CUresult map_array(const CUarrayMapInfo* list, unsigned int count, CUstream stream, bool per_thread,
                    Call call) {
-  // Memory for arrays is made for that alone, and such handles are the driver's own.
+  // Memory for arrays is created for arrays only, and such handles are the driver's own.
   for (unsigned int i = 0; list != nullptr && i < count; ++i)
     if (is_ours(list[i].memHandle.memHandle)) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = call();
@@ -159,7 +161,7 @@ CUresult map_array(const CUarrayMapInfo* list, unsigned int count, CUstream stre
   return result;
 }
 
-// Whatever came in as an import and is bound to as a multicast object is one.
+// An imported handle that is used as a multicast object is one.
 void recognise_multicast(CUmemGenericAllocationHandle handle) {
   Locked locked(process.lock);
   TableValue* value = process.handles.find(handle);
@@ -171,7 +173,7 @@ void recognise_multicast(CUmemGenericAllocationHandle handle) {
   *value = known.pack();
 }
 
-// The addresses may span several mappings, each of another handle. Memory of a pool is held by the
+// The addresses may span several mappings, each of another handle. The pool holds the memory of a
 // pool.
 void bind_addresses(CUmemGenericAllocationHandle multicast, size_t at, CUdeviceptr address,
                     size_t bytes) {
@@ -226,11 +228,11 @@ void settle_unbound() {
       Locked locked(process.lock);
       if (at >= process.unbound.size()) return;
       entry = process.unbound[at];
-      process.unbound.remove(at);  // ours while we ask
+      process.unbound.remove(at);  // no other thread sees it during the query
     }
     if (entry.event != nullptr && real.cuEventQuery(entry.event) == CUDA_ERROR_NOT_READY) {
       Locked locked(process.lock);
-      // Back to its place, so that the next is looked at.
+      // Back to its place, so that the next entry is looked at.
       process.unbound.add(entry);
       if (at < process.unbound.size() - 1) process.unbound.swap(at, process.unbound.size() - 1);
       ++at;
@@ -270,7 +272,7 @@ CUresult hook_cuMemMapArrayAsync_ptsz(CUarrayMapInfo* list, unsigned int count, 
                    [&] { return real.cuMemMapArrayAsync_ptsz(list, count, stream); });
 }
 
-// The object itself has no memory on any card.
+// A multicast object itself has no memory on any card.
 CUresult hook_cuMulticastCreate(CUmemGenericAllocationHandle* out,
                                 const CUmulticastObjectProp* prop) {
   const CUresult result = real.cuMulticastCreate(out, prop);

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Every hook reserves through take(). The fast path is one attempt in the grant file under the
+// process's lock. If there is no room, take_slowly() frees what it can, in this order: the charges
+// of dead processes, exports that no process holds any more, idle pool and graph memory of this
+// process. Then it waits for reservations of other processes that may come back, and last asks the
+// runner for a larger grant. pending() counts the units whose driver call has not returned yet.
 #include "meter/budget.h"
 
 #include <errno.h>
@@ -18,11 +23,11 @@ constexpr uint64_t kRecentDeathNs = 1'000'000'000;
 
 abi::Actor me() { return {*process.grant, static_cast<uint32_t>(my_slot())}; }
 
-// Its units are added to and taken from; what else is in the word stays as it is.
+// Only its units are added and subtracted; the other bits of the word stay unchanged.
 abi::Word& pending(int card) { return process.grant->slots[my_slot()].cards[card].pending; }
 
-// A reservation counts as pending once it is made, not while it is being asked for: others wait for
-// what may come back, never for what was not given.
+// A reservation counts as pending once it is made, not while it is attempted: other processes wait
+// for units that may come back, never for units that were not granted.
 bool try_once(int card, uint64_t units) {
   Locked locked(process.lock);
   if (!abi::try_take(me(), account_of(card), units)) return false;
@@ -30,9 +35,8 @@ bool try_once(int card, uint64_t units) {
   return true;
 }
 
-// Gives back what the dead held and looks again at what NVML saw.
-// The look into /proc takes microseconds for each living process: other threads must not wait for
-// that.
+// Gives back the charges of dead processes and evaluates NVML's readings again. The look into /proc
+// takes microseconds for each living process, so the lock is not held during it.
 void reap(int card) {
   abi::Grant& grant = *process.grant;
   for (uint32_t s = 0; s < abi::slot_count(grant); ++s) {
@@ -44,7 +48,7 @@ void reap(int card) {
   abi::recompute_excess(grant, account_of(card));
 }
 
-// Units that others have reserved for calls still in the driver. Some of them will come back.
+// Units that are reserved for calls still in the driver. Some of them will come back.
 uint64_t all_pending(int card) {
   uint64_t sum = 0;
   for (uint32_t s = 0; s < abi::slot_count(*process.grant); ++s) {
@@ -60,8 +64,8 @@ bool take_slowly(int card, uint64_t units, bool may_grow) {
   collect_exports();
   if (try_once(card, units)) return true;
   if (trim_own(card) && try_once(card, units)) return true;
-  // A neighbour may have reserved more than its call will need. Wait for it only if that could
-  // help.
+  // Another process may have reserved more than its call will need. Wait for it only if that could
+  // make enough room.
   abi::Account& acct = abi::account(*process.grant, account_of(card));
   const uint64_t start = abi::monotonic_ns();
   for (;;) {
@@ -127,14 +131,15 @@ void notice_deaths(int card) {
   const auto own = static_cast<uint32_t>(my_slot());
   if (abi::total_units(*process.grant, account_of(card)) ==
       abi::charged_units(*process.grant, own, static_cast<uint32_t>(card)))
-    return;  // nobody else holds anything
+    return;  // no other process holds anything
   const uint64_t start = abi::monotonic_ns();
   if (start < process.next_look_ns.load(std::memory_order_relaxed)) return;
   const int saved = errno;
   reap(card);
   collect_exports();
   errno = saved;
-  // Twenty times as long as it took, so that a program that asks in a loop spends at most 5 % here.
+  // The next look comes after twenty times the duration of this one, so that a program that asks in
+  // a loop spends at most 5 % of its time here.
   const uint64_t end = abi::monotonic_ns();
   process.next_look_ns.store(end + (end - start) * 20, std::memory_order_relaxed);
 }
@@ -156,7 +161,8 @@ bool worth_another_try(int* tries) {
     return false;
   }
   if (*tries == 0 && my_slot() >= 0) {
-    // The books may have had room without the dead one's bytes, so that nobody has looked yet.
+    // The grant may have had room without the bytes of the dead process, so that no reap has
+    // happened yet.
     for (uint32_t c = 0; c < process.grant->header.card_count; ++c) reap(static_cast<int>(c));
   }
   const uint64_t died = process.grant->header.last_reap_ns.load();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cards that one thing is charged on: its own, or every card of the job for managed memory,
-// whose pages may lie anywhere. All together, or none.
+// The cards that an allocation is charged on: its own card, or every card of the job for managed
+// memory, whose pages may lie on any of them. All cards are charged, or none.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace mete::meter {
 struct Cards {
   int first;
   int end;
-  bool managed;  // NVML does not count it to the process
+  bool managed;  // NVML does not count it for the process
 
   static Cards only(int card) { return {card, card + 1, false}; }
   static Cards all() { return {0, static_cast<int>(process.grant->header.card_count), true}; }
@@ -40,7 +40,7 @@ struct Cards {
     for (int c = first; c < end; ++c) all = keep_reserve(c) && all;
     return all;
   }
-  // More is charged than allowed on one of them.
+  // The charge exceeds the limit on one of the cards.
   bool over() const {
     for (int c = first; c < end; ++c)
       if (charged_bytes(c) > limit_bytes(c)) return true;

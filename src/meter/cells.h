@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the equal cells of a chunk are taken, and by which blocks: two bits for each, one that
-// it is taken, one that a block begins there. Memory from mmap; all-zero is "none yet". Callers
-// hold the process's lock.
+// Which of the equal cells of a chunk are taken, and by which blocks. Two bits per cell: the cell
+// is taken; a block begins there. Memory comes from mmap; all-zero is "none yet". Callers hold the
+// process's lock.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class Cells {
     if (taken_ == nullptr) return false;
     count_ = count;
     begins_ = taken_ + words_;
-    // What is beyond the last cell belongs to nobody.
+    // Bits beyond the last cell are marked as taken.
     if (count % 64 != 0) taken_[words_ - 1] = ~0ull << (count % 64);
     return true;
   }
@@ -28,7 +28,7 @@ class Cells {
     taken_ = begins_ = nullptr;
   }
 
-  // A block of `count` cells: the first, or kNone.
+  // Takes a block of `count` cells. Returns its first cell, or kNone.
   static constexpr uint32_t kNone = ~0u;
   uint32_t take(uint32_t count) {
     if (count == 0 || count > count_ - used_ || count >= no_run_of_) return kNone;
@@ -48,7 +48,7 @@ class Cells {
     return kNone;
   }
 
-  // The block that begins there is free; how many cells it had.
+  // Frees the block that begins at `first`. Returns its number of cells.
   uint32_t give(uint32_t first) {
     const uint32_t count = length(first);
     clear(taken_, first, count);
@@ -59,7 +59,7 @@ class Cells {
     return count;
   }
 
-  // The block that a cell belongs to. False: none.
+  // Finds the block that a cell belongs to. False: none.
   bool find(uint32_t cell, uint32_t* first, uint32_t* count) const {
     if (cell >= count_ || !is(taken_, cell)) return false;
     *first = cell;
@@ -86,7 +86,7 @@ class Cells {
     while (end < count_ && is(taken_, end) && !is(begins_, end)) ++end;
     return end - first;
   }
-  // The first free cell from there on, or the end.
+  // The first free cell at or after `from`, or the end.
   uint32_t next_free(uint32_t from) const {
     for (uint32_t word = from / 64; word < words_; ++word) {
       uint64_t free = ~taken_[word];
@@ -95,7 +95,7 @@ class Cells {
     }
     return count_;
   }
-  // The first taken one, or as far as `most` cells.
+  // The first taken cell at or after `from`, looking at no more than `most` cells.
   uint32_t next_taken(uint32_t from, uint32_t most) const {
     for (uint32_t word = from / 64; word < words_ && word * 64 < from + most; ++word) {
       uint64_t taken = taken_[word];
@@ -112,7 +112,7 @@ class Cells {
   uint32_t words_ = 0;
   uint32_t used_ = 0;
   uint32_t low_ = 0;          // every cell below is taken
-  uint32_t no_run_of_ = ~0u;  // there is no run of so many
+  uint32_t no_run_of_ = ~0u;  // there is no free run of this length
 };
 
 }  // namespace mete::meter

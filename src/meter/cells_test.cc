@@ -28,7 +28,8 @@ TEST(Cells, AreTakenFromTheFrontAndFoundByAnyAddress) {
   cells.drop();
 }
 
-// Against a list of blocks: never two on one cell, a run that is there is found, all comes back.
+// Compares with a list of blocks: no two blocks share a cell, a run that exists is found, and every
+// cell comes back.
 TEST(Cells, AsAModelSays) {
   std::mt19937 numbers(7);
   const auto random = [&] { return static_cast<uint32_t>(numbers()); };

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// See chunk.h. Everything here runs inside the gate, or in the park thread while nobody is inside.
+// See chunk.h. A request below 32 MiB is served from the cells of a shared chunk of its card and
+// kind; if none has room, a new chunk is reserved in the grant, then created, mapped and inserted
+// into Process::chunks, which is sorted by address, so that the chunk of a pointer is found by
+// binary search. Everything here runs inside the gate, or in the park thread while no thread is
+// inside.
 #include "meter/chunk.h"
 
 #include "abi/cuda_card.h"
@@ -13,7 +17,8 @@
 namespace mete::meter {
 namespace {
 
-constexpr uint64_t kLargest = 32ull << 20;  // of a shared chunk; a block from here on has its own
+constexpr uint64_t kLargest = 32ull << 20;  // of a shared chunk; a block of this size or more has
+                                            // its own
 constexpr uint64_t kCellBytes = 512;
 
 uint64_t cell_bytes(Chunk::Kind kind) {
@@ -63,7 +68,8 @@ bool take_from_shared(int card, Chunk::Kind kind, uint64_t bytes, CUdeviceptr* o
   return false;
 }
 
-// Shared chunks double, so that a small job holds little and a large one has few.
+// The size of shared chunks doubles, so that a small job holds little and a large job has few
+// chunks.
 uint64_t next_size(int card, Chunk::Kind kind, uint64_t least) {
   uint64_t held = 0;
   {
@@ -94,7 +100,7 @@ CUresult make_memory(Chunk& chunk) {
   return result;
 }
 
-// A new chunk with the block in it.
+// Makes a new chunk that contains the block.
 CUresult make_chunk(const Place& place, Chunk::Kind kind, uint64_t size, uint64_t block,
                     CUdeviceptr* out) {
   const uint64_t units = abi::units_for(size);
@@ -170,7 +176,7 @@ CUresult allocate_in_chunk(const Place& place, uint64_t bytes, CUdeviceptr* out)
   const uint64_t least = abi::round_to_granule(bytes);
   const uint64_t size = next_size(place.card, kind, least);
   CUresult result = make_chunk(place, kind, size, bytes, out);
-  // Near the cap one that is just large enough, so that the last granule can be had.
+  // Near the limit, retry with the smallest size that serves, so that the last granule can be used.
   if (result == CUDA_ERROR_OUT_OF_MEMORY && size > least)
     result = make_chunk(place, kind, least, bytes, out);
   return result;
@@ -191,7 +197,7 @@ void free_in_chunk(CUdeviceptr pointer) {
   }
   undo(gone, true);
   gone.cells.drop();
-  // Who has opened it holds it on the card.
+  // A process that has the chunk open still holds it on the card.
   release(gone.card, keep_if_exported(gone.base, gone.card, abi::units_for(gone.bytes)));
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts: what each costs is measured once per card and driver and stands in the grant; it is
-// reserved before the driver makes one. A context that ends gives back its cost and every block
-// that lived in it.
+// Contexts. The cost of a context is measured once per card and driver and stands in the grant; it
+// is reserved before the driver creates one. A context that ends gives back its cost and every
+// block that lived in it. A context that the meter did not see being created is charged when it is
+// first found as the current one.
 #include <string.h>
 
 #include "meter/budget.h"
@@ -19,9 +20,9 @@ namespace {
 constexpr uint64_t kDefaultHeap = 8ull << 20;
 constexpr uint64_t kDefaultFifo = 1ull << 20;
 
-// What the next context on a card costs. With the first one of a process comes what stays until its
-// last one ends, if nobody has brought that yet: the reserve for what the driver takes unasked, and
-// the spare slab.
+// The cost of the next context on a card. The first context of a process also brings what stays
+// until its last one ends: the reserve for memory that the driver takes unasked, and the spare
+// slab.
 struct ContextCost {
   uint64_t own;
   uint64_t reserve;
@@ -37,8 +38,8 @@ ContextCost context_cost(int card) {
           process.cards[card].reserved ? 0 : kReserveUnits + abi::kGranuleUnits};
 }
 
-// A handle may stand in the list twice: a context that is being destroyed, and a new one with the
-// same handle.
+// A handle may be in the list twice: for a context that is being destroyed, and for a new one that
+// got an equal handle.
 Context* find_context(CUcontext handle) {
   Context* found = nullptr;
   for (Context& context : process.contexts)
@@ -60,15 +61,15 @@ Context* add_context(CUcontext handle, int card, uint64_t units) {
   return process.contexts.end() - 1;
 }
 
-// Room in the list is made before the driver is asked: a context that we could not list would be
-// one that nobody pays for.
+// Makes room in the list before the driver is called: a context that is not in the list would never
+// be charged.
 bool can_list_one_more() {
   Locked locked(process.lock);
   return process.contexts.has_room();
 }
 
 // A new context, for which `cost` is charged. Returns how much of that it keeps: another thread may
-// have added it, or brought the reserve, meanwhile.
+// have added the context, or charged the reserve, meanwhile.
 uint64_t settle_context(CUcontext handle, int card, const ContextCost& cost, uint32_t* id) {
   Locked locked(process.lock);
   if (const Context* known = find_context(handle); known != nullptr && !known->ending) {
@@ -85,7 +86,7 @@ uint64_t settle_context(CUcontext handle, int card, const ContextCost& cost, uin
   return cost.all();
 }
 
-// Under the lock: takes a context out of the list.
+// Under the lock: removes a context from the list.
 bool take_out(uint32_t id, Context* out) {
   for (size_t i = 0; i < process.contexts.size(); ++i) {
     if (process.contexts[i].id != id) continue;
@@ -96,8 +97,8 @@ bool take_out(uint32_t id, Context* out) {
   return false;
 }
 
-// The driver has ended it: gives back its cost and everything that lived in it; with the last one
-// on the card also the reserve.
+// The driver has ended the context: gives back its cost and everything that lived in it, and the
+// reserve with the last context on the card.
 void bury(const Context& context) {
   uint64_t units = context.units;
   {
@@ -115,8 +116,8 @@ void bury(const Context& context) {
   forget_unbound_of(context.id);
 }
 
-// Ends a context through `call`, which returns the driver's result. It stays in the list meanwhile,
-// marked: another thread that has it current must not take it for a new one.
+// Ends a context through `call`, which returns the driver's result. The context stays in the list
+// meanwhile, marked: another thread that has it current must not take it for a new one.
 template <class Call>
 CUresult end_context(CUcontext handle, Call call) {
   uint32_t id = 0;
@@ -148,7 +149,7 @@ void add_use(CUcontext handle) {
   if (Context* known = find_context(handle)) ++known->uses;
 }
 
-// One use less. False, and nothing changed: it is the last, or not a context that we know.
+// Counts one use less. False, and nothing changed: this is the last use, or an unknown context.
 bool drop_use(CUcontext handle) {
   if (process.attached.load() != 1) return false;
   Locked locked(process.lock);
@@ -165,8 +166,8 @@ CUresult create(CUdevice device, CUcontext* out, Call call) {
   const int card = card_of(device);
   if (card == kNoCard) {
     CUdevice handle = 0;
-    // An ordinal the driver does not have gets the driver's own error; a card outside the grant has
-    // no room.
+    // An ordinal that the driver does not have gets the driver's own error; a card outside the
+    // grant has no room.
     return real.cuDeviceGet(&handle, device) == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : call();
   }
   const ContextCost cost = context_cost(card);
@@ -179,7 +180,7 @@ CUresult create(CUdevice device, CUcontext* out, Call call) {
   return result;
 }
 
-// The primary context of a device, if it is active: retaining and releasing it once more changes
+// The primary context of a device, if it is active. Retaining and releasing it once more changes
 // nothing else.
 CUcontext primary_of(CUdevice device) {
   unsigned flags = 0;
@@ -195,7 +196,8 @@ CUcontext primary_of(CUdevice device) {
   return context;
 }
 
-// A call that may end the primary context of a device: the last release does, a reset always.
+// A call that may end the primary context of a device: the last release ends it, a reset always
+// does.
 template <class Call>
 CUresult maybe_end_primary(CUdevice device, Call call) {
   const CUcontext primary = primary_of(device);
@@ -217,8 +219,8 @@ CUresult maybe_end_primary(CUdevice device, Call call) {
   return result;
 }
 
-// Local memory for `stack` bytes per thread beyond what the context's own cost covers. Every thread
-// that the card can run has its own.
+// Local memory for `stack` bytes per thread beyond what the cost of the context covers. Every
+// thread that the card can run has its own stack.
 uint64_t stack_units(CUdevice device, size_t stack, size_t base) {
   int processors = 0;
   int threads = 0;
@@ -229,7 +231,7 @@ uint64_t stack_units(CUdevice device, size_t stack, size_t base) {
                         (stack - base));
 }
 
-// The driver is asked again when the memory of somebody who died may be on its way back.
+// Calls the driver again while the memory of a dead process may be on its way back.
 CUresult set_limit(CUlimit limit, size_t value) {
   CUresult result = real.cuCtxSetLimit(limit, value);
   for (int tries = 0; result == CUDA_ERROR_OUT_OF_MEMORY && worth_another_try(&tries);)
@@ -237,8 +239,8 @@ CUresult set_limit(CUlimit limit, size_t value) {
   return result;
 }
 
-// The stack's memory follows its limit up and down, at once. The driver rounds the limit: what it
-// made of it is asked.
+// The memory of the stack follows its limit up and down at once. The driver rounds the limit, so
+// its own value is queried afterwards.
 CUresult set_stack(const Place& place, const Context& context, size_t value) {
   size_t now = 0;
   if (real.cuCtxGetLimit(&now, CU_LIMIT_STACK_SIZE) != CUDA_SUCCESS)
@@ -255,7 +257,8 @@ CUresult set_stack(const Place& place, const Context& context, size_t value) {
   }
   uint64_t before = held;
   {
-    // Of two threads that change one context's limit, each accounts for the step that it finds.
+    // If two threads change the limit of one context, each accounts for the difference that it
+    // finds.
     Locked locked(process.lock);
     if (Context* found = find_context(place.context)) {
       before = found->stack_units;
@@ -269,8 +272,8 @@ CUresult set_stack(const Place& place, const Context& context, size_t value) {
   return result;
 }
 
-// The device's heap and its printf buffer are taken at a launch and stay: the highest limit is
-// charged, until the context ends. Charged and not yet held, it would pass for unused reserve.
+// The device heap and the printf buffer are taken at a launch and stay, so the highest limit is
+// charged until the context ends. A charge without memory behind it would pass for unused reserve.
 CUresult set_buffer(const Place& place, CUlimit limit, size_t value, size_t Context::*highest,
                     size_t usual) {
   size_t paid = usual;
@@ -313,8 +316,8 @@ bool find_place(Place* place) {
       return true;
     }
   }
-  // Made behind our back, and already paid for by the card; unless it is one that another thread
-  // destroyed while it was current here.
+  // A context that was created unseen, and that the card has already paid for; unless another
+  // thread destroyed it while it was current here.
   unsigned int version = 0;
   if (real.cuCtxGetApiVersion != nullptr &&
       real.cuCtxGetApiVersion(place->context, &version) != CUDA_SUCCESS)
@@ -334,9 +337,10 @@ using namespace mete::meter;
 extern "C" {
 
 CUresult hook_cuInit(unsigned int flags) {
-  // Without a grant that we can trust there is no CUDA here: the driver is not even started.
+  // Without a trustworthy grant CUDA is refused: the driver is not even initialised.
   if (!attach()) return CUDA_ERROR_OPERATING_SYSTEM;
-  // A slot from the start: whoever reads NVML then knows this process as one that has a meter.
+  // Claim a slot from the start, so that a reader of NVML recognises this process as one with a
+  // meter.
   if (my_slot() < 0) return CUDA_ERROR_OUT_OF_MEMORY;
   return real.cuInit(flags);
 }
@@ -346,7 +350,8 @@ CUresult hook_cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice device) {
   int active = 0;
   if (attach() && real.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS &&
       active != 0)
-    return real.cuDevicePrimaryCtxRetain(out, device);  // known, or charged when it is first used
+    return real.cuDevicePrimaryCtxRetain(out, device);  // listed already, or charged at its first
+                                                        // use
   return create(device, out, [&] { return real.cuDevicePrimaryCtxRetain(out, device); });
 }
 
@@ -386,7 +391,8 @@ CUresult hook_cuCtxDestroy_v2(CUcontext context) {
   return end_context(context, [&] { return real.cuCtxDestroy_v2(context); });
 }
 
-// Attaching is another use of the current context; detaching ends it with the last.
+// Attaching adds a use of the current context; detaching removes one, and the last ends the
+// context.
 CUresult hook_cuCtxAttach(CUcontext* out, unsigned int flags) {
   const CUresult result = real.cuCtxAttach(out, flags);
   if (result == CUDA_SUCCESS && out != nullptr && process.attached.load() == 1) add_use(*out);
@@ -401,7 +407,7 @@ CUresult hook_cuCtxDetach(CUcontext context) {
   return end_context(context, [&] { return real.cuCtxDetach(context); });
 }
 
-// Contexts that share memory with a graphics driver cost what others cost.
+// Contexts that share memory with a graphics driver cost as much as other contexts.
 CUresult hook_cuGLCtxCreate(CUcontext* out, unsigned int flags, CUdevice device) {
   return create(device, out, [&] { return real.cuGLCtxCreate(out, flags, device); });
 }
@@ -419,8 +425,8 @@ CUresult hook_cuVDPAUCtxCreate_v2(CUcontext* out, unsigned int flags, CUdevice d
                 [&] { return real.cuVDPAUCtxCreate_v2(out, flags, device, vdpau, lookup); });
 }
 
-// A green context is a context of its own to the card; its handle stands in our list, and so does
-// the ordinary context that cuCtxFromGreenCtx shows of it, at no further cost.
+// A green context is a context of its own for the card. Its handle is in the list, and so is the
+// ordinary context that cuCtxFromGreenCtx returns for it, at no further cost.
 CUresult hook_cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc desc, CUdevice device,
                                unsigned int flags) {
   return create(device, reinterpret_cast<CUcontext*>(out),

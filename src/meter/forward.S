@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exported names. Each is one indirect jump through its slot of a table. A slot begins at the `lazy` stub,
-// which keeps every argument register, asks mete_resolve(slot) where the name leads, and goes there; from then on
-// the slot holds a hook of ours or the driver's own function, and a caller pays the one jump.
+// which saves every argument register, asks mete_resolve(slot) for the target of the name, and jumps there; from then
+// on the slot holds a hook of ours or the driver's own function, and a call costs the one jump.
 // The tables are in the order of the .def files; mete_resolve() turns a slot's address into an index.
 
 #if defined(__x86_64__)

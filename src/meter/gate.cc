@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// See gate.h. The gate's word: 0 is open; bit 0 closed, bit 1 "no membarrier here", above them the
-// number of the order that it was closed for.
+// See gate.h. The gate's word: 0 is open; bit 0 is "closed", bit 1 is "no membarrier here", the
+// bits above are the number of the order that it was closed for. To close it, the park thread sets
+// the word, runs membarrier, and then waits for each registered thread whose own word says
+// "inside". A thread that enters sets its word first and then looks at the gate, so one of the two
+// sees the other.
 #include "meter/gate.h"
 
 #include <errno.h>
@@ -31,18 +34,19 @@ long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
 
 bool is_alive(int32_t tid) { return syscall(SYS_tgkill, getpid(), tid, 0) == 0 || errno != ESRCH; }
 
-// A word for this thread. One of a thread that has ended serves again.
+// A word for this thread. The word of a thread that has ended is used again.
 Inside* new_word() {
   const auto tid = static_cast<int32_t>(syscall(SYS_gettid));
   Locked locked(process.gate_lock);
   if (process.insides == nullptr) {
     process.insides = static_cast<Inside*>(map_pages(kMaxThreads * sizeof(Inside)));
     if (process.insides == nullptr) return nullptr;
-    // A forked child's words are nobody's, so that it registers with its own list.
+    // The words of a forked child are zero, so that the child registers its own threads.
     (void)madvise(process.insides, kMaxThreads * sizeof(Inside), MADV_WIPEONFORK);
   }
   const size_t used = process.inside_count;
-  // Looking for the dead costs a system call each: only when many have come since the last time.
+  // A look for ended threads costs a system call for each, so it is done only when the number of
+  // threads has doubled since the last look.
   if (used >= process.inside_look_at) {
     process.inside_look_at = used * 2 > 64 ? used * 2 : 64;
     for (size_t i = 0; i < used; ++i) {
@@ -62,7 +66,7 @@ Inside* new_word() {
   return &one;
 }
 
-// Opens the gate if the order allows it, else sleeps until there is another.
+// Opens the gate if the order allows it, otherwise sleeps until the order changes.
 void wait_outside() {
   const uint64_t seen = process.gate.load(std::memory_order_acquire);
   if ((seen & kClosed) == 0) return;
@@ -72,7 +76,7 @@ void wait_outside() {
     open_gate(order.number);
     return;
   }
-  // Whoever was parked because it did nothing is not idle any more.
+  // A process that was parked because it was idle is not idle any more.
   process.grant->header.park_knocks.fetch_add(1, std::memory_order_relaxed);
   wait_for_order(word);
 }
@@ -90,7 +94,7 @@ Inside* enter_first_or_nested() {
   const int saved = errno;
   at_gate.inside = new_word();
   if (at_gate.inside == nullptr) {
-    // Too many threads, or no memory. Nobody looks at this word: the process is never parked.
+    // Too many threads, or no memory. No thread looks at this word: the process is never parked.
     process.uncounted.store(true);
     at_gate.inside = &uncounted;
     at_gate.inside->word.store(Inside::kOutside);
@@ -169,7 +173,7 @@ uint64_t current_order() {
 
 void wait_for_order(uint64_t word) {
   const timespec second{1, 0};
-  // Shared between processes; the low half of the word, which differs in every order.
+  // Shared between processes: a futex on the low half of the word, which differs in every order.
   syscall(SYS_futex, &process.grant->header.park_order, FUTEX_WAIT, static_cast<uint32_t>(word),
           &second, nullptr, 0);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs that allocate. Memory comes when such a graph is uploaded or launched and stays until it
-// is trimmed. What a graph may take is added up from its nodes when it is instantiated; a graph
+// Graphs that allocate. Memory is taken when such a graph is uploaded or launched, and stays until
+// it is trimmed. What a graph may take is added up from its nodes when it is instantiated. A graph
 // without memory nodes is never looked at again, and its launch costs one load and a jump.
 #include "meter/budget.h"
 #include "meter/pool.h"
@@ -12,7 +12,7 @@
 namespace mete::meter {
 namespace {
 
-// What an entry of Process::execs says.
+// The content of an entry of Process::execs.
 struct Exec {
   uint64_t bytes;
   int card;
@@ -26,11 +26,12 @@ struct Exec {
   }
 };
 
-// A graph may take memory on several cards: one entry for each, its number above every address.
+// A graph may take memory on several cards: it has one entry for each card, with the card's number
+// above the bits of the address.
 uint64_t key_of(CUgraphExec exec, uint32_t card) {
   return reinterpret_cast<uint64_t>(exec) | static_cast<uint64_t>(card) << 56;
 }
-// The entry of a graph that wants memory on a card outside the grant.
+// The card number of a graph that wants memory on a card outside the grant.
 constexpr uint32_t kOutside = abi::kMaxCards;
 
 struct GraphNeed {
@@ -39,10 +40,9 @@ struct GraphNeed {
   bool outside = false;
 };
 
-constexpr int kMaxDepth = 16;  // child graphs within child graphs
+constexpr int kMaxDepth = 16;  // of child graphs within child graphs
 
-// Adds up the memory nodes of a graph. Works through the nodes in batches: no memory of the host's
-// heap.
+// Adds up the memory nodes of a graph, in batches on the stack: the host's heap is not used.
 void add_up(CUgraph graph, GraphNeed* need, int depth) {
   size_t count = 0;
   if (depth > kMaxDepth || real.cuGraphGetNodes(graph, nullptr, &count) != CUDA_SUCCESS ||
@@ -91,15 +91,16 @@ CUresult after_instantiate(CUresult result, CUgraphExec* exec, CUgraph graph) {
     TableValue old;
     if (bytes > 0)
       process.execs.put(key_of(*exec, c), Exec{bytes, static_cast<int>(c), 0}.pack());
-    else if (process.execs.size() > 0)  // the handle of a destroyed graph may come again
+    else if (process.execs.size() > 0)  // the driver may use the handle of a destroyed graph again
       process.execs.remove(key_of(*exec, c), &old);
   }
   process.execs_with_memory.store(process.execs.size(), std::memory_order_relaxed);
   return result;
 }
 
-// A graph that was launched before finds its memory where it was left, if nothing was trimmed since
-// and nothing else uses it now. A driver that took more all the same is not believed a second time.
+// A graph that was launched before finds its memory where it was, if nothing was trimmed since and
+// no other graph uses it now. If the driver took new memory nevertheless, this is not relied on
+// again.
 bool finds_its_memory(const Exec& exec) {
   const CardState& state = process.cards[exec.card];
   if (exec.launched_at != state.graph_trims + 1 || state.graph_surprised) return false;
@@ -118,11 +119,12 @@ struct Reserved {
   uint64_t units;
 };
 
-// Reserves a growth step for the graph's memory on a card, unless it finds its own. False: no room.
+// Reserves a growth step for the graph's memory on a card, unless the graph finds its own memory.
+// False: no room.
 bool reserve(Reserved* launch) {
   launch->units = step_units(launch->exec.bytes);
   if (take_if_free(launch->exec.card, launch->units)) return true;
-  // Should it not, what it takes lies in the reserve until it is seen.
+  // If it does not find it, the memory that it takes lies in the reserve until it is measured.
   if (finds_its_memory(launch->exec) && keep_reserve(launch->exec.card)) {
     launch->units = 0;
     return true;
@@ -163,7 +165,7 @@ CUresult launch(CUgraphExec handle, Call call) {
 }
 
 // Instantiates with a call that may upload at once and so take memory: the need must be known
-// before.
+// first.
 template <class Call>
 CUresult instantiate_and_upload(CUgraphExec* exec, CUgraph graph, Call call) {
   GraphNeed need;
@@ -185,7 +187,7 @@ CUresult instantiate_and_upload(CUgraphExec* exec, CUgraph graph, Call call) {
   return after_instantiate(result, exec, graph);
 }
 
-// The entries leave our table before the driver is asked: the handle may be another's next.
+// The entries leave the table before the driver is called: it may give the handle to another graph.
 CUresult destroy(CUgraphExec exec) {
   TableValue entries[kOutside + 1];
   bool known[kOutside + 1];
@@ -204,7 +206,7 @@ CUresult destroy(CUgraphExec exec) {
   return result;
 }
 
-// Only with this flag does instantiating take memory at once.
+// Instantiating takes memory at once only with this flag.
 bool uploads(const CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
   return params != nullptr && (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See grow.h. Nothing here calls the driver or holds a lock while it waits.
+// See grow.h. Nothing here calls the driver, and no lock is held while waiting.
 #include "meter/grow.h"
 
 #include <limits.h>
@@ -17,13 +17,14 @@ namespace mete::meter {
 namespace {
 
 constexpr uint64_t kPatienceNs = 2'000'000'000;
-constexpr long kSliceNs = 50'000'000;  // how long a runner can be dead unnoticed
+constexpr long kSliceNs = 50'000'000;  // how long a dead runner can stay unnoticed
 
 bool grows() { return (process.grant->header.features & abi::kGrowing) != 0; }
 
 abi::GrantCard& words_of(int card) { return process.grant->header.cards[card]; }
 
-// Somebody listens, as far as can be known: a runner in another pid namespace cannot be judged.
+// True if a runner listens, as far as can be known: the state of a runner in another pid namespace
+// cannot be determined.
 bool is_runner_there() {
   const uint64_t runner = process.grant->header.grower.load();
   return runner != 0 && !abi::process_is_gone(runner, process.owner);
@@ -41,7 +42,7 @@ uint64_t ask(int card, uint64_t wanted) {
   return number;
 }
 
-// Sleeps a slice, or until something is answered.
+// Sleeps for one slice, or until the runner answers.
 void wait_a_little(int card, uint64_t number) {
   abi::Word& answers = words_of(card).answers;
   const uint64_t seen = answers.load();
@@ -50,13 +51,13 @@ void wait_a_little(int card, uint64_t number) {
   syscall(SYS_futex, &answers, FUTEX_WAIT, static_cast<uint32_t>(seen), &slice, nullptr, 0);
 }
 
-// One ask and what comes of it.
+// Asks once and waits for the outcome.
 enum class Outcome { kTaken, kAnswered, kParked, kNobody };
 Outcome ask_and_wait(int card, uint64_t units, uint64_t wanted, uint64_t until_ns) {
   CardState& state = process.cards[card];
   const uint64_t order = current_order();
   const uint64_t number = ask(card, wanted);
-  // Who has let a whole wait pass in silence is not waited for again before it answers that ask.
+  // A runner that has let a whole wait pass is not waited for again until it answers that ask.
   const uint64_t silent = state.unanswered.load();
   const bool patient = silent == 0 || is_answered(card, silent);
   for (;;) {
@@ -64,7 +65,7 @@ Outcome ask_and_wait(int card, uint64_t units, uint64_t wanted, uint64_t until_n
       const LeaveGate outside;
       wait_a_little(card, number);
     }
-    // Inside again, and only here anything is taken: a parked process holds no reservation.
+    // Inside the gate again. Units are taken only here, so a parked process holds no reservation.
     const bool answered = is_answered(card, number);
     if (take_if_free(card, units)) return Outcome::kTaken;
     if (current_order() != order) return Outcome::kParked;
@@ -92,12 +93,12 @@ bool grow_and_take(int card, uint64_t units) {
       case Outcome::kNobody:
         return false;
       case Outcome::kParked:
-        // It lay parked, or was about to: that time is not the runner's.
+        // The process was parked, or about to be: that time does not count against the runner.
         until_ns = abi::monotonic_ns() + kPatienceNs;
         break;
       case Outcome::kAnswered:
-        // Enough was given and somebody else has taken it, or the answer was to somebody who wants
-        // more: once more. Else it was a refusal.
+        // Either enough was granted and another process has taken it, or the answer was for a
+        // process that wants more: ask again. Otherwise it was a refusal.
         if (acct.limit_bytes.load() < wanted && words.answered_bytes.load() <= wanted) return false;
         if (abi::monotonic_ns() >= until_ns) return false;
         break;

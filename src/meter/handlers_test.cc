@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The handlers of libmete.so, called as a program calls the driver: the bytes are reserved before
-// the driver is asked, a refusal does not reach it, a failure gives the bytes back, a free always
+// the driver is called, a refusal does not reach it, a failure gives the bytes back, a free always
 // reaches it, and nothing else of the program changes.
 #include <errno.h>
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ class Handlers : public testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  // Beyond what the context costs.
+  // Bytes charged beyond the cost of the context.
   std::uint64_t charged() const { return driver_->charged() - base_; }
   std::uint64_t refusals() const { return abi::account(file_->grant(), {0, 0}).refusals.load(); }
   CUdeviceptr alloc(std::uint64_t bytes) {
@@ -111,8 +111,8 @@ class Lent : public Handlers {
         abi::lend_reserve({file_->grant(), 1000}, 0, owner, {0, 0}, abi::units_for(54 * kMib)));
     EXPECT_EQ(driver_->charged(), base_ - 54 * kMib);
   }
-  // Memory that does not end with the context: if that gave back too much, it would be missing
-  // here.
+  // Memory that does not end with the context: if the end of the context gave back too much, it
+  // would be missing here.
   void create_100_mib() {
     CUmemAllocationProp prop{};
     prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
@@ -240,7 +240,7 @@ TEST_F(Handlers, FreesOfWhatIsNotOursAreTheDriversToAnswer) {
 TEST_F(Handlers, SmallBlocksCostTheSlabsThatTheyFill) {
   std::vector<CUdeviceptr> blocks;
   for (int i = 0; i < 10'000; ++i) blocks.push_back(alloc(512));
-  // 5,120,000 bytes fill three slabs of 2 MiB; the spare is one of the reserve.
+  // 5,120,000 bytes fill three slabs of 2 MiB; the spare slab is part of the reserve.
   EXPECT_EQ(driver_->holds(), 3 * 2 * kMib);
   EXPECT_EQ(charged(), 3 * 2 * kMib);
   for (const CUdeviceptr block : blocks) EXPECT_EQ(hook_cuMemFree_v2(block), CUDA_SUCCESS);

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// See ipc.h. The thread that hands out descriptors starts with the first handle that is asked for.
+// See ipc.h. The owner listens on an abstract socket; a thread, started with the first handle that
+// a program asks for, answers each request that knows the secret with a descriptor of the chunk.
+// Each side keeps the connection open while the memory is open: its end shows the owner that the
+// memory is closed. Opening the same chunk again only counts. Memory from outside the job is
+// charged to the process that opens it (share.h).
 #include "meter/ipc.h"
 
 #include <errno.h>
@@ -31,11 +35,11 @@ namespace mete::meter {
 namespace {
 
 constexpr uint8_t kMagic[8] = {'M', 'E', 'T', 'E', 'I', 'P', 'C', '1'};
-constexpr int kHighFd = 200;  // programs that count on low numbers are not disturbed
+constexpr int kHighFd = 200;  // leaves low numbers to programs that rely on them
 constexpr int kMaxOpen = 1000;
 constexpr time_t kPatienceS = 20;
 
-// What the 64 bytes say.
+// The content of the 64 bytes.
 struct Name {
   uint8_t magic[8];
   uint32_t pid;
@@ -61,7 +65,7 @@ uint64_t key_of(const uint8_t* secret, uint64_t id) {
 }
 
 // An abstract name: "mete-ipc-PID-NONCE", in hexadecimal digits. The secret is not part of it,
-// since everybody can list these.
+// since every user can list abstract names.
 socklen_t address_of(uint32_t pid, uint32_t nonce, sockaddr_un* address) {
   constexpr char kDigits[] = "0123456789abcdef";
   constexpr char kPrefix[] = "mete-ipc-";
@@ -104,13 +108,13 @@ CUresult export_chunk(uint64_t id, int* descriptor) {
                                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 }
 
-// Says whether the connection stays: the other side has the memory open.
+// Returns whether the connection stays open: the other side has opened the memory.
 bool answer_ask(int connection) {
   Ask ask{};
   if (recv(connection, &ask, sizeof(ask), MSG_DONTWAIT) != static_cast<ssize_t>(sizeof(ask)) ||
       memcmp(ask.secret, process.ipc.secret, sizeof(ask.secret)) != 0)
     return false;
-  // Before the descriptor leaves: from then on the memory is not ours alone.
+  // Before the descriptor leaves: from then on the memory is shared.
   note_obstacle(abi::ParkReason::kShared, 1);
   int descriptor = -1;
   int32_t result = export_chunk(ask.id, &descriptor);
@@ -124,7 +128,7 @@ bool answer_ask(int connection) {
 
 struct Connection {
   int fd;
-  bool open;  // the other side has memory of ours
+  bool open;  // the other side has opened our memory
 };
 
 void* serve(void*) {
@@ -144,12 +148,12 @@ void* serve(void*) {
         one.open = true;
         continue;
       }
-      // It has let go, or is none of us.
+      // The other side has closed the memory, or did not know the secret.
       if (one.open) note_obstacle(abi::ParkReason::kShared, -1);
       close_fd(one.fd);
       one = all[--count];
     }
-    if ((items[0].revents & POLLNVAL) != 0) return nullptr;  // the program has closed it
+    if ((items[0].revents & POLLNVAL) != 0) return nullptr;  // the program has closed the socket
     if ((items[0].revents & POLLIN) == 0) continue;
     const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) continue;
@@ -160,7 +164,7 @@ void* serve(void*) {
   }
 }
 
-// Once in a process. False: handles cannot be had.
+// Once per process. False: handles are not available.
 bool start_serving() {
   Locked locked(process.ipc.lock);
   if (process.ipc.listener != 0) return true;
@@ -188,9 +192,10 @@ bool start_serving() {
 
 // ---- taking -------------------------------------------------------------------------------------
 
-// A connection with the owner, and the descriptor that it gave. -1: it does not answer.
+// Connects to the owner and receives its descriptor. Returns the connection, or -1 if the owner
+// does not answer.
 int ask_owner(const Name& name, int* descriptor, CUresult* result) {
-  *result = CUDA_ERROR_INVALID_VALUE;  // as the driver says of a handle whose owner is gone
+  *result = CUDA_ERROR_INVALID_VALUE;  // the driver's error for a handle whose owner is gone
   const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
   const timeval patience{kPatienceS, 0};
@@ -249,7 +254,8 @@ void unmap_opened(const Opened& opened) {
   close_fd(opened.connection);
 }
 
-// Nobody has it yet: asked for, mapped, charged if it is not this job's own.
+// The first opening in this process: asks the owner, maps the memory, charges it if it does not
+// belong to this job.
 CUresult open_first(const Name& name, const Place& place, Opened* opened) {
   CUresult result = CUDA_SUCCESS;
   int descriptor = -1;
@@ -334,7 +340,7 @@ bool open_block(CUdeviceptr* out, const CUipcMemHandle& handle, CUresult* result
   Place place;
   *result = CUDA_ERROR_INVALID_VALUE;
   if (out == nullptr || !is_sound(name)) return true;
-  *result = CUDA_ERROR_INVALID_CONTEXT;  // no context; or, as the driver says, its own memory
+  *result = CUDA_ERROR_INVALID_CONTEXT;  // no context; or its own memory, as with the driver
   if (!attach() || !find_place(&place) || real.cuMemAddressReserve == nullptr) return true;
   if (process.ipc.listener != 0 &&
       memcmp(name.secret, process.ipc.secret, sizeof(name.secret)) == 0)
@@ -365,7 +371,7 @@ bool open_block(CUdeviceptr* out, const CUipcMemHandle& handle, CUresult* result
     note_obstacle(abi::ParkReason::kShared, 1);
     return true;
   }
-  // Another thread was faster.
+  // Another thread has opened it meanwhile.
   drop_import(opened.base);
   unmap_opened(opened);
   return true;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuIpcGetMemHandle and its kin for blocks in chunks. The driver has no such handles for mapped
-// memory, so they are ours: 64 bytes that name a socket of the process that has the memory, a
-// secret, and the block (docs/formats/park.md). Who opens one asks there for a descriptor of the
-// chunk and maps it; the connection stays as long as it is open, and while it does neither process
-// can be parked.
+// cuIpcGetMemHandle and its relatives for blocks in chunks. The driver has no such handles for
+// mapped memory, so the meter makes its own: 64 bytes that name a socket of the owning process, a
+// secret, and the block (docs/formats/park.md). A process that opens one asks there for a
+// descriptor of the chunk and maps it. The connection stays as long as the memory is open, and
+// neither process can be parked meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ struct Opened {
   uint32_t count;  // how often it was opened
 };
 
-// False: not a block in a chunk, the driver is to be asked.
+// False: not a block in a chunk; call the driver.
 bool export_block(CUipcMemHandle* handle, CUdeviceptr pointer, CUresult* result);
-// False: a handle of the driver's.
+// False: a handle of the driver.
 bool open_block(CUdeviceptr* out, const CUipcMemHandle& handle, CUresult* result);
-// False: not opened by the above.
+// False: not opened by open_block().
 bool close_block(CUdeviceptr pointer, CUresult* result);
 
 }  // namespace mete::meter

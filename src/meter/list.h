@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list that grows, for a library that lives in other people's processes: its memory comes from
-// mmap (never the host's malloc) and all-zero bytes are an empty list. No order: what is taken out
-// leaves its place to the last. Callers hold the process's lock.
+// A list that grows, for a library inside programs of users: its memory comes from mmap (never the
+// host's malloc), and all-zero bytes are an empty list. The list has no order: the last item fills
+// the place of a removed one. Callers hold the process's lock.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class List {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-  // False when the kernel has no memory left: the item is then not kept. Moves all the others.
+  // False when the kernel has no memory left: the item is then not kept. Moves all other items.
   bool add(const T& item) {
     if (!has_room()) return false;
     items_[size_++] = item;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process's own lock: orders the threads of one process around its tables and its slot. Never
-// held over a call into the driver, never seen by another process. All-zero is unlocked, so a wiped
-// page is an unlocked lock.
+// The process's own lock: it orders the threads of one process around its tables and its slot. It
+// is never held over a call into the driver, and never seen by another process. All-zero is
+// unlocked, so a wiped page is an unlocked lock.
 #pragma once
 
 #include <errno.h>
@@ -19,8 +19,8 @@ class Lock {
   void acquire() {
     uint32_t seen = 0;
     if (word_.compare_exchange_strong(seen, 1, std::memory_order_acquire)) return;
-    // 2 = somebody waits. The holder runs a few dozen instructions; only a refusal's look for the
-    // dead takes longer.
+    // 2 means that a thread waits. The holder runs a few dozen instructions; only the search for
+    // dead processes before a refusal takes longer.
     const int saved = errno;
     while (word_.exchange(2, std::memory_order_acquire) != 0)
       syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, 2, nullptr, nullptr, 0);

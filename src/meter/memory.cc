@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuMemAlloc and its kin. Sizes are charged as the driver takes them: above 1 MiB in steps of 2
-// MiB, smaller ones by the slab that the returned pointer lies in, so ten thousand blocks of 512
+// cuMemAlloc and its relatives. Sizes are charged as the driver takes them: above 1 MiB in steps of
+// 2 MiB, smaller ones by the slab that the returned pointer lies in, so ten thousand blocks of 512
 // bytes cost the three slabs they fill.
 //
 // A small block may or may not open a new slab, and only the driver knows. One spare slab per
-// process and card is charged beforehand and pays for it; when the spare is used up and cannot be
-// replaced, small requests are refused while there is no room for a slab.
+// process and card is charged beforehand and pays for it. When the spare is used up and cannot be
+// replaced, small requests are refused until there is room for a slab.
 #include "meter/memory.h"
 
 #include "meter/budget.h"
@@ -26,7 +26,7 @@ constexpr uint64_t kHuge = 1ull << 46;  // beyond any card: refused before arith
 
 uint64_t slab_key(CUdeviceptr pointer) { return (pointer & ~(abi::kGranuleBytes - 1)) | 1; }
 
-// Under the lock: one more block in the slab of `pointer`. True if that slab is new.
+// Under the lock: counts one more block in the slab of `pointer`. True if that slab is new.
 bool enter_slab(CUdeviceptr pointer) {
   if (TableValue* slab = process.blocks.find(slab_key(pointer))) {
     ++slab->a;
@@ -36,7 +36,7 @@ bool enter_slab(CUdeviceptr pointer) {
   return true;
 }
 
-// Under the lock: one block less. True if the slab is empty now, and gone.
+// Under the lock: counts one block less. True if the slab is now empty, and removed.
 bool leave_slab(CUdeviceptr pointer) {
   TableValue* slab = process.blocks.find(slab_key(pointer));
   if (slab == nullptr || --slab->a > 0) return false;
@@ -48,8 +48,8 @@ bool leave_slab(CUdeviceptr pointer) {
 void give_back_block(CUdeviceptr pointer, const Block& block, bool slab_empty);
 void free_late_blocks();
 
-// Remembers a block that the driver just gave out. An address that we still hold as freed in stream
-// order was let go of by the driver: its units come back now.
+// Records a block that the driver just returned. If the address is still listed as freed in stream
+// order, the driver has freed that block: its units are given back now.
 void remember_block(CUdeviceptr pointer, const Block& block) {
   TableValue old;
   bool was_freed = false;
@@ -109,7 +109,7 @@ CUresult allocate_small(const Place& place, CUdeviceptr* out, Call call) {
     if (result == CUDA_SUCCESS) {
       process.blocks.put(*out, Block{0, place.card, Block::kSmall, place.context_id}.pack());
       new_slab = enter_slab(*out);
-      // The same cell, freed in stream order before: the driver has let go of it.
+      // The driver has freed the block that was freed in stream order at this address.
       TableValue freed;
       if (process.freed.size() > 0 && process.freed.remove(*out, &freed)) (void)leave_slab(*out);
       if (new_slab && on_spare) {
@@ -129,7 +129,7 @@ CUresult allocate_small(const Place& place, CUdeviceptr* out, Call call) {
   return result;
 }
 
-// Gives back a slab that became empty, or keeps it as the spare if that is missing.
+// Gives back a slab that became empty, or keeps it as the spare if there is none.
 void return_slab(int card) {
   CardState& state = process.cards[card];
   {
@@ -153,7 +153,7 @@ CUresult allocate_parkable(const Place& place, uint64_t bytes, CUdeviceptr* out)
   return result;
 }
 
-// `call(&bytes)` asks the driver and may say how many bytes it really took.
+// `call(&bytes)` calls the driver and may return how many bytes it really took.
 template <class Call>
 CUresult allocate(uint64_t bytes, CUdeviceptr* out, Call call, bool in_chunks = false) {
   Place place;
@@ -168,8 +168,8 @@ CUresult allocate(uint64_t bytes, CUdeviceptr* out, Call call, bool in_chunks = 
 
 // ---- managed memory -----------------------------------------------------------------------------
 
-// It may become resident on any card of the job, and NVML does not say where: its whole size is
-// charged on all.
+// Managed memory may become resident on any card of the job, and NVML does not report where: its
+// whole size is charged on all cards.
 CUresult allocate_managed(CUdeviceptr* out, size_t bytes, unsigned int flags) {
   Place place;
   if (bytes == 0 || out == nullptr || !find_place(&place))
@@ -187,7 +187,7 @@ CUresult allocate_managed(CUdeviceptr* out, size_t bytes, unsigned int flags) {
   return result;
 }
 
-// The driver has let go of a block.
+// The driver has freed a block.
 void give_back_block(CUdeviceptr pointer, const Block& block, bool slab_empty) {
   switch (block.kind) {
     case Block::kOwn: {
@@ -195,7 +195,8 @@ void give_back_block(CUdeviceptr pointer, const Block& block, bool slab_empty) {
       break;
     }
     case Block::kSmall: {
-      // Who opened an exported small block holds its whole slab, whatever else lies in it.
+      // A process that opened an exported small block holds its whole slab, whatever else lies in
+      // it.
       const bool held = keep_if_exported(pointer, block.card, abi::kGranuleUnits) == 0;
       if (held && !slab_empty) charge_anyway(block.card, abi::kGranuleUnits);
       if (!held && slab_empty) return_slab(block.card);
@@ -211,7 +212,7 @@ void give_back_block(CUdeviceptr pointer, const Block& block, bool slab_empty) {
   }
 }
 
-// As the driver's own free does before it lets go of memory: nobody on the card uses it any more.
+// Waits as the driver's own free does before it frees memory: no work on the card uses it any more.
 CUresult synchronise(uint32_t context_id) {
   CUcontext context = nullptr;
   {
@@ -237,7 +238,8 @@ bool is_capturing(CUresult result) {
          result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
 }
 
-// What was freed while a stream was being captured, when the card could not be synchronised.
+// Frees the blocks that were freed while a stream was being captured, when the card could not be
+// synchronised.
 void free_late_blocks() {
   if (process.late.size() == 0) return;
   CUdeviceptr pointer = 0;
@@ -277,8 +279,8 @@ CUresult free_parkable(CUdeviceptr pointer, const Block& block) {
   return result;
 }
 
-// A free always reaches the driver. The entry leaves our table first: once the driver has freed the
-// address, another thread may be given it.
+// A free always reaches the driver. The entry leaves the table first: once the driver has freed the
+// address, another thread may get it.
 template <class Call>
 CUresult free_block(CUdeviceptr pointer, Call call) {
   TableValue value;
@@ -292,7 +294,7 @@ CUresult free_block(CUdeviceptr pointer, Call call) {
   const CUresult result = heed(call());
   if (!known) {
     if (result == CUDA_SUCCESS && pointer != 0) {
-      drop_import(pointer);  // a pointer out of another process's pool is let go like this
+      drop_import(pointer);  // frees a pointer out of another process's pool
       note_plain_free();
     }
     return result;
@@ -442,7 +444,8 @@ CUresult hook_cuMemAlloc(CUdeviceptr_v1* out, unsigned int bytes) {
 
 CUresult hook_cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width, size_t height,
                                  unsigned int element) {
-  // Rows are padded to at most 512 bytes; what the driver chose is charged when it is known.
+  // Rows are padded to at most 512 bytes; the pitch that the driver chose is charged once it is
+  // known.
   const uint64_t row = (static_cast<uint64_t>(width) + 511) / 512 * 512;
   uint64_t bytes = 0;
   if (__builtin_mul_overflow(row, static_cast<uint64_t>(height), &bytes)) bytes = ~0ull;

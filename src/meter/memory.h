@@ -11,14 +11,14 @@ namespace mete::meter {
 // Requests up to this size share 2 MiB slabs in the driver; larger ones are rounded up to 2 MiB.
 inline constexpr uint64_t kSmallBytes = 1024 * 1024;
 
-// What an entry of Process::blocks says.
+// The content of an entry of Process::blocks.
 struct Block {
   enum Kind : uint64_t { kOwn = 0, kSmall = 1, kManaged = 2, kInChunk = 3 };
-  uint64_t units;  // of kInChunk: the bytes that were asked for; the chunk is what is charged
+  uint64_t units;  // for kInChunk: the requested bytes; the chunk is charged
   int card;
   Kind kind;
   uint32_t context_id;
-  uint32_t serial = 0;  // of kInChunk: never used twice
+  uint32_t serial = 0;  // for kInChunk: never used twice
   static Block unpack(TableValue v) {
     return {v.a >> 16, static_cast<int>(v.a & 0xff), static_cast<Kind>((v.a >> 8) & 0xff),
             static_cast<uint32_t>(v.b), static_cast<uint32_t>(v.b >> 32)};
@@ -29,18 +29,19 @@ struct Block {
   }
 };
 
-// Everything that lived in a context is gone with it.
+// Forgets everything that lived in a context that has ended.
 void forget_blocks_of(uint32_t context_id);
 void forget_arrays_of(uint32_t context_id);
 
-// A block of cuMemAlloc was freed in stream order: it is given back once the driver does not know
-// its address any more. False: not one of ours.
+// A block of cuMemAlloc was freed in stream order: it is given back once the driver no longer knows
+// its address. False: not a block of the meter.
 bool note_stream_free(CUdeviceptr pointer);
-// Looks whether the driver has let go of such blocks. True if anything came back.
+// Checks whether the driver has freed such blocks. True if anything came back.
 bool settle_stream_frees();
 
-// Takes up to kTakeBatch entries of a context out of a table (the visitor of a table may not change
-// it: two steps, in batches on the stack). Under the lock. Less than a batch: those were the last.
+// Takes up to kTakeBatch entries of a context out of a table. The visitor of a table must not
+// change it, so this works in two steps, in batches on the stack. Under the lock. Less than a
+// batch: these were the last entries.
 inline constexpr int kTakeBatch = 64;
 struct TakenBlock {
   uint64_t key;
@@ -48,8 +49,8 @@ struct TakenBlock {
 };
 int take_blocks_of(Table& table, uint32_t context_id, TakenBlock* out);
 
-// A block in a chunk was freed in stream order: it is freed once the stream has come to that.
-// False: not one of those.
+// A block in a chunk was freed in stream order: it is freed once the stream has passed this point.
+// False: not a block in a chunk.
 bool free_in_stream_order(CUdeviceptr pointer, CUstream stream, bool per_thread, CUresult* result);
 
 // The block that an address lies in, if it is in a chunk.
@@ -60,7 +61,7 @@ struct ChunkBlock {
 };
 bool find_chunk_block(CUdeviceptr address, ChunkBlock* out);
 
-// The card and the units that stand behind a device pointer of ours. False: not a block of ours.
+// The card and the units behind a device pointer. False: not a block of the meter.
 bool find_behind(CUdeviceptr pointer, int* card, uint64_t* units);
 
 }  // namespace mete::meter

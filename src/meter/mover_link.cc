@@ -18,7 +18,7 @@ namespace mete::meter {
 namespace {
 
 constexpr time_t kHelloS = 8;  // a mover that pins memory for us answers within five
-constexpr int kHighFd = 200;   // where programs that count on low numbers are not disturbed
+constexpr int kHighFd = 200;   // leaves low numbers to programs that rely on them
 
 void set_patience(int fd, time_t seconds) {
   const timeval patience{seconds, 0};

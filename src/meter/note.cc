@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this library is, for a launcher that reads the file and does not load it (abi/meter_note.h).
-// Written for the assembler: a C++ object cannot be in a section of type note.
+// What this library is, for a launcher that reads the file without loading it (abi/meter_note.h).
+// Written in assembler: a C++ object cannot be in a section of type note.
 #include "abi/meter_note.h"
 
 #define METE_TEXT_OF(value) #value
@@ -8,8 +8,8 @@
 
 asm(".pushsection .note.mete, \"a\", %note\n"
     ".balign 4\n"
-    ".long 5\n"  // the name's bytes, with its zero
-    ".long 4\n"  // the content's bytes
+    ".long 5\n"  // bytes of the name, with its zero
+    ".long 4\n"  // bytes of the content
     ".long 1\n"  // kMeterNoteType
     ".asciz \"mete\"\n"
     ".balign 4\n"

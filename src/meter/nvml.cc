@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVML as a job sees it: the granted cards and no others, index i = the i-th of them, the size of
-// the grant, and the job's own processes with what they are charged. Everything else is the
-// driver's answer, untouched. These handlers run only when the program itself calls NVML; the meter
-// never does.
+// NVML as a job sees it: only the granted cards, index i being the i-th of them, the size of the
+// grant, and the job's own processes with their charges. Everything else is the driver's answer,
+// untouched. These handlers run only when the program itself calls NVML; the meter never does.
 #include <string.h>
 
 #include "abi/cuda_card.h"
@@ -77,7 +76,7 @@ void each_process(int card, Visit visit) {
   abi::Grant& grant = *process.grant;
   for (uint32_t s = 0; s < abi::slot_count(grant); ++s) {
     const uint64_t owner = grant.slots[s].owner.load();
-    // With what NVML saw beyond the charge: the list adds up to the card's used memory.
+    // Includes what NVML saw beyond the charge: the list adds up to the card's used memory.
     const uint64_t units = abi::charged_units(grant, s, static_cast<uint32_t>(card)) +
                            grant.slots[s].cards[card].excess_units.load();
     if (owner == 0 || units == 0 || abi::process_is_gone(owner, process.owner)) continue;
@@ -85,8 +84,8 @@ void each_process(int card, Visit visit) {
   }
 }
 
-// Fills a list in the caller's struct. As the driver does: too small a list says how many there
-// are.
+// Fills a list in the caller's struct. Like the driver: a list that is too small reports how many
+// there are.
 template <class Info, class Fill>
 nvmlReturn_t list_processes(nvmlDevice_t device, unsigned int* count, Info* infos, Fill fill) {
   if (count == nullptr || (*count > 0 && infos == nullptr)) return NVML_ERROR_INVALID_ARGUMENT;
@@ -120,7 +119,7 @@ nvmlReturn_t list_v2(nvmlDevice_t device, unsigned int* count, nvmlProcessInfo_v
                         });
 }
 
-// The list that nvidia-smi asks for. Mode 0 is compute; graphics and MPS have nothing of their own.
+// The list that nvidia-smi asks for. Mode 0 is compute; graphics and MPS are empty.
 nvmlReturn_t list_details(nvmlDevice_t device, nvmlProcessDetailList_t* list) {
   if (list->mode != 0) {
     list->numProcArrayEntries = 0;
@@ -155,7 +154,7 @@ using namespace mete::meter;
 extern "C" {
 
 nvmlReturn_t hook_nvmlDeviceGetCount_v2(unsigned int* count) {
-  // The driver's own call first: it knows whether NVML is initialised.
+  // The driver's own call comes first: it knows whether NVML is initialised.
   const nvmlReturn_t result = real_nvml.nvmlDeviceGetCount_v2(count);
   if (result != NVML_SUCCESS) return result;
   if (!attach()) return NVML_ERROR_OPERATING_SYSTEM;
@@ -211,7 +210,7 @@ nvmlReturn_t hook_nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_
   const int card = card_behind(device);
   if (card == kNoCard) return NVML_ERROR_INVALID_ARGUMENT;
   memory->total = shown_bytes(card);
-  memory->reserved = 0;  // what the driver keeps for itself is not part of a grant
+  memory->reserved = 0;  // memory that the driver keeps for itself is not part of a grant
   memory->free = free_bytes(card, memory->free);
   memory->used = memory->total - memory->free;
   return result;
@@ -231,7 +230,7 @@ nvmlReturn_t hook_nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, u
 }
 nvmlReturn_t hook_nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device,
                                                         nvmlProcessDetailList_t* list) {
-  // The driver judges the struct's version; its list is then replaced by the job's.
+  // The driver checks the version of the struct; its list is then replaced by the job's.
   if (list == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   nvmlProcessDetailList_t probe = *list;
   probe.numProcArrayEntries = 0;

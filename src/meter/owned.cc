@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// See owned.h.
+// See owned.h. Process::owned is a list of places that are used again; a handle of ours is a mark,
+// the generation of its place and the index, so an old handle never matches a new object. The
+// mappings of an object are those entries of Process::mappings that have its handle;
+// Process::accesses says which devices may read and write each of them. map_owned() replays both
+// onto new memory.
 #include "meter/owned.h"
 
 #include "abi/cuda_card.h"
@@ -28,7 +32,7 @@ CUmemGenericAllocationHandle name_of(const Owned& owned) {
   return name_of(static_cast<uint32_t>(&owned - process.owned.begin()), owned.generation);
 }
 
-// visit(address, bytes) for each mapping, until one fails.
+// Calls visit(address, bytes) for each mapping, until one fails.
 template <class Visit>
 CUresult each_mapping(const Owned& owned, Visit visit) {
   const CUmemGenericAllocationHandle name = name_of(owned);
@@ -57,7 +61,7 @@ CUresult give_access(CUdeviceptr address, uint64_t bytes) {
   return count == 0 ? CUDA_SUCCESS : real.cuMemSetAccess(address, bytes, access, count);
 }
 
-// Under the lock: what a call has allowed on one mapping.
+// Under the lock: records what a call has allowed on one mapping.
 void note_access(CUdeviceptr address, CUmemGenericAllocationHandle handle,
                  const CUmemAccessDesc* descriptions, size_t count) {
   TableValue now{0, 0};
@@ -66,7 +70,7 @@ void note_access(CUdeviceptr address, CUmemGenericAllocationHandle handle,
     const int device = descriptions[i].location.id;
     if (descriptions[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || device < 0 ||
         device >= kMaxDevices) {
-      fix(handle);  // something that is not known how to be given again
+      fix(handle);  // the meter does not know how to allow it again
       continue;
     }
     const uint64_t bit = 1ull << device;
@@ -172,7 +176,7 @@ CUresult map_owned(const Owned& owned, CUmemGenericAllocationHandle handle) {
     const CUresult mapped = real.cuMemMap(address, bytes, 0, handle, 0);
     return mapped == CUDA_SUCCESS ? give_access(address, bytes) : mapped;
   });
-  // Unmapping what is not mapped succeeds.
+  // Unmapping an address that is not mapped succeeds.
   if (result != CUDA_SUCCESS) (void)unmap_owned(owned);
   return result;
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// See park.h. What a chunk is, at any moment that a kill may choose: its memory is mapped here, or
-// a mover has its bytes, or both. Never neither.
+// See park.h. The park thread sleeps on the order in the grant file. "park": close the gate, drain
+// every context, send the descriptor of each handle to its card's mover, and unmap and release each
+// handle once the mover has its bytes. "run": create and map new memory, let the mover fill it,
+// open the gate. Whenever a kill comes, the memory of a chunk is mapped here, or a mover has its
+// bytes, or both; never neither.
 #include "meter/park.h"
 
 #include <errno.h>
@@ -51,7 +54,7 @@ void answer(const ParkOrder& order, ParkAnswer::Kind kind, Refusal refusal = {})
   syscall(SYS_futex, &answers, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-// What it waits for, for a runner that gives up.
+// Publishes what this process waits for, for a runner that gives up.
 void say_waiting(const ParkOrder& order, ParkReason reason) {
   slot().park.store(
       ParkAnswer{order.number, 0, static_cast<uint32_t>(reason), ParkAnswer::kNone}.pack());
@@ -71,7 +74,7 @@ Refusal standing_in_the_way() {
   return {};
 }
 
-// Streams that are being captured, as the driver sees it: a stream that was destroyed is none.
+// Whether a stream is being captured, as the driver sees it: a stream that was destroyed is not.
 bool is_any_captured() {
   const Relaxed relaxed;
   for (;;) {
@@ -99,7 +102,7 @@ bool is_any_captured() {
   }
 }
 
-// The work of every context is done. Blocks as long as the driver does.
+// Waits until the work of every context is done. Blocks as long as the driver does.
 Refusal drain() {
   const Relaxed relaxed;
   for (size_t i = 0;; ++i) {
@@ -111,7 +114,8 @@ Refusal drain() {
       context = process.contexts[i].handle;
     }
     CUcontext ignored = nullptr;
-    // A green context's own handle is none that can be made current; its view is in the list too.
+    // The own handle of a green context cannot be made current; its ordinary view is in the list
+    // too.
     if (real.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS) continue;
     const CUresult result = real.cuCtxSynchronize();
     (void)real.cuCtxPopCurrent_v2(&ignored);
@@ -119,8 +123,8 @@ Refusal drain() {
   }
 }
 
-// With the gate closed and nobody inside. Capturing goes on only with the gate open: it is waited
-// for before, and looked at again behind it.
+// With the gate closed and no thread inside. Capturing goes on only with the gate open, so it is
+// waited for before the gate is closed, and checked again afterwards.
 bool quiesce(const ParkOrder& order, Refusal* refusal) {
   *refusal = standing_in_the_way();
   if (*refusal) return true;
@@ -143,7 +147,7 @@ bool quiesce(const ParkOrder& order, Refusal* refusal) {
 
 // ---- out and in ---------------------------------------------------------------------------------
 
-// Memory that a mover has been told of, oldest first: it answers in this order.
+// Memory that was announced to a mover, oldest first: the mover answers in this order.
 struct Told {
   Movable* memory;
   CUmemGenericAllocationHandle fresh;  // on the way in: the new memory
@@ -164,7 +168,8 @@ class Window {
 
 Refusal refused_by(const MoverAnswer& said) { return {said.reason, said.detail}; }
 
-// visit(memory) for all that can be moved of a card, until one refuses. Nobody is inside the gate.
+// Calls visit(memory) for all movable memory of a card, until one refuses. No thread is inside the
+// gate.
 template <class Visit>
 Refusal each_movable(int card, Visit visit) {
   for (Chunk& chunk : process.chunks)
@@ -186,7 +191,7 @@ CUresult unmap_all(const Movable& memory) {
 }
 CUmemAllocationProp properties_of(const Movable& memory) {
   return memory.owned ? movable_properties(static_cast<const Owned&>(memory).wanted)
-                      : abi::memory_on(memory.device, true);  // as a chunk's was made
+                      : abi::memory_on(memory.device, true);  // with the properties of a new chunk
 }
 
 Refusal connect_mover(int card) {
@@ -199,12 +204,12 @@ Refusal connect_mover(int card) {
   return refused_by(process.movers[card].open(process.grant->header, card, bytes));
 }
 
-// A mover has the bytes: the card may have the memory.
+// The mover has the bytes: the memory on the card is released.
 Refusal let_go(Movable& memory) {
   CUresult result = unmap_all(memory);
   if (result == CUDA_SUCCESS) result = real.cuMemRelease(memory.handle);
   if (result != CUDA_SUCCESS) {
-    // It stays, and is where it was.
+    // Undo: the memory stays where it was.
     (void)unmap_all(memory);
     (void)map_again(memory, memory.handle);
     return refused_by_driver(result);
@@ -235,14 +240,14 @@ Refusal finish_out(const Told& told) {
   return let_go(*told.memory);
 }
 
-// Everything of a card that is here goes to its mover. What was away before and has come back
-// without anybody having run is still there.
+// Gives all memory of a card to its mover. Memory that came back and was not used since is still
+// with the mover.
 Refusal give_away(int card) {
   Window window;
   Refusal refusal = each_movable(card, [&](Movable& memory) -> Refusal {
     if (memory.handle == 0) return {};
     if (memory.kept && process.movers[card].is_alive()) return let_go(memory);
-    if (memory.kept) {  // the mover has died since: another one shall have it
+    if (memory.kept) {  // the mover has died since: give it to another one
       memory.kept = false;
       process.movers[card].close();
     }
@@ -260,13 +265,13 @@ Refusal give_away(int card) {
   return refusal;
 }
 
-// What is away is with that mover alone: without it there is no way back.
+// Memory that is away is with that mover only: without the mover it is lost.
 Refusal lost_with(Refusal refusal) {
   if (refusal.reason == ParkReason::kNoMover) refusal.reason = ParkReason::kLost;
   return refusal;
 }
 
-// New memory, charged and on its way to be filled.
+// New memory, charged, for the mover to fill.
 Refusal make_again(const Movable& memory, CUmemGenericAllocationHandle* fresh) {
   const uint64_t units = abi::units_for(memory.bytes);
   if (!take(memory.card, units)) return {ParkReason::kNoRoom, 0};
@@ -329,7 +334,7 @@ Refusal each_card(Move move) {
   return {};
 }
 
-// Threads may be at work: their lists are looked at under the lock.
+// Other threads may be running, so the lists are read under the lock.
 bool anything_away() {
   Locked locked(process.lock);
   for (const Chunk& chunk : process.chunks)
@@ -339,7 +344,7 @@ bool anything_away() {
   return false;
 }
 
-// Everything is here: no mover needs to keep it.
+// All memory is here: the movers can drop their copies.
 void let_movers_forget() {
   if (anything_away()) return;
   for (MoverLink& link : process.movers) link.close();
@@ -359,12 +364,12 @@ void obey(const ParkOrder& order) {
       slot().park.store(0);
       return;
     case ParkOrder::kQuiesce:
-      // The order to run may have been overtaken by this one: what movers have is old.
+      // This order may have overtaken an order to run: the copies of the movers are old.
       let_movers_forget();
       if (!quiesce(order, &refusal)) return;
       return answer(order, refusal ? ParkAnswer::kRefused : ParkAnswer::kQuiet, refusal);
     case ParkOrder::kMove:
-      // Of a process that is new in the job: it was not there when the others came to rest.
+      // For a process that is new in the job: it did not exist when the others came to rest.
       if (!quiesce(order, &refusal)) return;
       if (!refusal) refusal = each_card(give_away);
       return answer(order, refusal ? ParkAnswer::kRefused : ParkAnswer::kParked, refusal);
@@ -386,7 +391,7 @@ void* park_main(void*) {
       wait_for_order(word);
       continue;
     }
-    // Driver calls need a context; each of ours brings its own.
+    // Driver calls need a context; each of these calls sets its own.
     obey(order);
     obeyed = order.number;
   }
@@ -400,8 +405,8 @@ bool has_virtual_memory() {
 
 }  // namespace
 
-// Through the loader: until glibc 2.34 it is in a library of its own, which every program with a
-// driver in it has.
+// pthread_create is looked up: before glibc 2.34 it is in a library of its own, which every program
+// that loads a driver has.
 bool start_thread(void* (*main)(void*)) {
   using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   const auto create = reinterpret_cast<Create>(find_anywhere("pthread_create"));

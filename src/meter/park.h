@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The park thread of a process: asleep on the job's order in the grant file, it closes the gate,
-// lets the card come to rest, gives the chunks to the movers and takes them back (abi/park.h).
+// The park thread of a process. It sleeps on the job's order in the grant file, closes the gate,
+// waits for the card to come to rest, gives the chunks to the movers and takes them back
+// (abi/park.h).
 #pragma once
 
 #include "abi/park.h"
 
 namespace mete::meter {
 
-// Whether this process goes through the gate: its launcher said METE_PARKABLE=1. Asked when the
-// driver is loaded, before there is a grant.
+// Whether this process uses the gate: its launcher has set METE_PARKABLE=1. Read when the driver is
+// loaded, before there is a grant.
 bool gates_wanted();
 
-// With the slot of this process: starts its thread, and begins with the gate closed if the job is
+// Called with the slot of this process: starts its park thread, with the gate closed if the job is
 // being parked. After this its memory is in chunks.
 void listen_for_orders();
 
-// A thread of ours, which takes none of the program's signals.
+// Starts a thread of the meter, which blocks all signals.
 bool start_thread(void* (*main)(void*));
 
-// Something more, or less, stands in the way of parking this process.
+// Counts one obstacle more, or less, to parking this process.
 void note_obstacle(abi::ParkReason reason, int change);
 
 }  // namespace mete::meter

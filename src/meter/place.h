@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a call without a device argument lands: the current context and its card. Meeting a context
-// that nobody told us of (made through a private table) charges it at once.
+// Where a call without a device argument lands: the current context and its card. A context that
+// the meter meets for the first time here (created through a private table) is charged at once.
 #pragma once
 
 #include "meter/state.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory in chunks looks like the driver's own: where a block begins and ends, its context, its
-// number. And what a program does with pointers or streams that parking must know of: captures,
-// access by other devices, addresses given to other hardware.
+// number. Also here: uses of pointers and streams that parking must know of, namely captures,
+// access by other devices, and addresses that are given to other hardware.
 #include <string.h>
 
 #include "meter/chunk.h"
@@ -27,7 +27,8 @@ CUresult tell(void* out, T value) {
   return CUDA_SUCCESS;
 }
 
-// What differs between a block in a chunk and one of the driver's; everything else is its to tell.
+// Answers what differs between a block in a chunk and a block of the driver; the driver answers the
+// rest.
 CUresult attribute_in_chunk(void* out, CUpointer_attribute attribute, CUdeviceptr pointer,
                             const ChunkBlock& found) {
   switch (attribute) {
@@ -71,8 +72,8 @@ CUresult end_capture(CUstream stream, Call call) {
   return result;
 }
 
-// The memory of the peer's card, for the current context's device. cuCtxEnablePeerAccess means
-// nothing for mapped memory: each mapping is told.
+// Access to the memory of the peer's card for the current context's device. cuCtxEnablePeerAccess
+// has no effect on mapped memory, so access is set on each mapping.
 CUresult change_peer(CUcontext peer, bool allowed) {
   Place place;
   if (!find_place(&place)) return CUDA_SUCCESS;
@@ -112,7 +113,7 @@ CUresult hook_cuPointerGetAttributes(unsigned int count, CUpointer_attribute* at
 
 CUresult hook_cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
                                     CUdeviceptr pointer) {
-  // What network adapters ask for before they write into a card's memory by themselves.
+  // Network adapters ask for this before they write into a card's memory directly.
   if (attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) note_obstacle(ParkReason::kShared, 1);
   return real.cuPointerSetAttribute(value, attribute, pointer);
 }

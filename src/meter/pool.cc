@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Before an allocation one growth step is reserved; after it the pool's RESERVED figure says what
-// was really taken. RESERVED falls inside synchronising calls, so those look at the pools again
-// when a free has happened since.
+// One growth step is reserved before an allocation; afterwards the pool's RESERVED figure says what
+// was really taken. RESERVED falls inside synchronising calls, so these calls read the pools again
+// if a free has happened since.
 //
 // A pool of managed memory (CUDA 13) is charged as cuMemAllocManaged is: its pages may lie on any
 // card of the job, so what it has committed is charged on all. A pool on the host costs no card
-// anything and is not known here.
+// anything and is not listed here.
 //
-// Reading RESERVED is a call into the driver and happens outside the lock. An epoch per pool tells
-// whether another thread settled in between; then the reading is taken again, so that an old one
+// Reading RESERVED is a call into the driver and happens outside the lock. An epoch per pool shows
+// whether another thread settled in between; the figure is then read again, so that an old reading
 // never overwrites a newer one.
 #include "meter/pool.h"
 
@@ -25,12 +25,12 @@
 namespace mete::meter {
 namespace {
 
-// What an entry of Process::pools says.
+// The content of an entry of Process::pools.
 struct Pool {
   uint64_t units;
   int card;
   uint32_t epoch;
-  bool ended = false;  // destroyed by the program, but its allocations are still out
+  bool ended = false;  // destroyed by the program while allocations are still in use
   bool managed = false;
   static Pool unpack(TableValue v) {
     return {v.a, static_cast<int>(v.b & 0x3f), static_cast<uint32_t>(v.b >> 8), (v.b & 0x80) != 0,
@@ -73,7 +73,7 @@ void remember_pool(CUmemoryPool pool, int card, bool managed = false) {
     process.pools.put(key_of(pool), Pool{0, card, 0, false, managed}.pack());
 }
 
-// A pool that the driver made or handed out for a place and a kind of memory.
+// A pool that the driver created or returned for a place and a kind of memory.
 void remember_pool_of(CUmemoryPool pool, const CUmemLocation& where, CUmemAllocationType type) {
   if (type == CU_MEM_ALLOCATION_TYPE_MANAGED) return remember_pool(pool, 0, true);
   if (type != CU_MEM_ALLOCATION_TYPE_PINNED || where.type != CU_MEM_LOCATION_TYPE_DEVICE) return;
@@ -92,14 +92,14 @@ uint64_t settle_pool(CUmemoryPool pool, const Cards& cards, uint64_t reserved) {
     uint64_t bytes = 0;
     if (!ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes))
       bytes = before.units * abi::kUnitBytes;
-    // What a pool of managed memory counts as reserved is not written down anywhere.
+    // It is not documented what a pool of managed memory counts as reserved.
     uint64_t used = 0;
     if (before.managed && ask(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) && used > bytes)
       bytes = used;
     const uint64_t held = abi::units_for(bytes);
-    // A thread that looked with nothing reserved and saw no change has nothing to say. Any other
-    // look must be the latest one, also when the figure is the same: it may have fallen and risen
-    // again in between.
+    // A thread that reserved nothing and saw no change has nothing to settle. Any other reading
+    // must be the latest one, even if the figure is unchanged: it may have fallen and risen again
+    // in between.
     if (held != before.units || reserved > 0) {
       Locked locked(process.lock);
       TableValue* value = process.pools.find(key_of(pool));
@@ -115,14 +115,15 @@ uint64_t settle_pool(CUmemoryPool pool, const Cards& cards, uint64_t reserved) {
   }
 }
 
-// The pool that an allocation on `stream` takes from, remembered. nullptr: not one that we charge.
+// The pool that an allocation on `stream` takes from, now listed. nullptr: not a pool that is
+// charged.
 CUmemoryPool pool_for(CUdevice device, int card) {
   CUmemoryPool pool = process.cards[card].current_pool;
   if (pool != nullptr) return pool;
   if (real.cuDeviceGetMemPool == nullptr || real.cuDeviceGetMemPool(&pool, device) != CUDA_SUCCESS)
     return nullptr;
   remember_pool(pool, card);
-  // Only an ordinary pool is looked up so quickly.
+  // Only an ordinary pool takes this fast path.
   Pool known{};
   if (known_pool(pool, &known) && !known.managed) process.cards[card].current_pool = pool;
   return pool;
@@ -136,8 +137,9 @@ bool is_capturing(CUstream stream, bool per_thread) {
 }
 
 // The right to allocate from a pool without a reservation, because there is room inside it. One
-// thread of the process at a time has it: several would all count on the same room, and each might
-// make the pool grow by more than the reserve covers. Whoever waits does so for 10 ms at most.
+// thread of the process has it at a time: several threads would all count on one piece of room, and
+// each might make the pool grow by more than the reserve covers. Other threads wait for 10 ms at
+// most.
 class Inside {
  public:
   explicit Inside(const Cards& cards) : cards_(cards), state_(process.cards[cards.first]) {}
@@ -157,7 +159,8 @@ class Inside {
     return false;
   }
 
-  // The pool holds more than when the right was given. Another thread may have settled it already.
+  // True if the pool holds more than when the right was given. Another thread may have settled it
+  // already.
   bool grew(CUmemoryPool pool) const {
     return entered_ && attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) > held_;
   }
@@ -186,13 +189,13 @@ CUresult allocate_async(CUmemoryPool pool, const Cards& cards, size_t bytes, CUd
                         CUstream stream, bool per_thread, Call call) {
   const uint64_t step = bytes > (1ull << 46) ? abi::kMaxUnits + 1 : step_units(bytes);
   uint64_t reserved = step;
-  // From here on memory may leave the pool without our seeing it.
+  // From here on memory may leave the pool unseen.
   const bool covered = cards.keep_reserves();
   Inside inside(cards);
   if (!cards.take_if_free(step)) {
-    // No room to grow. A captured allocation takes nothing before its launch; the pool may have
-    // room inside: that may be in pieces, so it is counted on for no more than one step, which the
-    // reserve covers.
+    // No room to grow. A captured allocation takes nothing before its launch. Otherwise the pool
+    // may have room inside; that may be fragmented, so it is relied on for no more than one step,
+    // which the reserve covers.
     if (is_capturing(stream, per_thread) ||
         (covered && step == step_units(1) && inside.enter(pool, bytes)))
       reserved = 0;
@@ -205,8 +208,8 @@ CUresult allocate_async(CUmemoryPool pool, const Cards& cards, size_t bytes, CUd
     result = call();
   const uint64_t grown = settle_pool(pool, cards, reserved);
   if (result == CUDA_SUCCESS && reserved == 0 && (grown > 0 || inside.grew(pool)) && cards.over()) {
-    // The room inside was in pieces and the pool grew past the grant: undo it. What it took
-    // meanwhile lay in the reserve that every process holds back.
+    // The room inside was fragmented and the pool grew past the grant: undo the allocation. What it
+    // took meanwhile lay in the reserve that every process holds back.
     const Relaxed relaxed;
     const auto undo = per_thread ? real.cuMemFreeAsync_ptsz : real.cuMemFreeAsync;
     undo(*out, stream);
@@ -242,7 +245,7 @@ CUresult allocate_from_current(CUdeviceptr* out, size_t bytes, CUstream stream, 
   return allocate_async(pool, cards_of(known), bytes, out, stream, per_thread, call);
 }
 
-// Among all devices that the program sees: its own list may hide cards of the grant, or show
+// Looks among all devices that the program sees: its own list may hide cards of the grant, or show
 // others.
 bool is_default_pool(CUmemoryPool pool, CUdevice* device) {
   if (real.cuDeviceGetDefaultMemPool == nullptr) return false;
@@ -261,7 +264,7 @@ CUresult allocate_from(CUmemoryPool pool, CUdeviceptr* out, size_t bytes, CUstre
   Place place;
   if (bytes == 0 || out == nullptr || !find_place(&place)) return call();
   if (!known_pool(pool, &known)) {
-    // A default pool handed out by cuDeviceGetDefaultMemPool is first seen here.
+    // A default pool returned by cuDeviceGetDefaultMemPool is first seen here.
     CUdevice device = 0;
     if (!is_default_pool(pool, &device)) return call();
     known.card = card_of(device);
@@ -315,9 +318,10 @@ bool in_use(CUmemoryPool pool) {
          used > 0;
 }
 
-// A pool that is destroyed with allocations out lives on until they are freed, and nobody can ask
-// it any more what it holds. So the driver is told when they are; until then the pool gives back
-// what it does not use, and is no device's current one: all that the program can see of the end.
+// A pool that is destroyed with allocations in use lives on until they are freed, and cannot be
+// queried any more. So the driver's destroy is delayed until then. Meanwhile the pool gives back
+// what it does not use, and is no device's current pool: this is all that a program can see of the
+// end.
 CUresult end_later(CUmemoryPool pool) {
   const Relaxed relaxed;
   cuuint64_t nothing = 0;
@@ -362,8 +366,8 @@ void settle_pools() {
     Pool now{};
     if (known_pool(pools[i], &now) && now.units > 0) holds = true;
   }
-  // What was freed on another stream, or on another card, shows at that one's synchronisation: look
-  // again at every one while a pool holds anything.
+  // The effect of a free on another stream or card shows at the synchronisation of that stream:
+  // read all pools again while any of them holds memory.
   if (holds) process.pools_dirty.store(1, std::memory_order_relaxed);
 }
 
@@ -378,7 +382,7 @@ void note_plain_free() {
     if (process.pools.size() == 0) return;
   }
   settle_pools();
-  // What it let go of may be given back at the next synchronisation only.
+  // The memory may come back at the next synchronisation only.
   process.pools_dirty.store(1, std::memory_order_relaxed);
 }
 
@@ -487,7 +491,8 @@ CUresult hook_cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
 CUresult hook_cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props) {
   if (props == nullptr || !attach()) return real.cuMemPoolCreate(out, props);
   CUdevice device = 0;
-  // A card outside the grant has no room; an ordinal that is not there gets the driver's own error.
+  // A card outside the grant has no room; an ordinal that does not exist gets the driver's own
+  // error.
   if (props->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
       card_of(props->location.id) == kNoCard &&
       real.cuDeviceGet(&device, props->location.id) == CUDA_SUCCESS)
@@ -497,7 +502,7 @@ CUresult hook_cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props) {
   return result;
 }
 
-// Pools that the program did not make are known from when they are handed out.
+// Pools that the program did not create are listed when the driver returns them.
 CUresult hook_cuMemGetDefaultMemPool(CUmemoryPool* out, CUmemLocation* location,
                                      CUmemAllocationType type) {
   const CUresult result = real.cuMemGetDefaultMemPool(out, location, type);

@@ -7,27 +7,26 @@
 
 namespace mete::meter {
 
-// Both grow in steps of 32 MiB.
+// Pools and graph memory grow in steps of 32 MiB.
 inline constexpr uint64_t kStepBytes = 32ull << 20;
 constexpr uint64_t step_units(uint64_t bytes) {
   return abi::units_for((bytes + kStepBytes - 1) / kStepBytes * kStepBytes);
 }
 
-// Looks at what every pool of this process holds now and charges or gives back the difference.
+// Reads what every pool of this process holds now and charges or gives back the difference.
 void settle_pools();
-// The same if a free may have changed it. Cheap otherwise.
+// settle_pools() if a free may have changed anything. Cheap otherwise.
 void settle_pools_soon();
-// cuMemFree of something that is no block of ours: maybe a pool's.
+// cuMemFree of a pointer that is no block of the meter: it may belong to a pool.
 void note_plain_free();
 
 // Charges the graph memory of a card by what the driver holds now. `reserved` units were taken for
 // it before. Returns by how many units it grew.
 uint64_t settle_graph(int card, uint64_t reserved);
-// The driver was told to let go of graph memory that no graph uses.
+// The driver was asked to free the graph memory that no graph uses.
 void note_graph_trim(int card);
 
-// Gives the card back what this process's own pools and graphs hold without using. True if anything
-// came back.
+// Frees what this process's own pools and graphs hold without using it. True if anything came back.
 bool trim_own(int card);
 
 }  // namespace mete::meter

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program is told about its card, and which function it is handed: the size is the grant,
-// free is what it can really have. Look-ups are answered by the driver first; what comes back is
-// recognised by its address.
+// What a program sees of its card, and which functions it gets. The total is the grant; free is
+// what the program can really have. Look-ups are answered by the driver first; the meter then
+// recognises its hooked functions by the address that the driver returned.
 #include "meter/query.h"
 
 #include "abi/process.h"
@@ -15,11 +15,11 @@ namespace {
 
 constexpr uint64_t kFreshNs = 1'000'000'000;  // the sampler publishes several times a second
 
-// A kernel that went wrong leaves an error that every later call in its context must tell,
-// cuMemGetInfo among them, and the books know nothing of it. Only the driver does. It is asked when
-// its last good word is older than this, and at once after a hooked call has failed. So a program
-// that asks now and then gets every answer from the driver, and one that asks in a loop one in
-// some thousand, which costs it 4 ns a call.
+// A failed kernel leaves an error that every later call in its context must report, cuMemGetInfo
+// among them, and that only the driver knows. The driver is called when its last good answer is
+// older than this, and at once after a hooked call has failed. So a program that asks now and then
+// gets every answer from the driver, and a program that asks in a loop gets one in some thousand
+// from it, which costs 4 ns a call.
 constexpr uint64_t kTrustNs = 1'000'000;
 
 // CardState::healthy: the time in steps of 1,024 ns, above 16 bits of the context's number.
@@ -63,8 +63,8 @@ uint64_t free_bytes(int card, uint64_t card_free) {
 
 namespace {
 
-// The driver's own answer is needed when nobody publishes, and for every odd case: no context, null
-// pointers.
+// The driver's own answer is needed when no sampler publishes, and in special cases: no context,
+// null pointers.
 CUresult ask_driver(size_t* free, size_t* total, const Place& place) {
   const CUresult result = heed(real.cuMemGetInfo_v2(free, total));
   if (result != CUDA_SUCCESS) return result;
@@ -89,12 +89,12 @@ CUresult get_info(size_t* free, size_t* total) {
     return ask_driver(free, total, place);
   *total = shown_bytes(place.card);
   *free = free_bytes(place.card, card_free);
-  // A figure that decides must be the driver's own: what this process freed since would be missing
-  // in it.
+  // If the card's free memory is the bound, the driver's own figure is needed: the published one
+  // lacks what this process has freed since.
   return *free == card_free ? ask_driver(free, total, place) : CUDA_SUCCESS;
 }
 
-// The functions that a program asks for by name. `out` holds what the driver answered.
+// The functions that a program asks for by name. `out` holds the driver's answer.
 void substitute(void** out) {
   if (out == nullptr || *out == nullptr) return;
   if (void* hook = hook_for(*out)) *out = hook;
@@ -120,8 +120,8 @@ extern "C" {
 
 CUresult hook_cuMemGetInfo_v2(size_t* free, size_t* total) { return get_info(free, total); }
 
-// Of CUDA 3.1, and the only such function in a context of that version: cuMemGetInfo_v2 answers 201
-// there. The driver's own figure is not used: 32 bits do not hold what a card has free.
+// The function of CUDA 3.1, and the only one in a context of that version: cuMemGetInfo_v2 returns
+// 201 there. The driver's own figure is not used: 32 bits do not hold a card's free memory.
 CUresult hook_cuMemGetInfo(unsigned int* free, unsigned int* total) {
   const CUresult result = heed(real.cuMemGetInfo(free, total));
   Place place;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One truth about a card for CUDA and NVML alike.
+// One set of figures about a card for CUDA and NVML alike.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace mete::meter {
 
-// What this process can still have on a card of which `card_free` bytes are free.
+// What this process can still allocate on a card of which `card_free` bytes are free.
 uint64_t free_bytes(int card, uint64_t card_free);
 
-// A driver call that the program made has failed: the context may be beyond repair, and the next
-// cuMemGetInfo asks the driver, whose error it is to tell.
+// A driver call of the program has failed. The context may be beyond repair, so the next
+// cuMemGetInfo calls the driver, which reports the error.
 void doubt_contexts();
 inline CUresult heed(CUresult result) {
   if (__builtin_expect(result != CUDA_SUCCESS, 0)) doubt_contexts();

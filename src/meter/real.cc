@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finding and loading the real drivers, and the look-up tables that derive from hooks.def.
 //
-// Our SONAME is libcuda.so.1, so asking ld.so for that name would give ourselves. The same places
-// are searched in its order instead: LD_LIBRARY_PATH as it was when the process started (dlinfo
-// tells), the cache, the default directories; the file is then opened by its path, RTLD_LOCAL.
+// Our SONAME is libcuda.so.1, so asking ld.so for that name would return this library. The places
+// that ld.so searches are searched in its order instead: LD_LIBRARY_PATH as it was when the process
+// started (from dlinfo), the cache, the default directories. The file is then opened by its path,
+// RTLD_LOCAL.
 #include "meter/real.h"
 
 #include <dlfcn.h>
@@ -25,7 +26,7 @@
 #include "meter/park.h"
 #include "meter/state.h"
 
-// Bound to the versions that every glibc since 2.17 has (until 2.34 in libdl.so.2, which we name as
+// Bound to the versions that every glibc since 2.17 has (until 2.34 in libdl.so.2, which we list as
 // needed): built on a new machine, the library still loads on an old one.
 #if defined(__x86_64__)
 #define METE_OLD "GLIBC_2.2.5"
@@ -89,8 +90,8 @@ constexpr size_t kNvmlCount = sizeof(kNvmlNames) / sizeof(kNvmlNames[0]);
 struct HookRow {
   const char* name;
   void* hook;
-  void** real;     // where the driver's function is kept
-  void* parkable;  // instead of the hook, in parkable processes; nullptr: the same
+  void** real;     // where the driver's function is stored
+  void* parkable;  // instead of the hook, in parkable processes; nullptr: use the hook
 };
 
 #ifdef METE_TEST_DISABLE_HOOKS
@@ -109,8 +110,8 @@ void* as_pointer(Function* function) {
   return reinterpret_cast<void*>(function);
 }
 
-// The same call, through the gate. Of the way through an open gate nothing is left to the other
-// ways, so that no register has to be kept for them: they are calls of their own, made last.
+// A driver call through the gate. The path through an open gate shares nothing with the other
+// paths, so that no register has to be saved for them: they are tail calls.
 template <auto Function, class... Arguments>
 [[gnu::noinline, gnu::cold]] CUresult call_slowly(Arguments... arguments) {
   const Passage passage;
@@ -127,11 +128,11 @@ template <auto Function, class... Arguments>
 }
 
 #if defined(__x86_64__)
-// The same where arguments lie on the stack: the caller's return address is kept elsewhere during
-// the call, so that the driver finds them where they are (a compiler would copy them all). Calls
-// and returns stay paired, as processors predict them; the unwinder is told where things lie.
-// Whoever interrupts us and passes the gate finds that we stand inside, and comes in by
-// call_slowly.
+// The variant for arguments on the stack: the caller's return address is stored elsewhere during
+// the call, so that the driver finds the arguments where they are (a compiler would copy them all).
+// Calls and returns stay paired, as processors predict them; the unwind information says where
+// things lie. A signal handler that interrupts this and passes the gate finds that the thread is
+// inside, and enters through call_slowly.
 static_assert(offsetof(AtGate, inside) == 0 && offsetof(AtGate, caller) == 8 &&
               offsetof(AtGate, kept) == 16 && offsetof(Inside, word) == 0);
 template <auto Member, auto Slowly>
@@ -192,7 +193,7 @@ struct Gated<Member> {
   }
 };
 
-// Which of the hooks are gated: those that touch memory of a card, or take some.
+// Which hooks are gated: those that touch memory of a card, or take some.
 enum Why { allocates, frees, context, sync, launch, query, lookup, share };
 constexpr bool is_gated(Why why) { return why != sync && why != query && why != lookup; }
 template <auto Function, Why kWhy>
@@ -250,7 +251,7 @@ const HookRow* nvml_rows(size_t* count) {
   return rows;
 }
 
-// Answers for names that lead nowhere: no driver on this machine, or one that lacks the function.
+// Results for names without a function: no driver on this machine, or one that lacks the function.
 CUresult no_driver() { return CUDA_ERROR_NO_DEVICE; }
 CUresult no_function() { return CUDA_ERROR_NOT_FOUND; }
 nvmlReturn_t no_nvml() { return NVML_ERROR_LIBRARY_NOT_FOUND; }
@@ -341,8 +342,8 @@ bool find_in_cache(const char* name, char* out, size_t size) {
   return found;
 }
 
-// The search path of ld.so for this process: first those of LD_LIBRARY_PATH, on `defaults` the
-// built-in ones.
+// The search path of ld.so for this process: the part from LD_LIBRARY_PATH, or with `defaults` the
+// built-in part.
 bool find_in_search_path(const char* name, bool defaults, char* out, size_t size) {
   Dl_info self{};
   if (dladdr(as_pointer(&load_cuda), &self) == 0) return false;
@@ -382,8 +383,8 @@ bool find_library(const char* name, char* out, size_t size) {
 constinit std::atomic<int> cuda_state{0};  // 0 not tried, 1 loaded, 2 not there
 constinit std::atomic<int> nvml_state{0};
 
-// The driver's pointers of the functions that we hook: open addressing, filled once before
-// cuda_state says so.
+// The driver's pointers of the hooked functions: open addressing, filled once before cuda_state is
+// set.
 constexpr size_t kHookSlots = 1024;
 struct HookSlot {
   void* driver;
@@ -402,7 +403,7 @@ void remember_hook(void* driver, void* hook) {
   if (hook_slots[at].driver == nullptr) hook_slots[at] = {driver, hook};
 }
 
-// Ascending and without doubles, as find_name() needs.
+// Ascending and without duplicates, as find_name() needs.
 template <size_t Count>
 constexpr bool is_sorted(const char* const (&names)[Count]) {
   for (size_t i = 1; i < Count; ++i) {
@@ -416,7 +417,7 @@ constexpr bool is_sorted(const char* const (&names)[Count]) {
 }
 static_assert(is_sorted(kCudaNames) && is_sorted(kNvmlNames));
 
-// The place of a name among sorted names, or `count`.
+// The position of a name among sorted names, or `count`.
 size_t find_name(const char* const* names, size_t count, const char* name) {
   size_t low = 0;
   size_t high = count;
@@ -431,8 +432,8 @@ size_t find_name(const char* const* names, size_t count, const char* name) {
 }
 
 // Each target is stored once and final: other threads jump through it as soon as it is there. Every
-// process pays for this at its start, so hooks look for their names and not names for their hooks.
-// cudart keeps pointers: whether a process is parkable is decided here, once.
+// process pays for this at its start, so each hook looks for its name, not each name for its hook.
+// cudart keeps pointers, so whether a process is parkable is decided here, once.
 void* hook_of(const HookRow& row, bool gates) {
   if (is_left_out(row.name)) return nullptr;
   return gates && row.parkable != nullptr ? row.parkable : row.hook;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The real drivers behind us: found where ld.so would have found them, loaded once, called by
-// pointer.
+// The real drivers: found where ld.so would have found them, loaded once, called by pointer.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +9,7 @@
 
 namespace mete::meter {
 
-// One member for each entry of hooks.def and gates.def. A function that this driver lacks is
+// One member for each entry of hooks.def and gates.def. A function that the driver lacks is
 // nullptr.
 struct Real {
 #define HOOK(name, why) decltype(&::name) name;
@@ -53,10 +52,10 @@ extern RealNvml real_nvml;
 bool load_cuda();
 bool load_nvml();
 
-// A function of any library that the program has, or nullptr.
+// A function of any library in the program, or nullptr.
 void* find_anywhere(const char* name);
 
-// Our hook for the driver's own function, or nullptr when it is not one of those we answer.
+// The hook for a function of the driver, or nullptr when the function is not hooked.
 void* hook_for(void* driver_function);
 
 }  // namespace mete::meter

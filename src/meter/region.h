@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which memory is bound to which part of a sparse array or a multicast object. A part is a box; a
+// Which memory is bound to which part of a sparse array or a multicast object. A part is a box. A
 // box that is bound again or unbound in pieces is cut, so that memory is known to be free exactly
 // when nothing of its box is left. Callers hold the process's lock.
 //
-// Example: 4 × 4 tiles bound at once, the left half unbound: one binding of 2 × 4 tiles is left.
+// Example: 4 × 4 tiles are bound at once, the left half is unbound: one binding of 2 × 4 tiles is
+// left.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +18,9 @@ struct Region {
   enum Kind : uint32_t { kArray, kMipTail, kMulticast };
   uint64_t object;  // array, or multicast handle
   Kind kind;
-  uint32_t level;  // of a mipmap; of a multicast object the card
+  uint32_t level;  // of a mipmap; the card of a multicast object
   uint32_t layer;
-  uint64_t from[3];  // texels, or bytes in [0] alone; from each `from` to below its `to`
+  uint64_t from[3];  // texels, or bytes in [0] only; from each `from` to below its `to`
   uint64_t to[3];
 
   bool overlaps(const Region& other) const {
@@ -61,8 +62,8 @@ class Bindings {
   bool add(const Binding& binding) { return list_.add(binding); }
   size_t size() const { return list_.size(); }
 
-  // One binding that overlaps the hole is cut. `pieces`: in how many its handle is bound there now,
-  // none when it was covered. False: nothing overlaps.
+  // Cuts one binding that overlaps the hole. `pieces`: how many bindings of its handle are left
+  // there, 0 when it was covered. False: nothing overlaps.
   bool cut_one(const Region& hole, CUmemGenericAllocationHandle* handle, int* pieces) {
     for (size_t at = 0; at < list_.size(); ++at) {
       if (!list_[at].region.overlaps(hole)) continue;
@@ -74,8 +75,8 @@ class Bindings {
       *pieces = 0;
       for (; *pieces < count; ++*pieces) {
         if (list_.add({left[*pieces], old.handle})) continue;
-        // No memory for the second of them: the first, which has the old one's place, stands for
-        // all. Too much is held then, never too little.
+        // No memory for the second piece: the first, which has the place of the old one, stands for
+        // all. Too much is then held, never too little.
         list_[list_.size() - 1].region = old.region;
         break;
       }
@@ -84,7 +85,7 @@ class Bindings {
     return false;
   }
 
-  // One binding to the object goes, whatever its place. False: there is none.
+  // Removes one binding of the object, whatever its place. False: there is none.
   bool take_one(uint64_t object, bool multicast, CUmemGenericAllocationHandle* handle) {
     for (size_t at = 0; at < list_.size(); ++at) {
       const Binding& binding = list_[at];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// While a stream is being captured, many driver calls are forbidden and would spoil the capture,
-// even from another thread. Calls that the program did not make must not: this lifts the rule for
-// the calling thread, in the way the driver offers for it.
+// While a stream is being captured, many driver calls are forbidden and would break the capture,
+// even from another thread. Calls that the program did not make must not break it: this lifts the
+// rule for the calling thread, in the way that the driver offers.
 #pragma once
 
 #include "meter/real.h"

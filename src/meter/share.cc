@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// An export is an entry in the grant file with a key and a count of the processes that have it
+// open; Process::exports and Process::imports map the local pointer or handle to that entry. The
+// owner that frees exported memory keeps its charge while another process has it open, and
+// collect_exports() gives the charge back later. An import whose key is in the grant file belongs
+// to this job and costs nothing; any other import is charged in full.
 #include "meter/share.h"
 
 #include "abi/process.h"
@@ -44,7 +49,7 @@ void note_export(uint64_t name, int card, uint64_t units, uint64_t key) {
   {
     Locked locked(process.lock);
     if (const TableValue* known = process.exports.find(name)) {
-      // The same handle asked for again; another one is for memory that came to the same address.
+      // An equal key is a repeated export; another key means new memory at an old address.
       if (entry_of(index_of(*known)).key.load() == key) return;
     }
   }
@@ -77,7 +82,7 @@ bool collect_exports() {
     if (state.kind != abi::ExportWord::kFreedByOwner || entry.owner.load() != process.owner ||
         state.slot != static_cast<uint32_t>(my_slot()))
       continue;
-    // Of several threads that find it unused, one gives it back.
+    // If several threads find it unused, one of them gives it back.
     if (!abi::end_export(*process.grant, entry, viewer())) continue;
     release(static_cast<int>(state.card), state.units);
     any = true;
@@ -88,7 +93,7 @@ bool collect_exports() {
 bool note_import(uint64_t name, int card, uint64_t units, uint64_t key) {
   if (my_slot() < 0) return false;
   {
-    // The driver counts how often the same memory is opened; so do we.
+    // The driver counts how often one piece of memory is opened; so does this table.
     Locked locked(process.lock);
     if (TableValue* known = process.imports.find(name)) {
       known->a += kOneMore;
@@ -99,7 +104,7 @@ bool note_import(uint64_t name, int card, uint64_t units, uint64_t key) {
   if (index < 0) {
     if (!take(card, units, false)) return false;
     settle(card, units, units);
-    close_reserve(card);  // the driver may count it to another process
+    close_reserve(card);  // the driver may count it for another process
     note_obstacle(abi::ParkReason::kForeign, 1);
   }
   Locked locked(process.lock);
@@ -108,8 +113,8 @@ bool note_import(uint64_t name, int card, uint64_t units, uint64_t key) {
 }
 
 void drop_import(uint64_t name) {
-  // Almost no process imports anything: no lock for those. An import of this very name has returned
-  // to the program before the program can let go of it.
+  // Fast path: almost no process imports anything, so no lock is taken. An import under this name
+  // has returned to the program before the program can close it.
   if (process.imports.size() == 0) return;
   TableValue value;
   {
@@ -133,8 +138,8 @@ void drop_import(uint64_t name) {
 
 namespace {
 
-// The card that memory lies on, whichever context is current: a process may export and open what
-// is on another card than that of its context.
+// The card that memory lies on, whichever context is current: a process may export and open memory
+// of another card than that of its context.
 int card_under(CUdeviceptr pointer) {
   int ordinal = 0;
   if (real.cuPointerGetAttribute != nullptr &&
@@ -200,7 +205,7 @@ CUresult hook_cuIpcCloseMemHandle(CUdeviceptr pointer) {
   return result;
 }
 
-// Single pointers out of a shared pool. The pool's owner is charged for all that the pool holds.
+// Single pointers out of a shared pool. The pool's owner is charged for everything in the pool.
 CUresult hook_cuMemPoolExportPointer(CUmemPoolPtrExportData* data, CUdeviceptr pointer) {
   const CUresult result = real.cuMemPoolExportPointer(data, pointer);
   if (result != CUDA_SUCCESS || !attach()) return result;

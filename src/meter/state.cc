@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaching to the grant. What happens without one is docs/adr/0005-meter-without-a-daemon.md: CUDA
-// is refused, with one line on stderr, and nothing else in the program changes.
+// Attaching to the grant: on the first CUDA call the file that METE_GRANT names is mapped and
+// checked. The slot of the process is claimed on first use, and ordinals are mapped to the granted
+// cards by UUID. What happens without a grant is docs/adr/0005-meter-without-a-daemon.md: CUDA is
+// refused, with one line on stderr, and nothing else in the program changes.
 #include "meter/state.h"
 
 #include <errno.h>
@@ -76,8 +78,8 @@ abi::Grant* map_grant(const char* path) {
   return static_cast<abi::Grant*>(memory);
 }
 
-// The part of a job that has several (--procs): METE_PART, a small number; anything else is no part
-// at all.
+// The part of a job with several parts (--procs): METE_PART, a small number; anything else means no
+// part.
 uint32_t part_from_environment(const abi::Grant& grant) {
   const char* text = getenv("METE_PART");
   uint32_t part = 0;
@@ -92,8 +94,8 @@ void empty_in_children() {
   static constinit std::atomic<bool> done{false};
   if (done.load(std::memory_order_acquire)) return;
   const int saved = errno;
-  // Pages larger than 4 KiB or a kernel before 4.14: glibc's own fork() then does it, a bare
-  // clone() does not.
+  // Pages larger than 4 KiB or a kernel before 4.14: glibc's own fork() then wipes the state, a
+  // bare clone() does not.
   if (madvise(&process, sizeof(process), MADV_WIPEONFORK) != 0)
     (void)pthread_atfork(nullptr, nullptr,
                          [] { memset(static_cast<void*>(&process), 0, sizeof(process)); });
@@ -174,7 +176,8 @@ int my_slot() {
       const int slot =
           abi::claim_slot(*process.grant, abi::read_self(), process.part, process.grant_path);
       if (slot >= 0) {
-        // What the dead held is free from here on, so that this process sees the card as it is.
+        // The charges of dead processes are given back here, so that this process sees the card as
+        // it is.
         abi::reap_all({*process.grant, static_cast<uint32_t>(slot)}, viewer());
         process.slot.store(slot + 1, std::memory_order_release);
         claimed = true;

@@ -3,7 +3,7 @@
 //
 // All of it lies in pages that the kernel wipes in a forked child (MADV_WIPEONFORK): a child starts
 // with nothing, claims a slot of its own when it first takes memory, and can never free or hold
-// what is its parent's. The real drivers' pointers (real.h) stay valid across fork and lie
+// memory of its parent. The real drivers' pointers (real.h) stay valid across fork and lie
 // elsewhere.
 #pragma once
 
@@ -29,7 +29,7 @@ namespace mete::meter {
 inline constexpr int kNoCard = -1;
 inline constexpr int kMaxDevices = 64;  // ordinals that this process may see
 
-// A context that costs memory: made by a call that we saw, or met as the current one.
+// A context that costs memory: created by a hooked call, or found as the current one.
 struct Context {
   CUcontext handle;
   CUcontext green;  // the green context that this handle is a view of, or nullptr
@@ -40,7 +40,7 @@ struct Context {
   uint64_t units;        // its cost, with what larger limits take
   size_t stack_base;     // bytes of stack per thread that its own cost covers; 0 = not asked yet
   uint64_t stack_units;  // what the stack takes beyond that, part of `units`
-  size_t heap_max;       // the largest limits that have been paid for
+  size_t heap_max;       // the largest limits that are charged
   size_t fifo_max;
 };
 
@@ -48,29 +48,29 @@ struct Context {
 struct CardState {
   uint32_t contexts;
   bool reserved;                    // the reserve came with the first context (reserve.h)
-  bool lendable;                    // and the sampler may give back of it
-  uint64_t reserve_left;            // once it may not: what of it is charged
-  std::atomic<bool> keeps_reserve;  // all of it is, and stays
+  bool lendable;                    // the sampler may give back part of it
+  uint64_t reserve_left;            // once not lendable: how much of it is charged
+  std::atomic<bool> keeps_reserve;  // all of it is charged, and stays
   int spare_slabs;  // slabs charged and not in use, for the next small block: 0 or 1
   int small_calls;  // small allocations now inside the driver that count on the spare
   std::atomic<CUmemoryPool> current_pool;  // cached; nullptr = ask the driver
   std::atomic<uint32_t>
       inside;  // 1: a thread allocates from room inside a pool, without a reservation
-  std::atomic<bool>
-      grew_past;  // such an allocation was undone, and what it took may still be there
-  std::atomic<uint64_t> healthy;  // when the driver last said that a context here works (query.cc)
-  std::atomic<uint64_t> unanswered;  // the number of an ask that nobody answered in time (grow.cc)
+  std::atomic<bool> grew_past;    // such an allocation was undone, and its memory may still be held
+  std::atomic<uint64_t> healthy;  // when a context here last worked (query.cc)
+  std::atomic<uint64_t> unanswered;  // the number of an ask that got no answer in time (grow.cc)
   uint64_t graph_units;              // charged for graph memory
   uint32_t graph_epoch;
   uint32_t graph_trims;  // how often graph memory was trimmed
   bool graph_surprised;  // a launch took new memory where it should have found its own
 };
 
-// Memory whose last binding was undone in stream order: held until the stream has come to that.
+// Memory whose last binding was undone in stream order: held until the stream has passed that
+// point.
 struct Unbound {
   CUmemGenericAllocationHandle handle;
-  TableValue said;  // what Process::handles said of it
-  CUevent event;    // recorded behind it; nullptr = could not be: until the next synchronisation
+  TableValue said;  // its value in Process::handles
+  CUevent event;    // recorded behind it; nullptr: held until the next synchronisation
   uint32_t context_id;
 };
 
@@ -96,7 +96,7 @@ struct alignas(4096) Process {
   uint32_t last_context_id;
 
   Table blocks;    // device pointer → {units | card | kind, context id}; slab keys have bit 0 set
-  Table freed;     // blocks freed in stream order: the driver lets go of them later
+  Table freed;     // blocks freed in stream order: the driver frees them later
   Table handles;   // VMM handle → {units | card, references | mappings}
   Table mappings;  // address → {handle, bytes}
   Table accesses;  // address of a mapping → devices that may read it, write it, as bits
@@ -104,50 +104,48 @@ struct alignas(4096) Process {
   Table execs;     // executable graph with memory nodes → {bytes, card}
   Table arrays;    // array or mipmap → {units, card}
   Table imports;   // address or handle from another process → {export index + 1, units | card}
-  Table exports;   // address or handle that we gave to others → {export index + 1, units | card}
+  Table exports;   // address or handle that was exported → {export index + 1, units | card}
   uint64_t largest_mapping;  // bytes
   Bindings bindings;         // what is bound to sparse arrays and multicast objects
   List<Unbound> unbound;
   std::atomic<uint64_t> execs_with_memory;
-  std::atomic<uint64_t> next_look_ns;  // when to look for the dead again on a mere question
-  std::atomic<uint32_t> pools_dirty;   // a free whose effect on RESERVED nobody has looked at yet
+  std::atomic<uint64_t> next_look_ns;  // when a query may look for dead processes again
+  std::atomic<uint32_t> pools_dirty;   // a free whose effect on RESERVED has not been read yet
 
-  // Of parkable processes (gate.h, chunk.h, park.h).
+  // For parkable processes (gate.h, chunk.h, park.h).
   std::atomic<bool> parkable;  // it takes memory in chunks, and its park thread listens
-  // 0 = open. Every call looks at it: nothing that changes lies beside it.
+  // 0 = open. Every call reads it, so nothing that changes lies beside it.
   alignas(128) std::atomic<uint64_t> gate;
   alignas(128) Lock gate_lock;  // the threads below
-  Inside* insides;              // a word for each thread that ever came by
+  Inside* insides;              // a word for each thread that was ever registered
   size_t inside_count;
-  size_t inside_look_at;              // so many there are when the dead are looked for
-  std::atomic<bool> uncounted;        // a thread could not be given one
+  size_t inside_look_at;              // the number of threads at which ended ones are looked for
+  std::atomic<bool> uncounted;        // a thread got no word
   List<Chunk> chunks;                 // ascending by address
-  List<Owned> owned;                  // what the program has made itself, by places that stay
+  List<Owned> owned;                  // memory that the program created itself; places do not move
   uint32_t free_owned;                // the first place that is free: index + 1
-  uint64_t last_chunk_id;             // of both
+  uint64_t last_chunk_id;             // of chunks and owned memory
   std::atomic<uint32_t> last_serial;  // of a block
   Table late;                         // blocks whose free waits until the card can be synchronised
   Table captures;                     // streams that are being captured
   struct {
     Lock lock;
-    int listener;  // 0: nobody has asked for a handle yet
+    int listener;  // 0: no handle was asked for yet
     uint32_t nonce;
     uint8_t secret[16];
   } ipc;
-  List<Opened>
-      opened;  // memory of other processes that is mapped here (ipc.h); not only of parkable ones
-  std::atomic<uint32_t> obstacles[16];  // how many things stand in the way, by ParkReason
+  List<Opened> opened;  // memory of other processes (ipc.h); not only in parkable processes
+  std::atomic<uint32_t> obstacles[16];  // how many obstacles to parking there are, by ParkReason
   MoverLink movers[abi::kMaxCards];
   uint64_t peers[abi::kMaxCards];  // devices that may access a card's memory, as bits
 };
 
-extern Process process [[gnu::visibility("hidden")]];  // here, not in a table of addresses
+extern Process process [[gnu::visibility("hidden")]];  // direct, not through the GOT
 
-// Makes the state above vanish in forked children. Before the first lock in it is taken.
+// Makes the state above vanish in forked children. Before the first of its locks is taken.
 void empty_in_children();
 
-// Opens the grant of this process, once. False: there is none that we can trust, and CUDA is
-// refused.
+// Opens the grant of this process, once. False: there is no trustworthy grant, and CUDA is refused.
 bool attach();
 
 // The card of an ordinal, or kNoCard when the grant has no such card.

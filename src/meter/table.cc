@@ -65,8 +65,8 @@ bool Table::remove(uint64_t key, TableValue* value) {
     at = (at + 1) & (capacity_ - 1);
   }
   *value = entries_[at].value;
-  // Close the gap: move back every follower that may stand nearer to its home. No tombstones, so
-  // look-ups never get longer with age.
+  // Close the gap: move back every follower that may be nearer to its home. There are no
+  // tombstones, so look-ups do not get longer with age.
   for (size_t next = (at + 1) & (capacity_ - 1); entries_[next].key != 0;
        next = (next + 1) & (capacity_ - 1)) {
     const size_t wanted = home(entries_[next].key);

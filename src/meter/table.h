@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hash table from 64-bit keys to two words, for a library that lives in other people's processes:
-// its memory comes from mmap (never the host's malloc), every operation takes the same time however
-// many entries live, and all-zero bytes are an empty table. Key 0 is not a key. Callers hold the
-// process's lock.
+// A hash table from 64-bit keys to two words, for a library inside programs of users: its memory
+// comes from mmap (never the host's malloc), the time of an operation does not depend on the number
+// of entries, and all-zero bytes are an empty table. Key 0 is not a key. Callers hold the process's
+// lock.
 #pragma once
 
 #include <cstddef>

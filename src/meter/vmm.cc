@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Virtual memory: handles, mappings and access are three things. A handle is charged when it is
-// created and until both its last reference and its last mapping are gone: "map, then release"
-// keeps the charge. A handle that came from another process has no size before it is mapped; it is
-// charged, or found to be this job's own, at its first mapping.
+// Virtual memory: handles, mappings and access are three things. A handle is charged from its
+// creation until both its last reference and its last mapping are gone: "map, then release" keeps
+// the charge. A handle from another process has no size before it is mapped; at its first mapping
+// it is charged, or found to belong to this job.
 #include "meter/vmm.h"
 
 #include "meter/budget.h"
@@ -22,7 +22,7 @@ void add_reference(CUmemGenericAllocationHandle handle) {
   *value = known.pack();
 }
 
-// The program asks for a handle of memory that is mapped: ours for that memory, once more.
+// The program asks for a handle of mapped memory: it gets one more reference to ours.
 bool retain_ours(CUdeviceptr address, CUmemGenericAllocationHandle* out) {
   Locked locked(process.lock);
   CUdeviceptr base = 0;
@@ -37,7 +37,7 @@ bool retain_ours(CUdeviceptr address, CUmemGenericAllocationHandle* out) {
   return true;
 }
 
-// Only what the program itself made to be exported.
+// Only what the program itself created for export.
 bool may_export(CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type) {
   CUmemAllocationProp wanted{};
   return owned_properties(handle, &wanted) && (wanted.requestedHandleTypes & type) != 0;
@@ -50,7 +50,7 @@ CUresult map(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAlloc
   const bool opens = ours && known.imported && !known.opened;
   if (opens && !open_import(handle, known, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUmemGenericAllocationHandle driver = driver_handle(handle);
-  // A handle that the program has let go of, though its memory may still be mapped.
+  // A handle that the program has released, though its memory may still be mapped.
   if (is_ours(handle) && (driver == 0 || known.references == 0)) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = real.cuMemMap(address, bytes, offset, driver, flags);
   if (!ours) return result;
@@ -71,9 +71,8 @@ CUresult map(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAlloc
   return result;
 }
 
-// One range may span many mappings. An address stays reserved while it is unmapped, so nobody maps
-// it again before our table is up to date unless two threads of the program race for the same
-// address.
+// One range may span many mappings. An address stays reserved while it is unmapped, so it is not
+// mapped again before the table is up to date, unless two threads of the program race for it.
 CUresult unmap(CUdeviceptr address, size_t bytes) {
   const CUresult result = real.cuMemUnmap(address, bytes);
   if (result != CUDA_SUCCESS || process.attached.load() != 1) return result;
@@ -146,7 +145,8 @@ extern "C" {
 
 CUresult hook_cuMemCreate(CUmemGenericAllocationHandle* out, size_t bytes,
                           const CUmemAllocationProp* prop, unsigned long long flags) {
-  // Host memory is not the card's. The card is the one in the request, whatever context is current.
+  // Host memory is not on the card. The card is the one in the request, whatever context is
+  // current.
   if (out == nullptr || prop == nullptr || bytes == 0 ||
       prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE || !attach())
     return real.cuMemCreate(out, bytes, prop, flags);
@@ -164,7 +164,7 @@ CUresult hook_cuMemCreate(CUmemGenericAllocationHandle* out, size_t bytes,
   CUmemAllocationProp asked = movable ? movable_properties(*prop) : *prop;
   CUresult result = real.cuMemCreate(out, bytes, &asked, flags);
   if (movable && result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY) {
-    // Not with a descriptor for the mover, it seems: then as the program wants it.
+    // This driver refuses the descriptor type for the mover: create it as the program asked.
     movable = false;
     asked = *prop;
     result = real.cuMemCreate(out, bytes, &asked, flags);
@@ -188,7 +188,8 @@ CUresult hook_cuMemCreate(CUmemGenericAllocationHandle* out, size_t bytes,
   return result;
 }
 
-// The entry leaves our table before the driver is asked: the handle's value may be another's next.
+// The entry leaves the table before the driver is called: it may give the handle's value to another
+// allocation.
 CUresult hook_cuMemRelease(CUmemGenericAllocationHandle handle) {
   if (process.attached.load() != 1) return real.cuMemRelease(handle);
   Handle gone{};
@@ -256,7 +257,7 @@ CUresult hook_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, 
   const CUresult result = real.cuMemImportFromShareableHandle(out, handle, type);
   if (result != CUDA_SUCCESS || !attach()) return result;
   if (const CUmemGenericAllocationHandle name = our_handle(*out)) {
-    // Our own memory: one more reference to it, and the driver's is not needed.
+    // Our own memory: one more reference to it; the driver's reference is not needed.
     (void)real.cuMemRelease(*out);
     *out = name;
     add_reference(name);
@@ -265,7 +266,7 @@ CUresult hook_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, 
   CUmemAllocationProp prop{};
   if (real.cuMemGetAllocationPropertiesFromHandle == nullptr) return result;
   if (real.cuMemGetAllocationPropertiesFromHandle(&prop, *out) != CUDA_SUCCESS) {
-    note_multicast(*out);  // nothing else that can be imported has no properties
+    note_multicast(*out);  // nothing else that can be imported lacks properties
     return result;
   }
   if (prop.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return result;
@@ -273,7 +274,7 @@ CUresult hook_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, 
   if (card == kNoCard) return result;
   Locked locked(process.lock);
   if (TableValue* value = process.handles.find(*out)) {
-    // Importing what we have already, or made ourselves, is one more reference.
+    // Importing a handle again, or memory that this process created, is one more reference.
     Handle known = Handle::unpack(*value);
     ++known.references;
     *value = known.pack();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles of virtual memory, as vmm.cc and bind.cc share them. A handle is charged until its last
+// Handles of virtual memory, shared by vmm.cc and bind.cc. A handle is charged until its last
 // reference, its last mapping and its last binding are gone.
 #pragma once
 
@@ -9,13 +9,13 @@
 
 namespace mete::meter {
 
-// What an entry of Process::handles says.
+// The content of an entry of Process::handles.
 struct Handle {
   uint64_t units;  // charged by us; 0 for an import and for a multicast object
   int card;
   bool imported;
-  bool opened;     // an import whose size is known and which is charged, or found to be this job's
-  bool multicast;  // has no memory of its own; what is bound to it is held by it
+  bool opened;     // an import of known size that is charged, or found to belong to this job
+  bool multicast;  // has no memory of its own; holds what is bound to it
   uint32_t references;
   uint32_t mappings;  // and bindings
   static Handle unpack(TableValue v) {
@@ -37,28 +37,28 @@ struct Handle {
 bool find_handle(CUmemGenericAllocationHandle handle, Handle* out);
 
 // An imported handle has no size before it is used: `bytes` of it are mapped or bound now. Charges
-// it if it is not this job's own. False: no room for it.
+// it if it does not belong to this job. False: no room for it.
 bool open_import(CUmemGenericAllocationHandle handle, const Handle& known, uint64_t bytes);
 
-// One reference or mapping less, under the lock. True if that was the last: the entry has left the
-// table then, and `gone` is what it said.
+// Counts one reference or mapping less, under the lock. True if that was the last: the entry has
+// left the table, and `gone` is its content.
 enum class Part { kReference, kMapping };
 bool count_down(CUmemGenericAllocationHandle handle, Part part, Handle* gone);
 
-// What a handle that is gone held comes back.
+// Gives back what a handle held that is gone.
 void give_back_handle(CUmemGenericAllocationHandle handle, const Handle& gone);
 
-// Under the lock: the mapping that an address lies in. Mappings are known by where they begin.
+// Under the lock: the mapping that an address lies in. The key of a mapping is its first address.
 bool find_mapping(CUdeviceptr address, CUdeviceptr* base, TableValue* mapping);
 
-// bind.cc: one more reference to a multicast object.
+// bind.cc: counts one more reference to a multicast object.
 void note_multicast(CUmemGenericAllocationHandle handle);
 // An array or a multicast object is gone, and so are its bindings.
 void unbind_array(uint64_t array);
 void unbind_multicast(CUmemGenericAllocationHandle handle);
-// Memory that was unbound in stream order is given back when the stream has come to it.
+// Gives back memory that was unbound in stream order, once the stream has passed that point.
 void settle_unbound();
-// The same without asking: its context has ended.
+// settle_unbound() without asking: the context has ended.
 void forget_unbound_of(uint32_t context_id);
 
 }  // namespace mete::meter

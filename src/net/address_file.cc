@@ -79,8 +79,8 @@ Result<Fd> write_address(const std::string& state_dir, const std::string& socket
       if (!address.was_at(path) && address.former.size() < kMaxFormer)
         address.former.push_back(path);
   }
-  // The file has its name only when it is whole and locked. After a crash it may be empty: no
-  // client of the time before is left then.
+  // The file gets its name only when it is whole and locked. After a crash it may be empty: then no
+  // client from before the crash is left.
   const std::string path = path_in(state_dir);
   std::string temporary = path + ".XXXXXX";
   Fd file(mkostemp(temporary.data(), O_CLOEXEC));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // STATE/meted.address: where the daemon of a state folder listens, for clients whose environment
 // leads elsewhere (docs/formats/address.md). The daemon holds a lock on the file for its life, so
-// that a client can tell a daemon that is alive from one that was killed. The file stays.
+// that a client can distinguish a living daemon from a killed one. The file stays.
 #pragma once
 
 #include <string>
@@ -23,11 +23,12 @@ struct Address {
 
 inline constexpr std::size_t kMaxFormer = 8;
 
-// not_found: no daemon has written one. denied: the file is not ours. corrupt: it is not one.
+// not_found: no daemon has written one. denied: the file is not ours. corrupt: it is not an address
+// file.
 Result<Address> read_address(const std::string& state_dir);
 
-// Says that we listen at this socket, and keeps what the file said before as former places. The
-// descriptor holds the lock: keep it as long as that is so. Close it after the next call only.
+// Publishes that we listen at this socket, and keeps the previous content as former places. The
+// descriptor holds the lock: keep it as long as that is true. Close it only after the next call.
 Result<Fd> write_address(const std::string& state_dir, const std::string& socket);
 
 }  // namespace mete::net

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// See connection.h. Whatever may close the connection may also free it: the entry points (ready,
-// the timers, posted functions) hold it until they return.
+// See connection.h. ready() reads and writes as far as the socket allows; process() parses requests
+// out of the received bytes and passes each to the handler; replies are appended to one output
+// buffer. Counters in the host bound what is held for each user. A call that may close the
+// connection may also free it: the entry points (ready, the timers, posted functions) hold a
+// reference until they return.
 #include "net/connection.h"
 
 #include <sys/ioctl.h>
@@ -16,8 +19,8 @@ namespace mete::net {
 
 namespace {
 
-constexpr int kRequestsPerTurn = 16;  // of one connection, before others have their turn
-constexpr std::size_t kSmall = 4096;  // a buffer that may be kept
+constexpr int kRequestsPerTurn = 16;  // of one connection, before others get their turn
+constexpr std::size_t kSmall = 4096;  // a buffer of this size may be kept
 constexpr std::size_t kCompact = 64 << 10;
 
 // The error object of the API. The message is plain text of ours, with quoted input in it.
@@ -150,19 +153,19 @@ void Connection::ready(Ready what) {
 void Connection::receive() {
   if (state_ != State::kIdle && state_ != State::kReading) return;
   const ssize_t got = recv(socket_.get(), host_.scratch.data(), host_.scratch.size(), 0);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;  // it will be told again
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;  // reported again later
   if (got <= 0) return close();
   in_.append(host_.scratch.data(), static_cast<std::size_t>(got));
   received_ += static_cast<std::size_t>(got);
   count();
-  // Whoever has sent next to nothing is served even so.
+  // A client that has sent next to nothing is served nevertheless.
   if (peer_.uid != host_.limits.unbounded && received_ > kSmall &&
       host_.loads[peer_.uid].in_bytes > host_.limits.body_bytes_per_user)
-    return refuse(503, "too much of this user is being received at once");
+    return refuse(503, "this user sends too much at once");
   process();
 }
 
-// Tells the server how much is held for this client.
+// Updates how much the server holds for this client.
 void Connection::count() {
   ConnectionHost::Load& load = host_.loads[peer_.uid];
   load.in_bytes += received_ - counted_in_;
@@ -171,7 +174,7 @@ void Connection::count() {
   counted_out_ = unsent();
 }
 
-// How much of a request is kept until it is answered.
+// Counts how much of a request is kept until it is answered.
 void Connection::wait_with(std::size_t body_bytes) {
   host_.loads[peer_.uid].waiting_bytes += body_bytes - waiting_;
   waiting_ = body_bytes;
@@ -183,14 +186,14 @@ void Connection::process() {
   for (int left = kRequestsPerTurn; left > 0; --left)
     if ((state_ != State::kIdle && state_ != State::kReading) || in_.empty() || !parse_one()) break;
   processing_ = false;
-  // Answered already, and more is there: later, so that others have their turn.
+  // Answered already, and more has arrived: later, so that others get their turn.
   if (state_ == State::kIdle && !in_.empty())
     host_.loop->post([weak = weak_from_this()] {
       if (const std::shared_ptr<Connection> self = weak.lock()) self->process();
     });
 }
 
-// False: more bytes are needed, or it was refused.
+// False: more bytes are needed, or the request was refused.
 bool Connection::parse_one() {
   if (parser_ == nullptr) {
     parser_ = std::make_unique<RequestParser>(
@@ -209,7 +212,8 @@ bool Connection::parse_one() {
   }
   if (parser_->take_expectation()) {
     constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-    // Nothing else is on its way out now; a client whose buffer is full even so does not wait.
+    // Nothing else is being sent now; a client whose buffer is full nevertheless does not wait for
+    // this.
     (void)send(socket_.get(), kContinue.data(), kContinue.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
   return false;
@@ -226,7 +230,7 @@ void Connection::hand_over() {
   if (peer_.uid != host_.limits.unbounded && request->body.size() > kSmall &&
       host_.loads[peer_.uid].waiting_bytes + request->body.size() >
           host_.limits.waiting_bytes_per_user)
-    return refuse(503, "too many requests of this user wait for their answers");
+    return refuse(503, "too many requests of this user are unanswered");
   wait_with(request->body.size());
   head_only_ = request->method == "HEAD";
   asked_ = request->method == "GET" ? ++host_.questions : 0;
@@ -263,7 +267,7 @@ void Connection::reply(const Response& response) {
   const std::size_t unread = host_.loads[peer_.uid].out_bytes;
   if (peer_.uid != host_.limits.unbounded && unread > 0 && response.body.size() > kSmall &&
       unread + response.body.size() > host_.limits.unread_bytes_per_user)
-    return reply({503, error_json(503, "other answers to this user are not read")});
+    return reply({503, error_json(503, "this user does not read its other answers")});
   wait_with(0);
   held_ = response.held;
   put_head(response, false);
@@ -284,7 +288,7 @@ void Connection::start_stream(const Response& head) {
 bool Connection::send_chunk(std::string_view chunk) {
   if (state_ != State::kStreaming) return false;
   if (chunk.empty()) return true;  // an empty chunk would be the end
-  // What is there already counts: one that is larger than all that may wait can be sent.
+  // Counts what is waiting already: a chunk larger than the limit can be sent.
   const bool too_slow = unsent() > host_.limits.stream_bytes;
   if (too_slow) lost();
   if (too_slow) return false;
@@ -371,7 +375,7 @@ void Connection::written() {
   held_.reset();
   if (!keep_alive_ || host_.draining) return close();
   enter(State::kIdle);
-  // What came behind the request. Not here: this may be inside somebody's reply().
+  // Bytes behind the request. Not processed here: this may be inside a caller's reply().
   if (!in_.empty() && !processing_)
     host_.loop->post([weak = weak_from_this()] {
       if (const std::shared_ptr<Connection> self = weak.lock()) self->process();
@@ -408,7 +412,7 @@ void Connection::look_for_stall() {
   if (!std::exchange(progress_, false)) close();
 }
 
-// The client is gone, or as good as.
+// The client is gone, or as good as gone.
 void Connection::lost() {
   if (state_ == State::kWaiting || state_ == State::kStreaming)
     if (const std::shared_ptr<Exchange> exchange = exchange_.lock()) exchange->tell_gone();
@@ -417,7 +421,8 @@ void Connection::lost() {
 
 void Connection::close() {
   if (state_ == State::kClosed) return;
-  const std::shared_ptr<Connection> self = shared_from_this();  // the server lets go of it below
+  const std::shared_ptr<Connection> self = shared_from_this();  // the server drops its reference
+                                                                // below
   state_ = State::kClosed;
   watch_.cancel();
   deadline_.cancel();

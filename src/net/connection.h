@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection of the HTTP server: reads a request, hands it on, writes the answer, and again.
-// The states go round:
+// One connection of the HTTP server: reads a request, passes it on, writes the answer, and repeats.
+// Its states:
 //
 //   idle ──first byte──► reading ──whole──► waiting ──answer──► writing ──all out──► idle
 //                           │ not HTTP, too slow   └─stream──► streaming ─close()─┘
 //                           ▼                                     │ hang-up, or cut off
 //                        writing the error, then closed ◄─────────┘
 //
-// In `waiting` nothing is read, so that a client that sends on cannot fill our memory; only a
+// In `waiting` nothing is read, so that a client that keeps sending cannot fill our memory; only a
 // hang-up is watched for.
 #pragma once
 
@@ -24,7 +24,7 @@ namespace mete::net {
 
 class Connection;
 
-// What a connection needs of its server. Outlives its connections.
+// What a connection needs from its server. Outlives its connections.
 struct ConnectionHost : std::enable_shared_from_this<ConnectionHost> {
   virtual ~ConnectionHost() = default;
   virtual void closed(Connection& connection) = 0;
@@ -43,8 +43,8 @@ struct ConnectionHost : std::enable_shared_from_this<ConnectionHost> {
   Handler handler;
   HttpServer::Limits limits;
   bool draining = false;
-  bool stopped = false;  // the HttpServer is destroyed: nobody is told anything any more
-  std::string scratch;   // where bytes are received; one for all connections, of a fixed size
+  bool stopped = false;  // the HttpServer is destroyed: no callbacks any more
+  std::string scratch;   // receive buffer; one for all connections, of a fixed size
 };
 
 // The answer to one request on a connection.
@@ -67,22 +67,22 @@ struct Exchange final : Responder::Exchange, std::enable_shared_from_this<Exchan
   std::function<void()> when_gone;
   std::function<void()> when_sent;
   bool answered = false;  // a second answer is a bug
-  bool ended = false;  // nothing more is to be said: the reply or the end of the stream was given
+  bool ended = false;     // nothing more follows: the reply or the end of the stream was given
 };
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(ConnectionHost& host, Fd socket, Peer peer);
-  // Watches the socket; to be called once, and the connection is forgotten if it fails.
+  // Watches the socket; to be called once, and the connection is dropped if it fails.
   Result<void> start();
 
   const Peer& peer() const { return peer_; }
-  // Nothing has been asked that is not answered.
+  // Every request has been answered.
   bool idle() const;
-  // Which of all the questions (GET) on this server that wait for an answer this is, by age; 0:
-  // none waits here.
+  // The number of the unanswered question (GET) on this connection, in order of arrival on the
+  // server; 0: none waits here.
   std::uint64_t waits_since() const { return state_ == State::kWaiting ? asked_ : 0; }
-  // For another client: 503, and closed. The question is to be asked again.
+  // Makes room for another client: 503, and closed. The client has to ask again.
   void give_way();
   void close();
 
@@ -122,9 +122,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<RequestParser> parser_;  // while reading
   std::string out_;                        // to be sent, from out_sent_ on
   std::size_t out_sent_ = 0;
-  std::shared_ptr<void> held_;   // of the answer that is being written
+  std::shared_ptr<void> held_;   // kept alive until the current answer is written
   std::size_t waiting_ = 0;      // body of the request that is not answered yet
-  std::size_t received_ = 0;     // of the request that is being read, with what came behind it
+  std::size_t received_ = 0;     // bytes of the request that is being read, and behind it
   std::size_t counted_in_ = 0;   // in the load of its user
   std::size_t counted_out_ = 0;  // the same
   std::uint64_t asked_ = 0;      // the number of the question; 0: it was none
@@ -133,7 +133,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool chunked_ = true;      // HTTP/1.0 knows no chunks: a stream ends with the connection
   bool head_only_ = false;   // it was HEAD
   bool processing_ = false;  // process() is on the stack
-  bool progress_ = false;    // something was written since the stall was last looked for
+  bool progress_ = false;    // bytes were written since the last check for a stall
 };
 
 }  // namespace mete::net

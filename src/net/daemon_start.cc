@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See daemon_start.h.
+// See daemon_start.h. connect_private() tries the socket that the environment implies and the one
+// that the state folder names, and waits while the daemon of the folder lives but does not listen.
+// connect_or_start() takes STATE/start.lock, looks once more for a daemon, starts one, and reads
+// the ready pipe until the daemon listens, fails or dies.
 #include "net/daemon_start.h"
 
 #include <fcntl.h>
@@ -36,8 +39,8 @@ Result<HttpClient> connect_trusted(const std::string& path, Milliseconds timeout
   Result<HttpClient> client = HttpClient::connect(path, timeout);
   if (!client) return client;
   if (const uid_t uid = client->peer().uid; uid != 0 && uid != geteuid())
-    return Error::denied("the daemon at " + path + " is neither root's nor ours")
-        .with_evidence("it belongs to user " + std::to_string(uid))
+    return Error::denied("the daemon at " + path + " belongs to neither root nor you")
+        .with_evidence("it runs as user " + std::to_string(uid))
         .with_hint("set METE_SOCKET to a path in a folder of your own");
   return client;
 }
@@ -46,13 +49,13 @@ bool nobody_answers(const Error& error) {
   return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kBusy;
 }
 
-// Not there any more after a logout, or another user's after a change of user.
+// The folder is gone after a logout, or belongs to another user after a change of user.
 bool is_usable(const std::string& runtime_dir) {
   struct stat info {};
   return stat(runtime_dir.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid();
 }
 
-// What the state folder says, when the daemon that wrote it is alive and is the one that is meant.
+// The address in the state folder, if the daemon that wrote it is alive and is the wanted one.
 std::optional<std::string> told_by_state(const DaemonPlaces& places) {
   const Result<Address> address = read_address(places.state_dir);
   if (!address || !address->alive) return std::nullopt;
@@ -78,12 +81,12 @@ Result<HttpClient> connect_private(const DaemonPlaces& places, const ConnectLimi
           .with_evidence("it said that it listens at " + *told)
           .with_hint("see " + join_path(places.state_dir, "meted.log") + ", or kill " +
                      "the process in " + join_path(places.state_dir, "meted.pid"));
-    // It looks for its socket once a second. Nothing else tells when it has made a new one.
+    // The daemon checks its socket once a second. Nothing else shows when it has made a new one.
     (void)poll(nullptr, 0, kLookAgainMs);
   }
 }
 
-// The last lines, since the daemon said nothing else.
+// The last lines, since the daemon reported nothing else.
 std::string tail_of_log(int log) {
   struct stat info {};
   char text[kEvidenceBytes];
@@ -93,14 +96,14 @@ std::string tail_of_log(int log) {
   return got <= 0 ? "" : std::string(text, static_cast<std::size_t>(got));
 }
 
-// Until its message is whole: a daemon that lives on keeps no end of the pipe.
+// Until its message is whole: a daemon that keeps running closes its end of the pipe.
 Result<void> await_ready(int pipe, const Deadline& deadline, int interrupt) {
   std::string message;
   char buffer[kMaxReadyBytes];
   while (message.size() < kMaxReadyBytes) {
     const Result<Waited> waited = wait_for(pipe, POLLIN, interrupt, deadline);
     if (!waited) return waited.error();
-    if (*waited == Waited::kTimeout) return Error::io("the daemon does not say that it listens");
+    if (*waited == Waited::kTimeout) return Error::io("the daemon does not report that it listens");
     if (*waited == Waited::kInterrupted) return Error::io("interrupted while the daemon starts");
     const ssize_t got = read(pipe, buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
@@ -125,12 +128,12 @@ Result<void> start_private(const std::string& path, const DaemonPlaces& places,
   const Result<Fd> pipe = spawn_daemon(what);
   if (!pipe) return pipe.error();
   Result<void> ready = await_ready(pipe->get(), deadline, start.interrupt);
-  // What it says itself is enough; of one that just died its log is all there is.
+  // The daemon's own report is enough; if it just died, its log is all there is.
   if (ready || !ready.error().evidence.empty() || !ready.error().hint.empty()) return ready;
   return std::move(ready).error().with_evidence(tail_of_log(log->get()));
 }
 
-// A second daemon cannot have the state of one that runs: where that one is.
+// A second daemon cannot use the state of a running one: says where that one listens.
 Error in_use(const DaemonPlaces& places, const Error& error) {
   const Result<Address> address = read_address(places.state_dir);
   if (error.code != ErrorCode::kBusy || !address || !address->alive) return error;
@@ -201,7 +204,7 @@ Result<DaemonConnection> connect_or_start(const DaemonPlaces& places, const Daem
   if (!nobody_answers(client.error())) return std::move(client).error();
   const Result<void> ready = start_private(*path, places, start, deadline);
   client = connect_private(places, start.connect);
-  // One that was started by hand meanwhile serves as well: ours was busy then.
+  // A daemon that was started by hand meanwhile serves as well: ours then failed with "busy".
   if (client) return DaemonConnection{*std::move(client), ready.ok()};
   if (!ready) return in_use(places, ready.error());
   return std::move(client).error();
@@ -233,7 +236,7 @@ std::vector<std::string> daemon_environment(const std::vector<std::string>& curr
   for (const std::string& entry : current)
     for (const std::string_view begin : kKept)
       if (entry.starts_with(begin)) kept.push_back(entry);
-  // Meant for us, if for anybody.
+  // The variable is meant for us.
   const std::string ready = std::string(kReadyVariable) + '=';
   std::erase_if(kept, [&](const std::string& entry) { return entry.starts_with(ready); });
   return kept;

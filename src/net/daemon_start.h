@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the client: which daemon to talk to, and starting a private one where nobody answers. However
-// many clients come at once, one starts it (STATE/start.lock) and the others wait for that one and
-// connect. The daemon is `meted --state-dir DIR`, detached from our terminal, session
-// and folder, with METE_SOCKET set to the path that was chosen.
+// For the client: which daemon to talk to, and starting a private one if none answers. However many
+// clients come at once, one starts it (STATE/start.lock) and the others wait for it and connect.
+// The daemon is `meted --state-dir DIR`, detached from our terminal, session and folder, with
+// METE_SOCKET set to the chosen path.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ namespace mete::net {
 inline constexpr const char* kSystemSocket = "/run/mete/meted.sock";
 inline constexpr const char* kSystemState = "/var/lib/mete";
 
-// Everything that decides where the daemon is. In programs: from_environment().
+// Everything that decides where the daemon is. Programs use from_environment().
 struct DaemonPlaces {
   std::string socket;         // METE_SOCKET; "": not set
   std::string runtime_dir;    // XDG_RUNTIME_DIR; "": not set
@@ -27,36 +27,36 @@ struct DaemonPlaces {
   static DaemonPlaces from_environment(std::string state_dir);
 };
 
-// METE_SOCKET, else RUNTIME/mete/meted.sock where that folder is ours, else STATE/run/meted.sock:
+// METE_SOCKET, else RUNTIME/mete/meted.sock if that folder is ours, else STATE/run/meted.sock:
 // where a private daemon of these places begins to listen. invalid: not an absolute path, or too
 // long.
 Result<std::string> private_socket(const DaemonPlaces& places);
 
-// The private daemon's socket in the state folder, for a daemon that can be at no other place.
+// The private daemon's socket in the state folder, for a daemon that can listen nowhere else.
 std::string socket_in_state(const std::string& state_dir);
 
-// After nobody answered: whether the jobs of this machine are those of root's daemon, which is
-// down. It has left its state behind, or its socket; METE_SOCKET does not name another one.
+// If no daemon answered: whether the jobs of this machine belong to root's daemon, which is down.
+// It has left its state behind, or its socket; METE_SOCKET does not name another one.
 bool system_is_down(const DaemonPlaces& places);
 
 struct ConnectLimits {
-  Milliseconds timeout{5'000};  // to be let in
+  Milliseconds timeout{5'000};  // to be accepted
   // For a daemon that is alive but does not listen at the moment: its socket was removed, and it
   // makes another one; or it is ending.
   Milliseconds patience{5'000};
 };
 
-// A socket that answers already: METE_SOCKET if it is set, else the system's, else the private
-// one. A private daemon is found by what its state folder says (address_file.h), wherever it
+// A socket that answers already: METE_SOCKET if it is set, else the system's, else the private one.
+// A private daemon is found by the address in its state folder (address_file.h), wherever it
 // listens; with METE_SOCKET only if a daemon of this folder has been at that path. not_found or
-// busy: nobody answers there. denied: what answers is neither root's nor ours.
+// busy: no daemon answers there. denied: the process that answers belongs to neither root nor us.
 Result<HttpClient> connect_daemon(const DaemonPlaces& places, const ConnectLimits& limits);
 
 struct DaemonStart {
   std::string program;            // absolute path of meted
   Milliseconds patience{30'000};  // for the daemon to listen, or for another client that starts it
   ConnectLimits connect = {};
-  int interrupt = -1;  // readable: stop waiting (io); a daemon under way is left alone
+  int interrupt = -1;  // readable: stop waiting (io); a daemon that is starting is left alone
 };
 
 struct DaemonConnection {
@@ -64,22 +64,21 @@ struct DaemonConnection {
   bool started = false;  // by us
 };
 
-// connect_daemon(), or else starts a private one and connects to that. What the daemon said why it
-// could not start is the error; when it just died, the end of its log is the evidence.
+// connect_daemon(), or else starts a private daemon and connects to it. The error is what the
+// daemon reported; if it just died, the end of its log is the evidence.
 Result<DaemonConnection> connect_or_start(const DaemonPlaces& places, const DaemonStart& start);
 
 // Beside the running program: in its folder, or in ../sbin or ../libexec/mete. "": nowhere.
 std::string program_beside_us(const std::string& name);
 
-// What of an environment the daemon gets: METE_*, XDG_*, PATH, HOME, USER, LANG, LD_LIBRARY_PATH,
-// CUDA_VISIBLE_DEVICES. A private daemon lives on for the next user of it, so what this shell
-// happens to have set stays behind.
+// The variables that the daemon gets: METE_*, XDG_*, PATH, HOME, USER, LANG, LD_LIBRARY_PATH,
+// CUDA_VISIBLE_DEVICES. A private daemon outlives this shell, so other variables are not passed on.
 std::vector<std::string> daemon_environment(const std::vector<std::string>& current);
 
 inline constexpr std::size_t kMaxLogBytes = 1 << 20;
-// Opens DIR/meted.log for appending (0600). One that has grown over the limit is kept as
-// meted.log.1, in place of the one before: there are never more than two. For the daemon too, which
-// calls it now and then and puts the result in place of its stderr.
+// Opens DIR/meted.log for appending (0600). A log above the limit is kept as meted.log.1, which
+// replaces the previous one: there are never more than two. Also for the daemon, which calls it now
+// and then and replaces its stderr by the result.
 Result<Fd> open_log(const std::string& state_dir);
 
 }  // namespace mete::net

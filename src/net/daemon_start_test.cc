@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starting a private daemon, with test/daemon.cc in the place of meted.
+// Starting a private daemon, with test/daemon.cc in place of meted: one client or many at once,
+// daemons that fail, die or end meanwhile, and what a daemon inherits from its starter. Each test
+// has its own state folder; a pid file counts the daemons that ever listened.
 #include "net/daemon_start.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +54,7 @@ class DaemonStartTest : public testing::Test {
 TEST_F(DaemonStartTest, StartsOneThatIsDetachedFromUs) {
   ASSERT_EQ(setenv("METE_SIM", "4xH200", 1), 0);
   ASSERT_EQ(setenv("SECRET_OF_THIS_SHELL", "x", 1), 0);
-  // What a client may have: an ignored signal, a blocked one, and open descriptors without
+  // Like a careless client: an ignored signal, a blocked one, and open descriptors without
   // close-on-exec.
   signal(SIGHUP, SIG_IGN);
   sigset_t set;

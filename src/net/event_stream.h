@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Server-sent events out of the pieces in which they come. What the format has and our daemon does
-// not send (ids, names, comments, ends of lines of other systems) is read past. Pure.
+// Server-sent events, parsed from the pieces in which they arrive. Parts of the format that our
+// daemon does not send (ids, names, comments, other line ends) are skipped. Pure.
 #pragma once
 
 #include <optional>
@@ -17,12 +17,12 @@ class EventStream {
 
   // corrupt: an event is larger than kMaxEventBytes; nothing more can be read then.
   Result<void> feed(std::string_view piece);
-  // The data of the next event that is there as a whole; nullopt: its rest has not come yet.
+  // The data of the next complete event; nullopt: its rest has not arrived yet.
   std::optional<std::string> next();
 
  private:
   std::string pending_;
-  std::size_t searched_ = 0;  // of it: in which no line ends
+  std::size_t searched_ = 0;  // no line ends before this offset
   std::string data_;          // of the event that has begun
   bool any_data_ = false;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests and responses as values, and the text of them that both sides share: targets, status
-// lines, header lines. Nothing here reads or writes a socket.
+// Requests and responses as values, and the text that both sides share: targets, status lines,
+// header lines. Nothing here reads or writes a socket.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,7 @@
 
 namespace mete::net {
 
-// Who is at the other end of a Unix socket, as the kernel says, when it connected.
+// The process at the other end of a Unix socket when it connected, as the kernel reports it.
 struct Peer {
   uid_t uid = static_cast<uid_t>(-1);
   gid_t gid = static_cast<gid_t>(-1);
@@ -43,7 +43,7 @@ struct Response {
   std::string body;
   std::string content_type = "application/json";
   Fields headers = {};  // further ones; control characters in them are sent as spaces
-  // Let go of when the socket has taken the whole body, or the client is gone.
+  // Dropped when the socket has taken the whole body, or the client is gone.
   std::shared_ptr<void> held = {};
 };
 
@@ -52,8 +52,8 @@ struct Target {
   Fields query;
 };
 // "/v1/a%20b?x=1&y=%C3%A4" or "http://anything/v1/…". '+' in a query is a space. invalid for
-// anything else, for a broken or a zero escape, and for an encoded slash: it would move the borders
-// between the parts of a path.
+// anything else, for a broken or a zero escape, and for an encoded slash: it would move the
+// boundaries between the parts of a path.
 Result<Target> parse_target(std::string_view text);
 
 // Everything but letters, digits and "-._~" as %XX: for building targets.

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See http_client.h.
+// See http_client.h. The socket does not block; every wait is a poll(2) with a deadline and an
+// optional second descriptor that interrupts it. A ResponseParser exists while an answer is
+// awaited. An error in the middle of an exchange closes the connection, and the next send()
+// connects again, to the same user only.
 #include "net/http_client.h"
 
 #include <poll.h>
@@ -47,7 +50,7 @@ Result<void> HttpClient::reconnect(Milliseconds timeout) {
   if (!socket) return std::move(socket).error();
   const Result<Peer> peer = peer_of(socket->get());
   if (!peer) return peer.error();
-  // Whoever asked us to connect has looked at this user, and will not look again.
+  // The caller of connect() has checked this user, and will not check again.
   if (peer_.pid != 0 && peer->uid != peer_.uid)
     return Error::denied("another user's program listens at " + path_ + " now");
   socket_ = *std::move(socket);
@@ -56,7 +59,7 @@ Result<void> HttpClient::reconnect(Milliseconds timeout) {
   return {};
 }
 
-// The daemon closed the connection while nothing was asked. Then nothing was lost either.
+// The daemon closed the connection while no request was open. Then nothing was lost either.
 bool HttpClient::stale() const {
   pollfd fd{socket_.get(), POLLIN, 0};
   return !reusable_ || poll(&fd, 1, 0) != 0;
@@ -70,7 +73,7 @@ Result<HttpClient::Reply> HttpClient::request(std::string_view method, std::stri
 
 Result<void> HttpClient::send(std::string_view method, std::string_view target,
                               std::string_view body, const Wait& wait) {
-  abandon();  // an answer that comes too late is no answer to what is asked now
+  abandon();  // a late answer does not belong to the new request
   stopped_ = Stopped::kNo;
   const Deadline deadline = Deadline::in(wait.timeout);
   if (stale())
@@ -84,10 +87,10 @@ Result<void> HttpClient::send(std::string_view method, std::string_view target,
     if (sent >= 0) {
       left.remove_prefix(static_cast<std::size_t>(sent));
     } else if (errno == EAGAIN) {
-      // A request of which a part is sent cannot be taken up again: the connection is given up.
+      // A request that was sent in part cannot be resumed: close the connection.
       if (Result<void> r = await(POLLOUT, wait, deadline); !r) return broken(std::move(r).error());
     } else if (went_away(errno)) {
-      return {};  // perhaps it has said why ("503", "413"): receive() will see
+      return {};  // the daemon may have answered ("503", "413"): receive() will see
     } else if (errno != EINTR) {
       return broken(Error::from_errno("send to " + path_, errno));
     }
@@ -123,7 +126,7 @@ Result<HttpClient::Reply> HttpClient::receive_head(const Wait& wait) {
 }
 
 Result<std::optional<std::string>> HttpClient::next_chunk(const Wait& wait) {
-  if (!parser_.has_value()) return std::optional<std::string>();  // the end was told
+  if (!parser_.has_value()) return std::optional<std::string>();  // the end was reported already
   METE_ASSERT(parser_->head_done());
   const Deadline deadline = Deadline::in(wait.timeout);
   while (parser_->body_waiting() == 0 && !parser_->done())
@@ -153,7 +156,7 @@ Result<void> HttpClient::await(short events, const Wait& wait, const Deadline& d
 
 Result<void> HttpClient::receive_some(const Wait& wait, const Deadline& deadline) {
   stopped_ = Stopped::kNo;
-  if (Result<void> r = await(POLLIN, wait, deadline); !r) return r;  // may be asked again
+  if (Result<void> r = await(POLLIN, wait, deadline); !r) return r;  // the caller may wait again
   char buffer[kReadBytes];
   const ssize_t got = recv(socket_.get(), buffer, sizeof buffer, 0);
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return {};
@@ -174,7 +177,7 @@ void HttpClient::abandon() {
   reusable_ = false;
 }
 
-// Nothing more can come on this connection.
+// Nothing more can arrive on this connection.
 Error HttpClient::broken(Error error) {
   parser_.reset();
   reusable_ = false;

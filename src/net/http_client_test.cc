@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client against our server, and against sockets that do as the test says.
+// The client against our server, and against sockets that answer as the test says: late, in a
+// stream, with too much, or not in HTTP. Errors must have the right code, and a client must be
+// usable again after a timeout, an interrupt or an abandoned answer.
 #include "net/http_client.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +14,7 @@
 namespace mete::net {
 namespace {
 
-// Accepts one connection, hears one request, says `answer`, and closes when `close` is set or the
+// Accepts one connection, reads one request, sends `answer`, and closes when `close` is set or the
 // test is over.
 class OneAnswer {
  public:

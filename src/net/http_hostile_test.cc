@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server against clients that do not behave: too much, too slow, too many, or not HTTP at all.
+// The server against misbehaving clients: too much, too slow, too many, or not HTTP at all. Each is
+// refused with the right status or closed, and the server still answers an ordinary request
+// afterwards.
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <sys/resource.h>
@@ -142,7 +144,7 @@ TEST(HostileClient, AnAnswerThatNobodyTakesIsGivenUp) {
   EXPECT_LT(client.hear_all().size(), std::size_t{32 << 20});
 }
 
-// Also for root, who runs tests now and then.
+// Also for root, who may run the tests.
 HttpServer::Limits for_everybody() {
   HttpServer::Limits limits;
   limits.unbounded = getuid() + 1;
@@ -168,7 +170,7 @@ TEST(HostileClient, WhatOneUserSendsAtOnceHasAnEnd) {
       "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n" + std::string(100'000, 'x');
   Raw first(server.path());
   ASSERT_TRUE(first.say(half));
-  expect_alive(server);  // by then it was received
+  expect_alive(server);  // received by then
   Raw second(server.path());
   (void)second.say(half);
   EXPECT_EQ(status_of(second.hear_all()), 503);
@@ -224,8 +226,8 @@ TEST(HostileClient, OneTooManyGets503AndIsClosed) {
   expect_alive(server);
 }
 
-// A question can be asked again. A client that told the daemon something could not know whether it
-// was heard, so its connection stays.
+// A question can be asked again. A client that sent an order could not know whether the daemon
+// received it, so its connection stays.
 TEST(HostileClient, WithoutADescriptorTheLongestQuestionMakesRoom) {
   HttpServer::Limits limits;
   limits.unbounded = getuid();
@@ -331,7 +333,7 @@ std::string random_bytes(std::mt19937& random, std::size_t most) {
 }
 
 // Requests that are cut anywhere, have bytes changed, or are noise; some clients hang up in the
-// middle, some wait for what comes. The seed is fixed: a failure comes again.
+// middle, some wait for the answer. The seed is fixed: a failure is reproducible.
 TEST(HostileClient, RandomBytesNeverCrashIt) {
   HttpServer::Limits limits;
   limits.request_time = Milliseconds(5);
@@ -364,7 +366,7 @@ TEST(HostileClient, RandomBytesNeverCrashIt) {
   expect_alive(server);
 }
 
-// What a thousand clients cost that wait for hours for their answers. The figure is printed.
+// The cost of a thousand clients that wait for hours for their answers. The figure is printed.
 TEST(HostileClient, AThousandWaitingClientsCostFewBytes) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer's own memory would be counted";

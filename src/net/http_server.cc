@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See http_server.h: accepting, counting and closing connections. What happens on one is in
-// connection.cc.
+// See http_server.h: accepting, counting and closing connections; connection.cc has what happens on
+// one. Each accepted client becomes a Connection in one list. When descriptors run out, a reserved
+// one is given up to accept the client and answer 503, or the connection with the oldest unanswered
+// question makes room.
 #include "net/http_server.h"
 
 #include <fcntl.h>
@@ -21,7 +23,7 @@ namespace {
 
 constexpr int kAcceptsPerTurn = 64;
 constexpr std::size_t kScratchBytes = 64 << 10;
-constexpr Milliseconds kPause{100};  // when the system has no room for another connection
+constexpr Milliseconds kPause{100};  // when the system has no resources for another connection
 constexpr std::string_view kFull =
     "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: 80\r\n"
     "Connection: close\r\n\r\n"
@@ -72,14 +74,14 @@ bool HttpServer::Impl::accept_one() {
     return true;
   }
   auto connection = std::make_shared<Connection>(*this, std::move(socket), *peer);
-  if (!connection->start()) return true;  // out of kernel memory: as if it had not come
+  if (!connection->start()) return true;  // out of kernel memory: as if it had not connected
   ++loads[peer->uid].connections;
   open.emplace(connection.get(), connection);
   return true;
 }
 
-// The client that waits cannot be served; turning it away at once is better than a loop that spins
-// on a socket which stays readable.
+// The waiting client cannot be served; rejecting it at once is better than a loop that spins on a
+// socket that stays readable.
 void HttpServer::Impl::no_descriptor_left() {
   reserve.reset();
   {
@@ -141,7 +143,7 @@ Result<HttpServer> HttpServer::start(Loop& loop, Fd listening, Handler handler, 
 }
 
 Result<void> HttpServer::Impl::listen_on(Fd socket) {
-  // accept() must not block when the client went away between the news and the call.
+  // accept() must not block if the client went away between the event and the call.
   const int flags = fcntl(socket.get(), F_GETFL);
   if (flags < 0 || fcntl(socket.get(), F_SETFL, flags | O_NONBLOCK) != 0)
     return Error::from_errno("prepare the listening socket", errno);
@@ -175,14 +177,14 @@ HttpServer::~HttpServer() {
   std::vector<std::shared_ptr<Connection>> all;
   for (const auto& [raw, connection] : impl_->open) all.push_back(connection);
   for (const auto& connection : all) connection->close();
-  // We may be inside our own handler, which must not be freed under its feet.
+  // We may be inside our own handler, which must not be freed during its call.
   impl_->loop->post([impl = impl_] {});
 }
 
 std::size_t HttpServer::connections() const { return impl_->open.size(); }
 
 void HttpServer::drain(std::function<void()> done) {
-  // Whoever stands in the queue has connected: it is let in, and served if it has asked already.
+  // Every client in the queue has connected: it is accepted, and served if it has sent a request.
   while (impl_->accept_one()) continue;
   impl_->draining = true;
   impl_->drained = std::move(done);

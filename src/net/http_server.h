@@ -2,7 +2,7 @@
 // HTTP/1.1 on a listening Unix socket, on the loop's thread. Each request goes to one handler with
 // a Responder, which is answered at once, hours later, or with a stream of chunks. Requests of one
 // connection are handled one after the other (pipelining is safe: the next one is read when the
-// answer to the one before is out). A connection whose handler waits has no buffers.
+// previous answer is out). A connection whose handler waits has no buffers.
 //
 // Bytes from the other side never crash it: what is not HTTP gets 400, and the connection is
 // closed. Every limit is in Limits. Answers to our own mistakes are 500.
@@ -20,10 +20,10 @@
 
 namespace mete::net {
 
-// The answer to one request. Copies are the same answer; exactly one call of reply() or
-// start_stream() on all of them together, a second is a bug and asserts. When the last copy goes
-// without an answer, the client gets 500. May outlive the server, and then does nothing. Loop's
-// thread only.
+// The answer to one request. Copies share one answer; exactly one call of reply() or start_stream()
+// on all of them together, a second is a bug and asserts. When the last copy is destroyed without
+// an answer, the client gets 500. May outlive the server, and then does nothing. Loop's thread
+// only.
 class Responder {
  public:
   // Where the answer goes: a connection of HttpServer, or a test's record of it.
@@ -76,21 +76,21 @@ class HttpServer {
   struct Limits {
     std::size_t body_bytes = 1 << 20;     // 413
     std::size_t header_bytes = 16 << 10;  // 431
-    // Who is outside of what is counted by users and connections, so that an administrator can
-    // always look: root.
+    // The user that the limits per user and on connections do not apply to, so that an
+    // administrator can always connect: root.
     uid_t unbounded = 0;
     std::size_t connections = 4096;           // one more gets 503 and is closed
-    std::size_t connections_per_user = 4096;  // the same
-    // Of all users, the unbounded one too: as many as there are descriptors for. One more takes
-    // the place of the question (GET) that has waited longest for its answer, which gets 503 and is
-    // closed, to be asked again; where there is none it gets 503 itself.
+    std::size_t connections_per_user = 4096;  // 503 and closed beyond this
+    // For all users, the unbounded one too: as many as there are descriptors for. A further client
+    // takes the place of the question (GET) that has waited longest for its answer, which gets 503,
+    // is closed, and has to be asked again; if there is none, the client gets 503 itself.
     std::size_t descriptors = SIZE_MAX;
     std::size_t body_bytes_per_user = 4096ull << 20;     // requests that are arriving: 503
     std::size_t waiting_bytes_per_user = 4096ull << 20;  // of requests without an answer yet: 503
     std::size_t unread_bytes_per_user = 128 << 20;       // answers beside the first one: 503
     Milliseconds idle{60'000};                           // between requests: closed
     Milliseconds request_time{10'000};                   // from the first byte to the last: 408
-    Milliseconds write_stall{60'000};    // an answer of which nothing more is taken: closed
+    Milliseconds write_stall{60'000};    // the client reads nothing of its answer: closed
     std::size_t stream_bytes = 1 << 20;  // waiting in a stream: cut off
   };
 
@@ -108,11 +108,11 @@ class HttpServer {
   std::size_t connections() const;
 
   // Listens on this socket from now on. Connections stay, and clients in the old socket's queue are
-  // let in first. Not after drain().
+  // accepted first. Not after drain().
   Result<void> listen_on(Fd listening);
 
-  // The polite end: accepts no more, closes what is idle, and calls `done` from the loop when the
-  // last answer is out. Streams and long polls are their owners' to end.
+  // Graceful end: accepts no more clients, closes idle connections, and calls `done` from the loop
+  // when the last answer is out. The owners of streams and long polls end them.
   void drain(std::function<void()> done);
 
  private:

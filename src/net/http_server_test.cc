@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server against clients that behave. Those that do not are in http_hostile_test.cc.
+// The server against well-behaved clients: keep-alive, pipelining, late answers, streams, draining.
+// Misbehaving ones are in http_hostile_test.cc. The server runs on a thread of its own; handlers
+// keep Responders, and the test answers them there.
 #include "net/http_server.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +31,7 @@ void echo(const Request& request, Responder responder) {
   responder.reply({200, request.method + ' ' + request.path + ' ' + request.body, "text/plain"});
 }
 
-// Keeps Responders until the test answers them; there only, but for wait_for_request().
+// Keeps Responders until the test answers them; loop's thread only, except wait_for_request().
 struct Waiting {
   Handler handler() {
     return [this](const Request& request, Responder responder) {
@@ -153,7 +155,7 @@ TEST(HttpServer, TellsWhenTheClientHangsUpAndDropsTheAnswer) {
   ASSERT_TRUE(comes(waiting.gone));
   server.do_there([&] {
     EXPECT_TRUE(waiting.kept[0].gone());
-    waiting.kept[0].reply({200, "nobody hears this"});
+    waiting.kept[0].reply({200, "the client is gone"});
     EXPECT_EQ(server.server()->connections(), 0u);
   });
 }
@@ -310,7 +312,7 @@ TEST(HttpServer, TellsWhenTheReaderOfAStreamHasAllOfIt) {
   client.say(kGet);
   ASSERT_TRUE(comes(waiting.arrived));
   std::promise<void> sent;
-  // More than may pile up, in one piece.
+  // More than may accumulate, in one piece.
   const std::string chunk(4 << 20, 'x');
   server.do_there([&] {
     Responder& stream = waiting.kept[0];

@@ -20,10 +20,10 @@ namespace mete::net {
 
 namespace {
 
-constexpr int kTries = 8;  // for a lock file that is removed again and again by somebody else
+constexpr int kTries = 8;  // for a lock file that another process keeps removing
 
 // flock() cannot wait with a limit. A child waits instead: the lock belongs to the open file, which
-// is shared with it, so that what it takes is ours; and a child can be waited for with a limit, and
+// is shared with it, so the child takes it for us; and a child can be waited for with a limit, and
 // killed.
 Result<Waited> wait_in_child(int lock, const Deadline& deadline, int interrupt) {
   const pid_t parent = getpid();
@@ -35,7 +35,7 @@ Result<Waited> wait_in_child(int lock, const Deadline& deadline, int interrupt) 
     (void)sigprocmask(SIG_SETMASK, &none, nullptr);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
-    // Nothing else of ours may be held open by it, another lock least of all.
+    // The child must not keep anything else of ours open, another lock least of all.
     if (lock > 0) (void)close_range(0, static_cast<unsigned>(lock) - 1, 0);
     (void)close_range(static_cast<unsigned>(lock) + 1, ~0u, 0);
     while (flock(lock, LOCK_EX) != 0)
@@ -68,7 +68,7 @@ Result<Fd> take_lock(const std::string& path, const Deadline& deadline, int inte
       if (!waited) return waited.error();
       if (*waited == Waited::kInterrupted)
         return Error::io("interrupted while waiting for " + path);
-      // Ours at last, or not: the child may have ended either way.
+      // The child may have ended with or without the lock.
       if (flock(lock->get(), LOCK_EX | LOCK_NB) != 0) {
         if (*waited == Waited::kTimeout) return Error::busy(path + " is held by another process");
         continue;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See listen.h.
+// See listen.h. claim_place() prepares the folder, takes PATH.lock and removes a stale socket;
+// open_door() binds and listens. A socket from systemd is used as it is. While the lock file is in
+// place, no other daemon binds the path, so the socket can be removed or made again safely.
 #include "net/listen.h"
 
 #include <fcntl.h>
@@ -29,7 +31,7 @@ std::string octal(mode_t mode) {
   return text;
 }
 
-// Under the lock. A lock file that somebody removed must not give us a living daemon's place.
+// Under the lock. If the lock file was removed, a living daemon may still listen: check first.
 Result<void> remove_stale(const std::string& path) {
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0)
@@ -48,7 +50,7 @@ Result<Fd> bind_new(const std::string& path, bool system) {
   if (!address) return address.error();
   Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return Error::from_errno("make a socket", errno);
-  // Linux gives the file the mode of the unbound socket, less the umask: closed from birth.
+  // Linux gives the file the mode of the unbound socket, less the umask: closed from the start.
   if (fchmod(socket.get(), 0600) != 0)
     return Error::from_errno("close the socket to others", errno);
   if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0)
@@ -71,7 +73,7 @@ struct Inherited {
   std::string path;
 };
 
-// What systemd handed to this very process; nothing when it handed nothing.
+// The socket that systemd passed to this very process; nothing if there is none.
 Result<Inherited> take_inherited() {
   const std::string pid = take_variable("LISTEN_PID");
   const std::string count = take_variable("LISTEN_FDS");
@@ -113,7 +115,7 @@ Result<void> prepare_socket_folder(const std::string& folder, bool system) {
     return Error::denied("others may write in the folder of the socket")
         .with_evidence(folder + " has mode " + octal(info.st_mode & 07777))
         .with_hint(kFolderHint);
-  // mkdir heeds the umask.
+  // mkdir applies the umask.
   if (system && (info.st_mode & 0755) != 0755 && chmod(folder.c_str(), 0755) != 0)
     return Error::from_errno("open " + folder + " for others", errno);
   return {};
@@ -130,7 +132,7 @@ Listener::Listener(Listener&& other) noexcept
 Listener::~Listener() { close_door(); }
 
 // While the lock is in place no other daemon binds there. Without it (the folder was removed) one
-// may do so at any moment, between a look at the path and its removal too.
+// may bind at any moment, even between a look at the path and its removal.
 bool Listener::owns_path() const { return lock_ && lock_is_in_place(lock_.get(), path_ + ".lock"); }
 
 bool Listener::is_in_place() const {
@@ -150,7 +152,7 @@ Result<Listener> claim_place(const ListenAt& at) {
   listener.inherited_ = inherited->socket.valid();
   listener.path_ = listener.inherited_ ? inherited->path : at.path;
   listener.system_ = at.system;
-  // The probe and the lock have longer names than the socket; its own limit is the one to tell.
+  // The probe and the lock have longer names than the socket; report the socket's own limit.
   if (const Result<sockaddr_un> address = unix_address(listener.path_); !address)
     return address.error();
   if (Result<void> r = prepare_socket_folder(base::parent_path(listener.path_), at.system); !r)

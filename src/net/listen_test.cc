@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The daemon's socket and its lock: modes of folder, lock and socket, one winner of many, stale
+// sockets, removed files, waiting for an ending daemon, and sockets from systemd. Other daemons are
+// forked processes; a kill must free the lock. Paths that are too long, links and foreign folders
+// are refused.
 #include "net/listen.h"
 
 #include <fcntl.h>
@@ -91,7 +95,7 @@ TEST(Listen, AnEndingDaemonLeavesTheSocketOfItsSuccessor) {
   const std::string path = folder / "state/s";
   std::optional<Result<Listener>> first(listen_at({path}));
   ASSERT_TRUE(*first);
-  // All of it is removed, and the next one starts before the first has noticed.
+  // Everything is removed, and the next daemon starts before the first has noticed.
   std::filesystem::remove_all(folder / "state");
   EXPECT_FALSE((**first).is_in_place());
   const Result<Listener> second = listen_at({path});
@@ -111,7 +115,7 @@ TEST(Listen, ASocketThatIsGoneIsMadeAgainUnderTheSameLock) {
   ASSERT_TRUE(listener->reopen_door());
   EXPECT_TRUE(listener->is_in_place());
   EXPECT_TRUE(connect_unix(folder / "run/s", kLong));
-  // Without its lock the path is anybody's.
+  // Without its lock any daemon may bind the path.
   std::filesystem::remove_all(folder / "run");
   EXPECT_EQ(listener->reopen_door().error().code, ErrorCode::kBusy);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See loop.h. On Boost.Asio's reactor. An operation under way holds its Timer or Watch weakly, and
-// those hold the reactor: dropping the handle is all that cancelling takes, in whichever order
-// things are destroyed.
+// See loop.h. Uses Boost.Asio's reactor. An operation under way holds its Timer or Watch weakly,
+// and these hold the reactor: dropping the handle is enough to cancel, in whatever order objects
+// are destroyed.
 #include "net/loop.h"
 
 #include <sys/stat.h>
@@ -38,7 +38,7 @@ struct Timer::State : std::enable_shared_from_this<Timer::State> {
     });
   }
 
-  // The first beat of the period that is not over yet.
+  // The first tick of the period that is not over yet.
   static asio::steady_timer::time_point next(asio::steady_timer::time_point last,
                                              Milliseconds period) {
     const auto late = asio::steady_timer::clock_type::now() - last;
@@ -54,9 +54,9 @@ struct Timer::State : std::enable_shared_from_this<Timer::State> {
 struct Watch::State : std::enable_shared_from_this<Watch::State> {
   State(std::shared_ptr<Loop::Impl> loop_impl, std::function<void(Ready)> f)
       : loop(std::move(loop_impl)), descriptor(loop->context), function(std::move(f)) {}
-  // The descriptor is the caller's: it is handed back, not closed. This cannot be left to the
-  // destructor, which comes late when we are in a call of our function: by then the number may be
-  // somebody else's.
+  // The descriptor belongs to the caller: it is released, not closed. This cannot be left to the
+  // destructor, which runs late if we are in a call of our function: by then the number may have
+  // been reused.
   void detach() {
     wanted = 0;
     if (descriptor.is_open()) (void)descriptor.release();
@@ -77,9 +77,9 @@ struct Watch::State : std::enable_shared_from_this<Watch::State> {
       const std::shared_ptr<State> self = weak.lock();  // alive until its function returns
       if (error || self == nullptr) return;
       self->pending &= ~static_cast<unsigned>(one);
-      if ((self->wanted & one) == 0) return;  // it was paused meanwhile
+      if ((self->wanted & one) == 0) return;  // paused meanwhile
       self->function(one);
-      // Waiting again asks the kernel again, so what is still so is told again.
+      // Waiting again polls the kernel again, so a state that persists is reported again.
       self->want(self->wanted);
     });
   }
@@ -129,7 +129,7 @@ Timer Loop::every(Milliseconds period, Function function) {
 }
 
 Result<Watch> Loop::watch(int descriptor, unsigned ready, std::function<void(Ready)> function) {
-  // Asio takes plain files, and would then never tell anything.
+  // Asio accepts plain files, and would then never report anything.
   struct stat info {};
   if (fstat(descriptor, &info) == 0 && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)))
     return Error::invalid("a file is always ready: it cannot be watched");

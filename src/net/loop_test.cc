@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The event loop: order of posted functions and timers, level-triggered descriptors, and
+// cancelling: a dropped timer or watch is never called, even in the turn in which it was due. Also
+// pidfds, signalfds, and handles that outlive the loop. Descriptors are real pipes and processes.
 #include "net/loop.h"
 
 #include <fcntl.h>
@@ -61,7 +64,7 @@ TEST(Loop, ADroppedTimerIsNotCalledEvenWhenDue) {
   Loop loop;
   bool called = false;
   Timer second;
-  // Both are due in the same turn; the first drops the second.
+  // Both are due in one turn; the first drops the second.
   const Timer first = loop.after(Milliseconds(0), [&] {
     second.cancel();
     loop.post([&] { loop.post([&] { loop.stop(); }); });
@@ -164,7 +167,7 @@ TEST(Loop, ADescriptorOfTheSameNumberMayBeWatchedInTheCallThatDropsTheLast) {
   watch = *std::move(made);
   loop.post([&] { ASSERT_EQ(write(second->write.get(), "x", 1), 1); });
   Timer late = loop.after(Milliseconds(60'000), [&] {
-    ADD_FAILURE() << "nobody told";
+    ADD_FAILURE() << "not called";
     loop.stop();
   });
   loop.run();

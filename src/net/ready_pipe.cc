@@ -39,7 +39,7 @@ ReadyPipe ReadyPipe::from_environment() {
   const Result<std::uint64_t> number = base::parse_uint(text);
   (void)unsetenv(kReadyVariable);
   struct stat info {};
-  // Only a pipe is taken: a stale variable must not make us write into somebody's file.
+  // Only a pipe is accepted: a stale variable must not make us write into another file.
   if (!number || *number <= STDERR_FILENO || *number > INT_MAX ||
       fstat(static_cast<int>(*number), &info) != 0 || !S_ISFIFO(info.st_mode))
     return {};
@@ -57,8 +57,8 @@ void ReadyPipe::notify_failed(const Error& error) {
 
 void ReadyPipe::tell(std::string_view message) {
   if (!pipe_) return;
-  // A starter that has gone must not kill us with SIGPIPE, whose disposition is not ours to change
-  // for good. At most 4 KiB go into an empty pipe at once, and whole.
+  // A starter that is gone must not kill us with SIGPIPE; its disposition is restored afterwards.
+  // At most 4 KiB go into an empty pipe at once, and whole.
   struct sigaction ignore {};
   struct sigaction before {};
   ignore.sa_handler = SIG_IGN;
@@ -77,7 +77,7 @@ Result<void> parse_ready(std::string_view message) {
         return Error{code, std::string(lines[1]), std::string(lines[2]), std::string(lines[3])};
   }
   if (message.empty()) return Error::io("the daemon ended before it listened");
-  return Error::io("the daemon said something else than that it listens")
+  return Error::io("the daemon sent an invalid message instead of \"ready\"")
       .with_evidence(base::quote(message));
 }
 

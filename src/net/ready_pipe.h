@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a daemon that was just started tells its starter that it listens, or why it does not: one
-// message over an inherited pipe, whose number is in METE_READY_FD. The message is "ready\n", or
-// "error CODE\n" and the message, the evidence and the hint, a line each, at most 4 KiB in all. The
-// end of the pipe without a message means that the daemon died.
+// How a daemon that was just started reports to its starter that it listens, or why it does not:
+// one message over an inherited pipe, whose number is in METE_READY_FD. The message is "ready\n",
+// or "error CODE\n" and the message, the evidence and the hint, a line each, at most 4 KiB in all.
+// The end of the pipe without a message means that the daemon died.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace mete::net {
 
 inline constexpr const char* kReadyVariable = "METE_READY_FD";
 
-// The daemon's end. Does nothing when nobody waits.
+// The daemon's end. Does nothing if no starter waits.
 class ReadyPipe {
  public:
   // Takes the descriptor (and makes it close-on-exec) and unsets the variable: jobs must not see
@@ -33,7 +33,7 @@ class ReadyPipe {
   Fd pipe_;
 };
 
-// The starter's end: what the message says. io when there is none.
+// The starter's end: parses the message. io when there is none.
 Result<void> parse_ready(std::string_view message);
 inline constexpr std::size_t kMaxReadyBytes = 4096;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See request_parser.h. The one file that knows Beast.
+// See request_parser.h. The only file that uses Beast.
 #include "net/request_parser.h"
 
 #include <boost/asio/buffer.hpp>
@@ -54,7 +54,8 @@ std::size_t RequestParser::feed(std::string_view bytes) {
   const std::size_t limit = impl_->limits.header_bytes;
   while (!bytes.empty() && !done()) {
     const bool in_header = !impl_->parser.is_header_done();
-    // Beast counts start line and fields apart; by offering no more than the limit the sum is kept.
+    // Beast counts start line and fields separately; offering no more than the limit bounds their
+    // sum.
     const std::string_view offer = in_header ? bytes.substr(0, limit - impl_->header_taken) : bytes;
     boost::system::error_code error;
     const std::size_t taken =
@@ -67,9 +68,9 @@ std::size_t RequestParser::feed(std::string_view bytes) {
       if (impl_->header_taken + (offer.size() - taken) >= limit)
         impl_->fail(http::error::header_limit);
     } else if (in_header) {
-      if (impl_->host_is_missing()) impl_->fail(400, "HTTP/1.1 wants one Host header");
+      if (impl_->host_is_missing()) impl_->fail(400, "HTTP/1.1 needs one Host header");
     } else if (bytes.size() > limit && !done()) {
-      impl_->fail(400, "a line of a chunk has no end");  // all else of a body is taken
+      impl_->fail(400, "a line of a chunk has no end");  // everything else of a body is taken
     }
     if (failed() || taken < offer.size()) break;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One HTTP/1.x request out of bytes from anybody, as they come in. Beast parses; this header keeps
-// it out of everybody's compile. Holds at most one header and one body of the stated sizes.
+// Parses one HTTP/1.x request from untrusted bytes, as they arrive. Beast parses; this header keeps
+// it out of other files. Holds at most one header and one body of the stated sizes.
 #pragma once
 
 #include <cstddef>
@@ -22,20 +22,20 @@ class RequestParser {
   explicit RequestParser(Limits limits);
   ~RequestParser();
 
-  // Takes what it can from the front of `bytes` and says how many that were; the rest is to be
-  // offered again with more behind it. Not to be called once done() or failed().
+  // Takes what it can from the front of `bytes` and returns how many bytes that were; the rest is
+  // to be offered again with more behind it. Not to be called once done() or failed().
   std::size_t feed(std::string_view bytes);
 
   bool done() const;         // the whole request is there
-  bool failed() const;       // and never will be
+  bool failed() const;       // the request is invalid
   int error_status() const;  // when failed: 400, 413 (body too large), 431 (header too large)
   const std::string& error() const;
 
   // The client waits for "100 Continue" before it sends its body. True at most once.
   bool take_expectation();
-  // When done(): the request, without its peer. invalid when the target is not one.
+  // When done(): the request, without its peer. invalid if the target is not valid.
   Result<Request> take_request();
-  // Once the header is there, and before take_request().
+  // Once the header is complete, and before take_request().
   bool keep_alive() const;
   bool http_1_0() const;
 

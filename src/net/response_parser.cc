@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See response_parser.h.
+// See response_parser.h. feed() runs a state machine over the bytes: status line, header lines,
+// then the body by length, by chunks or until the end of the connection. step() consumes what the
+// current state can use; a line is collected in line_ until its LF. Every inconsistency is
+// "corrupt", and final.
 #include "net/response_parser.h"
 
 #include <algorithm>
@@ -12,7 +15,7 @@ namespace mete::net {
 
 namespace {
 
-constexpr std::uint64_t kMaxLength = std::uint64_t{1} << 62;  // sums stay far from the edge
+constexpr std::uint64_t kMaxLength = std::uint64_t{1} << 62;  // sums stay far from overflow
 
 Error not_http(const std::string& why) {
   return Error::corrupt("the answer is not HTTP/1.1: " + why);
@@ -41,7 +44,7 @@ Result<void> ResponseParser::end() {
 
 std::string ResponseParser::take_body() { return std::exchange(body_, {}); }
 
-// False: the bytes are used up in the middle of something.
+// False: the bytes are used up in the middle of an element.
 Result<bool> ResponseParser::step(std::string_view& bytes) {
   switch (state_) {
     case State::kLength:
@@ -68,7 +71,7 @@ Result<bool> ResponseParser::step(std::string_view& bytes) {
     if (!line_.empty()) understood = not_http("a chunk is longer than it says");
     state_ = State::kChunkSize;
     head_bytes_ = 0;
-  } else if (line_.empty()) {  // the end of the trailer, which says nothing to us
+  } else if (line_.empty()) {  // the end of the trailer, which is ignored
     state_ = State::kDone;
   }
   line_.clear();
@@ -84,7 +87,8 @@ Result<bool> ResponseParser::take_line(std::string_view& bytes) {
   if (head_bytes_ > kMaxHeadBytes)
     return not_http("a head of more than " + std::to_string(kMaxHeadBytes) + " bytes");
   line_ += part;
-  // Not HTTP is seen by its first bytes, so that a server which then waits is not waited for.
+  // A different protocol is recognised by its first bytes, so that a server which then waits is not
+  // waited for.
   constexpr std::string_view kBegin = "HTTP/1.";
   if (state_ == State::kHead && status_ == 0 &&
       std::string_view(line_).substr(0, kBegin.size()) != kBegin.substr(0, line_.size()))
@@ -144,7 +148,7 @@ Result<void> ResponseParser::header_line() {
 
 Result<void> ResponseParser::head_ended() {
   if (has_length_ && chunked_) return not_http("it has two lengths");
-  if (status_ == 101) return not_http("it wants to speak something else");
+  if (status_ == 101) return not_http("it switches to another protocol");
   if (status_ < 200) {  // "100 Continue": the answer is still to come
     if (has_length_ || chunked_) return not_http("an interim answer has a body");
     status_ = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One HTTP/1.1 response out of bytes from a server that we do not trust, as they come in. Pure, no
-// third-party code: the command line starts with it. Understands what our daemon sends and no more:
-// Content-Length, chunked, until the end of the connection, and skipped 1xx answers. A response
-// that says two things about its length is corrupt. Holds at most kMaxHeadBytes of head or chunk
-// line; the body is taken out piece by piece.
+// Parses one HTTP/1.1 response from an untrusted server, as its bytes arrive. Pure, no third-party
+// code: the command line starts with it. Understands only what our daemon sends: Content-Length,
+// chunked, until the end of the connection, and skipped 1xx answers. A response with two different
+// lengths is corrupt. Holds at most kMaxHeadBytes of head or chunk line; the body is taken out
+// piece by piece.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class ResponseParser {
 
   // Takes all of `bytes`, or fails (corrupt: not HTTP) for good.
   Result<void> feed(std::string_view bytes);
-  // The connection ended. busy when that is too early: the server went away.
+  // The connection ended. busy if that is too early: the server went away.
   Result<void> end();
 
   bool head_done() const { return state_ != State::kHead; }
@@ -35,10 +35,10 @@ class ResponseParser {
   // Whether another response can follow on the connection.
   bool keep_alive() const { return keep_alive_; }
 
-  // What has come of the body since the last time.
+  // The part of the body that has arrived since the last call.
   std::string take_body();
   std::size_t body_waiting() const { return body_.size(); }
-  // How much more of it has been announced; 0: that is not known.
+  // How many more bytes of it are announced; 0: unknown.
   std::uint64_t expected() const { return state_ == State::kLength ? left_ : 0; }
 
  private:
@@ -66,11 +66,11 @@ class ResponseParser {
   State state_ = State::kHead;
   std::string line_;            // the line being read, without its end
   std::size_t head_bytes_ = 0;  // of this head, or of this chunk's line or trailer
-  int status_ = 0;              // 0: the status line has not come
+  int status_ = 0;              // 0: the status line has not arrived
   bool keep_alive_ = true;
   bool has_length_ = false;
   bool chunked_ = false;
-  std::uint64_t left_ = 0;  // bytes of the body or of the chunk that have not come
+  std::uint64_t left_ = 0;  // bytes of the body or of the chunk that have not arrived
   std::string content_type_;
   std::string body_;
 };

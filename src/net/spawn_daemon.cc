@@ -41,11 +41,11 @@ void reset_signals() {
   (void)sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// A daemon lives on for other shells than this one, and its jobs inherit what it has: all
-// processors that the machine gives us, no lowered priority. Raising it again needs a right that
-// most users do not have: then it stays as it is.
+// A daemon outlives this shell, and its jobs inherit its settings: all processors of the machine,
+// no lowered priority. Raising the priority needs a right that most users do not have: then it
+// stays as it is.
 void reset_priority() {
-  unsigned long all[128];  // 8192 processors; the kernel leaves out what there is not
+  unsigned long all[128];  // 8192 processors; the kernel ignores those that do not exist
   for (unsigned long& word : all) word = ~0ul;
   (void)syscall(SYS_sched_setaffinity, 0, sizeof all, all);
   const sched_param standard{};
@@ -56,7 +56,7 @@ void reset_priority() {
 void say(int pipe, std::string_view text) { (void)!write(pipe, text.data(), text.size()); }
 
 [[noreturn]] void become(const Prepared& prepared) {
-  // First out of the way of 0 to 3, whatever their numbers were.
+  // First move the descriptors away from 0 to 3.
   const int null = fcntl(prepared.null, F_DUPFD, kReadyFd + 1);
   const int log = fcntl(prepared.log, F_DUPFD, kReadyFd + 1);
   const int ready = fcntl(prepared.ready, F_DUPFD, kReadyFd + 1);
@@ -102,8 +102,8 @@ Result<Fd> spawn_daemon(const SpawnDaemon& what) {
   const pid_t child = fork();
   const int error = errno;
   if (child == 0) {
-    // The second fork: its parent is gone at once, and not being the leader of its session it can
-    // never get a terminal.
+    // The second fork: its parent is gone at once, and as it does not lead its session it can never
+    // get a terminal.
     if (setsid() < 0) _exit(125);
     const pid_t daemon = fork();
     if (daemon != 0) _exit(daemon < 0 ? 125 : 0);
@@ -113,7 +113,7 @@ Result<Fd> spawn_daemon(const SpawnDaemon& what) {
   if (child < 0) return Error::from_errno("fork", error);
   int status = 0;
   while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) break;  // somebody else reaps our children: then its status is not known
+    if (errno != EINTR) break;  // our children are reaped elsewhere: the status is unknown
   if (status != 0) return Error::io("the daemon could not be forked");
   return std::move(pipe->read);
 }

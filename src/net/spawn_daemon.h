@@ -17,8 +17,8 @@ struct SpawnDaemon {
   int log = -1;
 };
 
-// The end of the pipe on which it will tell (see ready_pipe.h). A program that cannot be executed
-// tells that as well.
+// The end of the pipe on which it will report (see ready_pipe.h). A program that cannot be executed
+// is reported there as well.
 Result<Fd> spawn_daemon(const SpawnDaemon& what);
 
 }  // namespace mete::net

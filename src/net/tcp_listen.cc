@@ -20,14 +20,14 @@ Error why_not(const base::HostPort& address, int error) {
   const std::string where = (address.ipv6() ? "[" + address.host + "]" : address.host) + ":" + port;
   switch (error) {
     case EADDRINUSE:
-      return Error::busy("somebody else listens at " + where)
-          .with_hint("ss -ltnp 'sport = :" + port + "' shows who");
+      return Error::busy("another program listens at " + where)
+          .with_hint("ss -ltnp 'sport = :" + port + "' shows which one");
     case EACCES:
-      return Error::denied("port " + port + " is not for this user")
-          .with_hint("a port from 1024 on");
+      return Error::denied("this user may not listen at port " + port)
+          .with_hint("choose a port from 1024 on");
     case EADDRNOTAVAIL:
       return Error::invalid("this machine has no address " + address.host)
-          .with_hint("ip address shows those it has");
+          .with_hint("`ip address` lists its addresses");
     default:
       return Error::from_errno("listen at " + where, error);
   }
@@ -55,10 +55,10 @@ Result<Fd> listen_tcp(const base::HostPort& address) {
   }
   Fd socket(::socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return why_not(address, errno);
-  // A daemon that was just restarted need not wait for the connections of the one before.
+  // A restarted daemon need not wait for the connections of the previous one.
   const int yes = 1;
   (void)setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  // "[::]" means that alone: whoever wants both says so twice.
+  // "[::]" means IPv6 only: for both, configure both addresses.
   if (address.ipv6()) (void)setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes);
   if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&storage), size) != 0 ||
       listen(socket.get(), kBacklog) != 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A listening TCP socket, for what anybody may read who can reach it.
+// A listening TCP socket, for data that every client may read.
 #pragma once
 
 #include "base/fd.h"
@@ -8,8 +8,8 @@
 
 namespace mete::net {
 
-// Non-blocking, close-on-exec. busy: somebody else listens there. denied: the port is not for this
-// user. invalid: this machine has no such address.
+// Non-blocking, close-on-exec. busy: another program listens there. denied: this user may not use
+// the port. invalid: this machine has no such address.
 Result<Fd> listen_tcp(const base::HostPort& address);
 
 }  // namespace mete::net

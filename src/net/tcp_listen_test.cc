@@ -12,7 +12,7 @@
 namespace mete::net {
 namespace {
 
-// One that nobody listens at.
+// A port at which no program listens.
 std::uint16_t free_port() {
   const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -43,7 +43,7 @@ TEST(TcpListen, AnAddressThatIsNotOursIsInvalid) {
   EXPECT_FALSE(listen_tcp({"no address", 9411}).ok());
 }
 
-// The kernel does not say who it is: nobody in particular, and never root.
+// The kernel does not report the user of a TCP client: it is never root.
 TEST(TcpListen, WhoComesOverTcpIsNobody) {
   Loop loop;
   const base::HostPort address{"127.0.0.1", free_port()};

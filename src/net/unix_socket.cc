@@ -23,7 +23,7 @@ std::chrono::nanoseconds monotonic() {
 
 Error cannot_connect(const std::string& path, int error) {
   const std::string what = "connect to " + path;
-  if (error == ECONNREFUSED) return Error::busy(what + ": nobody listens there");
+  if (error == ECONNREFUSED) return Error::busy(what + ": no process listens there");
   if (error == ENOTDIR) return Error::not_found(what + ": its folder is not one");
   if (error == ENOTSOCK) return Error::corrupt(what + ": it is not a socket");
   return Error::from_errno(what, error);
@@ -44,7 +44,7 @@ int Deadline::poll_timeout() const {
 }
 
 Result<Waited> wait_for(int descriptor, short events, int interrupt, const Deadline& deadline) {
-  pollfd fds[2] = {{descriptor, events, 0}, {interrupt, POLLIN, 0}};  // -1 is passed over
+  pollfd fds[2] = {{descriptor, events, 0}, {interrupt, POLLIN, 0}};  // -1 is ignored
   for (;;) {
     const int timeout = deadline.poll_timeout();
     const int ready = poll(fds, 2, timeout);
@@ -75,7 +75,7 @@ Result<Fd> connect_unix(const std::string& path, Milliseconds timeout) {
   const Result<sockaddr_un> address = unix_address(path);
   if (!address) return address.error();
   Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  // Not busy, which would mean that no daemon listens: this process cannot ask.
+  // Not busy, which would mean that no daemon listens: this process cannot connect.
   if (!socket) return Error::io(Error::from_errno("make a socket", errno).message);
   // A connect() waits only while the listener's queue is full; the send timeout bounds that.
   const Deadline deadline = Deadline::in(timeout);
@@ -102,7 +102,7 @@ Result<Peer> peer_of(int socket) {
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0)
     return Error::from_errno("ask who is at the other end", errno);
   Peer peer{credentials.uid, credentials.gid, credentials.pid, {}};
-  // As many as there are: asked twice, first with too little room.
+  // Called twice, first with too little room to learn their number.
   size = 0;
   if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, nullptr, &size) != 0 && errno == ERANGE) {
     peer.groups.resize(size / sizeof(gid_t));

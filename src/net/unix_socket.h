@@ -16,7 +16,7 @@ namespace mete::net {
 
 using Milliseconds = std::chrono::milliseconds;
 
-// A moment of the monotonic clock; without one it is never over.
+// A moment of the monotonic clock; without a value it never passes.
 class Deadline {
  public:
   Deadline() = default;  // never
@@ -31,19 +31,19 @@ class Deadline {
 enum class Waited { kReady, kTimeout, kInterrupted };
 
 // Until `descriptor` shows `events` (or a hang-up), `interrupt` (-1: none) is readable, or time is
-// over. Signals do not end it. What is ready goes before what interrupts.
+// over. Signals do not end it. A ready descriptor takes precedence over an interrupt.
 Result<Waited> wait_for(int descriptor, short events, int interrupt, const Deadline& deadline);
 
 // The address of a socket file. invalid when the path is relative, empty, or too long for the
 // kernel (107 bytes), with METE_SOCKET as the hint.
 Result<sockaddr_un> unix_address(const std::string& path);
 
-// not_found: no such file. busy: nobody listens there. denied: not for this user. io: anything
+// not_found: no such file. busy: no process listens there. denied: not for this user. io: anything
 // else, also when it takes longer than `timeout` (a listener that does not accept). The socket is
 // non-blocking.
 Result<Fd> connect_unix(const std::string& path, Milliseconds timeout);
 
-// Who connected, or for a client: who listens.
+// The process that connected or, for a client, that listens.
 Result<Peer> peer_of(int socket);
 
 }  // namespace mete::net

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See attribution.h.
+// See attribution.h. For each process on a card: a job of ours, by descent from its runner or, if
+// the runner is gone, by the variables in its environment; else a claim of another daemon, by
+// descent from the runner in the claim; else foreign. What the card has in use beyond all listed
+// processes is "unlisted".
 #include "node/attribution.h"
 
 #include <algorithm>
@@ -13,7 +16,7 @@ namespace {
 using core::JobId;
 using core::ProcessRef;
 
-// Figures of one snapshot, asked by pid.
+// The processes of one snapshot, by pid.
 class Family {
  public:
   explicit Family(const std::vector<ProcessFacts>& processes) {
@@ -23,16 +26,17 @@ class Family {
     const auto found = by_pid_.find(pid);
     return found == by_pid_.end() ? nullptr : found->second;
   }
-  // Is the process `ancestor`, or does it descend from it?
+  // Whether the process is `ancestor` or descends from it.
   bool reaches(pid_t pid, const ProcessRef& ancestor) const {
-    std::set<pid_t> passed;  // a list that was read while it changed may lead round in a circle
+    std::set<pid_t> passed;  // a list that was read while it changed may contain a cycle
     for (const ProcessFacts* at = find(pid); at != nullptr && at->visible; at = find(at->parent)) {
       if (at->pid == ancestor.pid) return at->start_ticks == ancestor.start_ticks;
       if (!passed.insert(at->pid).second) return false;
     }
     return false;
   }
-  // Also by the first process of its pid namespace: who enters a job's container is of the job.
+  // Also by the first process of its pid namespace: a process that enters a job's container belongs
+  // to the job.
   bool belongs_to(const ProcessFacts& process, const ProcessRef& runner) const {
     return reaches(process.pid, runner) ||
            (process.namespace_init > 0 && reaches(process.namespace_init, runner));
@@ -52,7 +56,7 @@ struct World {
 std::optional<JobId> job_of(const World& world, pid_t pid) {
   const ProcessFacts* process = world.family.find(pid);
   if (process == nullptr) {
-    // Gone: what it was stands, for as long as that job does.
+    // The process is gone: it still counts for its former job, for as long as that job exists.
     const auto before = world.owners_before.find(pid);
     if (before == world.owners_before.end()) return std::nullopt;
     const bool lives = std::any_of(world.jobs.begin(), world.jobs.end(),
@@ -60,15 +64,15 @@ std::optional<JobId> job_of(const World& world, pid_t pid) {
     return lives ? std::optional(before->second) : std::nullopt;
   }
   if (!process->visible) return std::nullopt;
-  // Of runs inside of runs the innermost.
+  // For runs inside runs, the innermost.
   const JobHold* nearest = nullptr;
   for (const JobHold& job : world.jobs)
     if (job.runner && world.family.belongs_to(*process, *job.runner) &&
         (nearest == nullptr || world.family.reaches(job.runner->pid, *nearest->runner)))
       nearest = &job;
   if (nearest != nullptr) return nearest->id;
-  // Its runner is gone: then the process was adopted by somebody, and its environment tells. Only
-  // that of the job's own user is believed.
+  // Its runner is gone: another process has adopted it, and its environment names the job. This is
+  // trusted only for processes of the job's own user.
   for (const JobHold& job : world.jobs)
     if (job.runner && process->uid == job.uid && process->job == core::to_string(job.id) &&
         process->token == core::to_string(*job.runner))
@@ -76,7 +80,7 @@ std::optional<JobId> job_of(const World& world, pid_t pid) {
   return std::nullopt;
 }
 
-// The claim on this card to which the process belongs; nullptr: to none.
+// The claim on this card that the process belongs to; nullptr: none.
 const OtherHold* claim_of(const World& world, const std::string& uuid, pid_t pid) {
   const ProcessFacts* process = world.family.find(pid);
   if (process == nullptr || !process->visible) return nullptr;
@@ -88,8 +92,8 @@ const OtherHold* claim_of(const World& world, const std::string& uuid, pid_t pid
   return found == world.others.end() ? nullptr : &*found;
 }
 
-// What the processes of claims hold, divided into what was claimed and what is beyond that: another
-// daemon's job may have escaped as one of ours may.
+// What the processes of claims hold, divided into the claimed part and the part beyond the claim: a
+// job of another daemon may have escaped as one of ours may.
 void divide_claimed(const std::map<const OtherHold*, Bytes>& held, CardUse& use) {
   for (const auto& [claim, bytes] : held) {
     const bool within = !claim->bytes || bytes <= claim->bytes->plus(kClaimNoise);
@@ -107,7 +111,7 @@ Bytes charged_to(const JobHold& job, const std::string& uuid) {
   return found == job.charged.end() ? Bytes{} : found->second;
 }
 
-// The process list of one card, sorted out; returns how much of `used` it explains.
+// Attributes the processes of one card; returns how much of `used` they explain.
 Bytes sort_out(const seam::CardReading& card, const World& world, CardUse& use,
                std::map<pid_t, JobId>& owners) {
   Bytes explained;
@@ -154,7 +158,7 @@ std::vector<HeldBy> in_words(const CardUse& use) {
   words.insert(words.end(), use.over_claim.begin(), use.over_claim.end());
   if (!use.unlisted.is_zero())
     words.push_back(
-        {use.processes_known ? "nobody that the driver lists" : "others", use.unlisted});
+        {use.processes_known ? "processes that the driver does not list" : "others", use.unlisted});
   if (!use.ending.is_zero()) words.push_back({"processes that have just ended", use.ending});
   std::stable_sort(words.begin(), words.end(),
                    [](const HeldBy& a, const HeldBy& b) { return a.bytes > b.bytes; });

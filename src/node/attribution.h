@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who holds what on the cards: each process there belongs to a job of ours, to a claim of another
-// daemon, or is foreign. Pure: a snapshot, the jobs and the claims in; figures and words out. What
-// is doubtful is counted as held by somebody, never as free, and the next snapshot decides anew.
+// Which job holds what on the cards: each process there belongs to a job of ours, to a claim of
+// another daemon, or is foreign. Pure: a snapshot, the jobs and the claims in; figures and texts
+// out. In doubt memory counts as held, never as free, and the next snapshot decides anew.
 #pragma once
 
 #include <map>
@@ -31,7 +31,7 @@ struct OtherHold {
   std::string who;
   std::optional<core::ProcessRef> runner;
   std::string uuid;
-  std::optional<Bytes> bytes = {};  // nullopt: all that its processes hold is within the claim
+  std::optional<Bytes> bytes = {};  // nullopt: the claim covers everything that its processes hold
 };
 
 struct ForeignProcess {
@@ -42,7 +42,7 @@ struct ForeignProcess {
   bool operator==(const ForeignProcess&) const = default;
 };
 
-// In words, for people and for placement; all of them together are everything on the card that is
+// As text, for users and for placement; all of them together are everything on the card that is
 // neither a job's nor within a claim. What a job holds beyond its grant is not judged here.
 struct HeldBy {
   std::string who;  // "process 412 of alice (python)", "2 processes of bob"
@@ -55,16 +55,16 @@ struct HeldBy {
 struct CardUse {
   std::string uuid;
   std::map<core::JobId, Bytes> jobs;  // what each really holds; also beyond its grant
-  std::set<core::JobId> silent;       // those of which the driver does not tell all
+  std::set<core::JobId> silent;       // jobs for which the driver does not report everything
   Bytes claimed;                      // held by processes of other daemons' claims, within these
-  std::vector<HeldBy> over_claim;     // the same, beyond them
+  std::vector<HeldBy> over_claim;     // what these processes hold beyond their claims
   std::vector<ForeignProcess> foreign;
-  // Used, though no listed process holds it; zero when that is no more than noise.
+  // In use, though no listed process holds it; zero when that is no more than noise.
   Bytes unlisted;
-  // Held by processes that had ended when they were looked for.
+  // Held by processes that had ended when they were looked up.
   Bytes ending;
   bool processes_known = false;
-  // foreign, over_claim, unlisted and ending in words, the largest first
+  // foreign, over_claim, unlisted and ending as text, the largest first
   std::vector<HeldBy> outside;
 
   Bytes outside_bytes() const;
@@ -73,14 +73,14 @@ struct CardUse {
 
 struct Attribution {
   std::vector<CardUse> cards;  // as in the snapshot
-  // Whose each process was: handed in again next time, so that a process which ends between a
+  // The job of each process: passed in again next time, so that a process that ends between a
   // reading and the look at it is still known.
   std::map<pid_t, core::JobId> owners;
 };
 
-// Less than this, not listed, is the driver's own bookkeeping.
+// Unlisted memory below this is the driver's own bookkeeping.
 inline constexpr Bytes kUnlistedNoise = Bytes::from_mib(64);
-// Less than this beyond a claim is a reading that is a moment older than the claim.
+// An excess below this means that the reading is a moment older than the claim.
 inline constexpr Bytes kClaimNoise = Bytes::from_mib(64);
 
 Attribution attribute(const CardSnapshot& snapshot, const std::vector<JobHold>& jobs,

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which process belongs to which job or claim, on snapshots that a test builds: descent from
+// runners, containers, orphans, reused pids, claims of other daemons, memory that no listed process
+// holds, and processes that end between two looks. Figures and texts are compared exactly.
 #include "node/attribution.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +14,7 @@ const core::JobId kJob{12};
 
 Bytes mib(std::uint64_t count) { return Bytes::from_mib(count); }
 
-// One card; runner 100 (started at 1) of job 12 below a shell 50; others as a test adds them.
+// One card; runner 100 (started at 1) of job 12 below a shell 50; a test adds other processes.
 class AttributionTest : public testing::Test {
  protected:
   AttributionTest() {
@@ -82,7 +85,7 @@ TEST_F(AttributionTest, OrphansAreKnownByTheirEnvironment) {
   EXPECT_TRUE(use().jobs.empty()) << "job 12 of another daemon";
   snapshot_.processes.back().token = "100.1100";
   snapshot_.processes.back().uid = 1001;
-  EXPECT_TRUE(use().jobs.empty()) << "anybody can set a variable";
+  EXPECT_TRUE(use().jobs.empty()) << "every user can set a variable";
 }
 
 TEST_F(AttributionTest, ClaimsOfOthersAreNotForeign) {
@@ -131,7 +134,8 @@ TEST_F(AttributionTest, WhatNobodyListsIsHeldUnlessItIsNoise) {
   *snapshot_.cards[0].used = mib(64);
   EXPECT_TRUE(use().outside.empty());
   *snapshot_.cards[0].used = mib(65);
-  EXPECT_EQ(use().outside, (std::vector<HeldBy>{{"nobody that the driver lists", mib(65)}}));
+  EXPECT_EQ(use().outside,
+            (std::vector<HeldBy>{{"processes that the driver does not list", mib(65)}}));
 }
 
 TEST_F(AttributionTest, WithoutAListWhatIsNotChargedIsForeign) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See card_helper.h: the daemon's end.
+// See card_helper.h: the daemon's end. The helper is a forked process behind a socket pair; its
+// frames are decoded as they arrive. A timer checks once a second whether the helper has been
+// silent for too long. A helper that dies, hangs or sends an invalid frame is killed and started
+// again after a pause that doubles; killed helpers that the driver still holds are reaped later.
 #include "node/card_helper.h"
 
 #include <signal.h>
@@ -54,7 +57,7 @@ void CardHelper::later(seam::Milliseconds delay, void (CardHelper::*what)()) {
 void CardHelper::start() {
   if (pid_ > 0) return;
   reap();
-  // Helpers that no signal can end stay in the driver: not more and more of them.
+  // Helpers that no signal can end stay in the driver: their number is bounded.
   if (unreaped_.size() >= kMaxUnreaped) {
     report(Error::busy("the driver hangs").with_hint("the machine may need a reboot: see dmesg"));
     later(settings_.longest_pause, &CardHelper::start);
@@ -79,7 +82,7 @@ void CardHelper::set_busy(bool busy) {
   send_pace();
 }
 
-// A socket that is full (the helper hangs) is tried again when the helper speaks.
+// If the socket is full (the helper hangs), retry when the helper sends something.
 void CardHelper::send_pace() {
   if (!socket_ || told_busy_ == busy_) return;
   const auto period = (busy_ ? settings_.busy_period : settings_.idle_period).count();
@@ -94,12 +97,12 @@ std::optional<seam::Nanoseconds> CardHelper::age() const {
 }
 
 void CardHelper::on_readable() {
-  // A loop may call once more for what it saw before we unwatched.
+  // A loop may call once more for an event from before the unwatch.
   if (socket_ && drain()) send_pace();
 }
 
 bool CardHelper::drain() {
-  // At most so much at a time: the loop has others to serve.
+  // Bounded at a time: the loop has other work.
   constexpr std::size_t kMost = 8 << 20;
   std::array<char, 65536> buffer;
   for (std::size_t sum = 0; sum < kMost;) {
@@ -158,7 +161,8 @@ void CardHelper::restart(Error why) {
   report(std::move(why));
 }
 
-// Once a second: is it silent? What waits in the socket is read first, for it may be us who slept.
+// Once a second: checks whether the helper is silent. Pending data is read first, since it may have
+// been us who slept.
 void CardHelper::look() {
   later(kLook, &CardHelper::look);
   reap();
@@ -171,7 +175,7 @@ void CardHelper::look() {
 
 void CardHelper::reap() {
   std::erase_if(unreaped_, [](pid_t pid) {
-    // Somebody who waits for all children may have been first: then it is no child any more.
+    // A wait for all children may have reaped it: then it is no child any more.
     return waitpid(pid, nullptr, WNOHANG) != 0;
   });
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// See card_helper.h: the helper's end. It may block anywhere in the driver or in /proc; it must not
-// block in sending, since the readings file is for others too.
+// See card_helper.h: the helper's end. Each turn waits for its time while it serves the socket,
+// reads the cards and the processes on them, publishes the readings file and sends a snapshot. It
+// may block anywhere in the driver or in /proc; it must not block in sending, since the readings
+// file is for others too: a message that does not fit the socket stays in the outbox, and newer
+// ones are dropped.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -36,7 +39,7 @@ class Helper {
         driver_.reset();  // opened anew next time: the library may have been replaced
         say(snapshot.error());
       }
-      // After a slow reading the pause is whole again: a driver is not asked faster than it
+      // After a slow reading the full pause follows: the driver is not called faster than it
       // answers.
       if (clock_.monotonic() > next_) next_ = clock_.monotonic() + period_;
     }
@@ -65,7 +68,7 @@ class Helper {
     return snapshot;
   }
 
-  // Without a file (a full disk) the runners ask the driver themselves; tried again each time.
+  // Without a file (a full disk) the runners call the driver themselves; retried each time.
   void publish(const CardSnapshot& snapshot) {
     if (settings_.readings.empty()) return;
     if (!writer_) {
@@ -97,7 +100,7 @@ class Helper {
     }
   }
 
-  // Serves the socket until then. False: the daemon is gone.
+  // Serves the socket until `then`. False: the daemon is gone.
   bool wait_until(seam::Nanoseconds then) {
     for (;;) {
       const seam::Nanoseconds left = then - clock_.monotonic();
@@ -111,7 +114,7 @@ class Helper {
         if ((item.revents & ~POLLOUT) != 0) {
           const seam::Milliseconds before = period_;
           if (!listen()) return false;
-          // A job has started: the next reading is not a second away.
+          // A job has started: the next reading comes in less than a second.
           if (period_ < before) then = std::min(then, clock_.monotonic() + period_);
         }
       } else if (ready == 0 && clock_.monotonic() >= then) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The helper is a real process; the driver in it is ours, and the daemon's time moves when told to.
+// The helper is a real process with a driver of the test in it, which hangs, dies or answers as a
+// shared script says. The daemon's time moves only when a test moves it, so restarts and silences
+// take no real seconds.
 #include "node/card_helper.h"
 
 #include <dirent.h>
@@ -74,7 +76,7 @@ class CardHelperTest : public testing::Test {
   bool has_trouble(const std::string& words) {
     return helper_->trouble() && helper_->trouble()->message.find(words) != std::string::npos;
   }
-  // Time passes until the next helper runs.
+  // Time passes until another helper runs.
   bool another_than(pid_t old) {
     return loop_.until([&] { return helper_->pid() > 0 && helper_->pid() != old; },
                        Milliseconds(100));
@@ -168,8 +170,7 @@ TEST_F(CardHelperTest, ASilentHelperIsKilledAndReplaced) {
   EXPECT_GE(*helper.age(), seam::Nanoseconds(Milliseconds(5000)));
   script_->mode = Script::kFine;
   ASSERT_TRUE(another_than(first));
-  // Its successor may have begun before the driver was well, and hangs too until its own time is
-  // up.
+  // Its successor may have begun before the driver recovered, and hangs too until its own limit.
   ASSERT_TRUE(loop_.until([&] { return !helper.trouble(); }, Milliseconds(100)));
   EXPECT_TRUE(loop_.until([&] {
     const Result<ProcessStat> stat = read_stat(first);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that one look at the machine says: the cards, and who the processes on them are. Values only;
-// taken by the helper process (card_helper.h), because both the driver and /proc can block.
+// The result of one look at the machine: the cards, and the processes on them. Values only; taken
+// by the helper process (card_helper.h), because both the driver and /proc can block.
 #pragma once
 
 #include <sys/types.h>
@@ -15,17 +15,18 @@
 
 namespace mete::node {
 
-// The meter of a process on a card, as its grant file tells.
+// The meter of a process on a card, from its grant file.
 struct MeterFacts {
   enum class State {
-    kUnknown,  // it could not be looked at
-    kNone,     // it has none
+    kUnknown,  // could not be read
+    kNone,     // the process has none
     kSlot,
   };
   struct Charge {
     std::string uuid;
-    Bytes bytes;      // that the driver should count to it, with what it has open of others
-    Bytes peak = {};  // the most that its job, with all its processes, ever held of the card
+    Bytes bytes;      // what the driver should count for it, with memory of other processes that it
+                      // has open
+    Bytes peak = {};  // the most that all processes of its job ever held of the card
     bool operator==(const Charge&) const = default;
   };
   State state = State::kUnknown;
@@ -33,8 +34,8 @@ struct MeterFacts {
   bool operator==(const MeterFacts&) const = default;
 };
 
-// A process that is on a card, or an ancestor of one. A process that is not in the list had ended
-// when it was looked for.
+// A process on a card, or an ancestor of one. A process that is not in the list had ended when it
+// was looked up.
 struct ProcessFacts {
   pid_t pid = 0;
   // False: it lives, and /proc hides it from us (hidepid). Then only the pid is known.
@@ -42,15 +43,16 @@ struct ProcessFacts {
   std::uint64_t start_ticks = 0;
   pid_t parent = 0;
   std::optional<std::uint32_t> uid;  // real
-  std::string user;                  // "alice"; "uid 1000" for one without a name
+  std::string user;                  // "alice"; "uid 1000" for a user without a name
   std::string comm;                  // "python"
-  // The first process of its pid namespace, when that is not ours; 0: ours, or not to be seen.
+  // The first process of its pid namespace, if that is not ours; 0: ours, or not visible.
   pid_t namespace_init = 0;
-  // METE_JOB_ID and METE_JOB_TOKEN of its environment, "" without; looked for only on a card.
+  // METE_JOB_ID and METE_JOB_TOKEN of its environment, "" if unset; read only for processes on a
+  // card.
   std::string job;
   std::string token;
-  bool exiting = false;   // what it holds is about to be given back
-  MeterFacts meter = {};  // looked for only on a card
+  bool exiting = false;   // its memory is about to be freed
+  MeterFacts meter = {};  // read only for processes on a card
   bool operator==(const ProcessFacts&) const = default;
 };
 

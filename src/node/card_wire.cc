@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // See card_wire.h. Writer appends fixed-size integers and length-prefixed texts; Reader takes them
-// apart in that order and remembers the first error. Each struct has one list of fields, which
-// both of them walk through. CardDecoder collects bytes until a frame is complete.
+// apart in that order and remembers the first error. Each struct has one function for writing and
+// one for reading, with the fields in equal order. CardDecoder collects bytes until a frame is
+// complete.
 #include "node/card_wire.h"
 
 #include <concepts>

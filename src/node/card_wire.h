@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon and its NVML helper say to each other, as bytes: docs/adr/0009-nvml-helper.md.
+// The messages between the daemon and its NVML helper, as bytes: docs/adr/0009-nvml-helper.md.
 // Frames of an eight-byte header (length, version, kind) and a body; little-endian; every length is
-// checked before it is believed, so that any bytes at all decode to values or to an Error. Pure.
+// checked before it is used, so that any bytes decode to values or to an Error. Pure.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ inline constexpr std::size_t kFrameHeaderBytes = 8;
 inline constexpr std::size_t kMaxFrameBytes = 4 << 20;  // of a body
 inline constexpr std::uint16_t kCardWireVersion = 2;
 
-// To the helper: read this often.
+// To the helper: the period of its readings.
 struct Pace {
   std::uint32_t period_ms = 0;
   bool operator==(const Pace&) const = default;
 };
-// From the helper: I live, and am about to ask the driver.
+// From the helper: it lives, and is about to call the driver.
 struct Asking {
   bool operator==(const Asking&) const = default;
 };
@@ -34,12 +34,12 @@ using CardMessage = std::variant<Pace, Asking, CardSnapshot, Error>;
 // One frame. exhausted: it would be too long.
 Result<std::string> encode(const CardMessage& message);
 
-// Takes bytes as they come and gives whole messages. After an Error it gives nothing but that
-// Error: who sent it is to be started anew.
+// Takes bytes as they arrive and returns whole messages. After an Error it returns only that Error:
+// the sender must be restarted.
 class CardDecoder {
  public:
   void feed(std::string_view bytes) { pending_ += bytes; }
-  // nullopt: not all of it is here yet.
+  // nullopt: the message is not complete yet.
   Result<std::optional<CardMessage>> next();
 
  private:

@@ -79,7 +79,7 @@ TEST(CardWire, BytesMayArriveOneByOne) {
 TEST(CardWire, AFrameThatLiesIsAnErrorForGood) {
   const std::string good = *encode(full_snapshot());
   for (std::size_t cut = 8; cut < good.size(); ++cut) {
-    std::string bytes = good.substr(0, cut);  // its body ends in the middle of something
+    std::string bytes = good.substr(0, cut);  // its body ends in the middle of a field
     const auto size = static_cast<std::uint32_t>(cut - 8);
     for (int i = 0; i < 4; ++i) bytes[i] = static_cast<char>(size >> 8 * i);
     CardDecoder decoder;
@@ -99,7 +99,7 @@ TEST(CardWire, RefusesOtherVersionsKindsAndSizes) {
   EXPECT_FALSE(decode(bytes));
   bytes = *encode(Pace{1});
   bytes[3] = 0x7f;
-  EXPECT_FALSE(decode(bytes)) << "not waited for: nobody sends so much";
+  EXPECT_FALSE(decode(bytes)) << "not waited for: no sender sends that much";
   bytes = *encode(Asking{});
   bytes[0] = 1;
   EXPECT_FALSE(decode(bytes + "x")) << "bytes that mean nothing";

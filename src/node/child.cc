@@ -33,7 +33,7 @@ struct SpawnSetup {
     posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
     posix_spawnattr_init(&attributes);
-    // The child starts with no signal blocked or ignored, whatever we do with ours.
+    // The child starts with no signal blocked or ignored, whatever our own settings are.
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
@@ -52,7 +52,7 @@ int milliseconds_until(seam::Nanoseconds deadline, seam::Clock& clock) {
   return static_cast<int>(std::clamp<long long>(left.count(), 0, 600000));
 }
 
-// Reads what is there; false at the end of the file.
+// Reads what is available; false at the end of the file.
 bool drain(const Fd& fd, std::string& into) {
   std::array<char, 4096> buffer;
   const ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
@@ -73,7 +73,7 @@ bool wait_for_end(pid_t pid, seam::Nanoseconds deadline, seam::Clock& clock) {
     const int left = milliseconds_until(deadline, clock);
     if (left == 0) return false;
     pollfd item{pidfd.get(), POLLIN, 0};
-    // Without pidfds (before Linux 5.3) poll has nothing to watch, so look often.
+    // Without pidfds (before Linux 5.3) there is nothing to poll, so check often.
     (void)poll(&item, pidfd ? 1 : 0, pidfd ? left : std::min(left, 10));
   }
 }
@@ -100,7 +100,7 @@ Result<ChildAnswer> run_child(const ChildRequest& request, seam::Clock& clock) {
   ChildAnswer answer;
   bool open_output = true, open_errors = true, in_time = true;
   while (in_time && (open_output || open_errors)) {
-    // A descriptor that is at its end is not watched any more: poll leaves out negative ones.
+    // A descriptor that is at its end is not watched any more: poll ignores negative ones.
     std::array<pollfd, 2> items{pollfd{open_output ? output->read.get() : -1, POLLIN, 0},
                                 pollfd{open_errors ? errors->read.get() : -1, POLLIN, 0}};
     const int left = milliseconds_until(deadline, clock);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a small program of ours that may be blocked by the driver, and waits for its answer for so
-// long and no longer. A process that the kernel cannot end (a wedged driver holds it in an
-// uninterruptible call) is left behind, not waited for.
+// Runs a small program of ours that the driver may block, and waits for its answer up to a limit. A
+// process that the kernel cannot end (a wedged driver holds it in an uninterruptible call) is left
+// behind, not waited for.
 #pragma once
 
 #include <string>

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// See claims.h.
+// See claims.h. A file has two copies of the claims, each with a sequence number and a checksum;
+// the writer always overwrites the older one. A write lock on the file, held for life, shows that
+// its daemon lives. A try publishes its claims as "tried", reads all other files and decides:
+// enough room beside everything, hold; enough room beside held claims only, the daemon with the
+// lesser owner goes on and the others withdraw.
 #include "node/claims.h"
 
 #include <dirent.h>
@@ -26,7 +30,7 @@ namespace {
 constexpr std::size_t kMaxFiles = 4096;  // of claims in one folder
 constexpr int kTries = 20;               // for a file that its owner keeps writing
 
-// Root's or ours; and if others may write there, then only to what is their own.
+// The folder belongs to root or us; if others may write there, its sticky bit protects our files.
 Result<void> trust(const std::string& folder) {
   struct stat info {};
   if (lstat(folder.c_str(), &info) != 0) return Error::from_errno(folder, errno);
@@ -38,8 +42,8 @@ Result<void> trust(const std::string& folder) {
   return {};
 }
 
-// A lock for writing, which only the file's owner can take, since only the owner can open it so: a
-// reader cannot make a dead daemon look alive, as it could with flock(2). It goes with our last
+// A write lock, which only the file's owner can take, since only the owner can open it for writing:
+// a reader cannot make a dead daemon look alive, as it could with flock(2). It ends with our last
 // descriptor.
 bool lock(int fd) {
   struct flock whole {};
@@ -52,7 +56,7 @@ bool is_locked(int fd) {
   struct flock whole {};
   whole.l_type = F_RDLCK;
   whole.l_whence = SEEK_SET;
-  // Who cannot ask must not call anybody dead.
+  // If the lock cannot be tested, the daemon counts as alive.
   return fcntl(fd, F_OFD_GETLK, &whole) != 0 || whole.l_type == F_WRLCK;
 }
 
@@ -87,11 +91,11 @@ struct ReadFile {
   bool alive = false;
 };
 
-// nullopt: it is gone, or not a file by its owner, or of a dead daemon that never came to write.
-// Error: it is a living daemon's, and cannot be understood.
+// nullopt: it is gone, not owned by its owner, or of a dead daemon that never wrote it. Error: it
+// belongs to a living daemon, and cannot be parsed.
 Result<std::optional<ReadFile>> read_file(const std::string& path, const ClaimsOwner& owner) {
   const Fd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  // Without a descriptor to look with it may well be there.
+  // Without a descriptor to look with, the file may exist.
   if (Error error = Error::from_errno("open " + path, errno); !fd && error.code == ErrorCode::kBusy)
     return error;
   if (!fd) return std::optional<ReadFile>();
@@ -101,8 +105,8 @@ Result<std::optional<ReadFile>> read_file(const std::string& path, const ClaimsO
     return std::optional<ReadFile>();
   const bool alive = is_locked(fd.get());
   for (int i = 0; i < kTries; ++i) {
-    // The writer always writes the copy that does not hold, so that one of the two is whole unless
-    // it writes twice meanwhile.
+    // The writer always overwrites the older copy, so one of the two is whole unless it writes
+    // twice meanwhile.
     const Result<ClaimsText> first = read_copy(fd.get(), 0), second = read_copy(fd.get(), 1);
     const bool first_ok = first && first->owner == owner;
     const bool second_ok = second && second->owner == owner;
@@ -128,7 +132,7 @@ Result<std::vector<ClaimsOwner>> list_files(const std::string& folder) {
   return found;
 }
 
-// A dead daemon's claims count while their runners live, and its successor may claim the same.
+// A dead daemon's claims count while their runners live, and its successor may repeat them.
 bool repeats(const std::vector<OtherClaim>& claims, const OtherClaim& one) {
   return std::any_of(claims.begin(), claims.end(), [&](const OtherClaim& other) {
     return other.owner.uid == one.owner.uid && other.claim.runner == one.claim.runner &&
@@ -150,7 +154,7 @@ Result<ClaimBook> ClaimBook::open(const std::vector<std::string>& folders,
   ClaimBook book;
   std::optional<Error> why;
   for (const std::string& folder : folders) {
-    // Only our own kind is ever made: /run/lock and /dev/shm exist or are not for us.
+    // Only a folder of our own is ever made: /run/lock and /dev/shm exist or are not for us.
     if (folders.size() == 1) (void)base::make_directories(folder);
     Result<void> trusted = trust(folder);
     if (trusted && access(folder.c_str(), R_OK | X_OK) == 0)
@@ -165,7 +169,7 @@ Result<ClaimBook> ClaimBook::open(const std::vector<std::string>& folders,
   if (const Result<std::uint64_t> inode = read_pid_namespace(getpid()))
     book.pid_namespace_ = *inode;
   book.sweep();
-  // All are read, the first that can be written is written.
+  // All folders are read; the first writable one is written.
   for (std::size_t i = 0; i < book.folders_.size(); ++i) {
     std::swap(book.folders_[0], book.folders_[i]);
     Result<void> published = book.publish();
@@ -182,10 +186,10 @@ ClaimBook::~ClaimBook() {
     (void)unlink(base::join_path(folder(), claims_name(owner_)).c_str());
 }
 
-// Under its name at once: a file that is renamed can be missed by those who list the folder.
+// Made under its final name: a renamed file can be missed by a process that lists the folder.
 Result<void> ClaimBook::make_file() {
   const std::string path = base::join_path(folder(), claims_name(owner_));
-  // Nobody but us may open it before it is locked.
+  // Mode 0600: no other user may open it before it is locked.
   Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd) return Error::from_errno("make " + path, errno);
   if (!lock(fd.get())) {
@@ -255,8 +259,8 @@ Result<Verdict> ClaimBook::ask_again() {
   return judge();
 }
 
-// Published already: whoever publishes from here on reads us, so what we do not see now must
-// withdraw before us.
+// Our claims are published already: a daemon that publishes from here on reads them, so a daemon
+// that we do not see now must withdraw before us.
 Result<Verdict> ClaimBook::judge() {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // written, then read, on every processor
   const Result<std::vector<OtherClaim>> others = this->others();
@@ -264,7 +268,7 @@ Result<Verdict> ClaimBook::judge() {
     (void)withdraw();
     return others.error();
   }
-  // Is there room for us beside these?
+  // Whether there is room for our claims beside these.
   const auto fits = [&](bool beside_tried) {
     return std::all_of(tried_.begin(), tried_.end(), [&](const Claim& wanted) {
       const auto room = std::find_if(room_.begin(), room_.end(),
@@ -272,8 +276,8 @@ Result<Verdict> ClaimBook::judge() {
       if (room == room_.end()) return false;
       Bytes sum;
       bool apart = true;
-      // Which of our own may be beside each other is our own ledger's business: what parked jobs
-      // leave on a card may be beside one that has it for itself.
+      // Our own ledger decides which of our claims may be beside each other: what parked jobs leave
+      // on a card may be beside a job that has the card for itself.
       for (const std::vector<Claim>* own : {&held_, &tried_})
         for (const Claim& claim : *own)
           if (claim.uuid == wanted.uuid) sum = sum.plus(claim.bytes);

@@ -25,7 +25,7 @@ bool is_word(std::string_view text, std::string_view also) {
 bool is_job(std::string_view text) { return is_word(text, "-_"); }
 bool is_user(std::string_view text) { return is_word(text, "-_.@+$"); }
 
-// Canonical only: "007" and "7" would be two names of one file.
+// Canonical numbers only: "007" and "7" would be two names of one file.
 std::optional<std::uint64_t> number(std::string_view text, std::uint64_t most) {
   const Result<std::uint64_t> value = base::parse_uint(text);
   if (!value || *value > most || (text.size() > 1 && text.front() == '0')) return std::nullopt;
@@ -54,7 +54,7 @@ std::optional<Claim> parse_claim(const std::vector<std::string_view>& words) {
   return claim;
 }
 
-// The last line: a copy that is being written does not add up.
+// The last line: the checksum of a copy that is being written does not match.
 std::string last_line(std::string_view before) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::uint64_t sum = abi::fnv1a(before.data(), before.size());

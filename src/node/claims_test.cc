@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Daemons are real processes here, each with its own book.
+// Claims between daemons. The daemons are real processes here, each with its own book in a common
+// folder; some are frozen or killed in the middle of a try. Whatever the order, the held claims
+// never exceed a card, and damaged or foreign files are not believed.
 #include "node/claims.h"
 
 #include <gtest/gtest.h>
@@ -105,7 +107,7 @@ class ClaimsTest : public testing::Test {
     EXPECT_TRUE(book) << book.error().message;
     return *std::move(book);
   }
-  // Another daemon: does this with its book, says so, and stays until it is killed.
+  // Another daemon: runs `body` with its book, reports, and stays until it is killed.
   pid_t daemon(const std::function<void(ClaimBook&)>& body) {
     base::Pipe pipe = std::move(*base::make_pipe());
     const pid_t pid = fork();
@@ -212,7 +214,7 @@ TEST_F(ClaimsTest, AJobThatOutlivesItsDaemonKeepsItsClaim) {
   ClaimBook book = open();
   ASSERT_EQ(book.others()->size(), 1u);
   EXPECT_EQ(book.others()->front().claim.bytes, gib(30));
-  daemon(hold);  // its successor says the same again
+  daemon(hold);  // its successor repeats the claims
   EXPECT_EQ(book.others()->size(), 3u) << "counted once";
   end(runner);
   EXPECT_EQ(book.others()->size(), 3u) << "a living daemon is believed";
@@ -264,10 +266,10 @@ TEST_F(ClaimsTest, AKillInTheMiddleOfAChangeLeavesTheOneBefore) {
   daemon([&](ClaimBook& book) {
     (void)book.hold({claim(gib(1))});
     (void)book.hold({claim(gib(2))});
-    // As if the next change had come half way.
+    // As if the next change had been written half.
     std::fstream file(base::join_path(book.folder(), claims_name(book.owner())),
                       std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(0);  // change 3 stands in the second copy
+    file.seekp(0);  // change 3 is in the second copy
     file << "mete-claims 1 4\ndaem";
   });
   EXPECT_EQ(open().others()->front().claim.bytes, gib(2));
@@ -297,8 +299,8 @@ TEST_F(ClaimsTest, ARemovedFileIsWrittenAgain) {
   EXPECT_EQ(status, 0);
 }
 
-// Several daemons at once, each taking and giving back: what is held never adds up to more than the
-// card, and all of them come to their turn.
+// Several daemons at once, each taking and giving back: the held claims never exceed the card, and
+// every daemon gets its turn.
 struct Arena {
   std::atomic<std::int64_t> held{0};
   std::atomic<std::int64_t> most{0};

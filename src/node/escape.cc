@@ -14,9 +14,9 @@ using core::JobId;
 struct Holder {
   const ProcessFacts* facts = nullptr;
   Bytes used;
-  Bytes charged;  // as its meter says; zero without one
+  Bytes charged;  // as its meter says; zero without a meter
   bool mps = false;
-  bool server = false;  // of MPS: holds what its clients do
+  bool server = false;  // of MPS: holds the memory of its clients
 
   MeterFacts::State meter() const { return facts->meter.state; }
   // `over`: the job holds more than its grant.
@@ -65,7 +65,7 @@ std::vector<Outside> outside_of(const OnCard& card) {
     if (const Bytes bytes = holder.outside(over); bytes > card.slack())
       found.push_back({&holder, bytes});
   if (!found.empty() || !over) return found;
-  // All of them have charges that cover it, and together more than was ever granted.
+  // All of them have charges that cover their memory, and together hold more than was ever granted.
   const auto largest =
       std::max_element(card.holders.begin(), card.holders.end(),
                        [](const Holder& a, const Holder& b) { return a.used < b.used; });
@@ -132,7 +132,7 @@ std::vector<EscapeWatch::Seen> EscapeWatch::see(const CardSnapshot& snapshot,
             std::min(kCertain, before == readings_.end() ? 1 : before->second + 1);
         readings[key] = count;
         if (count < kTold) continue;
-        // Of what a file claims no more than could be true.
+        // The charge in the file, bounded by what is possible.
         const Bytes charged = std::min(
             {outside.holder->charged, on_card.granted, outside.holder->used.minus(outside.bytes)});
         last_.push_back({job,

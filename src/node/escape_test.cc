@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Memory outside a meter, on snapshots that a test builds: processes without a meter, with charges
+// below or above what they hold, forged grant files, MPS, cards that were not granted. An escape is
+// reported after two readings and certain after three; doubt is none. Every case is one card and a
+// few processes.
 #include "node/escape.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +18,7 @@ const std::string kCard = "GPU-0";
 
 Bytes mib(std::uint64_t count) { return Bytes::from_mib(count); }
 
-// One card, and job 7 with 8 GiB of it unless told otherwise.
+// One card, and job 7 with 8 GiB of it unless a test says otherwise.
 class EscapeTest : public testing::Test {
  protected:
   EscapeTest() {
@@ -41,7 +45,7 @@ class EscapeTest : public testing::Test {
     owners_[pid] = JobId{7};
     return {snapshot_.cards[0].processes->back(), snapshot_.processes.back()};
   }
-  // As many readings of the same as it takes.
+  // Repeats a reading.
   std::vector<EscapeWatch::Seen> see(unsigned readings = 1) {
     std::vector<EscapeWatch::Seen> seen;
     for (unsigned i = 0; i < readings; ++i) {
@@ -88,7 +92,7 @@ TEST_F(EscapeTest, AReadingWithoutItBeginsAnew) {
 
 TEST_F(EscapeTest, WhatAMeterHasChargedIsNoEscape) {
   holds(1, 6000, State::kSlot, 6100);
-  // What the driver takes unasked: code, stacks.
+  // Memory that the driver takes unasked: code, stacks.
   holds(2, 1900, State::kSlot, 560);
   // In the act of freeing: the charge is gone a moment before the figure.
   holds(3, 60, State::kSlot, 0);
@@ -152,7 +156,7 @@ TEST_F(EscapeTest, WhatCannotBeToldIsNoEscape) {
   holds(2, 3000, State::kNone).facts.visible = false;
   holds(3, 3000, State::kNone).reading.used.reset();
   holds(4, 3000, State::kNone);
-  owners_.erase(4);  // a stranger's
+  owners_.erase(4);  // of a foreign process
   holds(5, 3000, State::kNone);
   owners_[5] = JobId{8};  // a job that is being parked, or ended
   holds(6, 3000, State::kNone);

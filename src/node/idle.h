@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Since when jobs do nothing on their cards, from one reading after the other. Pure.
+// Since when jobs have been idle on their cards, from one reading to the next. Pure.
 //
-// A job is idle when each of its processes on a card was seen to do nothing, in all readings of at
-// least kIdleAfter. What is not known is never idle: a driver that does not say, a process of which
-// a reading could not tell, a job that has no process on a card (yet, or any more). One or two
-// readings from which it could not be told (a process has just ended, sensors were not of the same
-// moment) do not make a job busy that does nothing before and after; kForgetAfter of them do.
+// A job is idle if each of its processes on a card was seen to do nothing in all readings of at
+// least kIdleAfter. Unknown never means idle: a driver that does not report, a process for which a
+// reading had no answer, a job that has no process on a card (yet, or any more). One or two
+// readings without an answer (a process has just ended, sensors were read at different moments) do
+// not make a job busy that does nothing before and after; kForgetAfter of them do.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@
 
 namespace mete::node {
 
-// What each process of a job did on each card where it is, as seam::ProcessReading tells it.
+// What each process of a job did on each of its cards, as in seam::ProcessReading.
 using JobLoads = std::map<core::JobId, std::vector<std::optional<unsigned>>>;
 
 class Idle {
@@ -28,11 +28,11 @@ class Idle {
   static constexpr seam::Nanoseconds kIdleAfter = std::chrono::seconds(3);
   static constexpr seam::Nanoseconds kForgetAfter = std::chrono::seconds(5);
 
-  // `at` is when the reading began, `wall` the same moment for people. The same reading once more
-  // changes nothing. A job without processes is not in `loads`.
+  // `at` is when the reading began, `wall` is that moment as wall time. A repeated reading changes
+  // nothing. A job without processes is not in `loads`.
   void see(seam::Nanoseconds at, WallTime wall, const JobLoads& loads);
 
-  // Of the jobs that are idle by the last reading.
+  // For the jobs that are idle by the last reading.
   std::map<core::JobId, WallTime> since() const;
 
  private:

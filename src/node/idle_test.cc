@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readings over time in, who is idle out.
+// Readings over time in, idle jobs out.
 #include "node/idle.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ constexpr std::optional<unsigned> kUntold;
 
 class IdleTest : public testing::Test {
  protected:
-  // A reading each quarter of a second, the same for so many of them.
+  // A reading each quarter of a second, repeated `readings` times.
   void see(const JobLoads& loads, int readings = 1) {
     for (int i = 0; i < readings; ++i) {
       now_ += milliseconds(250);
@@ -52,7 +52,8 @@ TEST_F(IdleTest, TheLeastWorkOfAnyProcessOnAnyCardEndsIt) {
   EXPECT_EQ(since_ms(job_), 22 * 250);
 }
 
-// NVML samples once a second: of four readings three say nothing of a job that works all the time.
+// NVML samples once a second: three of four readings say nothing about a job that works all the
+// time.
 TEST_F(IdleTest, AJobThatWorksIsNeverIdleBetweenTwoSamples) {
   for (int i = 0; i < 40; ++i) {
     see({{job_, {{99}}}});
@@ -79,7 +80,7 @@ TEST_F(IdleTest, AProcessThatVanishesBetweenTwoReadingsDoesNotMatterToTheOthers)
   see({{job_, {{0}, {0}}}}, 20);
   see({{job_, {{0}}}});
   EXPECT_EQ(since_ms(job_), 250);
-  see({{job_, {kUntold}}}, 2);  // of a card whose work is nobody's any more
+  see({{job_, {kUntold}}}, 2);  // of a card whose work belongs to no listed process
   EXPECT_EQ(since_ms(job_), 250);
   see({{job_, {{0}}}});
   EXPECT_EQ(since_ms(job_), 250);
@@ -103,7 +104,7 @@ TEST_F(IdleTest, AGapWithoutReadingsBeginsAnew) {
   see({{job_, {{0}}}}, 20);
   now_ += std::chrono::seconds(60);
   see({{job_, {{0}}}});
-  EXPECT_FALSE(since_ms(job_)) << "nobody has seen what it did meanwhile";
+  EXPECT_FALSE(since_ms(job_)) << "no reading shows what it did meanwhile";
 }
 
 TEST_F(IdleTest, TheSameReadingOnceMoreChangesNothing) {

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// See meter_look.h.
+// See meter_look.h. The path of the grant file comes from METE_GRANT in the process's environment,
+// or from its mappings. Each file is read once per look into a copy that is kept for the next look.
+// The slot of the process is found by pid, start time, program and pid namespace; its charges, less
+// what NVML does not count, plus what it has open of dead owners, are what the driver should
+// report.
 #include "node/meter_look.h"
 
 #include <fcntl.h>
@@ -17,12 +21,13 @@ namespace mete::node {
 
 namespace {
 
-constexpr std::size_t kMaxGrants = 1024;  // of one look
+constexpr std::size_t kMaxGrants = 1024;  // in one look
 constexpr std::size_t kMaxMapped = 4096;
 constexpr std::size_t kMaxMaps = 16 << 20;
 constexpr unsigned kLooksBetween = 8;  // at the mappings of a process that has no grant there
 
-// Whatever it is, opening it does nothing: only then is it known to be a plain file.
+// Opened with O_PATH first, which has no effect on any file: only then it is known to be a plain
+// file.
 Fd open_plain(const std::string& path) {
   const Fd handle(open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat info {};
@@ -48,7 +53,8 @@ bool read_grant(int fd, abi::Grant& grant) {
                        offsetof(abi::Grant, slots));
 }
 
-// Memory of others that it has open: counted to it once they are dead, while their slot is charged.
+// Memory of other processes that this one has open: counted for it once they are dead, while their
+// slot is charged.
 std::uint64_t opened_units(abi::Grant& grant, std::uint32_t slot, std::uint32_t card) {
   std::uint64_t units = 0;
   for (abi::Export& entry : grant.exports) {
@@ -62,7 +68,7 @@ std::uint64_t opened_units(abi::Grant& grant, std::uint32_t slot, std::uint32_t 
   return units;
 }
 
-// Of all parts together. The job's own user can write the file: nothing in it may be absurd.
+// Of all parts together. The job's own user can write the file: clamp its values.
 Bytes peak_of(const abi::Grant& grant, std::uint32_t card) {
   std::uint64_t units = 0;
   for (std::uint32_t p = 0; p < grant.header.part_count; ++p)
@@ -141,7 +147,7 @@ abi::Grant* MeterLook::open_grant(pid_t pid, const std::string& path) {
   book.look = look_;
   book.valid = false;
   if (!book.grant) book.grant = std::make_unique<abi::Grant>();
-  // In a container the same name is another file.
+  // In a container a path may name another file.
   for (const std::string& from : {std::string(), "/proc/" + std::to_string(pid) + "/root"}) {
     const Fd file = open_plain(from + path);
     book.valid = file && read_grant(file.get(), *book.grant);

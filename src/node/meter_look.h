@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the meter of a process says it holds, by the grant file that the process uses. The job's
+// What the meter of a process says it holds, from the grant file that the process uses. The job's
 // user can write that file: nothing in it is believed beyond the grant (escape.h), and reading it
 // cannot be made to block, to open a device or to follow a link. Runs in the NVML helper.
 #pragma once
@@ -17,13 +17,13 @@ namespace mete::node {
 
 class MeterLook {
  public:
-  // Call before each look at the machine: files are read anew.
+  // Call before each look at the machine: files are then read anew.
   void begin();
-  // Of a living process. `environment` is what /proc/PID/environ has.
+  // For a living process. `environment` is the content of /proc/PID/environ.
   MeterFacts take(const ProcessStat& process, const std::string& environment);
 
  private:
-  // The grant file in the process's mappings: of one that has written over its environment.
+  // The grant file in the process's mappings: for a process that has overwritten its environment.
   std::string mapped_grant(const ProcessStat& process);
   abi::Grant* open_grant(pid_t pid, const std::string& path);
 
@@ -32,7 +32,7 @@ class MeterLook {
     unsigned looks = 0;
   };
   std::map<std::pair<pid_t, std::uint64_t>, Mapped> mapped_;
-  // What was read of a file. The memory stays for the next look: a grant is near 1 MiB.
+  // The content of a file. The memory stays for the next look: a grant is near 1 MiB.
   struct Book {
     std::unique_ptr<abi::Grant> grant;
     std::uint64_t look = 0;  // in which it was read
@@ -42,7 +42,7 @@ class MeterLook {
   std::uint64_t look_ = 0;
 };
 
-// The file among the lines of /proc/PID/maps; "" without.
+// The file among the lines of /proc/PID/maps; "" if none.
 std::string grant_in_maps(std::string_view maps);
 
 }  // namespace mete::node

@@ -20,7 +20,7 @@ namespace {
 using State = MeterFacts::State;
 constexpr std::uint64_t kMiB = 1024 * 1024;
 
-// A grant file, in which this process has a slot with 100 MiB once it asks for one.
+// A grant file, in which this process has a slot with 100 MiB once it claims one.
 class MeterLookTest : public testing::Test {
  protected:
   MeterLookTest() {
@@ -131,7 +131,7 @@ TEST_F(MeterLookTest, WhatIsNoGrantIsNotKnown) {
   EXPECT_EQ(look(folder_ + "/grants/link").state, State::kUnknown);
   claim();
   EXPECT_EQ(look().state, State::kSlot);
-  // Cut off while it is used: no signal comes of that.
+  // Truncated while in use: no SIGBUS follows.
   munmap(std::exchange(grant_, nullptr), sizeof(abi::Grant));
   ASSERT_EQ(truncate(path_.c_str(), 5000), 0);
   EXPECT_EQ(look().state, State::kUnknown);

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// See nvml_driver.h. The identity of a card, its NUMA node and its links are read once and kept in
+// known_; a reading then asks for memory, processes and sensors of each card. Newer functions are
+// tried first, and an older one if the driver lacks it. A card that the driver calls lost is
+// reported as lost with its identity only, and does not fail the reading of the others.
 #include "node/nvml_driver.h"
 
 #include <array>
@@ -24,7 +28,7 @@ std::optional<unsigned> numa_from_sysfs(const std::string& pci) {
   const std::string folder = "/sys/bus/pci/devices/" + base::to_lower(pci.substr(pci.size() - 12));
   Result<std::string> text = base::read_all(folder + "/numa_node", 64);
   if (!text) return std::nullopt;
-  Result<std::uint64_t> node = base::parse_uint(base::trim(*text));  // "-1" is: none
+  Result<std::uint64_t> node = base::parse_uint(base::trim(*text));  // "-1": none
   if (!node) return std::nullopt;
   return static_cast<unsigned>(*node);
 }
@@ -130,7 +134,7 @@ nvmlReturn_t NvmlDriver::learn(unsigned index, Known& known) const {
   std::array<char, NVML_DEVICE_NAME_V2_BUFFER_SIZE> text{};
   const unsigned room = static_cast<unsigned>(text.size());
   result = try_nvml(nvml_->nvmlDeviceGetUUID, known.device, text.data(), room);
-  if (result != NVML_SUCCESS) return result;  // the UUID is what a card is known by
+  if (result != NVML_SUCCESS) return result;  // the UUID identifies a card
   card.uuid = text.data();
   text.fill('\0');
   if (try_nvml(nvml_->nvmlDeviceGetName, known.device, text.data(), room) == NVML_SUCCESS) {
@@ -159,7 +163,7 @@ void NvmlDriver::learn_links() {
 }
 
 // A link ends at another card, or at a switch. Through a switch every card is reached with all the
-// links that go there, if the driver says that the pair can use NVLink at all.
+// links that go there, if the driver reports that the pair can use NVLink at all.
 std::vector<CardLink> NvmlDriver::links_of(unsigned index) const {
   const nvmlDevice_t device = known_[index].device;
   std::map<unsigned, unsigned> count_to;

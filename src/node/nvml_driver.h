@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cards of this machine through NVML: seam::Driver for real GPUs and, since simgpu speaks the
-// same interface, for simulated ones. Never crashes on an old driver: what it does not offer is
-// nullopt. A wedged driver can block any call for ever, so this belongs into a helper process. A
-// lost card may stay lost after a reset until NVML is opened anew, with a new NvmlDriver. Not for
-// several threads at once.
+// The cards of this machine through NVML: seam::Driver for real GPUs and, since simgpu has the same
+// interface, for simulated ones. Works with old drivers: a reading that the driver does not offer
+// is nullopt. A wedged driver can block any call for ever, so this belongs into a helper process. A
+// lost card may stay lost after a reset until NVML is opened anew, with a new NvmlDriver. Not
+// thread-safe.
 #pragma once
 
 #include <memory>
@@ -32,7 +32,7 @@ class NvmlDriver final : public seam::Driver {
     bool read = false;
     nvmlDevice_t device = nullptr;
     seam::CardReading card;               // identity, NUMA and links only
-    unsigned long long busy_seen_us = 0;  // the newest sample of what processes did
+    unsigned long long busy_seen_us = 0;  // the newest sample of process utilisation
   };
 
   NvmlDriver(std::unique_ptr<NvmlLibrary> library, seam::Clock& clock);

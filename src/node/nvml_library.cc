@@ -18,7 +18,7 @@ Result<std::unique_ptr<NvmlLibrary>> NvmlLibrary::open(const std::string& path) 
   library->name = reinterpret_cast<decltype(&::name)>(dlsym(handle, #name));
   METE_NODE_NVML_FUNCTIONS(METE_NODE_NVML_LOOKUP)
 #undef METE_NODE_NVML_LOOKUP
-  // Without these there is nothing to do, however old.
+  // Without these the library is useless, however old it is.
   const bool usable =
       (library->nvmlInit || library->nvmlInit_v2) &&
       (library->nvmlDeviceGetCount || library->nvmlDeviceGetCount_v2) &&

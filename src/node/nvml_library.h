@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVML, opened at run time: nothing of ours links with the driver. Every function is a pointer that
-// may be null, since an old NVML lacks the newer names; who calls asks first. Opening does not
+// may be null, since an old NVML lacks the newer names; callers check first. Opening does not
 // initialise.
 #pragma once
 
@@ -57,7 +57,7 @@ namespace mete::node {
 
 class NvmlLibrary {
  public:
-  // By path, or by name through the loader's search. not_found without one, corrupt if it is no
+  // By path, or by name through the loader's search. not_found without one, corrupt if it is not
   // NVML.
   static Result<std::unique_ptr<NvmlLibrary>> open(const std::string& path);
   ~NvmlLibrary();
@@ -74,14 +74,14 @@ class NvmlLibrary {
   void* handle_;
 };
 
-// Calls it if the library has it; FUNCTION_NOT_FOUND, which NVML itself uses for this, if not.
+// Calls the function if the library has it; otherwise FUNCTION_NOT_FOUND, which NVML itself uses
+// for this.
 template <typename... Parameters, typename... Arguments>
 nvmlReturn_t try_nvml(nvmlReturn_t (*function)(Parameters...), Arguments... arguments) {
   return function == nullptr ? NVML_ERROR_FUNCTION_NOT_FOUND : function(arguments...);
 }
 
-// The name is known and the call is not for this card or this driver: worth asking an older
-// function instead.
+// The function exists and the call is not available for this card or driver: try an older function.
 constexpr bool is_missing(nvmlReturn_t result) {
   return result == NVML_ERROR_FUNCTION_NOT_FOUND || result == NVML_ERROR_NOT_SUPPORTED ||
          result == NVML_ERROR_ARGUMENT_VERSION_MISMATCH || result == NVML_ERROR_DEPRECATED;

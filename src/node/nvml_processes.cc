@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// See nvml_processes.h. Each list is read with a buffer that grows until NVML accepts it, in the
+// newest version that the driver has; the three lists are merged by pid. Utilisation comes from
+// NVML's samples since the newest one seen: a listed process without a sample did nothing, provided
+// that the card's work can be attributed to listed processes.
 #include "node/nvml_processes.h"
 
 #include <algorithm>
@@ -19,8 +23,8 @@ std::optional<Bytes> known(unsigned long long bytes) {
   return Bytes::from_bytes(bytes);
 }
 
-// Asks with a growing buffer until the list fits. Processes come and go between two calls, so the
-// number that NVML asks for is doubled.
+// Calls with a growing buffer until the list fits. Processes start and end between two calls, so
+// the size that NVML asks for is doubled.
 template <typename Info>
 nvmlReturn_t read_list(nvmlReturn_t (*function)(nvmlDevice_t, unsigned*, Info*),
                        nvmlDevice_t device, bool mps, std::vector<ProcessReading>& out) {
@@ -98,7 +102,7 @@ Result<std::optional<std::vector<ProcessReading>>> read_processes(const NvmlLibr
     any = true;
     merge_processes(all, list->processes);
   }
-  // Compute is the list that we account by: without it an empty answer would be a lie.
+  // Accounting relies on the compute list: without it an empty answer would be wrong.
   if (!any || compute.result != NVML_SUCCESS) return std::optional<std::vector<ProcessReading>>();
   return std::optional(std::move(all));
 }
@@ -123,7 +127,7 @@ std::optional<std::vector<BusyProcess>> read_busy(const NvmlLibrary& nvml, nvmlD
   }
   std::vector<BusyProcess> busy;
   for (const nvmlProcessUtilizationSample_t& sample : samples) {
-    // Some drivers fill up the list with empty entries.
+    // Some drivers pad the list with empty entries.
     if (sample.timeStamp == 0 && sample.pid == 0) continue;
     *seen_us = std::max(*seen_us, sample.timeStamp);
     busy.push_back({static_cast<pid_t>(sample.pid),

@@ -53,7 +53,7 @@ TEST(Utilisation, OfSeveralSamplesTheHighestCounts) {
   EXPECT_EQ(loads({{20, 35}, {20, 0}, {20, 80}, {20, 2}}, 35), (Loads{0, 80, kUnknown}));
 }
 
-// The card works, and nobody of the list is said to: whose work is it?
+// The card works, and no listed process does: the work could belong to any of them.
 TEST(Utilisation, WorkThatIsNobodysMakesEverybodyUnknown) {
   EXPECT_EQ(loads({}, 50), (Loads{kUnknown, kUnknown, kUnknown}));
   EXPECT_EQ(loads({{777, 40}}, std::nullopt), (Loads{kUnknown, kUnknown, kUnknown}));

@@ -65,7 +65,7 @@ std::string card_type(std::string_view name) {
     if (!word.empty() && !is_one_of(word, {"NVIDIA", "Tesla", "Quadro", "GeForce", "GRID"}))
       words.push_back(word);
   if (words.empty()) return std::string(base::trim(name));
-  // A family word belongs to the number behind it: RTX 4090, RTX PRO 6000, GTX 1080 Ti, TITAN V.
+  // A family name belongs to the number behind it: RTX 4090, RTX PRO 6000, GTX 1080 Ti, TITAN V.
   // "RTX A6000" does not need it.
   std::string type;
   std::size_t at = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of NVML turned into ours: card types and errors. Pure.
+// NVML's names translated into ours: card types and errors. Pure.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace mete::node {
 
-// The short type that people write in --gpu-type, from the driver's name for the card:
-// "NVIDIA H100 80GB HBM3" -> "H100", "Tesla V100-SXM2-16GB" -> "V100", "NVIDIA GeForce RTX 4090" ->
-// "RTX4090". Never empty for a name that is not.
+// The short type that users write in --gpu-type, from the driver's name for the card: "NVIDIA H100
+// 80GB HBM3" -> "H100", "Tesla V100-SXM2-16GB" -> "V100", "NVIDIA GeForce RTX 4090" -> "RTX4090".
+// Never empty for a name that is not.
 std::string card_type(std::string_view name);
 
 // "nvmlInit_v2: Driver Not Loaded (9)". The codes that matter to callers: no driver is not_found,
-// no permission is denied, what may pass is busy, what the card does not have is unsupported,
-// everything else is io.
+// no permission is denied, a temporary failure is busy, a missing feature of the card is
+// unsupported, everything else is io.
 Error nvml_error(std::string_view function, nvmlReturn_t result);
 
 }  // namespace mete::node

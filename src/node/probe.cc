@@ -14,8 +14,9 @@
 namespace mete::node {
 namespace {
 
-// The meter must not be in the probe: it would ask for what it is about to learn. The probe sees
-// one card, by UUID, and what one user sets for his own programs does not go into a figure for all.
+// The meter must not be in the probe: it would need the figure that is about to be measured. The
+// probe sees one card, by UUID, and a user's settings for own programs do not go into a figure for
+// all users.
 std::vector<std::string> probe_environment(const ProbeRequest& request) {
   constexpr std::array<std::string_view, 6> kReplaced = {
       "LD_PRELOAD=",        "METE_GRANT=",          "CUDA_VISIBLE_DEVICES=",

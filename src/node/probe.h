@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a CUDA context costs on a card: measured once per card, driver version and MPS state by a
-// program of its own (mete-probe), and remembered in a small text file. The meter reserves this
-// much before a context is made, so that a context that does not fit is refused beforehand.
+// The cost of a CUDA context on a card: measured once per card, driver version and MPS state by a
+// program of its own (mete-probe), and cached in a small text file. The meter reserves this much
+// before a context is created, so that a context that does not fit is refused beforehand.
 #pragma once
 
 #include <string>
@@ -15,17 +15,17 @@
 namespace mete::node {
 
 struct ContextCost {
-  Bytes first;  // the first context of a process on the card: what the process holds then
+  Bytes first;  // the first context of a process on the card: what the process then holds
   Bytes more;   // each further one
   bool operator==(const ContextCost&) const = default;
 };
 
-// What a measurement is good for.
+// What a measurement is valid for.
 struct ContextKey {
   std::string uuid;    // of the card
   std::string type;    // "H200": simulated cards of different machines may share a UUID
   std::string driver;  // "580.159.04"
-  bool mps = false;    // an MPS server answers: contexts live there then
+  bool mps = false;    // an MPS server answers: contexts then live there
   bool operator==(const ContextKey&) const = default;
 };
 
@@ -40,19 +40,19 @@ struct ProbeRequest {
   seam::Milliseconds timeout{10000};
 };
 
-// From the cache, or measured and put there. A cache that cannot be read is measured over, one that
+// From the cache, or measured and put there. A cache that cannot be read is replaced, one that
 // cannot be written is ignored: the next caller measures again. busy: the driver did not answer in
 // time.
 Result<ContextCost> context_cost(const ProbeRequest& request, seam::Clock& clock);
 
-// Measures now, cache or not.
+// Measures now, without the cache.
 Result<ContextCost> measure_context_cost(const ProbeRequest& request, seam::Clock& clock);
 
-// Does an MPS server take connections here? `pipe_directory` is CUDA_MPS_PIPE_DIRECTORY, empty when
-// not set.
+// Whether an MPS server takes connections here. `pipe_directory` is CUDA_MPS_PIPE_DIRECTORY, empty
+// if not set.
 bool mps_is_active(const std::string& pipe_directory);
 
-// "mete-probe 1 FIRST MORE DRIVER": what the program prints, in bytes.
+// "mete-probe 1 FIRST MORE DRIVER": the output of the program, in bytes.
 std::string format_probe_line(const ContextCost& cost, std::string_view driver);
 struct ProbeLine {
   ContextCost cost;

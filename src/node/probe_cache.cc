@@ -16,7 +16,7 @@ constexpr std::size_t kMostEntries = 64;
 
 Result<std::vector<CacheEntry>> parse_cache(std::string_view text) {
   std::vector<std::string_view> lines = base::split(text, '\n');
-  // The last line ends with a newline, or the file was cut.
+  // The last line ends with a newline, otherwise the file was truncated.
   if (lines.size() < 2 || lines.front() != kHead || !lines.back().empty())
     return Error::corrupt("not a cache of context costs");
   std::vector<CacheEntry> entries;

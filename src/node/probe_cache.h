@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text file that remembers what contexts cost. First line "mete-context-cost 1", then one line
+// The text file that caches the cost of contexts. First line "mete-context-cost 1", then one line
 // per key:
 //   GPU-8d0f… H200 580.159.04 plain 543162368 549031936
-// docs/formats/context-cost.md. Anything else makes the whole file count as empty: it is cheaper to
-// measure again than to guess.
+// docs/formats/context-cost.md. Anything else makes the whole file count as empty: measuring again
+// is cheaper than guessing.
 #pragma once
 
 #include <optional>
@@ -26,8 +26,8 @@ std::string format_cache(const std::vector<CacheEntry>& entries);
 
 std::optional<ContextCost> find_cached(const std::string& path, const ContextKey& key);
 
-// Keeps the other keys, at most 64 in all, the newest last. Two writers at once: one of the two
-// entries may be lost, and is then measured again.
+// Keeps the other keys, at most 64 in all, the newest last. If two processes write at once, one of
+// the two entries may be lost, and is then measured again.
 Result<void> store_cached(const std::string& path, const ContextKey& key, const ContextCost& cost);
 
 }  // namespace mete::node

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// mete-probe --card GPU-… --cuda LIBRARY --nvml LIBRARY
-// Makes two contexts on the card, asks NVML after each what this process holds, prints the cost of
-// both and ends. A process of its own because a driver that is wedged wedges whoever asks, and
-// because a context's memory only comes back for certain with the end of its process. Errors go to
-// stderr, exit code 1.
+// mete-probe --card GPU-… --cuda LIBRARY --nvml LIBRARY Creates two contexts on the card, asks NVML
+// after each what this process holds, prints the cost of both and ends. A process of its own
+// because a wedged driver wedges every process that calls it, and because the memory of a context
+// is certain to come back only with the end of its process. Errors go to stderr, exit code 1.
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -75,7 +74,7 @@ Result<CUdevice> find_card(const Cuda& cuda, const seam::UuidBytes& wanted) {
 }
 
 // What this process holds on the card. In a pid namespace the driver may not know us by our own
-// pid; then what the whole card has used since `before` is the best there is.
+// pid; then the growth of the whole card's used memory since `before` is the best estimate.
 Result<Bytes> held(seam::Driver& driver, const std::string& uuid, std::optional<Bytes> before) {
   Result<std::vector<seam::CardReading>> cards = driver.read_all(kReadingLimit);
   if (!cards) return std::move(cards).error();
@@ -86,7 +85,7 @@ Result<Bytes> held(seam::Driver& driver, const std::string& uuid, std::optional<
         if (process.pid == getpid() && process.used) return *process.used;
     if (before && card.used)
       if (const std::optional<Bytes> grown = card.used->checked_sub(*before)) return *grown;
-    return Error::unsupported("the driver does not tell what this process holds");
+    return Error::unsupported("the driver does not report what this process holds");
   }
   return Error::not_found("NVML does not see " + uuid);
 }
@@ -126,12 +125,12 @@ Result<std::string> measure(const std::string& uuid_text, const std::string& cud
   if (!with_two) return std::move(with_two).error();
   const std::optional<Bytes> more = with_two->checked_sub(*with_one);
   if (with_one->is_zero() || !more)
-    return Error::io("the figures make no sense: others use the card as well");
+    return Error::io("the readings are inconsistent: other processes use the card");
   return format_probe_line({*with_one, *more}, identity->version);
 }
 
 int run(int argc, char** argv) {
-  // If whoever asked is gone, nobody wants the answer.
+  // If the caller is gone, the answer is not needed.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::string card, cuda = "libcuda.so.1", nvml = "libnvidia-ml.so.1";
   for (int i = 1; i + 1 < argc; i += 2) {
@@ -150,8 +149,8 @@ int run(int argc, char** argv) {
     return 1;
   }
   std::fputs(line->c_str(), stdout);
-  // No destructors and no atexit handlers of the drivers: the end of the process gives everything
-  // back, and quickly.
+  // No destructors and no atexit handlers of the drivers: the end of the process frees everything,
+  // and quickly.
   std::fflush(stdout);
   _exit(0);
 }

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// See proc.h. Each reader reads one file of /proc/PID whole and passes its text to a parser; ENOENT
+// and ESRCH become not_found. The walk over descendants asks each process for its children; kernels
+// without the children files make it read the parent of every process instead.
 #include "node/proc.h"
 
 #include <dirent.h>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The parsers of /proc on texts, including hostile names and broken lines, and the readers on real
+// processes: this one, a child from its start to its end, children of other threads. A pid that is
+// gone must be not_found.
 #include "node/proc.h"
 
 #include <gtest/gtest.h>
@@ -91,7 +94,7 @@ TEST(ProcText, Namespaces) {
   EXPECT_EQ(parse_namespace_link("pid:[]"), std::nullopt);
 }
 
-// A child that lives until the test lets go of the pipe.
+// A child that lives until the test closes the pipe.
 class WaitingChild {
  public:
   WaitingChild() : pipe_(std::move(*base::make_pipe())), pid_(fork()) {

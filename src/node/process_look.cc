@@ -17,7 +17,7 @@ namespace mete::node {
 
 namespace {
 
-constexpr int kMaxDepth = 256;            // of ancestors: more is a circle, read while it changed
+constexpr int kMaxDepth = 256;            // of ancestors: more is a cycle, read while it changed
 constexpr std::size_t kMaxCached = 1024;  // user names, namespaces
 constexpr std::size_t kMaxEnviron = 4 << 20;
 
@@ -60,7 +60,7 @@ std::string variable_in(const std::string& environment, const std::string& name)
 std::vector<ProcessFacts> ProcessLook::take(const std::vector<seam::CardReading>& cards) {
   const Result<std::uint64_t> ours = read_pid_namespace(getpid());
   Found found;
-  std::set<pid_t> looked;  // one that is on several cards once
+  std::set<pid_t> looked;  // a process on several cards is looked at once
   meters_.begin();
   for (const seam::CardReading& card : cards) {
     if (!card.processes) continue;

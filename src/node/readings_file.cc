@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See readings_file.h.
+// See readings_file.h. The writer maps the file and updates it as a seqlock: sequence odd, body,
+// sequence even. The reader copies sequence, file and sequence again with pread(2) and retries
+// while the copy is torn; then it checks magic, version, bounds, boot and pid namespace before it
+// uses any of it.
 #include "node/readings_file.h"
 
 #include <fcntl.h>
@@ -119,14 +122,14 @@ Result<bool> read_once(int fd, Raw& raw) {
 
 Result<ReadingsWriter> ReadingsWriter::make(const std::string& path) {
   const std::string fresh = path + "." + std::to_string(getpid()) + ".new";
-  (void)unlink(fresh.c_str());  // of a helper that had our number and was killed here
+  (void)unlink(fresh.c_str());  // of a helper that had our pid and was killed here
   const Fd fd(open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd) return Error::from_errno("make " + fresh, errno);
   const auto fail = [&](const char* what, int error) {
     (void)unlink(fresh.c_str());
     return Error::from_errno(std::string(what) + " " + fresh, error);
   };
-  // Allocated, not only extended: a disk that fills up must not end the helper by SIGBUS.
+  // Allocated, not only extended: a disk that fills up must not kill the helper by SIGBUS.
   if (const int error = posix_fallocate(fd.get(), 0, sizeof(abi::Readings)); error != 0)
     return fail("allocate", error);
   if (fchmod(fd.get(), 0644) != 0) return fail("open up", errno);
@@ -163,7 +166,7 @@ void ReadingsWriter::publish(const std::vector<seam::CardReading>& cards, seam::
 }
 
 Result<Sample> parse_readings(std::string_view bytes) {
-  if (bytes.size() < sizeof(abi::Readings)) return Error::corrupt("the readings file is cut short");
+  if (bytes.size() < sizeof(abi::Readings)) return Error::corrupt("the readings file is truncated");
   const auto raw = std::make_unique<Raw>();
   std::memcpy(raw->bytes, bytes.data(), sizeof raw->bytes);
   const abi::Readings& file = raw->file();
@@ -192,7 +195,7 @@ Result<Sample> parse_readings(std::string_view bytes) {
 }
 
 Result<Sample> read_readings(const std::string& path) {
-  // O_NONBLOCK: a FIFO in its place must not hold us.
+  // O_NONBLOCK: a FIFO in its place must not block us.
   const Result<Fd> fd = base::open_fd(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (!fd) return fd.error();
   struct stat info {};
@@ -209,8 +212,8 @@ Result<Sample> read_readings(const std::string& path) {
     if (!sample) return sample;
     const seam::UuidBytes boot = this_boot();
     if (!std::equal(boot.begin(), boot.end(), raw->file().boot_id))
-      return Error::unsupported(path + " is of another boot");
-    // Pids mean nothing across namespaces.
+      return Error::unsupported(path + " is from another boot");
+    // Pids are valid in their own namespace only.
     if (raw->file().pid_namespace != own_namespace())
       return Error::unsupported(path + " was written in another pid namespace");
     return sample;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The readings file: values survive the round trip, lists that do not fit count as unknown,
+// concurrent readers never see half a reading, a writer that is killed in the middle is replaced,
+// and random bytes never crash a reader. A runner uses the driver only while the file is old.
 #include "node/readings_file.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// See reconcile.h. before_sample() and during_sample() record the lowest and highest charge of each
+// slot while NVML is read. apply() matches the sample's processes with slots, across pid namespaces
+// if needed, writes the card's free memory and each process's figure, and lets Unasked decide what
+// is excess and what of the reserve can be lent. Processes of the job without a slot are escapes.
 #include "node/reconcile.h"
 
 #include <algorithm>
@@ -23,8 +27,7 @@ std::optional<std::size_t> find_card(const Sample& sample, const abi::GrantCard&
   return std::nullopt;
 }
 
-// The part that a process without a meter belongs to: as the launcher wrote it into its
-// environment.
+// The part that a process without a meter belongs to, from its environment.
 std::optional<std::uint32_t> part_of(pid_t pid, std::uint32_t part_count) {
   if (part_count == 1) return 0;
   const std::optional<std::string> text = read_variable(pid, "METE_PART");
@@ -34,9 +37,9 @@ std::optional<std::uint32_t> part_of(pid_t pid, std::uint32_t part_count) {
   return static_cast<std::uint32_t>(*part);
 }
 
-// Books what an escaped process holds. One whose part cannot be told (it was started with another
-// environment) is booked on all in even shares, as the card's limit is divided between them: the
-// job as a whole stays within its grant, and no part pays for all.
+// Charges what an escaped process holds. If its part is unknown (it was started with another
+// environment), all parts are charged in even shares, as the card's limit is divided between them:
+// the job as a whole stays within its grant, and no part pays for all.
 void book_escape(pid_t pid, std::uint64_t units, std::vector<std::uint64_t>& outside) {
   const auto parts = static_cast<std::uint32_t>(outside.size());
   if (const std::optional<std::uint32_t> part = part_of(pid, parts)) {
@@ -100,8 +103,8 @@ void Reconciler::settle(std::uint32_t slot, std::uint32_t card, std::uint64_t he
     return (charge > unseen ? charge - unseen : 0) + inherited;
   };
   const std::uint64_t lent = abi::lent_units(words);
-  // A process that holds less than its context costs is one whose figure is not its own (MPS) or
-  // that is parked.
+  // A process that holds less than its context costs has a figure that is not its own (MPS), or is
+  // parked.
   const bool is_plain =
       held_bytes + abi::kHeadroomBytes >= grant_.header.cards[card].context_first_bytes &&
       inherited == 0 && !abi::has_exports(grant_, slot, seen.owner) &&
@@ -146,7 +149,8 @@ void Reconciler::reap_inside() {
         abi::OwnerWord::unpack(owner).name_space == abi::OwnerWord::unpack(owner_).name_space ||
         abi::ask_lease(grant_, s, owner, path_.c_str()) != abi::Lease::kFree)
       continue;
-    // A process lets go of its lease a moment before its GPU memory: free twice in a row.
+    // A process releases its lease a moment before its GPU memory: require it to be free twice in a
+    // row.
     if (missed_.contains(owner))
       abi::reap_slot({grant_, static_cast<std::uint32_t>(slot_)}, s, owner, viewer());
     else
@@ -175,7 +179,7 @@ std::vector<Escape> Reconciler::apply(const Sample& sample, const std::set<pid_t
       const std::optional<pid_t> pid = owner == 0 ? std::nullopt : pid_here(owner, inside);
       if (!pid) continue;
       metered.insert(*pid);
-      if (owner != seen_[s][c].owner) continue;  // came while NVML was asked: next time
+      if (owner != seen_[s][c].owner) continue;  // claimed while NVML was read: next time
       const ProcessSample* process = sample.find(*pid);
       const std::uint64_t held =
           process != nullptr && process->used[*at] ? process->used[*at]->count() : 0;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// NVML's readings against a grant in memory: excess, lent reserves, managed and inherited memory,
+// escapes with and without a known part. A test changes charges between before_sample() and apply()
+// as programs do while NVML is read. Forged words of the job must stay within bounds.
 #include "node/reconcile.h"
 
 #include <fcntl.h>
@@ -84,7 +87,7 @@ TEST_F(ReconcileTest, WhatTheDriverTookUnaskedIsChargedAfterTwoReadings) {
 TEST_F(ReconcileTest, CountsThatTheJobHasForgedAreBounded) {
   grant().header.card_count = UINT32_MAX;
   grant().header.part_count = UINT32_MAX;
-  Reconciler late(grant());  // begun anew after it was forged
+  Reconciler late(grant());  // started anew after it was forged
   look(late, getppid(), 300 * kMiB);
   grant().header.card_count = grant().header.part_count = 1;
   Reconciler r(grant());
@@ -115,7 +118,7 @@ TEST_F(ReconcileTest, ManagedMemoryIsNotInNvmlsFigure) {
 
 TEST_F(ReconcileTest, WhatIsInheritedFromADeadOwnerIsChargedOnce) {
   Reconciler r(grant());
-  // A process that cannot be: its slot is charged 500 MiB for what our parent holds open.
+  // A process that cannot exist: its slot is charged 500 MiB for memory that our parent has open.
   abi::Self dead = abi::read_self();
   dead.pid = 4194303;
   dead.stack = 0;
@@ -146,7 +149,7 @@ TEST_F(ReconcileTest, AProcessThatStartsDuringTheReadingIsNoEscape) {
 
 TEST_F(ReconcileTest, AProcessOfTheJobWithoutAMeterIsReportedAndStopsGrowth) {
   Reconciler r(grant());
-  EXPECT_TRUE(look(r, 999999, 700 * kMiB).empty());  // somebody else's
+  EXPECT_TRUE(look(r, 999999, 700 * kMiB).empty());  // of another job
   EXPECT_EQ(excess(), 0u);
   const std::vector<Escape> escapes = look(r, 999999, 700 * kMiB, {999999});
   ASSERT_EQ(escapes.size(), 1u);
@@ -157,7 +160,7 @@ TEST_F(ReconcileTest, AProcessOfTheJobWithoutAMeterIsReportedAndStopsGrowth) {
   EXPECT_TRUE(abi::try_take({grant(), slot_}, {0, 0}, abi::units_for(300 * kMiB)));
 }
 
-// The same with a context: 60 MiB of the charge are its reserve, 30 MiB the context.
+// A job with a context: 60 MiB of the charge are its reserve, 30 MiB the context.
 class ReserveTest : public ReconcileTest {
  protected:
   ReserveTest() {
@@ -224,7 +227,7 @@ TEST_F(ReserveTest, NothingIsGivenBackWhileTheFiguresMayMeanSomethingElse) {
   keeps("it keeps its reserve");
 }
 
-// Two parts of 512 MiB each. The escaped processes are real ones: their environment is looked at.
+// Two parts of 512 MiB each. The escaped processes are real ones: their environment is read.
 class ReconcileParts : public ReconcileTest {
  protected:
   ReconcileParts() {
@@ -243,7 +246,7 @@ class ReconcileParts : public ReconcileTest {
     (void)kill(child_, SIGKILL);
     (void)waitpid(child_, nullptr, 0);
   }
-  // A program that does nothing, with this environment; running it for certain.
+  // Starts a program that does nothing, with this environment; returns when it runs.
   pid_t start(const char* variable) {
     int ready[2];
     EXPECT_EQ(pipe2(ready, O_CLOEXEC), 0);

@@ -16,7 +16,7 @@ Result<Sample> SampleSource::next(seam::Nanoseconds since) {
   if (!readings_.empty()) {
     Result<Sample> published = read_readings(readings_);
     const seam::Nanoseconds now = clock_.monotonic();
-    // From the future: no clock of ours.
+    // A reading from the future comes from another clock.
     if (published && published->at <= now && now - published->at <= kStale) {
       driver_.reset();
       if (published->at >= since) return published;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the runner of a job gets its readings from: the file that the daemon's helper publishes,
-// and, when that is too old (no daemon, or its driver hangs), the driver itself. Used in a helper
-// process of the runner: its own asking may block.
+// Where the runner of a job gets its readings: from the file that the daemon's helper publishes,
+// and, if that is too old (no daemon, or its driver hangs), from the driver itself. Used in a
+// helper process of the runner, since a call of the driver may block.
 #pragma once
 
 #include <memory>
@@ -14,17 +14,17 @@ namespace mete::node {
 
 class SampleSource {
  public:
-  // Older than this, a published reading is not used.
+  // A published reading older than this is not used.
   static constexpr seam::Milliseconds kStale{1500};
   // Between two readings of our own.
   static constexpr seam::Milliseconds kOwnPeriod{250};
 
-  // `readings`: path of the readings file; "": only the driver is asked.
+  // `readings`: path of the readings file; "": only the driver is used.
   SampleSource(std::string readings, OpenDriver open, seam::Clock& clock)
       : readings_(std::move(readings)), open_(std::move(open)), clock_(clock) {}
 
-  // A reading that began at `since` or later (what was freed before is not in it). busy: not yet,
-  // ask again in a moment; everything else is the driver's own error.
+  // A reading that began at `since` or later (memory freed before is not in it). busy: not yet,
+  // retry in a moment; every other error is the driver's own.
   Result<Sample> next(seam::Nanoseconds since);
 
  private:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One look at all cards, turned into what the books need: how much each card has free, and how much
-// each process holds on each card. Called in a loop by the helper process that may block; values
-// only, what is done with them is elsewhere.
+// One reading of all cards, as accounting needs it: how much each card has free, and how much each
+// process holds on each card. Called in a loop by the helper process that may block; values only.
 #pragma once
 
 #include <sys/types.h>
@@ -31,12 +30,12 @@ struct CardSample {
 struct ProcessSample {
   pid_t pid = 0;
   std::vector<std::optional<Bytes>>
-      used;                   // by position in Sample::cards; nullopt: not there, or not told
+      used;                   // by position in Sample::cards; nullopt: not there, or not reported
   std::vector<bool> present;  // by position in Sample::cards
 };
 
 struct Sample {
-  seam::Nanoseconds at{};  // when the reading began: never newer than the figures are
+  seam::Nanoseconds at{};  // when the reading began: never newer than the figures
   std::vector<CardSample> cards;
   std::vector<ProcessSample> processes;  // by pid
 
@@ -47,7 +46,7 @@ struct Sample {
 // Pure: the readings of one moment, by process.
 Sample make_sample(const std::vector<seam::CardReading>& cards, seam::Nanoseconds at);
 
-// Asks the driver once. Its errors pass through; nothing is kept from the time before.
+// Calls the driver once. Passes its errors on; keeps nothing from earlier calls.
 Result<Sample> take_sample(seam::Driver& driver, seam::Clock& clock, seam::Milliseconds limit);
 
 }  // namespace mete::node

@@ -54,7 +54,7 @@ TEST(Sampler, GathersWhatAProcessHoldsOnEveryCard) {
   const ProcessSample* silent = sample.find(10);
   ASSERT_NE(silent, nullptr);
   EXPECT_EQ(silent->present, (std::vector<bool>{true, false}))
-      << "there, though nobody tells how much it holds";
+      << "present, though the driver does not report how much it holds";
   EXPECT_EQ(silent->used[0], std::nullopt);
   EXPECT_EQ(sample.find(15), nullptr);
   EXPECT_EQ(sample.cards[1].uuid_bytes->back(), 2);

@@ -17,7 +17,7 @@ Holding at_rest(std::uint64_t held, std::uint64_t charge, std::uint64_t lent = 0
   return {held, charge, charge, lent, true};
 }
 
-// So many readings of the same; what the last one says.
+// Repeats a reading; returns the last verdict.
 Unasked::Verdict see(Unasked& unasked, const Holding& now, unsigned times) {
   Unasked::Verdict last;
   for (unsigned i = 0; i < times; ++i) last = unasked.see(now);
@@ -79,8 +79,8 @@ TEST(Unasked, NothingIsSpareOfAChargeThatIsUsedOrCannotBeMeasured) {
   EXPECT_EQ(see(unasked, at_rest(0, 580 * kMib), 20), Verdict{});
 }
 
-// Whatever the driver does unasked: what is charged never falls below what the last reading showed
-// and the headroom, and when it rests no more than the headroom is lost.
+// Whatever the driver takes unasked: the charge never falls below the last reading and the
+// headroom, and at rest no more than the headroom is lost.
 TEST(Unasked, FollowsTheReadingUpAndDown) {
   Unasked unasked;
   const std::uint64_t reserve = 60 * kMib;

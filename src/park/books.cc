@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// See books.h.
+// See books.h. An account per token has what the daemon allows and what is promised and used of it;
+// a connection has its promise and its pieces. A promise is made only if the account allows it and
+// the arena and the spill file have room for all promises together, so a piece within its promise
+// always finds a place: pinned memory first, then the disk. A connection that is gone stays until
+// its last copy has ended (settle()).
 #include "park/books.h"
 
 #include <algorithm>
@@ -13,7 +17,7 @@ namespace {
 
 using abi::ParkReason;
 
-constexpr uint64_t kMost = 1ull << 56;  // more than any machine has; keeps sums far from the edge
+constexpr uint64_t kMost = 1ull << 56;  // more than any machine has; keeps sums far from overflow
 
 Refusal invalid() { return {ParkReason::kDriver, Books::kInvalid, 0}; }
 Refusal stranger() { return {ParkReason::kNoMover, 0, 0}; }
@@ -44,7 +48,7 @@ void Books::forbid(const Token& token) {
   const auto found = accounts_.find(token);
   if (found == accounts_.end()) return;
   found->second.open = false;
-  // With connections it stays until the last one is gone; see settle().
+  // An account with connections stays until the last one is gone; see settle().
   if (found->second.connections == 0) accounts_.erase(found);
 }
 
@@ -109,7 +113,7 @@ Place Books::take(uint64_t bytes) {
   const uint64_t in_memory = std::min(bytes, memory_.free_bytes());
   place.memory = memory_.take(in_memory);
   place.disk = disk_.take(bytes - in_memory);
-  // What was promised is there: the free bytes of both are at least the promises not yet used.
+  // A promise can always be kept: the free bytes of both are at least the promises not yet used.
   METE_ASSERT(bytes == in_memory || !place.disk.empty());
   return place;
 }

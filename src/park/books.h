@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a mover has promised to whom and where each piece of parked memory lies. Pure: no driver, no
-// socket, no clock; the mover does what this decides, in one thread.
+// What a mover has promised to which process, and where each piece of parked memory lies. Pure: no
+// driver, no socket, no clock; the mover carries out these decisions, in one thread.
 //
-// The daemon allows a token so many bytes. A process shows the token on its connection and says how
-// much it will give away at most (hello): from then on that much room is its own, so that a move
-// that was begun does not end for want of room. A piece belongs to the connection that gave it
-// away; nobody else can name it, and it goes when the connection does. Nothing is readable before
-// all of it was written: a piece counts as there when its copy has ended well.
+// The daemon allows a number of bytes to a token. A process shows the token on its connection and
+// says how much it will give away at most (hello): from then on that much room is reserved for it,
+// so that a move that has begun does not fail for want of room. A piece belongs to the connection
+// that gave it away; no other connection can name it, and it is dropped with its connection.
+// Nothing is readable before all of it was written: a piece counts as present when its copy has
+// succeeded.
 #pragma once
 
 #include <array>
@@ -24,8 +25,8 @@ namespace mete::park {
 using Token = std::array<uint8_t, 16>;
 using ConnectionId = uint64_t;
 
-// Why not; with kNoRoom how much there would be room for, with kDriver the code that the driver
-// gave or would give.
+// The reason; for kNoRoom how much there would be room for, for kDriver the code that the driver
+// returned or would return.
 struct Refusal {
   abi::ParkReason reason = abi::ParkReason::kNone;
   uint32_t detail = 0;
@@ -33,13 +34,13 @@ struct Refusal {
 };
 using Answer = std::optional<Refusal>;  // nothing: done
 
-// Where a piece lies: in the arena, and what found no room there in the spill file.
+// Where a piece lies: in the arena, and the part that does not fit there in the spill file.
 struct Place {
   std::vector<Extent> memory;
   std::vector<Extent> disk;
 };
 
-// How much there is in all, how much of it is promised or taken, and how much is wanted.
+// How much there is in all, how much of it is promised or taken, and the goal.
 struct Figures {
   uint64_t size = 0;
   uint64_t used = 0;
@@ -55,29 +56,29 @@ class Books {
 
   explicit Books(uint64_t spill_bytes = 0);
 
-  // ---- the daemon's
-  // Again for the same token: the new figures hold from now on; what is promised stays.
+  // ---- by the daemon
+
+  // For a known token the new figures replace the old ones; promises stay.
   Answer allow(const Token& token, uint32_t uid, uint64_t bytes);
-  // No new room and no new pieces under this token. What is kept stays, and can be taken back.
+  // No new promises and no new pieces under this token. Stored pieces stay, and can be taken back.
   void forbid(const Token& token);
   void set_goal(uint64_t bytes);
   Figures figures() const;
-  // Of one token: allowed, taken, promised, and how much of what is taken lies on disk.
+  // For one token: allowed, used, promised, and how much of the used bytes lies on disk.
   std::optional<Figures> figures(const Token& token) const;
 
-  // ---- of a process, by its connection
+  // ---- by a process, on its connection
   struct Hello {
     Answer answer;
     bool wait = false;  // no room yet, but the arena is to grow that far
   };
   struct Promise {
     Token token;
-    uint32_t uid;  // of the process; 0 may show anybody's token
+    uint32_t uid;  // of the process; 0 may show any user's token
     uint64_t bytes;
   };
-  // Once more on the same connection: a new promise in place of the old one, never less than it
-  // keeps. `may_wait`: rather than refuse or go to disk, wait where the arena is to grow far
-  // enough.
+  // Repeated on a connection: replaces the promise, which never falls below what is stored.
+  // `may_wait`: wait, rather than refuse or go to disk, if the arena is to grow far enough.
   Hello hello(ConnectionId connection, const Promise& promise, bool may_wait);
   bool known(ConnectionId connection) const { return connections_.contains(connection); }
   // The piece is being filled until end_out(); `place` stays valid until then.
@@ -87,27 +88,27 @@ class Books {
   void end_in(ConnectionId connection, uint64_t id);
   // 0: all pieces, and the promise with them. Not while a copy of the connection is under way.
   Answer drop(ConnectionId connection, uint64_t id);
-  // The connection is closed. A piece that is being copied goes at the end of its copy.
+  // The connection is closed. A piece that is being copied is dropped at the end of its copy.
   void leave(ConnectionId connection);
-  // Stops a token as forbid() does: its process does what no process does in good faith.
+  // Stops a token as forbid() does: its process did something that no correct process does.
   void distrust(ConnectionId connection);
 
-  // ---- of the arena
+  // ---- for the arena
   void add_segment(uint32_t segment, uint64_t bytes) { memory_.add(segment, bytes); }
   // How much must be pinned to reach the goal.
   uint64_t missing() const { return goal_ > memory_.size() ? goal_ - memory_.size() : 0; }
-  // A segment beyond the goal that nobody uses and nobody was promised; it is taken out of the
-  // books.
+  // A segment beyond the goal that is neither used nor promised; it is removed from the books.
   struct Surplus {
     uint32_t segment;
     uint64_t bytes;
   };
   std::optional<Surplus> take_surplus();
-  // What was freed in the spill file since it was last asked; its room on disk can go back.
+  // Extents of the spill file that were freed since the last call; their disk space can be
+  // released.
   std::vector<Extent> take_freed_on_disk() { return std::exchange(freed_on_disk_, {}); }
-  // Nothing is kept and nothing is promised.
+  // Nothing is stored and nothing is promised.
   bool idle() const { return promised_ == 0; }
-  // How many bytes nobody was promised.
+  // How many bytes are not promised.
   uint64_t room() const;
 
  private:
@@ -117,7 +118,7 @@ class Books {
     uint64_t promised = 0;
     uint64_t used = 0;
     uint32_t connections = 0;
-    bool open = true;  // false: forbidden, and kept for the books of its connections
+    bool open = true;  // false: forbidden, and kept for its connections
   };
   struct Piece {
     uint64_t bytes = 0;
@@ -135,7 +136,8 @@ class Books {
 
   void set_promise(Connection& connection, uint64_t bytes);
   void free_piece(Connection& connection, std::map<uint64_t, Piece>::iterator piece);
-  void settle(ConnectionId connection);  // of one that is gone: what is still held, and its end
+  void settle(ConnectionId connection);  // of a connection that is gone: frees what is not being
+                                         // copied, and ends it
   Place take(uint64_t bytes);
 
   std::map<Token, Account> accounts_;

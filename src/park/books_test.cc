@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The books of a mover: tokens, promises, pieces, the arena and the spill file, without a driver or
+// sockets. Each test plays a few connections; promises never exceed the room, and a piece is never
+// dropped during its copy. Sizes are small multiples of the granule.
 #include "park/books.h"
 
 #include <gtest/gtest.h>
@@ -94,7 +97,7 @@ TEST_F(BooksTest, WhatIsPromisedNobodyElseGets) {
   for (uint64_t id = 1; id <= 100; ++id) EXPECT_FALSE(out(1, id, 2 * kM));
   expect(out(1, 101, 2 * kM), ParkReason::kNoRoom);
   EXPECT_FALSE(out(2, 1, 56 * kM));
-  // A smaller promise gives back what is not used, and no more.
+  // A smaller promise gives back the unused part, and no more.
   EXPECT_FALSE(books_.drop(1, 1));
   EXPECT_FALSE(hello(1, kAlice, kM, 1000));
   EXPECT_EQ(books_.room(), 2 * kM);
@@ -106,7 +109,7 @@ TEST_F(BooksTest, ATokenHasItsLimit) {
   EXPECT_FALSE(hello(1, kAlice, 60 * kM, 1000));
   expect(hello(2, kAlice, 60 * kM, 1000), ParkReason::kNoRoom, 40 * kM);
   EXPECT_FALSE(hello(2, kAlice, 40 * kM, 1000));
-  // Less than it has: what it has stays.
+  // Less than it has: its pieces stay.
   EXPECT_FALSE(books_.allow(kAlice, 1000, 10 * kM));
   expect(hello(1, kAlice, 62 * kM, 1000), ParkReason::kNoRoom, 60 * kM);
   EXPECT_FALSE(out(1, 1, 60 * kM));
@@ -213,7 +216,7 @@ TEST_F(BooksTest, AnArenaThatGrowsIsPreferredToTheDisk) {
   books.add_segment(0, 64 * kM);
   ASSERT_FALSE(books.allow(kAlice, 1000, 1024 * kM));
   EXPECT_TRUE(books.hello(1, {kAlice, 1000, 80 * kM}, true).wait);
-  // More than it will ever hold: there is nothing to wait for.
+  // More than the arena will ever hold: there is nothing to wait for.
   const Books::Hello large = books.hello(2, {kAlice, 1000, 150 * kM}, true);
   EXPECT_FALSE(large.wait || large.answer);
   books.leave(2);

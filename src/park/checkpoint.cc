@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See checkpoint.h.
+// See checkpoint.h. out() locks every process, then checkpoints every one; in() restores every
+// process, then unlocks every one. Both begin with the state that the driver reports and skip steps
+// that are done. If a step fails, undo() brings all processes back to where they were. A process
+// that has ended meanwhile counts as done.
 #include "park/checkpoint.h"
 
 #include <dlfcn.h>
@@ -21,7 +24,7 @@ std::int64_t now_ms() {
   return now.tv_sec * 1000LL + now.tv_nsec / 1'000'000;
 }
 
-// Ended, also where nobody has asked for its end yet.
+// True for a process that has ended, reaped or not.
 bool is_gone(int pid) {
   abi::ProcessStat stat;
   switch (abi::read_stat(static_cast<std::uint32_t>(pid), &stat)) {
@@ -54,7 +57,7 @@ std::string_view name_of(CheckpointEnd::Kind kind) {
 }
 
 Result<Checkpoints> Checkpoints::open(const std::string& library) {
-  // Whatever its caller may see: the processes are on cards of their own.
+  // Whatever the caller may see: the processes are on cards of their own.
   (void)unsetenv("CUDA_VISIBLE_DEVICES");
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
@@ -67,7 +70,8 @@ Result<Checkpoints> Checkpoints::open(const std::string& library) {
   if (made.name##_ == nullptr) return Error::unsupported("this driver has no " #name);
   METE_CHECKPOINT_FUNCTIONS(METE_CHECKPOINT_LOOKUP)
 #undef METE_CHECKPOINT_LOOKUP
-  // A restore wants the driver awake: without persistence mode it would start for each anew.
+  // A restore needs an initialised driver: without persistence mode it would initialise for each
+  // process.
   if (const CUresult result = made.cuInit_(0); result != CUDA_SUCCESS)
     return Error::io("cuInit failed: " + made.error_name(result));
   return made;
@@ -90,7 +94,8 @@ CheckpointEnd Checkpoints::refused(int pid, const char* step, CUresult code) con
   return end;
 }
 
-// Those that live, as they stand. `all_known`: one that the driver does not know is an error.
+// The living processes with their state. `all_known`: a process that the driver does not know is an
+// error.
 Result<std::vector<Checkpoints::Process>> Checkpoints::look(const std::vector<int>& pids,
                                                             CheckpointEnd* end,
                                                             bool all_known) const {
@@ -102,7 +107,7 @@ Result<std::vector<Checkpoints::Process>> Checkpoints::look(const std::vector<in
     if (code != CUDA_SUCCESS || state == CU_PROCESS_STATE_FAILED) {
       *end = refused(pid, "look", code);
       if (code == CUDA_SUCCESS) end->kind = CheckpointEnd::kLost;
-      return Error::io("a process cannot be looked at");
+      return Error::io("the checkpoint state of a process cannot be read");
     }
     processes.push_back({pid, state});
   }
@@ -136,7 +141,7 @@ CheckpointEnd Checkpoints::out(const std::vector<int>& pids, unsigned timeout_ms
   for (Process& one : *processes) {
     if (one.state != CU_PROCESS_STATE_RUNNING) continue;
     CUcheckpointLockArgs arguments{};
-    // 0 would be for ever.
+    // 0 would mean no limit.
     arguments.timeoutMs = static_cast<unsigned>(std::max<std::int64_t>(until - now_ms(), 1));
     const CUresult code = cuCheckpointProcessLock_(one.pid, &arguments);
     if (code == CUDA_SUCCESS) one.state = CU_PROCESS_STATE_LOCKED;
@@ -171,7 +176,7 @@ CheckpointEnd Checkpoints::in(const std::vector<int>& pids) const {
     CUprocessState now = CU_PROCESS_STATE_FAILED;
     if (state_of(one.pid, &now) != CUDA_SUCCESS || now != CU_PROCESS_STATE_CHECKPOINTED)
       end.kind = CheckpointEnd::kLost;
-    // The job is away as a whole.
+    // The job is parked as a whole.
     for (const int pid : restored) (void)cuCheckpointProcessCheckpoint_(pid, nullptr);
     return end;
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver's own way of taking processes off their cards (cuCheckpointProcess*, r570 and later,
-// x86-64): all of a list, or none. Everything they hold leaves, their contexts too; their calls
-// into the driver wait. The bytes are kept in each process's own memory.
+// x86-64): all of a list, or none. Everything they hold leaves the card, their contexts too; their
+// calls into the driver wait. The bytes are kept in each process's own memory.
 //
-// Each step begins with what the driver says about a process, so that whoever was killed half-way
-// is mended by asking for the same once more.
+// Each step begins with the state that the driver reports for a process, so after a kill half-way
+// the operation can simply be repeated.
 #pragma once
 
 #include <string>
@@ -25,17 +25,17 @@ namespace mete::park {
   F(cuCheckpointProcessRestore)      \
   F(cuCheckpointProcessUnlock)
 
-// How it ended, and where the processes stand then.
+// How it ended, and the state of the processes.
 struct CheckpointEnd {
   enum Kind {
     kDone,
-    kBusy,         // not now; they stand where they stood
-    kUnsupported,  // the driver cannot, with this process; they run
-    kFailed,       // it refused for another reason; they stand where they stood
+    kBusy,         // not now; the processes are in their former state
+    kUnsupported,  // the driver cannot do this with this process; all run
+    kFailed,       // the driver refused for another reason; the processes are in their former state
     kLost,         // one of them can never go on
   };
   Kind kind = kDone;
-  int pid = 0;  // whose step it was
+  int pid = 0;  // the process whose step failed
   const char* step = "";
   CUresult code = CUDA_SUCCESS;
   std::string error;  // the code's name
@@ -44,15 +44,15 @@ std::string_view name_of(CheckpointEnd::Kind kind);
 
 class Checkpoints {
  public:
-  // unsupported: no such library, or it does not know these calls; io: the driver does not start.
+  // unsupported: no such library, or it lacks these calls; io: the driver does not initialise.
   static Result<Checkpoints> open(const std::string& library);
 
-  // Locks all, then checkpoints all. When one refuses, those that were stopped run again.
+  // Locks all, then checkpoints all. If one refuses, those that were stopped run again.
   CheckpointEnd out(const std::vector<int>& pids, unsigned timeout_ms) const;
-  // Restores all, then lets all run. When one has no room those that were restored are put away
+  // Restores all, then lets all run. If one has no room, those that were restored are checkpointed
   // again.
   CheckpointEnd in(const std::vector<int>& pids) const;
-  // What the driver says of one process.
+  // The state that the driver reports for one process.
   CUresult state_of(int pid, CUprocessState* state) const;
   std::string error_name(CUresult code) const;
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // mete-checkpoint [--cuda LIBRARY] [--timeout-ms N] out PID... | in PID... | can
 //
-// Takes processes off their cards by the driver's own checkpoint and brings them back
+// Takes processes off their cards with the driver's own checkpoint and brings them back
 // (park/checkpoint.h). A runner starts it: the driver's calls take seconds and may hang, and a
-// runner must not. One line of JSON on stdout (docs/formats/park.md); its exit code says the same:
-// 0 done, 75 not now, 69 never, 76 a process can never go on, 64 wrong words, 125 anything else.
+// runner must not. Prints one line of JSON on stdout (docs/formats/park.md); the exit code has the
+// same meaning: 0 done, 75 not now, 69 never, 76 a process can never go on, 64 wrong arguments, 125
+// anything else.
 #include <signal.h>
 #include <unistd.h>
 
@@ -23,7 +24,7 @@ namespace mete::park {
 namespace {
 
 constexpr int kExitLost = 76;
-constexpr unsigned kProbeS = 30;  // whether the driver can: so long it may take to say so
+constexpr unsigned kProbeS = 30;  // limit for the question whether the driver can
 
 struct Options {
   std::string cuda = "libcuda.so.1";
@@ -96,14 +97,14 @@ Result<Options> parse(int argc, char** argv) {
 }
 
 // A driver that has the calls may still answer "not supported" on this kind of machine (aarch64).
-// Asked about a child that has done nothing but cuInit: asking about oneself is nothing that the
-// driver promises, and any other answer says that it knows the question.
+// Asked about a child that has called nothing but cuInit: the driver does not promise an answer
+// about the calling process, and any other answer shows that it supports the call.
 int can(const Options& options) {
   (void)alarm(kProbeS);
   Result<base::Pipe> up = base::make_pipe();
   Result<base::Pipe> end = base::make_pipe();
   if (!up || !end) return say_error(Error::io("no pipe"));
-  const pid_t child = fork();  // before the driver is there: it does not survive a fork
+  const pid_t child = fork();  // before the driver is loaded: it does not survive a fork
   if (child < 0) return say_error(Error::io("cannot fork"));
   if (child == 0) {
     end->write.reset();
@@ -139,7 +140,7 @@ int checkpoint_main(int argc, char** argv) {
     (void)std::fprintf(stderr, "mete-checkpoint: %s\n", options.error().message.c_str());
     return base::kExitUsage;
   }
-  (void)signal(SIGPIPE, SIG_IGN);  // who asked may be gone; what was begun is brought to its end
+  (void)signal(SIGPIPE, SIG_IGN);  // the caller may be gone; a step that has begun is finished
   if (options->verb == "can") _exit(can(*options));
   const Result<Checkpoints> driver = Checkpoints::open(options->cuda);
   if (!driver) _exit(say_error(driver.error()));

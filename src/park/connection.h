@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection of a mover: what was asked, in order, and what was answered so far. A copy is
-// answered when it has ended, everything else at once; answers go out in the order of the
-// questions. Nothing is read ahead beyond a bound, so that a client that never reads its answers
-// stops itself alone.
+// One connection of a mover: its requests, in order, and their answers so far. A copy is answered
+// when it has ended, everything else at once; answers go out in the order of the requests. Reading
+// ahead is bounded, so a client that never reads its answers blocks only itself.
 #pragma once
 
 #include <atomic>
@@ -29,19 +28,19 @@ struct Connection {
   Fd socket;
   uint32_t uid = 0;
   uint64_t since_ns = 0;
-  bool daemon = false;     // has said something that only a daemon may say
+  bool daemon = false;     // has sent a request that only a daemon may send
   bool process = false;    // has shown a token
   bool last_word = false;  // to be closed once its answers are out
   std::deque<Question> questions;
   int copies_out = 0;  // under way
   int copies_in = 0;
-  // Came in and cannot be looked at yet: copies before it are under way, or there is no room yet.
+  // Received and not processed yet: copies before it are under way, or there is no room yet.
   std::optional<Packet> held;
   uint64_t held_until_ns = 0;  // of a hello that waits for room
   std::shared_ptr<std::atomic<bool>> gone = std::make_shared<std::atomic<bool>>(false);
 
   bool may_read() const { return !held && !last_word && questions.size() < kMaxUnanswered; }
-  // Kinds of work may overtake each other; this keeps what would matter in order.
+  // Kinds of requests may overtake each other; this keeps those in order for which it matters.
   bool must_wait(uint16_t kind) const {
     if (kind == abi::MoverMessage::kOut) return false;
     if (kind == abi::MoverMessage::kIn) return copies_out > 0;

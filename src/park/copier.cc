@@ -42,14 +42,14 @@ void Copier::begin(Lane& lane, CopyTask task) const {
   lane.number = task.number;
   lane.copying = false;
   if (task.off && task.off->load(std::memory_order_relaxed)) {
-    lane.result = CUDA_ERROR_NOT_READY;  // nobody will ask
+    lane.result = CUDA_ERROR_NOT_READY;  // no process waits for the result
     return;
   }
   lane.result = lane.window.open(std::move(task.descriptor), task.bytes);
   if (lane.result != CUDA_SUCCESS) return;
   lane.result = enqueue(lane, task);
   lane.copying = lane.result == CUDA_SUCCESS;
-  // A part of it may be under way already, and nothing is unmapped under a copy.
+  // A part of it may be under way already, and memory must not be unmapped during a copy.
   if (!lane.copying) (void)card_.cuda.cuStreamSynchronize(lane.stream);
 }
 

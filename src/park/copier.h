@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies pieces of jobs' memory between the card and pinned host memory, in a thread of its own.
-// Some pieces are in flight at a time, on two streams, so that the next is imported and mapped, and
-// the one before unmapped, while the card copies: the bus never waits for us. Results come in the
-// order of the tasks.
+// Several pieces are in flight at a time, on two streams, so that the next is imported and mapped,
+// and the previous one unmapped, while the card copies: the bus never waits for us. Results come in
+// the order of the tasks.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,8 @@ struct CopyTask {
   Fd descriptor;     // of the card's memory
   uint64_t bytes = 0;
   std::vector<Part> parts;                       // one after the other, `bytes` in all
-  std::shared_ptr<const std::atomic<bool>> off;  // its process is gone: need not be done any more
+  std::shared_ptr<const std::atomic<bool>> off;  // its process is gone: the copy is not needed any
+                                                 // more
 };
 
 struct CopyResult {
@@ -42,7 +43,7 @@ struct CopyResult {
 
 class Copier {
  public:
-  // Runs until the process ends. `card` stays.
+  // Runs until the process ends. `card` must outlive it.
   Copier(const Card& card, Bell bell);
 
   void send(CopyTask task) { tasks_.put(std::move(task)); }

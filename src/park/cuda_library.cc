@@ -61,7 +61,7 @@ Result<Card> open_card(const std::string& library, const std::string& uuid) {
             abi::uuid_text(bytes.bytes).text == base::to_lower(uuid).replace(0, 3, "GPU");
   }
   if (!found) return Error::not_found("CUDA does not see the card " + base::quote(uuid));
-  // Who waits for a copy sleeps; the cores are the jobs'.
+  // A thread that waits for a copy sleeps; the cores are for the jobs.
   (void)card.cuda.cuDevicePrimaryCtxSetFlags_v2(card.device, CU_CTX_SCHED_BLOCKING_SYNC);
   if (const CUresult result = card.cuda.cuDevicePrimaryCtxRetain(&card.context, card.device);
       result != CUDA_SUCCESS)

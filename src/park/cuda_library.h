@@ -59,9 +59,9 @@ struct Card {
   std::string name_of(CUresult result) const;
 };
 
-// `uuid` as "GPU-8-4-4-4-12". The process sees this card alone from then on, so that memory of
-// another one cannot be imported; for that it must come before any other call into the driver.
-// exhausted: the card has no room for a context.
+// `uuid` as "GPU-8-4-4-4-12". The process then sees only this card, so that memory of another one
+// cannot be imported; for that it must come before any other call into the driver. exhausted: the
+// card has no room for a context.
 Result<Card> open_card(const std::string& library, const std::string& uuid);
 
 }  // namespace mete::park

@@ -72,7 +72,7 @@ Result<Door> Door::open(const std::string& path, mode_t mode) {
   door.socket_ = Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!door.socket_) return Error::from_errno("make a socket", errno);
   const int socket = door.socket_.get();
-  // Linux gives the file the mode of the unbound socket, less the umask: closed from birth.
+  // Linux gives the file the mode of the unbound socket, less the umask: closed from the start.
   if (fchmod(socket, 0600) != 0 ||
       bind(socket, reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0 ||
       chmod(path.c_str(), mode) != 0 || listen(socket, kBacklog) != 0)
@@ -89,7 +89,7 @@ std::optional<Visitor> Door::answer() const {
   return Visitor{std::move(socket), peer->uid, peer->pid};
 }
 
-// With a lock file that was removed the path may be another mover's: then all is left as it is.
+// If the lock file was removed, the path may belong to another mover: leave everything as it is.
 void Door::close() {
   if (file_ && file_ == base::file_id(path_) &&
       base::file_id(lock_.get()) == base::file_id(path_ + ".lock"))

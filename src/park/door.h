@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mover's socket, made so that there is one mover behind it: the lock PATH.lock (flock, for
-// life) decides, and only its holder replaces a socket that a dead one left behind.
+// life) decides, and only its holder replaces a socket that a dead mover left behind.
 #pragma once
 
 #include <sys/types.h>
@@ -17,7 +17,7 @@ namespace mete::park {
 
 struct Visitor {
   Fd socket;     // does not block
-  uint32_t uid;  // as the kernel says
+  uint32_t uid;  // as the kernel reports it
   pid_t pid;
 };
 
@@ -30,9 +30,10 @@ class Door {
   Door& operator=(Door&&) = delete;
 
   int socket() const { return socket_.get(); }
-  // Nothing when nobody is there (any more).
+  // nullopt if no client waits (any more).
   std::optional<Visitor> answer() const;
-  // Removes the socket, while the lock is still ours; not what another mover has put in its place.
+  // Removes the socket, while the lock is still ours; not a socket that another mover has put
+  // there.
   void close();
 
  private:
@@ -44,8 +45,8 @@ class Door {
   std::optional<base::FileId> file_;  // of the socket
 };
 
-// A connection to the mover at `path`, blocking, with this limit for each call; 0: one that never
-// waits. not_found, busy (nobody listens), denied: as for any file; denied also when neither we nor
+// A connection to the mover at `path`, blocking, with this limit for each call; 0: non-blocking.
+// not_found, busy (no process listens), denied: as for any file; denied also when neither we nor
 // root listen there.
 Result<Fd> connect_to_mover(const std::string& path, int timeout_ms);
 

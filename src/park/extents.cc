@@ -50,7 +50,7 @@ std::vector<Extent> Extents::take(uint64_t bytes) {
   if (bytes == 0 || bytes > free_) return taken;
   free_ -= bytes;
   while (bytes > 0) {
-    // The smallest run that holds all of it; where there is none, the largest, whole.
+    // The smallest run that holds all of it; if there is none, the largest, whole.
     auto found = by_size_.lower_bound({bytes, 0, 0});
     if (found == by_size_.end()) found = std::prev(found);
     const auto [run, segment, offset] = *found;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which bytes of some segments are taken: the arithmetic of the arena and of the spill file,
-// without the memory itself. A request may come as several extents, as few as best fit and then
-// largest-first make it. Everything is in whole granules of 2 MiB. One thread.
+// without the memory itself. A request may be split into several extents, as few as best fit and
+// then largest first make it. Everything is in whole granules of 2 MiB. One thread.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,15 @@ struct Extent {
 
 class Extents {
  public:
-  // A segment that is not there yet, all of it free.
+  // Adds a new segment, all of it free.
   void add(uint32_t segment, uint64_t bytes);
-  // Takes a segment away of which every byte is free.
+  // Removes a segment that is completely free.
   void remove(uint32_t segment);
-  // The wholly free segment that came last; the oldest stay, and with them few large ones.
+  // The free segment that was added last; the oldest stay, and with them few large ones.
   std::optional<uint32_t> free_segment() const;
   uint64_t bytes_of(uint32_t segment) const { return segments_.at(segment).bytes; }
 
-  // Exactly `bytes`, or nothing where there are not as many.
+  // Exactly `bytes`, or nothing if there is less.
   std::vector<Extent> take(uint64_t bytes);
   void give(const std::vector<Extent>& extents);
 
@@ -40,7 +40,7 @@ class Extents {
  private:
   struct Segment {
     uint64_t bytes = 0;
-    std::map<uint64_t, uint64_t> runs;  // free: offset to bytes; never two side by side
+    std::map<uint64_t, uint64_t> runs;  // free: offset to bytes; never two adjacent ones
   };
   using BySize = std::tuple<uint64_t, uint32_t, uint64_t>;  // bytes, segment, offset
 

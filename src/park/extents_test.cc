@@ -58,8 +58,8 @@ TEST(ExtentsTest, GivingTwiceIsNoticed) {
   EXPECT_DEATH(extents.give(taken), "impossible");
 }
 
-// Whatever is taken and given: nothing overlaps, nothing is lost, and in the end every segment is
-// whole again.
+// Whatever is taken and given back: nothing overlaps, nothing is lost, and in the end every segment
+// is whole again.
 TEST(ExtentsTest, NothingOverlapsAndAllComesBack) {
   for (unsigned seed = 1; seed <= 40; ++seed) {
     std::mt19937 random(seed);

@@ -6,7 +6,7 @@
 
 namespace mete::park {
 
-// Full means that it has rung many times and nobody has come yet.
+// A full counter means that it has rung many times without the loop reading it.
 void Bell::ring() const { (void)eventfd_write(eventfd_, 1); }
 
 }  // namespace mete::park

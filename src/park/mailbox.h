@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the mover's threads speak to each other: queues of values, and nothing else is shared. A
-// worker sleeps on its queue; the loop sleeps in poll(2) and is woken through an eventfd.
+// How the mover's threads communicate: queues of values; nothing else is shared. A worker sleeps on
+// its queue; the loop sleeps in poll(2) and is woken through an eventfd.
 #pragma once
 
 #include <condition_variable>

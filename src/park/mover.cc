@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mover's loop: who comes and goes, what the other threads have done, when it ends. See
-// mover.h.
+// The mover's loop, see mover.h. Each turn polls the eventfd of the worker threads, the signals,
+// the listening socket and every connection; collects finished copies and pinning, serves requests,
+// accepts new clients. Connections that do not identify themselves in time are closed.
+// mover_requests.cc has the requests, mover_arena.cc the arena.
 #include "park/mover.h"
 
 #include <poll.h>
@@ -21,8 +23,8 @@ namespace {
 
 constexpr int kLongestMs = 60'000;
 
-// Thousands of connections need more than the usual 1024 descriptors. And no core: it would hold
-// other people's bytes.
+// Thousands of connections need more than the usual 1024 descriptors. No core dump: it would
+// contain the memory of other users.
 void set_limits() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
@@ -52,7 +54,7 @@ Mover::Mover(const MoverOptions& options, Say say, Door door)
       books_(options.spill.empty() ? 0 : options.spill_bytes.count()) {}
 
 Result<std::unique_ptr<Mover>> Mover::start(const MoverOptions& options, Say say) {
-  // Listening comes before the driver, which takes its time: clients wait in the queue.
+  // Listen before opening the driver, which is slow: clients wait in the queue.
   Result<Door> door = Door::open(options.socket, options.mode);
   if (!door) return std::move(door).error();
   std::unique_ptr<Mover> mover(new Mover(options, std::move(say), std::move(*door)));
@@ -100,7 +102,7 @@ Result<void> Mover::run() {
   return {};
 }
 
-// Until when poll may sleep if nothing happens.
+// How long poll may sleep if nothing happens.
 int Mover::patience_ms(uint64_t now) const {
   uint64_t at = now + uint64_t{kLongestMs} * 1'000'000;
   for (const auto& [id, connection] : connections_) {
@@ -238,7 +240,7 @@ void Mover::hear_signals() {
   while (read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
     ++terms_;
     if (terms_ == 1 && !books_.idle())
-      say_("asked to end: waits until nothing is parked here any more (ask again to lose it)");
+      say_("asked to end: waiting until nothing is parked here (a second signal discards it)");
   }
 }
 

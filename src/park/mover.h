@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mover: keeps the bytes of parked jobs of one card in pinned host memory. One thread and one
-// loop decide (Books) and speak to the sockets; the driver is called by others (Pinner, Copier,
+// loop decide (Books) and serve the sockets; other threads call the driver (Pinner, Copier,
 // Spiller), so that no connection waits for another one's copy to be answered.
 //
-//   hello, out, in, drop     of processes, which show a token that the daemon has allowed
-//   allow, forbid, arena,    of the daemon: whoever runs as our user, or root
+//   hello, out, in, drop     from processes, which show a token that the daemon has allowed
+//   allow, forbid, arena,    from the daemon: a process of our user, or root
 //   status
 //
-// Messages and answers: docs/formats/park.md. It ends by itself when nothing is kept and no daemon
-// is connected for a while; asked to end (SIGTERM) it does as soon as nothing is kept, and at the
-// second time at once.
+// Messages and answers: docs/formats/park.md. The mover ends by itself when nothing is stored and
+// no daemon has been connected for a while; at a SIGTERM it ends as soon as nothing is stored, at a
+// second one at once.
 #pragma once
 
 #include <cstdint>
@@ -48,15 +48,16 @@ struct MoverOptions {
 class Mover {
  public:
   static constexpr std::size_t kMaxConnections = 4096;
-  // Of one user, so that nobody can keep others out. Root's and our own user's are not bounded so:
-  // the daemon always finds room.
+  // Connections of one user, so that no user can lock out others. Root and our own user are not
+  // bounded: the daemon can always connect.
   static constexpr std::size_t kMaxOfUser = 2048;
   static constexpr std::size_t kMaxOfOthers = kMaxConnections - 64;
-  static constexpr std::size_t kMaxStrangers = 256;  // of one user that have not said who they are
+  static constexpr std::size_t kMaxStrangers = 256;  // of one user that have not identified
+                                                     // themselves
   static constexpr uint64_t kStrangerNs = 10'000'000'000;
   static constexpr uint64_t kMaxWaitNs = 5'000'000'000;  // of a hello for room
   static constexpr uint64_t kPinAgainNs = 30'000'000'000;
-  static constexpr uint64_t kSegment = 256 << 20;  // pinned in one go: the driver is busy meanwhile
+  static constexpr uint64_t kSegment = 256 << 20;  // pinned at once: the driver is busy meanwhile
   static constexpr std::size_t kMaxTasks = 256;    // each has a descriptor
 
   using Say = std::function<void(const std::string&)>;
@@ -64,8 +65,8 @@ class Mover {
   // Takes the lock, listens, opens the card. SIGTERM and SIGINT must be blocked in this thread, and
   // this must come before any other thread. busy: there is a mover already.
   static Result<std::unique_ptr<Mover>> start(const MoverOptions& options, Say say);
-  // Until it is to end. The process must end then without destructors: threads of the driver and of
-  // ours still run.
+  // Runs until it is to end. The process must then end without destructors: threads of the driver
+  // and of ours still run.
   Result<void> run();
 
  private:
@@ -99,7 +100,7 @@ class Mover {
   bool is_idle() const;
   bool should_end(uint64_t now);
 
-  // mover_requests.cc: what is asked
+  // mover_requests.cc: requests
   void look_at(Connection& connection, Packet packet);
   void handle(Connection& connection, Packet packet);
   void handle_daemon(Connection& connection, const abi::MoverMessage& message);
@@ -132,11 +133,11 @@ class Mover {
 
   std::map<uint32_t, Segment> segments_;
   uint32_t next_segment_ = 0;
-  bool pinning_ = false;  // an errand is under way
+  bool pinning_ = false;  // pinning or unpinning is under way
   CUresult pin_error_ = CUDA_SUCCESS;
-  uint64_t pin_again_ns_ = 0;  // not before; after an error
+  uint64_t pin_again_ns_ = 0;  // not before this time; after an error
 
-  int terms_ = 0;  // how often it was asked to end
+  int terms_ = 0;  // how many signals to end it got
   uint64_t idle_since_ns_ = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A mover's arena grows towards its goal and gives back what is beyond it, one segment at a time,
-// by a thread of its own. See mover.h.
+// The arena of a mover grows towards its goal and shrinks to it, one segment at a time, in a thread
+// of its own. See mover.h.
 #include <algorithm>
 
 #include "park/mover.h"
@@ -17,8 +17,8 @@ void Mover::tend_arena(uint64_t now) {
     return;
   }
   if (books_.missing() == 0 || now < pin_again_ns_) return;
-  // Pinning keeps the driver busy, for others on the machine too: not while somebody copies, unless
-  // somebody waits for the room.
+  // Pinning keeps the driver busy, for other users of the machine too: not during copies, unless a
+  // process waits for the room.
   const bool awaited = std::any_of(connections_.begin(), connections_.end(), [](const auto& entry) {
     return entry.second.held_until_ns > 0;
   });

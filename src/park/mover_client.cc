@@ -46,7 +46,7 @@ Result<MoverClient::Question> MoverClient::ask(MoverMessage message) {
     case Sent::kDone:
       return asked_;
     case Sent::kFull:
-      return Error::busy("the mover does not listen");
+      return Error::busy("the mover does not read its socket");
     case Sent::kEnd:
       break;
   }
@@ -60,7 +60,7 @@ Result<std::optional<MoverClient::Answer>> MoverClient::hear() {
   if (received == Received::kNothing) return std::optional<Answer>();
   Answer answer;
   if (!packet.message) {
-    answer.done = Error::unsupported("the mover speaks another version");
+    answer.done = Error::unsupported("the mover speaks another protocol version");
     return std::optional(std::move(answer));
   }
   answer.question = packet.message->serial;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's side of a mover: what it may tell it, and ask. Nothing here waits: a question gets a
-// number, and its answer comes by hear() with the same one, whenever the mover has got to it. While
-// it is open, the mover does not end by itself; it must have spoken once within ten seconds.
+// The daemon's side of a mover: its orders and questions. Nothing here waits: a question gets a
+// number, and its answer arrives through hear() with that number, once the mover has processed it.
+// While the connection is open, the mover does not end by itself; a request must be sent within ten
+// seconds.
 #pragma once
 
 #include <array>
@@ -22,36 +23,37 @@ class MoverClient {
   using Question = std::uint32_t;
   struct Answer {
     Question question = 0;
-    // denied: refused as a stranger; exhausted: no room; invalid: refused otherwise; unsupported:
-    // the mover speaks another version.
+    // denied: refused as a stranger; exhausted: no room; invalid: refused for another reason;
+    // unsupported: the mover speaks another protocol version.
     Result<void> done;
-    // Of ask_status(): pinned now, and the spill file. Of one token: what it may give away.
+    // For ask_status(): pinned now, and the spill file. For one token: what it may give away.
     Bytes size;
-    // Promised to processes or taken by them. Of one token: what it has given away.
+    // Promised to processes or taken by them. For one token: what it has given away.
     Bytes used;
-    // What the arena is to become. Of one token: what it was promised.
+    // The target size of the arena. For one token: what it was promised.
     Bytes goal;
-    // Of one token: how much of what it has given away lies on disk.
+    // For one token: how much of what it has given away lies on disk.
     Bytes on_disk;
-    // The driver's code when pinning has failed last; 0: it has not.
+    // The driver's code if the last pinning failed; 0: it did not.
     std::uint32_t pin_error = 0;
   };
 
-  // not_found, busy (nobody listens, or too many wait there), denied (not ours, or not for us).
+  // not_found, busy (no process listens, or too many clients wait there), denied (not ours, or not
+  // for us).
   static Result<MoverClient> connect(const std::string& socket);
 
-  // Each: busy: the mover does not listen at the moment, nothing was asked; io: it is gone.
-  // Processes of `uid` (and root's) that show the token may give away so much in all.
+  // For each: busy: the mover does not read at the moment, nothing was sent; io: it is gone.
+  // Processes of `uid` (and root's) that show the token may give away this much in all.
   Result<Question> allow(const Token& token, std::uint32_t uid, Bytes bytes);
-  // They may give away no more; what they have there stays theirs.
+  // They may give away no more; what they have stored stays theirs.
   Result<Question> forbid(const Token& token);
   Result<Question> set_arena(Bytes bytes);
   Result<Question> ask_status();
   Result<Question> ask_status(const Token& token);
 
-  // The next answer; nothing: none has come. io: the mover is gone, and the connection of no use.
+  // The next answer; nullopt: none has arrived. io: the mover is gone, and the connection useless.
   Result<std::optional<Answer>> hear();
-  // Readable when there may be something to hear.
+  // Readable when there may be an answer.
   int descriptor() const { return socket_.get(); }
 
  private:

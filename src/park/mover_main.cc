@@ -3,8 +3,8 @@
 //            [--idle-s N] [--spill FOLDER --spill-bytes BYTES]
 //
 // Keeps the memory of parked jobs of one card (park/mover.h). The daemon starts it; it outlives the
-// daemon. Says what goes wrong on stderr. Exit codes: 0 ended as it should, 75 there is one already
-// or the card has no room, 64 wrong words, 125 anything else.
+// daemon. Reports errors on stderr. Exit codes: 0 ended as it should, 75 there is one already or
+// the card has no room, 64 wrong arguments, 125 anything else.
 #include <signal.h>
 #include <unistd.h>
 
@@ -84,7 +84,7 @@ Result<MoverOptions> parse(int argc, char** argv) {
   return options;
 }
 
-// SIGTERM is read by the loop; every thread to come is born with this mask.
+// SIGTERM is read by the loop; every later thread inherits this mask.
 void prepare_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -93,11 +93,11 @@ void prepare_signals() {
   (void)sigprocmask(SIG_BLOCK, &set, nullptr);
   (void)signal(SIGPIPE, SIG_IGN);
   (void)signal(SIGHUP, SIG_IGN);
-  (void)signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of a write
+  (void)signal(SIGXFSZ, SIG_IGN);  // a file that may not grow makes a write fail
 }
 
-// It holds the only copy of other programs' memory: not the first to go when memory runs out. Only
-// root may say so.
+// The mover holds the only copy of other programs' memory: it must not be the first to be killed
+// when memory runs out. Only root may set this.
 void ask_to_be_spared() {
   FILE* file = std::fopen("/proc/self/oom_score_adj", "we");
   if (file == nullptr) return;
@@ -120,8 +120,8 @@ int mover_main(int argc, char** argv) {
   Result<std::unique_ptr<Mover>> mover = Mover::start(*options, say);
   if (!mover) return fail(mover.error());
   const Result<void> ran = (*mover)->run();
-  // No destructors: threads of the driver and of ours still run. The end of the process gives
-  // everything back.
+  // No destructors: threads of the driver and of ours still run. The end of the process frees
+  // everything.
   _exit(ran ? 0 : fail(ran.error()));
 }
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a mover is asked, and what it answers. See mover.h, docs/formats/park.md.
+// The requests to a mover and their answers. See mover.h, docs/formats/park.md. look_at() checks a
+// packet and holds it back if it must wait; handle() dispatches by kind. Books decides; a copy
+// becomes a task for the copier, or for the spiller if a part of it lies on disk, and is answered
+// when the task ends.
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,10 +44,10 @@ constexpr Refusal kInvalid{ParkReason::kDriver, Books::kInvalid, 0};
 
 }  // namespace
 
-// Everything that came in passes here, in its order.
+// Every received packet passes here, in order.
 void Mover::look_at(Connection& connection, Packet packet) {
   if (!packet.message) {
-    // Another version, or nothing of ours: one answer, in our version, and the end.
+    // Another version, or not our protocol: one answer, in our version, and the end.
     connection.answer(answer_to(MoverMessage{}, kStranger));
     connection.last_word = true;
     return;
@@ -58,8 +61,8 @@ void Mover::look_at(Connection& connection, Packet packet) {
   handle(connection, std::move(packet));
 }
 
-// Closing somebody's file may take as long as he likes: a thread of its own does it. One token can
-// do this once.
+// Closing a file of another user's file system may take as long as that user likes: a thread of its
+// own does it. One token can cause this once.
 void Mover::punish(Connection& connection, Fd descriptor) {
   say_("user " + std::to_string(connection.uid) + " sent a file in place of memory");
   books_.distrust(connection.id);
@@ -105,7 +108,7 @@ void Mover::handle_daemon(Connection& connection, const MoverMessage& message) {
       return connection.answer(answer_to(message, std::nullopt));
     case MoverMessage::kArena:
       books_.set_goal(message.bytes);
-      pin_error_ = CUDA_SUCCESS;  // tried anew, at once
+      pin_error_ = CUDA_SUCCESS;  // retried at once
       pin_again_ns_ = 0;
       return connection.answer(answer_to(message, std::nullopt));
     default:
@@ -171,7 +174,7 @@ void Mover::handle_copy(Connection& connection, Packet packet) {
   ++(out ? connection.copies_out : connection.copies_in);
   connection.questions.push_back({task.number, {}});
   if (place->disk.empty()) return copier_->send(std::move(task));
-  spiller_->forget(books_.take_freed_on_disk());  // before anything is written there anew
+  spiller_->forget(books_.take_freed_on_disk());  // before new data is written there
   spiller_->send(std::move(task));
 }
 
@@ -183,7 +186,7 @@ std::vector<Part> Mover::parts_of(const Place& place) const {
   return parts;
 }
 
-// What was held is looked at again: copies have ended, room has come, or time is over.
+// Processes a held request again: copies have ended, there is room, or time is over.
 void Mover::retry_held(Connection& connection) {
   if (!connection.held || connection.must_wait(connection.held->message->kind)) return;
   Packet packet = std::move(*connection.held);

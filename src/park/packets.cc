@@ -60,12 +60,12 @@ Sent send(int socket, const MoverMessage& message, int descriptor) {
 
 bool may_be_memory(int descriptor) {
   struct statx info {};
-  // DONT_SYNC: what is cached; a file system in user space is not asked.
+  // DONT_SYNC: cached attributes; a file system in user space is not called.
   if (statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &info) != 0)
     return false;
   switch (info.stx_mode & S_IFMT) {
     case S_IFCHR:
-    case 0:  // no file at all (anon_inode, dma-buf)
+    case 0:  // not a file (anon_inode, dma-buf)
       return true;
     case S_IFSOCK: {  // simulated cards use one
       int domain = 0;

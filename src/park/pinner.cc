@@ -12,7 +12,7 @@ namespace mete::park {
 
 namespace {
 
-constexpr uint64_t kKeptFree = 16;  // one part in
+constexpr uint64_t kKeptFree = 16;  // 1/16 of the memory
 
 // "MemTotal:       24576000 kB".
 std::optional<uint64_t> figure(const std::string& meminfo, std::string_view name) {

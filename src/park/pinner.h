@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pins and unpins host memory in a thread of its own: a GiB takes a third of a second, and copies
-// go on meanwhile. One errand at a time.
+// go on meanwhile. One request at a time.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,8 @@ class Pinner {
   std::thread thread_;
 };
 
-// Whether the machine can spare so much: pinned memory cannot be taken back by the kernel, which
-// would kill somebody instead. A sixteenth of the machine stays free, by what /proc/meminfo says
+// Whether the machine can spare this much: the kernel cannot reclaim pinned memory, and would kill
+// a process instead. A sixteenth of the machine stays free, by the figures in /proc/meminfo
 // (`meminfo` is its text; without the two figures nothing is spared).
 bool can_spare(const std::string& meminfo, uint64_t bytes);
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See spiller.h.
+// See spiller.h. The thread takes a piece from its queue, maps it, and copies its parts: a part in
+// pinned memory directly, a part in the spill file through two buffers in turn, so that the card
+// fills or drains one while the other is written or read. Freed extents are punched out of the file
+// first.
 #include "park/spiller.h"
 
 #include <fcntl.h>
@@ -48,7 +51,8 @@ void Spiller::run() {
   }
 }
 
-// A file system that cannot keeps the room until the file goes; it is written over anyway.
+// A file system that cannot punch holes keeps the space until the file is closed; it is reused
+// anyway.
 void Spiller::punch(const std::vector<Extent>& extents) const {
   for (const Extent& extent : extents)
     (void)fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
@@ -70,7 +74,8 @@ Spiller::Outcome Spiller::copy(CopyTask& task) {
                            : card_.cuda.cuMemcpyHtoDAsync_v2(at, part.memory, part.bytes, stream_);
     at += part.bytes;
   }
-  // Nothing is unmapped under a copy, and no buffer is on its way when the next piece comes.
+  // Memory must not be unmapped during a copy, and no buffer may be in use when the next piece
+  // comes.
   const CUresult settled = settle();
   const CUresult closed = window_.close();
   if (outcome.result == CUDA_SUCCESS) outcome.result = settled;
@@ -118,7 +123,7 @@ Spiller::Outcome Spiller::part_in(CUdeviceptr at, const Part& part) {
   for (uint64_t done = 0; done < part.bytes; next = (next + 1) % kBuffers) {
     Buffer& buffer = buffers_[next];
     CUresult result = CUDA_SUCCESS;
-    // The card must have taken what was in it before.
+    // The card must have read the previous content.
     if (buffer.bytes > 0) result = card_.cuda.cuEventSynchronize(buffer.event);
     if (result != CUDA_SUCCESS) return {result, false};
     const uint64_t bytes = std::min(kBuffer, part.bytes - done);

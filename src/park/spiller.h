@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies pieces of which a part lies in the spill file: through two pinned buffers, so that the
 // disk and the bus work at the same time. In a thread of its own, one piece after the other: a slow
-// disk delays only those who are on it. The file has no name: nobody else can open it, and it is
-// gone with the process.
+// disk delays only pieces on it. The file has no name: no other process can open it, and it ends
+// with this process.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@
 
 namespace mete::park {
 
-// A file without a name in `folder`, mode 0600. unsupported: its file system cannot.
+// A file without a name in `folder`, mode 0600. unsupported: its file system cannot do this.
 Result<Fd> open_spill(const std::string& folder);
 
 class Spiller {
  public:
-  // Runs until the process ends. `card` stays.
+  // Runs until the process ends. `card` must outlive it.
   Spiller(const Card& card, Bell bell, Fd file);
 
   void send(CopyTask task) { work_.put({std::move(task), {}}); }
-  // These bytes are not needed any more: their room on disk goes back.
+  // These bytes are not needed any more: releases their disk space.
   void forget(const std::vector<Extent>& extents) { work_.put({{}, extents}); }
   std::optional<CopyResult> done() { return done_.try_take(); }
 
@@ -42,8 +42,8 @@ class Spiller {
   struct Buffer {
     char* memory = nullptr;
     CUevent event = nullptr;
-    uint64_t offset = 0;  // in the file; of what is on its way
-    uint64_t bytes = 0;   // 0: nothing is
+    uint64_t offset = 0;  // in the file, of the data in flight
+    uint64_t bytes = 0;   // 0: no data in flight
   };
   struct Outcome {
     CUresult result = CUDA_SUCCESS;
@@ -57,7 +57,7 @@ class Spiller {
   Outcome copy(CopyTask& task);
   Outcome part_out(CUdeviceptr at, const Part& part);
   Outcome part_in(CUdeviceptr at, const Part& part);
-  // Writes what the card has put into the buffer.
+  // Writes the content of the buffer to disk once the card has filled it.
   Outcome write_out(Buffer& buffer) const;
   CUresult settle();
 

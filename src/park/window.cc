@@ -22,7 +22,7 @@ CUresult Window::open(Fd descriptor, uint64_t bytes) {
   const Cuda& cuda = card_.cuda;
   CUresult result = reserve(bytes);
   if (result != CUDA_SUCCESS) return result;
-  // The descriptor's number goes in place of the pointer.
+  // The descriptor's number is passed in place of the pointer.
   // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver's interface says so
   void* number = reinterpret_cast<void*>(static_cast<intptr_t>(descriptor.get()));
   CUmemGenericAllocationHandle handle = 0;
@@ -31,7 +31,7 @@ CUresult Window::open(Fd descriptor, uint64_t bytes) {
   descriptor.reset();
   if (result != CUDA_SUCCESS) return result;
   result = cuda.cuMemMap(address_, bytes, 0, handle, 0);
-  (void)cuda.cuMemRelease(handle);  // a mapping keeps the memory
+  (void)cuda.cuMemRelease(handle);  // the mapping keeps the memory
   if (result != CUDA_SUCCESS) return result;
   mapped_ = bytes;
   const CUmemAccessDesc access = abi::access_on(card_.device);

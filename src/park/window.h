@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A range of the mover's device addresses into which one piece of a job's memory is mapped at a
-// time, known by a descriptor. The addresses are kept for the next piece. One thread, in the card's
+// time, by its descriptor. The addresses are kept for the next piece. One thread, in the card's
 // context.
 #pragma once
 
@@ -17,11 +17,11 @@ class Window {
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
 
-  // The descriptor is closed either way: the memory lives by the mapping. `bytes` must be its size
-  // exactly, a multiple of 2 MiB; else the driver refuses. After an error nothing is mapped.
+  // The descriptor is closed in any case: the mapping keeps the memory. `bytes` must be its exact
+  // size, a multiple of 2 MiB; otherwise the driver refuses. After an error nothing is mapped.
   CUresult open(Fd descriptor, uint64_t bytes);
   CUdeviceptr address() const { return address_; }
-  // Only when no copy is under way there. The memory is its owner's alone again.
+  // Only when no copy is under way there. The memory then belongs to its owner only.
   CUresult close();
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cards of this machine, as everything above sees them: plain values, one reading at a time. A
 // figure that the hardware does not offer is nullopt, never zero. Real: node's NvmlDriver, over a
-// GPU or over simulated cards. Tests: a fake that returns what it was given.
+// GPU or over simulated cards. Tests: a fake that returns given values.
 #pragma once
 
 #include <sys/types.h>
@@ -26,7 +26,7 @@ enum class CardState {
 
 enum class ComputeMode { kDefault, kExclusiveProcess, kProhibited };
 
-// How one card reaches another, apart from PCIe.
+// The connection of one card to another, apart from PCIe.
 struct CardLink {
   unsigned to = 0;     // index of the other card
   unsigned count = 0;  // NVLinks between the two
@@ -35,11 +35,11 @@ struct CardLink {
 
 // One process on one card. A process with graphics and compute work on a card is one reading.
 struct ProcessReading {
-  pid_t pid = 0;              // in the pid namespace of whoever asked the driver
+  pid_t pid = 0;              // in the pid namespace of the caller
   std::optional<Bytes> used;  // contexts and code included, managed memory not
   bool mps = false;           // a client of the MPS server
-  // What it did on the card since the reading before this one; 0 is certain. A driver that does not
-  // say, and a reading from which it cannot be told: nullopt.
+  // Its work on the card since the previous reading; 0 is certain. nullopt: the driver does not
+  // report it, or the reading is inconclusive.
   std::optional<unsigned> utilisation_pct = {};
   bool operator==(const ProcessReading&) const = default;
 };
@@ -67,7 +67,7 @@ struct CardReading {
   std::optional<bool> mig;  // split into MIG slices at the moment
   std::vector<CardLink> links;
 
-  // nullopt: the driver does not tell which processes there are (which is not: there are none).
+  // nullopt: the driver does not list processes (which does not mean that there are none).
   std::optional<std::vector<ProcessReading>> processes;
 
   // What may be granted on an empty card: total less what the driver keeps.
@@ -75,7 +75,7 @@ struct CardReading {
   bool operator==(const CardReading&) const = default;
 };
 
-// Names the driver, so that what was measured under it is not used under another.
+// Identifies the driver, so that a measurement under it is not used under another.
 struct DriverIdentity {
   std::string version;              // "580.159.04"
   std::optional<int> cuda_version;  // 13000
@@ -86,7 +86,7 @@ struct Driver {
   virtual ~Driver() = default;
   virtual Result<DriverIdentity> identity() = 0;
   // All cards in index order, lost ones included. kBusy once `limit` has passed; a driver that
-  // wedges inside a single call can still block, which is why it is asked in a process of its own.
+  // hangs inside a single call can still block, which is why it is called in a process of its own.
   virtual Result<std::vector<CardReading>> read_all(Milliseconds limit) = 0;
 };
 

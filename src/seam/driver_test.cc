@@ -10,7 +10,7 @@ TEST(CardReading, CapacityIsTotalLessTheDriversPart) {
   CardReading card;
   EXPECT_EQ(card.capacity(), std::nullopt);
   card.total = Bytes::from_mib(143771);
-  EXPECT_EQ(card.capacity(), Bytes::from_mib(143771)) << "an old driver does not tell its part";
+  EXPECT_EQ(card.capacity(), Bytes::from_mib(143771)) << "an old driver does not report its part";
   card.reserved = Bytes::from_mib(600);
   EXPECT_EQ(card.capacity(), Bytes::from_mib(143171));
   card.reserved = Bytes::from_mib(200000);

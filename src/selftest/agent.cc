@@ -2,6 +2,8 @@
 // See agent.h. Orders:
 //   start · look · alloc BYTES · fill CHUNK AT-MOST · ipc-get · ipc-open 1|2 HANDLE · ipc-close ·
 //   vmm-make BYTES · vmm-open BYTES (fd) · vmm-close · pool-make BYTES · pool-open DATA (fd)
+// An order is one message; the agent splits it into words, calls the driver and answers with the
+// result, a text and perhaps a descriptor. It ends when its socket is closed.
 #include "selftest/agent.h"
 
 #include <fcntl.h>
@@ -48,7 +50,7 @@ bool receive_message(int channel, std::string* text, Fd* fd) {
 
 // ---- the agent's side
 
-// The driver takes a descriptor as a pointer.
+// The driver takes a descriptor in place of a pointer.
 void* as_handle(const Fd& fd) {
   return reinterpret_cast<void*>(  // NOLINT(performance-no-int-to-ptr)
       static_cast<std::intptr_t>(fd.get()));
@@ -56,7 +58,7 @@ void* as_handle(const Fd& fd) {
 
 class Worker {
  public:
-  // The driver's result; `text` and `fd` go with the answer.
+  // Returns the driver's result; `text` and `fd` go with the answer.
   int act(const std::vector<std::string>& words, const Fd& given, std::string* text, Fd* fd) {
     const std::string& order = words[0];
     const auto number = [&](std::size_t i) {

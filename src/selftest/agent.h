@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several processes of one job under the test's control: an agent is a process of its own that does
-// what it is told, one driver call or a few at a time, so that a check can say who holds what when,
-// and kill one of them in between. Orders and answers are short texts over a socket; an answer may
+// Several processes of one job under the test's control: an agent is a process that follows orders,
+// one or a few driver calls at a time, so that a check controls which process holds what when, and
+// can kill one of them in between. Orders and answers are short texts over a socket; an answer may
 // carry a file descriptor.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace mete::selftest {
 
 struct Answer {
   int result = -1;   // the driver's CUresult; -1: the agent is gone, or did not understand
-  std::string text;  // what the order makes known: an address, a handle in hexadecimal
+  std::string text;  // the result of the order: an address, a handle in hexadecimal
   Fd fd;
 };
 
@@ -43,7 +43,7 @@ class Agent {
   Fd channel_;
 };
 
-// The other end: does what it is told on descriptor `channel` until that is closed.
+// The other end: follows orders from descriptor `channel` until that is closed.
 int run_agent(int channel);
 
 }  // namespace mete::selftest

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contexts, and what the driver takes with them: the cost that was measured for this card is
-// charged before one is made and given back with it; a larger stack is charged at once; and what
-// NVML says of this process is within its charge.
+// charged before one is made and given back with it; a larger stack is charged at once; NVML's
+// figure for this process is within its charge.
 #include <time.h>
 #include <unistd.h>
 
@@ -24,8 +24,8 @@ std::uint64_t mine() { return books().charged_to(getpid()); }
 using Make = std::function<CUresult(CUcontext*)>;
 using End = std::function<CUresult(CUcontext)>;
 
-// One context from nothing to nothing: the charge is looked at before anybody else could have
-// charged it.
+// One context from creation to end: the charge is checked before another call could have charged
+// it.
 void life(const char* make_name, const Make& make, const char* end_name, const End& end) {
   CUcontext context = nullptr;
   CUresult made = CUDA_SUCCESS;
@@ -96,14 +96,14 @@ void attached(CUdevice device) {
   (void)CU(cuCtxDestroy_v2)(context);
 }
 
-// These want a display or a decoder of another driver, which a self-test does not start.
+// These need a display or a decoder of another driver, which a self-test does not start.
 void graphics() {
   for (const char* entry :
        {"cuGLCtxCreate", "cuGLCtxCreate_v2", "cuVDPAUCtxCreate", "cuVDPAUCtxCreate_v2"})
     Check(kUnasked, entry).skip("needs a graphics driver; charged as cuCtxCreate_v2 is");
 }
 
-// A green context is a context of its own; the ordinary one that is shown of it costs nothing more.
+// A green context is a context of its own; its ordinary view costs nothing more.
 void green(CUdevice device) {
   alignas(16) unsigned char resource[1024] = {};  // CUdevResource: 144 bytes today
   auto* sms = reinterpret_cast<CUdevResource*>(resource);
@@ -166,7 +166,7 @@ void reading() {
   Check check(kUnasked, "NVML, from outside");
   CUdeviceptr block = 0;
   if (!check.did(CU(cuMemAlloc_v2)(&block, 256 * kMiB), "cuMemAlloc_v2")) return;
-  // The sampler looks about four times a second: wait for a reading, and a little for one that has
+  // The sampler reads about four times a second: wait for a reading, and a little for one that has
   // seen this block.
   std::optional<std::uint64_t> seen;
   for (int tries = 0; tries < (seen ? 200 : 1000); ++tries) {
@@ -178,7 +178,7 @@ void reading() {
   if (seen)
     check.between("charged " + std::to_string(mine()) + ", NVML says", *seen, 1, mine());
   else
-    check.skip("NVML knows this process by another pid (a container), or does not tell");
+    check.skip("NVML knows this process by another pid (a container), or does not report it");
   (void)CU(cuMemFree_v2)(block);
 }
 

@@ -42,7 +42,7 @@ void race(const Task& task) {
                 left > kChunk ? left - kChunk : 0, left);
 }
 
-// The bytes of a killed process are there at the first attempt of another one.
+// The bytes of a killed process are available at the first attempt of another one.
 void killed(const Task& task) {
   const Ledger& books = Ledger::of_this_job();
   Check check(kDeath, "kill -9");
@@ -68,7 +68,7 @@ void check_deaths(const Task& task) {
   killed(task);
 }
 
-// Run with a METE_GRANT that names no grant file: the driver must not even be started.
+// Run with a METE_GRANT that names no grant file: the driver must not even be initialised.
 void check_start(const Task&) {
   Check check(kClosed, "cuInit");
   const char* grant = std::getenv("METE_GRANT");

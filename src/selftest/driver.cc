@@ -62,8 +62,8 @@ Card start() {
   Card card = start_without_context();
   must(CU(cuDevicePrimaryCtxRetain)(&card.context, card.device), "cuDevicePrimaryCtxRetain");
   must(CU(cuCtxSetCurrent)(card.context), "cuCtxSetCurrent");
-  // A context that nobody charged when it was made is charged when it is first used: now, so that
-  // it is part of what the checks compare with.
+  // A context that was not charged when it was created is charged at its first use: now, so that it
+  // is part of what the checks compare with.
   std::size_t free = 0;
   std::size_t total = 0;
   must(CU(cuMemGetInfo_v2)(&free, &total), "cuMemGetInfo_v2");

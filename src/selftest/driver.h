@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The drivers as an ordinary program meets them: libcuda.so.1 and libnvidia-ml.so.1 by dlopen,
-// every function by exactly its exported name. CU(cuMemAlloc)(...) is the interface of CUDA 3.1,
-// CU(cuMemAlloc_v2)(...) the one of today: nothing is renamed.
+// The drivers as an ordinary program uses them: libcuda.so.1 and libnvidia-ml.so.1 by dlopen, every
+// function by exactly its exported name. CU(cuMemAlloc)(...) is the interface of CUDA 3.1,
+// CU(cuMemAlloc_v2)(...) the current one: nothing is renamed.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ inline constexpr std::size_t kGranule = 2 * kMiB;  // physical memory comes in t
 // Ends the process with a failed row when there is no such library or function.
 void* cuda_function(const char* name);
 void* nvml_function(const char* name);
-// The same in a library of another name; nullptr when there is none.
+// A function of a library of another name; nullptr when there is none.
 void* nvml_function_in(const char* file, const char* name);
 
 template <class Function>

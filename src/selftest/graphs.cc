@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs that allocate: however one is instantiated, uploaded or launched, the books must equal
-// what the driver holds for graphs afterwards.
+// Graphs that allocate: however one is instantiated, uploaded or launched, the charge must equal
+// what the driver holds for graphs afterwards. Each entry point gets a fresh graph with one
+// allocating node, is called, and is compared; then the memory is freed and trimmed.
 #include <functional>
 #include <vector>
 
@@ -113,8 +114,8 @@ class Graphs {
   }
 
   // An uploaded graph was not launched: its memory cannot be freed, only trimmed. The executable
-  // graph stays until the end: the driver would give its handle to the next one, which the
-  // meter might then know by its handle although it never saw it made.
+  // graph stays until the end: the driver would give its handle to the next one, which the meter
+  // might then recognise by its handle although it never saw its creation.
   void clean(const Made& made) {
     if (made.block != 0) (void)CU(cuMemFreeAsync)(made.block, stream_);
     (void)CU(cuStreamSynchronize)(stream_);

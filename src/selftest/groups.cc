@@ -87,7 +87,7 @@ void run_child(const Group& group, const Task& task, std::vector<std::string> va
     return;
   }
   const std::optional<int> status = wait_for(pid);
-  // A process that gives up says why in a row of its own and exits with 1.
+  // A process that gives up prints the reason in a row of its own and exits with 1.
   if (!status)
     Check(kRoads, "the checks").that(false, "did not end within two minutes");
   else if (WIFSIGNALED(*status))
@@ -111,7 +111,7 @@ void run_group(const Group& group, const Task& task) {
   }
   std::vector<std::string> variables = base::own_environment();
   if (group.run != check_start) return run_child(group, task, std::move(variables), false);
-  // The meter says on stderr why it refuses; here that is what is wanted.
+  // The meter prints on stderr why it refuses; here a refusal is wanted.
   std::vector<std::string> without;
   for (const std::string& line : variables)
     if (!line.starts_with("METE_GRANT=")) without.push_back(line);

@@ -11,7 +11,7 @@
 
 namespace mete::selftest {
 
-// A card of this machine as it looks from outside the cap; "" where the driver does not say.
+// A card of this machine as it looks from outside the cap; "" if the driver does not report it.
 struct KnownCard {
   std::string uuid;
   std::string bus;
@@ -32,7 +32,7 @@ struct Group {
 std::span<const Group> groups();
 const Group* find_group(std::string_view name);
 
-// Runs a group: in a child process where it needs one. A child that dies or hangs is a failed row.
+// Runs a group: in a child process if it needs one. A child that dies or hangs is a failed row.
 void run_group(const Group& group, const Task& task);
 
 void check_start(const Task& task);    // deaths.cc

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The books of the job, read from its grant file: what is charged is compared with what the driver
-// took. Read only, and without asking the meter, so that a check of one entry point does not rest
-// on another one.
+// The accounts of the job, read from its grant file: the charge is compared with what the driver
+// took. Read-only, and without the meter, so that a check of one entry point does not depend on
+// another one.
 #pragma once
 
 #include <sys/types.h>
@@ -20,8 +20,9 @@ class Ledger {
   static const Ledger& of_this_job();
 
   std::uint64_t limit() const;
-  // What the job is charged on its first card. With what was given back of reserves, which happens
-  // when a process is at rest: what a call was charged is the difference between before and after.
+  // What the job is charged on its first card. Includes what was given back of reserves, which
+  // happens when a process is at rest: the charge of a call is the difference between before and
+  // after.
   std::uint64_t charged() const;
   // What is used of the cap there, with what NVML saw beyond the charges, and what is free.
   std::uint64_t used() const;
@@ -30,7 +31,7 @@ class Ledger {
   std::uint64_t refusals() const;
   // What one process is charged there; 0 when it has no slot.
   std::uint64_t charged_to(pid_t pid) const;
-  // What NVML said that a process holds there, as the sampler of `mete cap` wrote it down.
+  // NVML's figure for a process there, as the sampler of `mete cap` recorded it.
   std::optional<std::uint64_t> nvml_of(pid_t pid) const;
   // The charge for the first context of a process, its reserve included, and for each further one.
   std::uint64_t first_context() const;

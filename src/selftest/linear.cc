@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuMemAlloc and its kin: each is charged by what the driver takes (above 1 MiB
-// in steps of 2 MiB), each free gives it back, and the cap is where it was said to be.
+// cuMemAlloc and its relatives: each is charged by what the driver takes (above 1 MiB in steps of 2
+// MiB), each free gives it back, and the cap is where it should be.
 #include <algorithm>
 #include <vector>
 
@@ -32,7 +32,7 @@ void plain() {
     check.equal("charged after the free", books().charged() - before, 0);
 }
 
-// Narrow rows, padded to many times what was asked for.
+// Narrow rows, padded to many times their size.
 void pitch() {
   constexpr unsigned kRows = 16384;
   Check check(kCharged, "cuMemAllocPitch_v2");
@@ -68,13 +68,13 @@ void small_blocks() {
   check.between("after the frees", books().charged() - before, 0, kGranule);
 }
 
-// All that is advertised as free can be had, to within one chunk, and not a byte more.
+// All memory that is reported as free can be allocated, to within one chunk, and not a byte more.
 void fill() {
   Check check(kOver, "cuMemAlloc_v2");
   std::size_t free = 0;
   std::size_t total = 0;
   if (!check.did(CU(cuMemGetInfo_v2)(&free, &total), "cuMemGetInfo_v2")) return;
-  // Without a cap this would take the card: it stops a little past what the cap leaves.
+  // Without a cap this would take the whole card: it stops a little past what the cap leaves.
   const std::uint64_t enough = std::min<std::uint64_t>(free, books().free()) + 4 * kChunk;
   std::vector<CUdeviceptr> blocks;
   CUresult result = CUDA_SUCCESS;

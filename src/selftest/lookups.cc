@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every way in which programs find the driver's functions: what they are handed must be charged.
+// Every way in which programs find the driver's functions: the function that they get must charge.
 #include <dlfcn.h>
 
 #include "selftest/driver.h"
@@ -71,7 +71,7 @@ void by_proc_address_v2(decltype(::cuGetProcAddress_v2)* find, int version, cuui
     try_pair(check, allocate, release);
 }
 
-// A per-thread variant must stay one: what flag 2 answers is the exported cuMemAllocAsync_ptsz.
+// A per-thread variant must stay one: flag 2 must return the exported cuMemAllocAsync_ptsz.
 void per_thread() {
   Check check(kRoads, "cuGetProcAddress_v2");
   void* plain = nullptr;
@@ -96,11 +96,11 @@ void check_lookups(const Task&) {
   const auto find = CU(cuGetProcAddress_v2);
   for (const cuuint64_t flags : {0, 1, 2}) by_proc_address_v2(find, kCuda12, flags, "");
   by_proc_address_v2(find, 3020, 0, "");
-  // The look-up looked up by itself, as runtimes do.
+  // The look-up function looked up through itself, as runtimes do.
   void* again = nullptr;
   if (find("cuGetProcAddress", &again, kCuda12, 0, nullptr) == CUDA_SUCCESS && again != nullptr)
     by_proc_address_v2(as_function<decltype(::cuGetProcAddress_v2)>(again), kCuda12, 0,
-                       ", found by itself");
+                       ", found through itself");
   per_thread();
 }
 

@@ -6,8 +6,8 @@
 //   --agent                                               a second process of a check (agent.h)
 //   --cards LIBRARY                                       outside a cap: the cards that NVML sees
 // It is an ordinary program of the driver API: it finds the drivers as every program does and knows
-// nothing of the meter but the job's books. Rows carry the verdict; the exit code says only whether
-// the program got to its end.
+// of the meter only the job's accounts. Rows carry the verdict; the exit code says only whether the
+// program reached its end.
 #include <limits.h>
 #include <unistd.h>
 

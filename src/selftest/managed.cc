@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools that lie elsewhere than on one card (CUDA 13): what a pool of managed memory has committed
-// is charged, a pool on the host costs nothing. Each way to come by such a pool has a process of
-// its own: two of them lead to the same pool, which would then be known already.
+// Pools that are not on one card (CUDA 13): what a pool of managed memory has committed is charged,
+// a pool on the host costs nothing. Each way to get such a pool has a process of its own: two of
+// them lead to one pool, which would then be known already.
 #include <functional>
 
 #include "selftest/driver.h"

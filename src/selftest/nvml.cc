@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVML inside a cap: the granted cards and no others, the size of the cap, the job's own processes
-// with what they are charged.
+// NVML inside a cap: only the granted cards, the size of the cap, the job's own processes with
+// their charges. Each entry point is called once; its answer is compared with the accounts of the
+// job, and for look-ups with the names of all cards of the machine.
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,8 +41,8 @@ void by_index(const char* entry, Find find) {
               static_cast<std::uint64_t>(past), NVML_ERROR_INVALID_ARGUMENT);
 }
 
-// A granted card is found under its name, every other one is not there. `name` picks the name out
-// of what is known of a card from outside.
+// A granted card is found under its name, every other card is hidden. `name` picks the name out of
+// what is known of a card from outside.
 template <class Name, class Find>
 void by_name(const Task& task, const char* entry, Name name, Find find) {
   Check check(kHonest, entry);
@@ -64,7 +65,7 @@ void by_name(const Task& task, const char* entry, Name name, Find find) {
     }
   }
   if (!named && !check.failed())
-    check.skip("this driver tells no such name of a card");
+    check.skip("this driver reports no such name of a card");
   else if (!others)
     check.note("there is no other card to hide");
 }
@@ -76,7 +77,7 @@ void index_of(nvmlDevice_t device) {
 }
 
 void memory(nvmlDevice_t device) {
-  // After the answer: the question itself may have found that somebody is dead.
+  // After the answer: the call itself may have found a dead process.
   const auto used = [] { return books().used(); };
   {
     Check check(kHonest, "nvmlDeviceGetMemoryInfo");
@@ -96,7 +97,7 @@ void memory(nvmlDevice_t device) {
   }
 }
 
-// This process and no other: it is alone in the job while it is looked at.
+// This process and no other: it is alone in the job during the check.
 template <class Info, class List>
 void compute_list(const char* entry, nvmlDevice_t device, List list) {
   Check check(kHonest, entry);
@@ -109,7 +110,7 @@ void compute_list(const char* entry, nvmlDevice_t device, List list) {
   check.equal("bytes", infos[0].usedGpuMemory, books().charged_to(getpid()));
 }
 
-// Whatever else draws or computes on the card is not the job's.
+// Other processes that draw or compute on the card do not belong to the job.
 template <class Info, class List>
 void other_list(const char* entry, nvmlDevice_t device, List list) {
   Check check(kHonest, entry);
@@ -149,7 +150,7 @@ void processes(nvmlDevice_t device) {
 #undef OTHER
 }
 
-// Both names under which programs ask for NVML.
+// Both names under which programs load NVML.
 void roads() {
   for (const char* file : {"libnvidia-ml.so.1", "libnvidia-ml.so"}) {
     Check check(kRoads, std::string("dlopen ") + file);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The interface of CUDA 3.1, which drivers still export: 32-bit sizes and addresses, and contexts
-// made by its own cuCtxCreate. Drivers refuse most of it today. Where one does, what is past the
-// cap still shows that the meter stands before it: that is refused before the driver is asked, and
-// counted.
+// made by its own cuCtxCreate. Drivers refuse most of it today. In that case a request past the cap
+// still shows that the meter comes first: it is refused before the driver is called, and counted.
 #include <algorithm>
 
 #include "selftest/driver.h"
@@ -16,8 +15,8 @@ namespace {
 
 const Ledger& books() { return Ledger::of_this_job(); }
 
-// Like Check::did, but a driver that has no memory below 4 GiB, or no such context, is none of
-// ours.
+// Like Check::did, but a driver that has no memory below 4 GiB, or no such context, is not a
+// failure of ours.
 bool offered(Check& check, CUresult result, const char* call) {
   if (result != CUDA_ERROR_OUT_OF_MEMORY && result != CUDA_ERROR_INVALID_CONTEXT)
     return check.did(result, call);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream-ordered pools: the books must equal what the pools hold (RESERVED), at once after every
-// call that can change it. Memory that is freed comes back at a synchronising call, each of which
-// is tried.
+// Stream-ordered pools: the charge must equal what the pools hold (RESERVED), at once after every
+// call that can change it. Freed memory comes back at a synchronising call; each such call is
+// tried.
 #include <functional>
 
 #include "selftest/driver.h"
@@ -34,7 +34,7 @@ class Pools {
   }
 
  private:
-  // Books and driver agree, and the pools hold memory or not, as expected.
+  // Charge and driver agree, and the pools hold memory or not, as expected.
   void agree(Check& check, bool holding, CUmemoryPool own = nullptr) const {
     const std::uint64_t held = reserved_by(usual_) + (own != nullptr ? reserved_by(own) : 0);
     check.equal("the pool holds " + std::to_string(held) + ", charged",
@@ -43,7 +43,7 @@ class Pools {
     if (!holding && held > 0) check.skip("this driver keeps the memory at this call");
   }
 
-  // Back to a pool that holds nothing, and books that know it.
+  // Back to a pool that holds nothing, and a charge that shows it.
   void quiet() const {
     (void)CU(cuStreamSynchronize)(stream_);
     (void)CU(cuMemPoolTrimTo)(usual_, 0);
@@ -89,7 +89,7 @@ class Pools {
         nullptr, release);
   }
 
-  // A free that is not yet seen by the host, then one synchronising call.
+  // A free that the host has not seen yet, then one synchronising call.
   void synchronises(const char* entry, const Act& act) {
     quiet();
     Check check(kBack, entry);
@@ -149,7 +149,7 @@ class Pools {
     if (!make_pool(check, &pool)) return;
     if (check.did(change(pool)) &&
         check.did(CU(cuMemAllocAsync)(&block, kBytes, stream_), "cuMemAllocAsync")) {
-      check.that(reserved_by(pool) > 0, "the new pool is the one that is used");
+      check.that(reserved_by(pool) > 0, "the new pool is used");
       agree(check, true, pool);
       release(block);
       (void)change(usual_);
@@ -170,7 +170,7 @@ class Pools {
     return CU(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes);
   }
 
-  // A pool of one's own that keeps what was freed into it.
+  // A pool of the program's own that keeps what was freed into it.
   bool keeping_pool(Check& check, CUmemoryPool* pool, std::size_t bytes) const {
     CUdeviceptr block = 0;
     if (!make_pool(check, pool) ||
@@ -201,7 +201,7 @@ class Pools {
     reclaim();
   }
 
-  // What a pool keeps without using it is fetched back before an allocation is refused.
+  // Memory that a pool keeps without using it is reclaimed before an allocation is refused.
   void reclaim() const {
     Check check(kBack, "cuMemAlloc_v2");
     std::size_t free = 0;

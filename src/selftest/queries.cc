@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What CUDA says of the card: its size is the cap, and what is not free is what is charged. The
-// 32-bit cuDeviceTotalMem of CUDA 3.1 answers with the largest number that it can hold.
+// What CUDA reports about the card: its size is the cap, and what is not free is what is charged.
+// The 32-bit cuDeviceTotalMem of CUDA 3.1 returns the largest number that it can hold.
 #include <algorithm>
 
 #include "selftest/driver.h"

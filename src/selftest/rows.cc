@@ -12,7 +12,7 @@ namespace {
 
 std::string group = "?";
 
-// Fields are separated by tabs and rows by newlines: neither may stand in a field.
+// Fields are separated by tabs and rows by newlines: a field must contain neither.
 std::string field(std::string text) {
   for (char& c : text)
     if (c == '\t' || c == '\n') c = ' ';
@@ -25,7 +25,7 @@ void set_group(std::string_view name) { group = name; }
 
 Check::~Check() {
   const char* verdict = failed_ ? "failed" : skipped_ ? "skipped" : "ok";
-  // One write per row: the rows of several processes go to the same pipe.
+  // One write per row: the rows of several processes go to one pipe.
   const std::string line = std::string(verdict) + "\t" + field(group) + "\t" + field(promise_) +
                            "\t" + field(entry_) + "\t" + field(evidence_) + "\n";
   std::fwrite(line.data(), 1, line.size(), stdout);

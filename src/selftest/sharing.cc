@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that passes between two processes of the job: opening it costs nothing, and when its owner
-// is killed it stays charged for as long as the other one holds it.
+// is killed it stays charged for as long as the other process holds it.
 #include <time.h>
 
 #include "selftest/agent.h"
@@ -21,7 +21,7 @@ const Ledger& books() { return Ledger::of_this_job(); }
 struct Way {
   const char* give;   // the entry point that gives memory to others
   const char* open;   // the one that opens it
-  const char* close;  // the one that lets go; nullptr: not tried
+  const char* close;  // the one that closes it; nullptr: not tried
   std::string make;   // orders for the agents
   std::string take;
   std::string drop;
@@ -29,13 +29,13 @@ struct Way {
   std::uint64_t kept;  // what stays charged when the owner is dead
 };
 
-// What an agent answered, as a row understands it.
+// The answer of an agent, for a row.
 bool did(Check& check, const Answer& answer, const char* call) {
   if (answer.result < 0) return check.that(false, std::string(call) + ": the process is gone");
   return check.did(static_cast<CUresult>(answer.result), call);
 }
 
-// The survivor asks how much is free, which makes it look for the dead, until the books say what is
+// The survivor queries free memory, which makes it look for dead processes, until the charge is as
 // expected: at most a second.
 void settle(const Agent& survivor, std::uint64_t expected) {
   for (int tries = 0; tries < 100 && books().charged() != expected; ++tries) {

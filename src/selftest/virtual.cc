@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Virtual memory: handles, mappings and bindings. Memory is charged from its creation until its
-// last reference and its last mapping are gone, whichever goes first.
+// last reference and its last mapping are gone, in either order. Each check makes a handle, maps or
+// binds it, releases it, and compares the charge after every step.
 #include <cstddef>
 #include <string>
 
@@ -157,7 +158,7 @@ class Multicast {
  private:
   std::uint64_t charged() const { return books().charged() - before_; }
 
-  // False, and the check skipped: this machine has no multicast, or not for one card.
+  // False, and the check is skipped: this machine has no multicast, or not for one card.
   bool make(Check& check, CUmemGenericAllocationHandle* group) {
     CUmulticastObjectProp wanted{};
     wanted.numDevices = 1;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuMemAlloc and its relatives: up to 1 MiB from slabs, above that granules of their own.
+// cuMemAlloc and its relatives: up to 1 MiB from slabs (slab.h), above that granules of their own:
+// addresses from va.cc, memory from the server, and a Range that makes copies and queries find
+// both. A free waits for the context's work first, as the real driver does.
 #include <stdlib.h>
 
 #include "simgpu/capture.h"
@@ -64,7 +66,7 @@ CUresult memory_give(CUdeviceptr p) {
     }
     return managed_free(host);
   }
-  // What another process lent is closed, not freed.
+  // Memory that another process lent is closed, not freed.
   if (range->kind == RangeKind::kIpc) return CUDA_ERROR_INVALID_VALUE;
   if (range->ops == nullptr || range->ops->release == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return range->ops->release(range, p);
@@ -72,7 +74,7 @@ CUresult memory_give(CUdeviceptr p) {
 
 namespace {
 
-// Measured on an H200: memory that is taken at once has no place in a capture.
+// Measured on an H200: an immediate allocation is not allowed in a capture.
 CUresult refuse_in_capture() {
   const Guard guard;
   return capture_forbids();
@@ -113,7 +115,7 @@ extern "C" CUresult cuMemAllocPitch_v2(CUdeviceptr* p, size_t* pitch, size_t wid
 }
 
 extern "C" CUresult cuMemFree_v2(CUdeviceptr p) {
-  // As the real driver: freeing nothing succeeds even without a context.
+  // As the real driver: freeing a null pointer succeeds even without a context.
   if (p == 0) {
     SIM_ENTRY(cuMemFree_v2);
     return CUDA_SUCCESS;

@@ -89,7 +89,8 @@ CUresult check_shape(const CUDA_ARRAY3D_DESCRIPTOR& d) {
   return d.Width <= 131072 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// The bytes behind an array are an ordinary allocation; what a slab holds starts at 64 KiB.
+// The bytes behind an array are an ordinary allocation; an array in a slab starts at a multiple of
+// 64 KiB.
 CUresult take_memory(Context* context, size_t bytes, CUdeviceptr* p) {
   if (bytes > kSmallMax) return memory_take(context, bytes, p);
   return slab_take(context, bytes, kArrayAlign / kCell, p);
@@ -268,7 +269,7 @@ extern "C" CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR* shape, CUarra
 
 namespace {
 
-// Only of arrays with deferred mapping, as the real driver.
+// Only for arrays with deferred mapping, as in the real driver.
 CUresult requirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* out, const Array* array, CUdevice device) {
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;

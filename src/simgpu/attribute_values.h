@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device attributes as one H200 answered them (driver 580.159.04, CUDA 13.0), by number from 1.
-// What differs from card to card is put in by device.cc.
+// Device attributes as one H200 returned them (driver 580.159.04, CUDA 13.0), by number from 1.
+// device.cc sets those that differ between cards.
 #pragma once
 
 namespace simgpu {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of a handle that is bound to a multicast object (multicast.cc) or to a sparse array
 // (sparse.cc). A binding counts as a mapping of the handle: the memory lives on when the handle is
-// released. Guard held by every caller.
+// released. Every caller holds the Guard.
 #pragma once
 
 #include "simgpu/vmm.h"
@@ -17,9 +17,9 @@ inline void drop_memory(VmmHandle* memory) {
   vmm_drop_if_unused(memory);
 }
 
-// The last reference and the last mapping of the object are gone: what was bound to it is free.
+// The last reference and the last mapping of the object are gone: frees what was bound to it.
 void multicast_end(Multicast* group);
-// The array is gone.
+// The array is gone: frees what was bound to it.
 void sparse_end(const Array* array);
 
 }  // namespace simgpu

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // See capture.h. A capture has one origin stream; others join by waiting for an event recorded in
-// it, and must be joined back (their last node is before the origin's last) when it ends.
+// it, and must be joined back (their last node is before the origin's last) when it ends. A
+// forbidden call invalidates the capture, which then only ends with an error.
 #include "simgpu/capture.h"
 
 #include <unistd.h>
@@ -47,7 +48,7 @@ bool reaches(GraphNode* node, GraphNode* last, int depth = 0) {
   return false;
 }
 
-// Every node that a joined stream ends with must be before something the origin ends with.
+// Every last node of a joined stream must be before a last node of the origin.
 bool all_joined(const Capture* capture) {
   for (const Stream* const member : capture->members) {
     if (member == capture->origin) continue;
@@ -121,7 +122,7 @@ CUresult refuse_legacy(Stream* stream) {
 }
 
 // Global: no capture of any thread that began as global, none of this thread that is not relaxed.
-// Thread-local: none of this thread that is not relaxed. Relaxed: everything goes.
+// Thread-local: none of this thread that is not relaxed. Relaxed: everything is allowed.
 CUresult capture_forbids() {
   if (captures().empty() || thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
   CUresult result = CUDA_SUCCESS;

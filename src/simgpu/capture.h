@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream capture: while a stream captures, what is asked of it becomes nodes of a graph.
+// Stream capture: while a stream captures, its operations become nodes of a graph.
 #pragma once
 
 #include "simgpu/graph.h"
@@ -18,17 +18,18 @@ struct Capture {
   List<Stream*> members;
 };
 
-// The stream's capture still counts: new work becomes nodes.
+// The stream's capture is active: new work becomes nodes.
 inline bool is_capturing(const Stream* stream) { return stream->capture != nullptr; }
 void invalidate(Capture* capture);
-// Appends a node to what the stream captures. Takes over `node` (destroyed on failure).
+// Appends a node to the stream's capture. Takes over `node` (destroyed on failure).
 CUresult capture_node(Stream* stream, GraphNode* node);
 CUresult capture_task(Stream* stream, const Task& task, CUgraphNodeType type);
-// What may not be asked of a capturing stream (waiting, querying): 900, and the capture is invalid.
+// For operations that a capturing stream forbids (waiting, querying): 900, and the capture is
+// invalid.
 CUresult refuse_wait(Stream* stream);
 // Work in the legacy stream while a blocking stream captures: 906.
 CUresult refuse_legacy(Stream* stream);
-// cuMemAlloc and other calls that a capture must not contain: 900 unless allowed.
+// For cuMemAlloc and other calls that a capture must not contain: 900 unless allowed.
 CUresult capture_forbids();
 // An event of a capture: waiting for it joins the capture.
 CUresult join_capture(Stream* stream, Event* event);
@@ -38,7 +39,7 @@ CUresult end_capture(Stream* stream, CUgraph* out);
 CUresult exchange_mode(CUstreamCaptureMode* mode);
 // The live capture of this number, or null.
 Capture* capture_by_id(uint64_t id);
-// The stream goes away.
+// The stream is being destroyed.
 void leave_capture(Stream* stream);
 
 }  // namespace simgpu

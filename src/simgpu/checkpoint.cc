@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuCheckpointProcess*: another process is locked, its memory taken from the cards and put back.
-// The server does it; a lock is asked for until the process is at rest or time is up.
+// The server does it; a lock is retried until the process is at rest or time is up.
 #include <time.h>
 
 #include "simgpu/client.h"
@@ -34,7 +34,7 @@ extern "C" CUresult cuCheckpointProcessGetState(int pid, CUprocessState* state) 
   return step(pid, CheckpointStep::kState, state);
 }
 
-// A thread of the process that does the work of a restore: here its first.
+// The thread of the process that does the work of a restore: here its first.
 extern "C" CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int* tid) {
   SIM_ENTRY_TOOL(cuCheckpointProcessGetRestoreThreadId);
   if (tid == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connection: one socket, one mutex, one request at a time. The socket is close-on-exec and
-// lives at a high number so that programs which count on low descriptors are not disturbed. Lock:
+// The connection: one socket, one mutex, one request at a time. The socket is close-on-exec and has
+// a high number, so that programs which rely on low descriptors are not disturbed. Lock:
 // `connection.mutex`, held over a whole request and its reply; nothing else is locked inside.
 #include "simgpu/client.h"
 
@@ -22,7 +22,7 @@
 namespace simgpu {
 namespace {
 
-// How long a silent server is waited for. Blocking on purpose is done in the client, so a live
+// How long a silent server is waited for. Deliberate blocking happens in the client, so a live
 // server answers within milliseconds; a stopped one must not hang the program for ever.
 constexpr int kSilenceMs = 30000;
 
@@ -46,9 +46,10 @@ void close_connection() {
   connection.fd = -1;
 }
 
-// In the child: the parent's socket is the parent's, but our copy stays open, as a real driver's
-// descriptors do: the parent's memory stays on the card until this child ends or runs exec. The
-// mutex may have been held by a thread that does not exist here, so it is made anew.
+// In the child: the parent's socket belongs to the parent, but our copy stays open, as a real
+// driver's descriptors do: the parent's memory stays on the card until this child ends or runs
+// exec. The mutex may have been held by a thread that does not exist here, so it is initialised
+// again.
 void after_fork_child() {
   connection.mutex = PTHREAD_MUTEX_INITIALIZER;
   connection.fd = -1;
@@ -133,7 +134,7 @@ bool exchange(int fd, Call* call) {
   return discard(fd, call->reply.payload - keep);
 }
 
-// METE_SIM as the server should read it: a path is made absolute, since the server's folder is /.
+// METE_SIM as the server should read it: a path is made absolute, since the server runs in /.
 void machine_text(char* out, size_t size) {
   const char* text = getenv("METE_SIM");
   if (text == nullptr) text = "";
@@ -170,14 +171,14 @@ int say_hello(int fd, ClientKind kind) {
 int connect_locked(ClientKind kind) {
   if (connection.fd >= 0 && connection.pid == getpid()) return kStatusOk;
   if (connection.pid == getpid()) close_connection();
-  connection.fd = -1;  // a parent's, after a fork that called no handlers, stays open
+  connection.fd = -1;  // a parent's, after a fork without handlers, stays open
   if (!connection.fork_handler) {
     connection.fork_handler = true;
     pthread_atfork(nullptr, nullptr, after_fork_child);
   }
   char folder[PATH_MAX];
   if (!simulation_directory(folder, sizeof folder)) return kStatusUnknown;
-  // A server that is just ending closes the connection before it says hello: try again.
+  // A server that is just ending closes the connection before its hello: retry.
   for (int attempt = 0; attempt < 20; ++attempt) {
     const int fd = open_server(folder);
     if (fd < 0) return kStatusUnknown;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process's connection to the simulation server, used by both simulated libraries. Starts the
-// server when nobody answers; is made anew after a fork; never raises SIGPIPE; a server that is
-// gone is an error value, never a hang. Needs libc alone. Any thread may call; calls take turns.
+// server if none answers; is made anew after a fork; never raises SIGPIPE; a server that is gone is
+// an error value, never a hang. Needs only libc. Any thread may call; calls are serialised.
 #pragma once
 
 #include <sys/types.h>
@@ -27,23 +27,23 @@ struct Call {
   int* receive_fd = nullptr;  // a descriptor beside the reply goes here (close-on-exec), else -1
 };
 
-// Connects (and starts the server if need be) unless that is done. Returns 0 or a CUresult; when
-// the server refuses the machine that METE_SIM names, says so once on stderr.
+// Connects (and starts the server if necessary) unless that is done. Returns 0 or a CUresult; if
+// the server refuses the machine that METE_SIM names, prints this once on stderr.
 int connect_server(ClientKind kind);
 
-// One request and its reply. Returns reply.status, or kStatusGone when there is no talking to the
-// server. Needs connect_server() once before; a forked child connects by itself at its first call.
+// One request and its reply. Returns reply.status, or kStatusGone when the server cannot be
+// reached. Needs connect_server() once before; a forked child connects by itself at its first call.
 int call_server(Call* call);
 
 // Shorthand for requests without payload.
 int call_server(Op op, uint64_t a0, uint64_t a1, uint64_t a2, Reply* reply);
 
-// The cards and processes of now. Fills at most `max_cards` / `max_processes` and sets the counts
-// to what there is. Returns a CUresult.
+// The current cards and processes. Fills at most `max_cards` / `max_processes` and sets the counts
+// to the full numbers. Returns a CUresult.
 int take_snapshot(CardInfo* cards, uint32_t max_cards, uint32_t* card_count, ProcessInfo* processes,
                   uint32_t max_processes, uint32_t* process_count);
 
-// Forgets the connection (the child's copy after a fork, or at the end of a test).
+// Drops the connection (the child's copy after a fork, or at the end of a test).
 void drop_connection();
 
 // The directory that holds socket and lock: METE_SIM_DIR, else $METE_STATE_DIR/sim, else

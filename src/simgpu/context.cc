@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts: what they cost, how they begin and end, each thread's stack of them. cuCtxGetCurrent
-// and cuCtxGetDevice are plain reads of the thread's own state.
+// Contexts: their cost, their beginning and end, each thread's stack of them. A context takes its
+// measured memory from the server as pieces of its own; its end releases everything that is linked
+// to it. cuCtxGetCurrent and cuCtxGetDevice only read the thread's own state.
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +33,7 @@ bool any_context_on(int device) {
   return false;
 }
 
-// The measured cost includes local memory for the default stack; that part moves with the limit.
+// The measured cost includes local memory for the default stack; that part follows the limit.
 CUresult take_context_memory(Context* context, int device) {
   const size_t cost = any_context_on(device) ? kNextContextBytes : kContextBytes;
   const size_t local = local_memory(driver.devices[device], kDefaultStack);
@@ -189,7 +190,7 @@ extern "C" CUresult cuCtxDestroy(CUcontext handle) {
   return cuCtxDestroy_v2(handle);
 }
 
-// Old: one more use of the current context, and one less; the last ends it.
+// Old interface: one more use of the current context, and one less; the last ends it.
 extern "C" CUresult cuCtxAttach(CUcontext* handle, unsigned int flags) {
   SIM_ENTRY_CONTEXT(cuCtxAttach);
   if (handle == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -217,7 +218,7 @@ extern "C" CUresult cuCtxDetach(CUcontext handle) {
   return cuCtxDestroy_v2(handle);
 }
 
-// Contexts for graphics: there is nothing to draw with, so they are contexts like others.
+// Contexts for graphics: the simulation cannot draw, so they are ordinary contexts.
 extern "C" CUresult cuGLCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device) {
   SIM_ENTRY(cuGLCtxCreate_v2);
   return create(context, flags, device);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and fills through whatever backs an address: pieces at the server, or plain host memory.
-// A span may cross mappings; each step handles the part that lies in one of them.
+// Copies and fills through whatever backs an address: pieces at the server, or plain host memory. A
+// span may cross mappings; each step handles the part that lies in one of them. First all parts are
+// checked, then they are moved: between two pieces by one request to the server, between a piece
+// and host memory in requests of at most kMaxPayload bytes.
 #include "simgpu/copy.h"
 
 #include <string.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where bytes are, and moving them. Nothing is moved before the whole of both sides was found
-// valid.
+// Resolving addresses, and moving bytes. Nothing is moved before both sides were found valid as a
+// whole.
 #pragma once
 
 #include "simgpu/driver.h"
 
 namespace simgpu {
 
-// What a caller promises about a pointer: kKnown must be memory of the driver's (device, managed,
+// What a caller promises about a pointer: kKnown must be memory of the driver (device, managed,
 // registered), kHost is the program's own and is trusted, kAny is looked up and trusted if unknown.
 enum class Side : uint8_t { kAny, kKnown, kHost };
 
@@ -19,7 +19,7 @@ struct Copy {
   Side from_side;
 };
 CUresult copy_checked(const Copy& copy);
-// copy_box.cc: whether copy_3d (driver.h) would go through, and a 2D copy as a 3D one.
+// copy_box.cc: whether copy_3d (driver.h) would succeed, and a 2D copy as a 3D one.
 CUresult check_3d(const CUDA_MEMCPY3D& what);
 CUDA_MEMCPY3D one_slice(const CUDA_MEMCPY2D& what);
 CUresult check_span(CUdeviceptr p, size_t bytes, bool write, Side side);

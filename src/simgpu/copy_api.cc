@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The copying entry points. Each exists four times: at once and in a stream's order, for the legacy
-// and for the per-thread default stream. A synchronous copy is ordered after the default stream, so
-// all of them are submitted; only how the caller waits differs.
+// The copying entry points. Each exists four times: synchronous and in a stream's order, for the
+// legacy and for the per-thread default stream. A synchronous copy is ordered after the default
+// stream, so all of them are submitted; only how the caller waits differs.
 #include <string.h>
 
 #include "simgpu/copy.h"
@@ -13,7 +13,7 @@ namespace {
 CUresult run_copy(void* arguments) { return copy_checked(*static_cast<Copy*>(arguments)); }
 CUresult run_3d(void* arguments) { return copy_3d(static_cast<CUDA_MEMCPY3D*>(arguments)); }
 
-// Arguments are checked when the call is made, whatever still stands before it in the stream.
+// Arguments are checked when the call is made, whatever is still before it in the stream.
 CUresult submit_copy(const Copy& copy, CUstream stream, bool per_thread) {
   {
     const Guard guard;
@@ -24,7 +24,7 @@ CUresult submit_copy(const Copy& copy, CUstream stream, bool per_thread) {
   return stream_submit(stream, per_thread, run_copy, &copy, sizeof copy);
 }
 
-// A synchronous call: in the default stream's order, and over when it returns.
+// A synchronous call: in the default stream's order, and complete when it returns.
 CUresult finish(CUresult submitted, bool per_thread) {
   return submitted == CUDA_SUCCESS ? wait_for_default_stream(per_thread) : submitted;
 }
@@ -55,7 +55,7 @@ CUresult submit_2d(const CUDA_MEMCPY2D* what, CUstream stream, bool per_thread) 
   return submit_3d(&box, stream, per_thread);
 }
 
-// Copies to and from the first row of an array, which is what these old entry points are for.
+// Copies to and from the first row of an array: the purpose of these old entry points.
 CUDA_MEMCPY3D row_of(size_t bytes) {
   CUDA_MEMCPY3D box = {};
   box.WidthInBytes = bytes;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batches of copies. All are checked before the first is submitted: a batch with a mistake does
-// nothing. Copies of a batch may run in any order, so that one behind another is as good as any.
+// nothing. Copies of a batch may run in any order, so they are submitted one after the other. A
+// source that must be read at the call is staged behind its task.
 #include <stdlib.h>
 
 #include <initializer_list>
@@ -11,9 +12,9 @@
 namespace simgpu {
 namespace {
 
-constexpr size_t kNone = ~size_t{0};  // the failure is that of no copy
+constexpr size_t kNone = ~size_t{0};  // the failure is not of a single copy
 
-// Where the batch went wrong, for the caller who gave us a place to say so.
+// Reports which copy of the batch failed, if the caller passed a place for it.
 CUresult fail(size_t* index, size_t at, CUresult result) {
   if (index != nullptr && result != CUDA_SUCCESS) *index = at;
   return result;
@@ -133,7 +134,7 @@ size_t element_of(const CUmemcpy3DOperand& side) {
   return array == nullptr ? 0 : element_bytes(array->shape);
 }
 
-// Everything counts in elements: those of the array that takes part, or bytes.
+// Everything counts in elements: of the array that takes part, or bytes.
 CUresult box_of(const CUDA_MEMCPY3D_BATCH_OP& op, CUDA_MEMCPY3D* box) {
   const size_t from_element = element_of(op.src), to_element = element_of(op.dst);
   if (from_element != 0 && to_element != 0 && from_element != to_element) {
@@ -205,7 +206,7 @@ CUresult copy_boxes(size_t count, const CUDA_MEMCPY3D_BATCH_OP* ops, size_t* fai
 
 using namespace simgpu;
 
-// The second version has no place for the index of a copy that failed.
+// The second version has no place for the index of a failed copy.
 #define SIM_BATCH(NAME, THREAD)                                                                    \
   extern "C" CUresult NAME(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count,        \
                            CUmemcpyAttributes* attributes, size_t* starts, size_t sets,            \

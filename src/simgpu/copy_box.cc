@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2D and 3D copies: both sides become a first byte, a pitch and a slice; rows that lie next to one
-// another are moved in one go. Arrays are kept row by row, without padding.
+// 2D and 3D copies: both sides become a first byte, a pitch and a slice; adjacent rows are moved
+// together. Arrays are kept row by row, without padding.
 #include "simgpu/copy.h"
 #include "simgpu/state.h"
 
@@ -96,7 +96,7 @@ CUresult pass_over(const Box& to, const Box& from, const Extent& extent, Pass pa
   return CUDA_SUCCESS;
 }
 
-// First that all of it is valid, then (if asked) the bytes.
+// First checks that all of it is valid, then (if asked) moves the bytes.
 CUresult go_over(const CUDA_MEMCPY3D& what, Pass last) {
   const Extent extent{what.WidthInBytes, what.Height, what.Depth};
   if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return CUDA_SUCCESS;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuInit and the questions about cards. Which cards, in which order, is visible.cc's answer.
+// cuInit and the queries about cards. cuInit connects to the server, takes a snapshot of the cards
+// and keeps those that visible.cc chooses, in its order. Attributes come from a table of one real
+// card; those that depend on the card are set here.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

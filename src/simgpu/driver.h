@@ -3,9 +3,9 @@
 //
 // How to add an entry point: write `extern "C" CUresult cuX(...)` in any .cc of this folder, with
 // SIM_ENTRY as its first line. Every name of src/abi/cuda_symbols.def has a weak default that
-// answers CUDA_ERROR_NOT_SUPPORTED (defaults.cc); a definition of yours replaces it, and
-// cuGetProcAddress finds it by itself (its table is made from the names). Prototypes come from
-// abi/cuda_api.h; one that is not there is declared at its definition. Somebody must call it:
+// returns CUDA_ERROR_NOT_SUPPORTED (defaults.cc); your definition replaces it, and cuGetProcAddress
+// finds it by itself (its table is made from the names). Prototypes come from abi/cuda_api.h; one
+// that is not there is declared at its definition. The entry point must be called:
 // tests/checks/reached.py fails on an entry that no program and no test reaches.
 //
 //   extern "C" CUresult cuMemThing(CUdeviceptr p) {
@@ -18,8 +18,8 @@
 // into the program (host functions, callbacks) or while waiting for another thread. The
 // connection's mutex is taken inside it, never the other way round. Memory: libc's
 // malloc/calloc/free; no operator new with a constructor, no std containers, no function-local
-// statics with constructors: the library needs libc alone. State is constinit. After a fork of an
-// initialised process every call answers CUDA_ERROR_NOT_INITIALIZED, as the real driver does.
+// statics with constructors: the library needs only libc. State is constinit. After a fork of an
+// initialised process every call returns CUDA_ERROR_NOT_INITIALIZED, as the real driver does.
 #pragma once
 
 #include <pthread.h>
@@ -58,7 +58,7 @@ struct Context {
   bool ended;     // destroyed; the struct is never freed, so stale handles are recognised
   unsigned uses;  // cuCtxCreate and cuCtxAttach, less cuCtxDetach
   unsigned api_version;
-  CUresult sticky;  // a fault: every later call in this context answers it
+  CUresult sticky;  // a fault: every later call in this context returns it
   size_t limits[CU_LIMIT_MAX];
   uint64_t piece;        // the context's own memory
   uint64_t stack_piece;  // local memory: SMs x 2048 x stack limit, in granules
@@ -105,7 +105,7 @@ extern thread_local constinit ThreadState thread_state __attribute__((tls_model(
 
 inline Context* current_context() { return thread_state.current; }
 inline Device* device_of(const Context* context) { return &driver.devices[context->device]; }
-// Null when the handle is not a context of ours (ended ones are returned, check `ended`).
+// Null when the handle is not one of our contexts (ended ones are returned, check `ended`).
 Context* find_context(CUcontext handle);
 inline CUcontext handle_of(Context* context) { return reinterpret_cast<CUcontext>(context); }
 inline bool device_ok(CUdevice device) { return device >= 0 && device < driver.device_count; }
@@ -161,14 +161,14 @@ struct Range {
   RangeKind kind;
   bool legacy_ipc;   // cuIpcGetMemHandle may export it
   int device;        // ordinal of the backing's card
-  Context* context;  // who allocated it; null: the process (VMM)
+  Context* context;  // that allocated it; null: the process (VMM)
   uint64_t piece;    // backing; 0: none
   uint64_t piece_offset;
-  uint32_t readable;  // devices that may read, one bit each (all ones: everybody)
+  uint32_t readable;  // devices that may read, one bit each (all ones: all devices)
   uint32_t writable;
   uint64_t buffer_id;
   CUmemoryPool pool;    // for CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE
-  const RangeOps* ops;  // null: the range is one block, freed by nobody but its owner
+  const RangeOps* ops;  // null: the range is one block, freed only by its owner
   void* owner;
   Range* next;  // in context->ranges when linked
   Range** link;
@@ -184,7 +184,7 @@ bool va_ours(CUdeviceptr p);
 // struct stays the caller's; it must live until range_remove. `buffer_id` is filled in when 0.
 void range_add(Range* range);
 void range_remove(Range* range);
-// Makes part of the range's addresses lead to it (again).
+// Makes part of the range's addresses resolve to it (again).
 void range_cover(Range* range, CUdeviceptr base, size_t bytes);
 Range* range_find(CUdeviceptr p);
 bool block_find(CUdeviceptr p, Range** range, Block* block);
@@ -220,8 +220,8 @@ CUresult stream_submit(CUstream stream, bool per_thread, Work work, const void* 
 // Waits for everything the context has pending. cuMemFree, cuCtxSynchronize and the like call it,
 // without holding the Guard.
 CUresult context_synchronize(Context* context);
-// The context ends: streams, events, modules, graphs, pools of it go. Called under the Guard,
-// before the context's linked ranges are released.
+// The context ends: its streams, events, modules, graphs and pools are destroyed. Called under the
+// Guard, before the context's linked ranges are released.
 void streams_end(Context* context);
 void modules_end(Context* context);
 void graphs_end(Context* context);
@@ -232,18 +232,18 @@ void pools_end(Device* device);
 
 enum class Need : uint8_t { kNothing, kInit, kContext, kTool };
 
-// pause.cc: a process that is locked by cuCheckpointProcessLock stays outside. kTool calls, which
-// do that to others, never wait.
+// pause.cc: a process that is locked by cuCheckpointProcessLock waits outside. kTool calls, which
+// lock other processes, never wait.
 bool pause_enter();
 void pause_leave();
 // The queue of a stream has grown or shrunk, or a kernel was begun.
 void pause_pending(int change);
 void pause_busy_until(int64_t ns);
-// At cuInit; and in a forked child, which has no part in it.
+// At cuInit; and in a forked child, which does not take part.
 void pause_begin();
 void pause_forget();
 
-// 0: no METE_SIM_FAULT and no METE_SIM_DELAY_US; -1: not looked yet; 1: look for a match.
+// 0: no METE_SIM_FAULT and no METE_SIM_DELAY_US; -1: not read yet; 1: look for a match.
 extern int trouble;
 
 class Entry {
@@ -290,7 +290,7 @@ class Entry {
 #define SIM_ENTRY_FREE(name) SIM_ENTRY_(name, kNothing)
 // CUDA_ERROR_NOT_INITIALIZED before cuInit.
 #define SIM_ENTRY(name) SIM_ENTRY_(name, kInit)
-// The same, for calls about other processes: they do not wait while this one is locked.
+// SIM_ENTRY for calls about other processes: they do not wait while this one is locked.
 #define SIM_ENTRY_TOOL(name) SIM_ENTRY_(name, kTool)
 // ... and CUDA_ERROR_INVALID_CONTEXT without a current context, and the context's sticky error.
 #define SIM_ENTRY_CONTEXT(name) SIM_ENTRY_(name, kContext)

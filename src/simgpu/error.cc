@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and texts of results. The texts are our own words; programs print them, none compare them.
+// Names and texts of results. The texts are our own; programs print them, none compares them.
 #include "simgpu/driver.h"
 
 namespace {

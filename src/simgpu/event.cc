@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events and their entry points. A record that queues behind a host function is not reached until
-// the driver's thread gets there; waiting for it waits for that.
+// the driver's thread gets there; waiting for it waits for that. Each record has a generation, so
+// that a wait refers to the record at the time of the call, not to a later one.
 #include "simgpu/event.h"
 
 #include "simgpu/capture.h"
@@ -86,7 +87,8 @@ void wait_for_event(Event* event) {
   if (event->recorded && event->done_ns > now_ns()) wait_until(event->done_ns);
 }
 
-// The host has seen the event: its stream's work up to the record, and what that had waited for.
+// The host has seen the event: its stream's work up to the record, and everything that this had
+// waited for.
 static void host_saw_event(Event* event) {
   if (!event->recorded) return;
   Stream* const stream = stream_by_id(event->mark.stream);

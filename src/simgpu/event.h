@@ -26,7 +26,7 @@ CUresult find_event(CUevent handle, Event** out);
 bool event_complete(const Event* event);
 CUresult record_event(Event* event, Stream* stream);
 CUresult stream_wait_event(Stream* stream, Event* event);
-// Blocks until reached (lets go of the lock meanwhile: the caller holds a reference).
+// Blocks until reached (releases the lock meanwhile: the caller holds a reference).
 void wait_for_event(Event* event);
 void event_release(Event* event);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The filling entry points: 8, 16 and 32 bits, flat and in rows, at once and in a stream's order,
-// for both default streams.
+// The filling entry points: 8, 16 and 32 bits, flat and in rows, synchronous and in a stream's
+// order, for both default streams.
 #include "simgpu/copy.h"
 #include "simgpu/state.h"
 
@@ -17,7 +17,7 @@ CUresult run_fill(void* arguments) {
   return fill_bytes(work->to, work->shape);
 }
 
-// Arguments are checked when the call is made, whatever still stands before it in the stream.
+// Arguments are checked when the call is made, whatever is still before it in the stream.
 CUresult check(const FillWork& work) {
   const FillShape& shape = work.shape;
   if (work.to % shape.element != 0) return CUDA_ERROR_INVALID_VALUE;

@@ -60,7 +60,7 @@ static void free_node(GraphNode* node) {
 }
 
 void destroy_graph(Graph* graph) {
-  // An executable copy that is still there keeps the addresses (there is one at most).
+  // An existing executable copy keeps the addresses (there is one at most).
   if (!graph->execs.empty()) {
     for (GraphSegment* const segment : graph->segments)
       graph->execs[0]->copy->segments.push(segment);

@@ -22,10 +22,10 @@ struct GraphNode {
   Graph* child = nullptr;
   bool enabled = true;
   size_t unmet = 0;                // while sorting: dependencies not yet placed
-  GraphNode* original = nullptr;   // in a copy: what this is the copy of
+  GraphNode* original = nullptr;   // in a copy: the node that this is a copy of
   GraphNode* copied_to = nullptr;  // while copying
-  List<GraphNode*> after;          // what it depends on
-  List<GraphNode*> before;         // what depends on it
+  List<GraphNode*> after;          // nodes that it depends on
+  List<GraphNode*> before;         // nodes that depend on it
 };
 
 struct Graph {
@@ -34,7 +34,7 @@ struct Graph {
   Context* context = nullptr;
   List<GraphNode*> nodes;
   List<GraphSegment*> segments;  // addresses of its mem-alloc nodes
-  GraphNode* parent = nullptr;   // a child graph: of which node
+  GraphNode* parent = nullptr;   // a child graph: its node
   int instances = 0;             // executable copies in existence
   List<GraphExec*> execs;        // and which
 };
@@ -46,7 +46,7 @@ struct GraphExec {
   Graph* copy = nullptr;
   Graph* source = nullptr;  // null once destroyed
   Context* context = nullptr;
-  List<GraphNode*> order;  // every node after what it depends on
+  List<GraphNode*> order;  // every node after its dependencies
 };
 
 template <class T, class Handle>
@@ -74,14 +74,14 @@ CUresult launch_exec(GraphExec* exec, Stream* stream);
 // graph_memory.cc: addresses when the node is added, memory when it is launched.
 CUresult graph_memory_place(Graph* graph, int device, size_t bytes, CUdeviceptr* out);
 // Backs all addresses of the nodes. What a failed attempt got stays with the graph until trimmed,
-// as the real driver keeps it.
+// as in the real driver.
 CUresult graph_memory_map(const GraphExec* exec, Stream* stream);
 // The address is that of a mem-alloc node.
 bool graph_memory_knows(CUdeviceptr address);
 bool graph_memory_is_live(CUdeviceptr address);
 void graph_memory_start(CUdeviceptr address, Stream* stream);
 CUresult graph_memory_free(CUdeviceptr address, Stream* stream);
-// The graph is gone: what it had is kept until trimmed, its live memory until freed.
+// The graph is gone: its reserved memory stays until trimmed, its live memory until freed.
 void graph_memory_orphan(Graph* graph);
 
 }  // namespace simgpu

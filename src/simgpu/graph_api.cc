@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entry points of graphs as a whole: make, destroy, copy, ask for nodes and edges.
+// The entry points of graphs as a whole: create, destroy, clone, list nodes and edges.
 #include "simgpu/graph.h"
 
 namespace simgpu {

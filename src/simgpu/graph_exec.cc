@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executable graphs: instantiate, upload, launch. An executable graph is a copy with an
-// order; launching submits its nodes to the stream one after the other.
+// Executable graphs: instantiate, upload, launch. An executable graph is a copy of the graph with
+// its nodes in a valid order; launching backs the memory of its mem-alloc nodes and submits its
+// nodes to the stream one after the other. A launch in a capture becomes a child graph.
 #include "simgpu/capture.h"
 #include "simgpu/launch.h"
 #include "simgpu/stream_pair.h"
@@ -74,7 +75,8 @@ CUresult instantiate_params(CUgraphExec* out, CUgraph handle, CUDA_GRAPH_INSTANT
   return CUDA_SUCCESS;
 }
 
-// Memory of an earlier launch that nobody freed: freed now if the graph was made so, else an error.
+// Memory of an earlier launch that was not freed: freed now if the graph was instantiated so, else
+// an error.
 CUresult settle_live_memory(const GraphExec* exec, const Graph* graph, Stream* stream) {
   for (const GraphNode* const node : graph->nodes) {
     if (node->child != nullptr) {

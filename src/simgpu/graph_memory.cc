@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory of mem-alloc nodes. Each graph has segments of addresses into which its nodes are
 // placed, one behind the other, when they are added. A launch backs the segments it needs, in steps
-// of 32 MiB: with what a segment that is idle holds, else with new memory. Nothing goes back before
-// a trim: reserved is all that is mapped, in whichever segment.
+// of 32 MiB: with the memory of an idle segment, else with new memory. Nothing is returned before a
+// trim: "reserved" is all mapped memory, in whichever segment.
 #include "simgpu/graph.h"
 #include "simgpu/pool.h"
 
@@ -29,7 +29,7 @@ struct GraphSegment {
   List<GraphUnit*> units;  // as far as filled
   Mark last_use;
   bool wanted = false;  // while a launch collects memory
-  bool failed = false;  // a launch ran out of memory half way: what it got is stuck until trimmed
+  bool failed = false;  // a launch ran out of memory half way: its memory stays until trimmed
   List<GraphAlloc> allocs;
   GraphSegment* next = nullptr;
 };
@@ -70,9 +70,9 @@ GraphAlloc* alloc_at(GraphSegment* segment, CUdeviceptr address) {
   return nullptr;
 }
 
-// Addresses resolve from the moment they are given out, so that copies and fills can be captured;
-// without a launch there is nothing behind them. A block that goes on in the next unit is told up
-// to the end of this one: what lies behind it has a backing of its own.
+// Addresses resolve from the moment they are returned, so that copies and fills can be captured;
+// without a launch there is nothing behind them. A block that continues in the next unit is
+// reported up to the end of this one: the rest has a backing of its own.
 bool find_graph_block(Range* range, CUdeviceptr p, Block* out) {
   for (const GraphAlloc& alloc : static_cast<const GraphSegment*>(range->owner)->allocs) {
     if (p < alloc.address || p >= alloc.address + alloc.bytes) continue;
@@ -88,7 +88,7 @@ CUresult release_graph_block(Range*, CUdeviceptr p) { return graph_memory_free(p
 
 constexpr RangeOps kGraphOps = {find_graph_block, release_graph_block};
 
-constexpr uint64_t kNoPiece = ~0ull;  // no piece of the server's has this number
+constexpr uint64_t kNoPiece = ~0ull;  // no piece of the server has this number
 
 bool add_unit(GraphSegment* segment) {
   GraphUnit* const unit = make<GraphUnit>();
@@ -130,7 +130,7 @@ bool has_mapped(const GraphSegment* segment) {
   return false;
 }
 
-// An orphan without memory is of no use to anybody.
+// An orphan without memory is useless.
 void drop_empty_orphans(GraphMemory* memory) {
   for (GraphSegment** link = &memory->segments; *link != nullptr;) {
     GraphSegment* const segment = *link;
@@ -148,8 +148,8 @@ void drop_empty_orphans(GraphMemory* memory) {
   }
 }
 
-// Whether the segment's memory may serve a launch in `stream` (null: may go back to the card).
-// What its last launch queued must have been done; beyond that the stream's order is enough.
+// Whether the segment's memory may serve a launch in `stream` (null: may be returned to the card).
+// The work of its last launch must have been done; beyond that the stream's order is enough.
 bool is_spare(const GraphSegment* segment, const Stream* stream) {
   if (segment->live != 0 || segment->wanted) return false;
   if (segment->failed && stream != nullptr) return false;
@@ -182,7 +182,7 @@ void collect_segments(const Graph* graph, List<GraphSegment*>* out) {
   }
 }
 
-// Used is what graphs hold, in steps, whether a launch needs it at this moment or not.
+// "Used" is what graphs hold, in steps, whether a launch needs it at this moment or not.
 uint64_t used_now(const GraphMemory* memory) {
   uint64_t used = 0;
   for (const GraphSegment* segment = memory->segments; segment != nullptr; segment = segment->next)
@@ -292,7 +292,7 @@ void graph_memory_orphan(Graph* graph) {
   graph->segments.clear();
 }
 
-// The context ends; when it was the last of its card, nothing of the graph memory is left.
+// The context ends; if it was the last of its card, nothing of the graph memory is left.
 void graphs_end(Context* context) {
   for (const Context* c = driver.contexts; c != nullptr; c = c->next)
     if (c != context && c->device == context->device && !c->ended) return;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entry points that add nodes to graphs, and tell what memory nodes and child graphs hold.
+// The entry points that add nodes to graphs, and that report the parameters of memory nodes and
+// child graphs. Each fills the task of an empty node and passes it with its dependencies to
+// add_node(); arguments are copied, since the caller's may be gone when the graph runs.
 #include <cstring>
 
 #include "simgpu/graph.h"
@@ -8,7 +10,7 @@
 namespace simgpu {
 namespace {
 
-// Adds what `fill` makes of an empty node.
+// Adds the node that `fill` makes of an empty one.
 template <class Fill>
 CUresult add(CUgraphNode* out, CUgraph graph_handle, const CUgraphNode* after, size_t count,
              Fill fill) {

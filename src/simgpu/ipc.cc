@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Legacy IPC: a token that the server knows leads to a block of another process. Only cuMemAlloc's
-// memory can be lent; the importer's reference keeps it alive after the owner's death; opening in
-// the process that lent it fails, as it does on the real driver (201).
+// memory can be exported; the importer's reference keeps it alive after the owner's death; opening
+// in the exporting process fails, as with the real driver (201).
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -60,7 +60,7 @@ Imported* find_imported(const IpcName& name) {
   return nullptr;
 }
 
-// The card that the memory lies on; that of the context when this process does not see it.
+// The card that the memory lies on; that of the context if this process does not see it.
 int device_behind(const Context* context, uint64_t card) {
   for (int i = 0; i < driver.device_count; ++i)
     if (driver.devices[i].card == card) return i;

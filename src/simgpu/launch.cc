@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entry points that launch kernels. A launch may take memory that nobody asked for: code on its
-// first time, local memory when the kernel needs more than any before it, the malloc heap.
+// The entry points that launch kernels. A launch may take memory unasked: code on its first time,
+// local memory when the kernel needs more than any before it, the malloc heap. The arguments are
+// copied into a task, which is submitted to the stream or captured.
 #include "simgpu/launch.h"
 
 #include <cstring>
@@ -11,7 +12,7 @@
 namespace simgpu {
 namespace {
 
-constexpr size_t kDefaultHeap = 8 << 20;  // part of what a context costs
+constexpr size_t kDefaultHeap = 8 << 20;  // part of a context's cost
 
 CUresult grow_local(Context* context, uint64_t bytes) {
   ContextCode* const code = code_of(context);

@@ -16,7 +16,7 @@ struct Shape {
 };
 
 CUresult check_shape(const Function* function, const Shape& shape);
-// Code, local memory and heap that the kernel needs in its context; taken at its launch.
+// Takes the code, local memory and heap that the kernel needs in its context.
 CUresult prepare_launch(Function* function);
 // A task for the kernel with its arguments copied. Null `arguments` and `extra`: it has none.
 CUresult kernel_task(Function* function, const Shape& shape, void** arguments, void** extra,

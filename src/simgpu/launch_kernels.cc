@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The built-in kernels: fill, add, spin. Touching memory that nobody mapped is a fault of the
-// context, reported by later calls, as on a card.
+// The built-in kernels: fill, add, spin. Touching unmapped memory is a fault of the context,
+// reported by later calls, as on a card.
 #include <atomic>
 #include <cstring>
 
@@ -57,12 +57,12 @@ CUresult spin(Stream* stream, const Arguments* arguments) {
   const uint64_t microseconds = argument<uint64_t>(arguments, 0);
   Reply reply = {};
   keep_busy(stream, static_cast<int64_t>(microseconds) * 1000);
-  // Only utilisation hangs on the answer.
+  // Only utilisation depends on the answer.
   (void)call_server(Op::kBusy, driver.devices[stream->device].card, microseconds, 0, &reply);
   return CUDA_SUCCESS;
 }
 
-// Kernels take no time here but spin; that there was one is told now and then.
+// Kernels other than spin take no time here; that one ran is reported now and then.
 void note_kernel(const Stream* stream) {
   constexpr int64_t kEveryNs = 100'000'000;
   static std::atomic<int64_t> told_ns[kMaxCards];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel would need and how many blocks of it fit: attributes and occupancy, by the limits
-// of an SM (2048 threads, 32 blocks, 64 Ki registers, 228 KiB of shared memory).
+// The needs of a kernel and how many blocks of it fit: attributes and occupancy, by the limits of
+// an SM (2048 threads, 32 blocks, 64 Ki registers, 228 KiB of shared memory).
 #include "simgpu/launch.h"
 
 namespace simgpu {

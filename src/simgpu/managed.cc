@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where managed memory lives: prefetch moves it to a card (if there is room) or home; advice is
-// taken, remembered for those who ask, and changes nothing else. Both are kept for the whole
-// allocation, whatever part of it was named. Discarded memory keeps its contents.
+// Where managed memory lives: prefetch moves it to a card (if there is room) or back; advice is
+// stored for queries, and changes nothing else. Both are kept for the whole allocation, whatever
+// part of it was named. Discarded memory keeps its contents.
 #include "simgpu/state.h"
 
 namespace simgpu {
@@ -28,7 +28,7 @@ HostRange* find_managed(CUdeviceptr p, size_t bytes) {
   return good ? range : nullptr;
 }
 
-// HostRange's places.
+// The places of HostRange.
 int place_of(int device) { return device == CU_DEVICE_CPU ? 1 : 2 + device; }
 int device_at(int place) {
   return place == 0 ? CU_DEVICE_INVALID : place == 1 ? CU_DEVICE_CPU : place - 2;
@@ -62,7 +62,7 @@ CUresult advise(CUdeviceptr p, size_t bytes, CUmem_advise advice, int device) {
   const Guard guard;
   HostRange* range = find_managed(p, bytes);
   if (range == nullptr || advice < 1 || advice > 6) return CUDA_ERROR_INVALID_VALUE;
-  const bool names_device = advice == 3 || advice >= 5;  // the others do not look at it
+  const bool names_device = advice == 3 || advice >= 5;  // the others ignore it
   if (names_device && device != CU_DEVICE_CPU && !device_ok(device)) {
     return CUDA_ERROR_INVALID_DEVICE;
   }
@@ -134,7 +134,7 @@ struct Batch {
   const CUdeviceptr* p;
   const size_t* bytes;
   size_t count;
-  const CUmemLocation* locations;  // null: nothing is to be moved
+  const CUmemLocation* locations;  // null: nothing is moved
   const size_t* starts;            // the first block that each location is for
   size_t places;
 };
@@ -201,7 +201,7 @@ SIM_PREFETCH(cuMemPrefetchAsync_ptsz, true)
 SIM_PREFETCH_V2(cuMemPrefetchAsync_v2, false)
 SIM_PREFETCH_V2(cuMemPrefetchAsync_v2_ptsz, true)
 
-// What is discarded and then prefetched may keep its contents: both are one.
+// Discarded and then prefetched memory may keep its contents: one implementation for both.
 #define SIM_PREFETCH_BATCH(NAME, THREAD)                                                      \
   extern "C" CUresult NAME(CUdeviceptr* p, size_t* bytes, size_t count, CUmemLocation* where, \
                            size_t* starts, size_t places, unsigned long long flags,           \

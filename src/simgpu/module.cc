@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See module.h: loading and unloading, and what they take.
+// See module.h: loading and unloading, and the memory that they take. An image becomes a ModuleSpec
+// (module_text.h); its globals get one range at load, and each kernel's code is taken from pieces
+// that small kernels share. A library is loaded into a context at its first use there.
 #include "simgpu/module.h"
 
 #include <cstdlib>
@@ -11,7 +13,7 @@ namespace simgpu {
 namespace {
 
 constexpr uint64_t kCell = 512;
-constexpr uint64_t kSmall = 1 << 20;  // code up to here shares 2 MiB pieces
+constexpr uint64_t kSmall = 1 << 20;  // code up to this size shares 2 MiB pieces
 
 Builtin builtin_of(const char* name) {
   if (strcmp(name, "fill") == 0) return Builtin::kFill;

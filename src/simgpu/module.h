@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Modules of a context, libraries of the process, and the kernels in them. A module takes its
-// globals' bytes at load and a kernel's code at its first launch (or at load, when the environment
-// says CUDA_MODULE_LOADING=EAGER). Everything under the driver's lock.
+// globals' bytes at load and a kernel's code at its first launch (or at load, with
+// CUDA_MODULE_LOADING=EAGER). Everything under the driver's lock.
 #pragma once
 
 #include "simgpu/driver.h"
@@ -52,7 +52,7 @@ struct Library {
   Library* next = nullptr;
 };
 
-// What a context has loaded, and how far its local memory has grown.
+// What a context has loaded, and the size of its local memory.
 struct ContextCode {
   Module* modules = nullptr;
   uint64_t local_bytes = 0;  // per thread
@@ -63,10 +63,10 @@ bool loads_eagerly();
 ContextCode* code_of(Context* context);
 CUresult load_module(Context* context, ModuleSpec* spec, Library* library, Module** out);
 void unload_module(Module* module);
-// The library's module in the current context, loaded when it is not.
+// The library's module in the current context, loaded if necessary.
 CUresult module_of_library(Library* library, Module** out);
 CUresult load_code(Function* function);
-// A CUfunction, or a CUkernel given in its place. Null: neither.
+// A CUfunction, or a CUkernel in its place. Null: neither.
 Function* find_function(CUfunction handle, CUresult* result);
 Module* find_module(CUmodule handle);
 

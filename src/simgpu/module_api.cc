@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entry points of modules, libraries and what is in them.
+// The entry points of modules, libraries and their contents: loading from memory or a file, looking
+// up functions, kernels and globals by name, and their attributes. Handles are checked against the
+// lists of live objects before they are used.
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -86,7 +88,7 @@ CUresult load_library(CUlibrary* out, const void* image) {
     kernel->library = library;
     kernel->index = i;
   }
-  // An eager load, and one with globals, shows in the current context at once.
+  // An eager load, and one with globals, takes effect in the current context at once.
   Module* module = nullptr;
   if (result == CUDA_SUCCESS && current_context() != nullptr && loads_eagerly())
     result = module_of_library(library, &module);

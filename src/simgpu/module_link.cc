@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The linker's entry points, enough for programs that assemble a module before they load it: texts
-// are put one behind the other, and the result is an image that cuModuleLoadData takes.
+// are concatenated, and the result is an image that cuModuleLoadData accepts.
 #include <elf.h>
 
 #include <cstring>
@@ -35,7 +35,7 @@ CUresult add(void* state, const char* data, size_t size) {
   if (data == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
   const bool binary = size >= SELFMAG && memcmp(data, ELFMAG, SELFMAG) == 0;
   if (!binary) size = strnlen(data, size);
-  // The header stands once, at the top.
+  // The header occurs once, at the top.
   const size_t header = sizeof kHeader - 1;
   if (!linker->image.empty() && size >= header && memcmp(data, kHeader, header) == 0) {
     data += header;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See module_text.h. The three readers share nothing but their output; each stops at the first
-// thing it cannot read and never looks past the image's end (the zero byte, or what the ELF header
-// says).
+// See module_text.h. There are three readers, chosen by the first bytes of the image: our own text
+// form line by line, PTX by its declarations, a cubin by its section names. They share only their
+// output; each stops at the first thing it cannot read and never reads past the image's end (the
+// zero byte, or what the ELF header says).
 #include "simgpu/module_text.h"
 
 #include <elf.h>
@@ -71,7 +72,7 @@ bool add_parameter(KernelSpec* kernel, uint64_t bytes) {
   return true;
 }
 
-// The built-in kernels have their parameters by name; a line may still say them.
+// The built-in kernels have known parameters; a line may still list them.
 void add_known_parameters(KernelSpec* kernel) {
   if (kernel->parameter_count != 0) return;
   const struct {
@@ -203,7 +204,7 @@ ModuleVerdict read_ptx(Text text, ModuleSpec* out) {
       if (read_variable(&text, name, &bytes)) kernel->local_bytes += bytes;
     } else if (text.eat(".global")) {
       GlobalSpec global;
-      // "ld.global.u32" and the like are no declarations: a declaration has a space behind it.
+      // "ld.global.u32" and the like are no declarations: a declaration is followed by a space.
       if (!text.done() && (*text.at == ' ' || *text.at == '\t') &&
           read_variable(&text, global.name, &global.bytes) && global.bytes != 0 &&
           !out->globals.push(global))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a module image says: kernels and globals. Reads our own small text form, PTX text and the
-// section names of a cubin (docs/formats/simgpu-module.md). Text in, values out; no card, no lock.
+// The content of a module image: kernels and globals. Reads our own small text form, PTX text and
+// the section names of a cubin (docs/formats/simgpu-module.md). Text in, values out; no card, no
+// lock.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multicast objects, as far as memory goes: who is in the group, what is bound where. They can be
-// mapped; stores through such a mapping are not simulated (1, INVALID_VALUE).
+// Multicast objects, as far as memory is concerned: which devices are in the group, what is bound
+// where. They can be mapped; stores through such a mapping are not simulated (1, INVALID_VALUE). A
+// binding holds its memory until it is undone or the object ends.
 #include <stdlib.h>
 
 #include "simgpu/bound.h"
@@ -19,7 +20,7 @@ struct BoundPart {
 struct Multicast {
   size_t bytes;
   unsigned wanted;   // devices that it is for
-  unsigned added;    // and that have been added,
+  unsigned added;    // devices that have been added,
   uint32_t devices;  // one bit each
   BoundPart* parts;
 };
@@ -64,7 +65,7 @@ CUresult bind(Multicast* group, size_t at, VmmHandle* memory, size_t bytes) {
   return CUDA_SUCCESS;
 }
 
-// Drops what lies in the range on the device. Returns how many parts that were.
+// Drops the bindings in the range on the device. Returns their number.
 int unbind(Multicast* group, int device, size_t at, size_t bytes) {
   int count = 0;
   for (BoundPart** link = &group->parts; *link != nullptr;) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulated NVML: what a card is. The name is the true name of the model, so that programs that
-// look for it work; that the card is simulated shows in its serial number and board part number,
+// Simulated NVML: the identity of a card. The name is the true name of the model, so that programs
+// that check it work; a simulated card is recognised by its serial number and board part number,
 // which begin with SIM.
 #include <stddef.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@ using namespace simgpu::nvml;
 
 namespace {
 
-// The first `size` bytes of version 3: older entry points were given a shorter struct, and must not
-// write past it.
+// The first `size` bytes of version 3: older entry points have a shorter struct, and must not write
+// past it.
 nvmlReturn_t pci(nvmlDevice_t device, nvmlPciInfo_t* out, size_t size) {
   const CardCall call(device);
   if (call.error() != NVML_SUCCESS) return call.error();

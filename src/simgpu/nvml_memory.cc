@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Simulated NVML: memory and the processes that hold it. All processes of the simulation are
-// compute processes. What a process holds leaves out managed memory, as a driver does; a list that
-// does not fit says how long it is and nothing else, so that a caller that guesses too small a
-// buffer is told the truth.
+// compute processes. The figure of a process excludes managed memory, as in a driver; a list that
+// does not fit returns only its length, so that the caller can retry with enough room.
 #include <stdlib.h>
 #include <time.h>
 
@@ -53,7 +52,7 @@ nvmlReturn_t list(const CardCall& call, Kind kind, unsigned* count, Info* infos)
   return NVML_SUCCESS;
 }
 
-// What one process did on a card lately.
+// The recent work of one process on a card.
 struct Busy {
   unsigned pid;
   unsigned long long at_us;
@@ -68,7 +67,7 @@ unsigned long long now_us() {
          static_cast<unsigned long long>(now.tv_nsec) / 1000;
 }
 
-// put(position, Busy) for each process that did something on the card since; `*count` becomes their
+// Calls put(position, Busy) for each process with recent work on the card; `*count` becomes their
 // number.
 template <typename Put>
 nvmlReturn_t list_busy(const CardCall& call, unsigned long long since_us, unsigned room,
@@ -152,7 +151,7 @@ METE_NVML nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcess
   return list(call, static_cast<Kind>(out->mode), &out->numProcArrayEntries, out->procArray);
 }
 
-// Those that did something lately, as a driver lists them: one that is not listed did nothing.
+// Processes with recent work, as a driver lists them: a process that is not listed did nothing.
 METE_NVML nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
                                           nvmlProcessUtilizationSample_t* samples,
                                           unsigned int* count, unsigned long long last_seen_us) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NVML tells about a kind of card beyond what the simulation's server knows: identity and
-// links. Data only. A card that is not in the table gets the facts of a plain PCIe card.
+// What NVML reports about a kind of card beyond what the simulation's server knows: identity and
+// links. Data only. A card that is not in the table counts as a plain PCIe card.
 #pragma once
 
 namespace simgpu::nvml {
@@ -9,7 +9,7 @@ struct Model {
   const char* word;  // found in the card's name: "H200"
   unsigned arch;     // NVML_DEVICE_ARCH_*
   unsigned nvlinks;  // 0: reaches its neighbours over PCIe only
-  bool mig;          // can be split (it never is, here)
+  bool mig;          // can be split (here it never is)
   bool datacenter;   // peer access over PCIe works
 };
 

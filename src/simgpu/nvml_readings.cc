@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulated NVML: load, heat, power, clocks and modes, most of them as the server tells them.
+// Simulated NVML: load, heat, power, clocks and modes, most of them as the server reports them.
 #include "simgpu/nvml_world.h"
 
 using namespace simgpu::nvml;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulated NVML: every exported name that nobody models answers "not supported", the documented
-// answer of a card that lacks a feature. The definitions are weak: a modelled function elsewhere in
-// the library takes the name, and nothing has to be listed twice. This file must not see
+// Simulated NVML: every exported name that is not modelled returns "not supported", the documented
+// result for a card that lacks a feature. The definitions are weak: a modelled function elsewhere
+// in the library takes the name, and nothing has to be listed twice. This file must not see
 // nvml_api.h, since here all functions have one signature.
 namespace simgpu::nvml {
 

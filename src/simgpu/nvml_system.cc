@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Simulated NVML: initialisation, the system, and the ways to a device handle. NVML numbers the
-// cards as the machine does: CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER mean nothing here, as with
-// the real library.
+// cards as the machine does: CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER have no effect here, as
+// with the real library.
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -143,7 +143,7 @@ METE_NVML nvmlSystemGetDriverVersion(char* version, unsigned int length) {
   return error != NVML_SUCCESS ? error : put_text(kDriverVersion, version, length);
 }
 
-// The real library lets these two be asked before nvmlInit.
+// The real library allows these two before nvmlInit.
 METE_NVML nvmlSystemGetCudaDriverVersion(int* version) { return put(version, kCudaVersion); }
 METE_NVML nvmlSystemGetCudaDriverVersion_v2(int* version) { return put(version, kCudaVersion); }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulated NVML: how cards reach one another and the processors. The server tells how many NVLinks
-// lead from a card to each other card. As long as the card has enough of them these are wires, each
-// to one neighbour; otherwise they go through a switch, which reaches everybody at full width.
+// Simulated NVML: how cards reach one another and the processors. The server reports how many
+// NVLinks lead from a card to each other card. As long as the card has enough of them these are
+// wires, each to one neighbour; otherwise they go through a switch, which reaches every card at
+// full width.
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +18,7 @@ namespace {
 // The links of a card: four H200 with 18 links to each other card have 18 each, to a switch.
 struct Links {
   unsigned count;   // that the card has, active or not
-  unsigned active;  // the first so many
+  unsigned active;  // the first `active` of them
   bool at_switch;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // State of the simulated NVML: a counter of initialisations, the settings from the environment, and
-// handles. No lock is held while the server is asked; the connection in client.cc takes its own.
+// handles. No lock is held during a call to the server; the connection in client.cc takes its own.
 #include "simgpu/nvml_world.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "simgpu/client.h"
 
 struct nvmlDevice_st {
-  char unused;  // only the address means something
+  char unused;  // only the address is used
 };
 
 namespace simgpu::nvml {
@@ -62,7 +62,7 @@ bool Reading::take(bool with_processes) {
     card_count = cards_there < kMaxCards ? cards_there : kMaxCards;
     process_count = with_processes ? processes_there : 0;
     if (process_count <= room) return true;
-    room = process_count + 32;  // more may have come when we look again
+    room = process_count + 32;  // more may have started before the next look
   }
 }
 
@@ -112,7 +112,7 @@ bool CardCall::other(nvmlDevice_t device, unsigned* index) {
 }
 
 nvmlReturn_t CardCall::resolve(nvmlDevice_t device, unsigned* index) const {
-  // Compared as addresses: a foreign pointer must not be followed.
+  // Compared as addresses: a foreign pointer must not be dereferenced.
   const uintptr_t first = reinterpret_cast<uintptr_t>(&handles[0]),
                   at = reinterpret_cast<uintptr_t>(device);
   if (at < first || (at - first) % sizeof(handles[0]) != 0) return NVML_ERROR_INVALID_ARGUMENT;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every entry point of the simulated NVML begins with: is the library initialised, is the
-// handle one of ours, does the card still answer, and what do the cards look like at this moment.
-// The cards belong to the simulation's server; this side only reads, over a connection of its own,
-// so that a program that never calls CUDA holds nothing there. Any thread may call. After fork the
-// child asks over a new connection. METE_SIM_NVML_US=N: every call takes N microseconds longer.
-// METE_SIM_NVML_HANG: 1 blocks every call for ever, a path blocks while that file exists (a wedged
-// driver that may come back).
-// docs/formats/simgpu-nvml.md says what is modelled.
+// The beginning of every entry point of the simulated NVML: is the library initialised, is the
+// handle one of ours, does the card still answer, and the current state of the cards. The cards
+// belong to the simulation's server; this side only reads, over a connection of its own, so that a
+// program that never calls CUDA holds nothing there. Any thread may call. After fork the child uses
+// a new connection. METE_SIM_NVML_US=N: every call takes N microseconds longer. METE_SIM_NVML_HANG:
+// 1 blocks every call for ever, a path blocks while that file exists (a wedged driver that may come
+// back). docs/formats/simgpu-nvml.md says what is modelled.
 #pragma once
 
 #include <stdint.h>
@@ -24,7 +23,7 @@ inline bool is_lost(const CardInfo& card) {
 // total = reserved + used + free.
 inline uint64_t free_bytes(const CardInfo& card) { return card.total - card.reserved - card.used; }
 
-// One look at all cards, and on request at the processes, which it owns.
+// One reading of all cards, and on request of the processes, which it owns.
 class Reading {
  public:
   Reading() = default;
@@ -41,7 +40,7 @@ class Reading {
   ProcessInfo* processes = nullptr;
 };
 
-// The opaque handle that programs hold: its address says which card.
+// The opaque handle that programs hold: its address identifies the card.
 nvmlDevice_t handle_of(unsigned index);
 
 // Applies latency and hang; UNINITIALIZED or SUCCESS.
@@ -50,7 +49,7 @@ nvmlReturn_t enter();
 nvmlReturn_t initialise(unsigned flags);
 nvmlReturn_t shut_down();
 
-// A call about the whole machine: look at error() first, then at reading().
+// A call about the whole machine: check error() first, then use reading().
 class SystemCall {
  public:
   explicit SystemCall(bool with_processes = false);
@@ -80,7 +79,7 @@ class CardCall : public SystemCall {
 // Copies with the terminator, or INSUFFICIENT_SIZE, or INVALID_ARGUMENT for no buffer.
 nvmlReturn_t put_text(const char* text, char* out, unsigned length);
 
-// Stores through a pointer of the caller's; nothing to store through is INVALID_ARGUMENT.
+// Stores through a pointer of the caller; a null pointer is INVALID_ARGUMENT.
 template <typename T, typename V>
 nvmlReturn_t put(T* out, V value) {
   if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The allocating interface of CUDA 3.1: 32-bit sizes and addresses. Each entry does what its
-// successor does, in contexts made by the cuCtxCreate of that version, whose memory lies below
-// 4 GiB; in any other context it answers 201, as on a real card.
+// successor does, in contexts made by the cuCtxCreate of that version, whose memory lies below 4
+// GiB; in any other context it returns 201, as on a real card.
 #include "simgpu/state.h"
 
 namespace simgpu {
 namespace {
 
-// 32 bits out of what a successor answered; CUDA_ERROR_INVALID_VALUE where they do not hold it.
+// The result of a successor in 32 bits; CUDA_ERROR_INVALID_VALUE if they do not hold it.
 CUresult narrow(CUresult result, uint64_t wide, unsigned int* out) {
   if (result != CUDA_SUCCESS) return result;
   if (wide > ~0u) return CUDA_ERROR_INVALID_VALUE;
@@ -31,7 +31,7 @@ CUresult allocate_rows(CUdeviceptr_v1* p, unsigned int* pitch, size_t width, siz
   return narrow(result, row, pitch);
 }
 
-// What does not fit reads as the largest number, as in cuDeviceTotalMem.
+// A value that does not fit reads as the largest number, as in cuDeviceTotalMem.
 unsigned int at_most(uint64_t wide) { return wide > ~0u ? ~0u : static_cast<unsigned int>(wide); }
 
 CUresult get_info(unsigned int* free_bytes, unsigned int* total_bytes) {

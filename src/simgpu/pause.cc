@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gate that cuCheckpointProcessLock closes in another process: a page that the server shares
-// with it. Calls count themselves in, then look whether it is closed; the server closes it, then
-// looks whether anybody is in.
+// with it. A call counts itself in, then checks whether the gate is closed; the server closes it,
+// then checks whether a call is inside.
 #include <errno.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -16,7 +16,7 @@ namespace simgpu {
 namespace {
 
 PausePage* page = nullptr;
-// Entry points call one another: the outermost counts.
+// Entry points call one another: only the outermost counts.
 thread_local constinit int depth __attribute__((tls_model("initial-exec"))) = 0;
 
 PausePage* current_page() { return __atomic_load_n(&page, __ATOMIC_ACQUIRE); }
@@ -52,7 +52,7 @@ void pause_pending(int change) {
 }
 
 void pause_busy_until(int64_t ns) {
-  PausePage* const here = current_page();  // under the driver's lock: nobody else writes
+  PausePage* const here = current_page();  // under the driver's lock: no other thread writes
   if (here != nullptr && here->busy_until_ns < ns)
     __atomic_store_n(&here->busy_until_ns, ns, __ATOMIC_SEQ_CST);
 }

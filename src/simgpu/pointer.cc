@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions about pointers, answered as driver 580 did for each kind of memory.
+// Queries about pointers, answered as driver 580 did for each kind of memory.
 #include <string.h>
 
 #include "simgpu/state.h"
@@ -50,7 +50,7 @@ bool device_facts(CUdeviceptr p, Facts* facts) {
     facts->range = {mapping->reservation->range.base, mapping->reservation->range.bytes};
     facts->handle_types = mapping->handle->prop.requestedHandleTypes;
   } else if (block.base != range->base) {
-    // Blocks of a slab or pool: an id of their own, which no range has.
+    // Blocks of a slab or pool have an id of their own, which no range has.
     facts->buffer_id = range->buffer_id << 32 | (block.base - range->base) / 512;
   }
   return true;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See pool.h. Growth and shrinking are the only places that talk to the server.
+// See pool.h. An allocation is served by the heap of the pool (pool_heap.h); if no free block
+// serves, the pool grows by whole steps, next to its highest slab, so that new and free memory
+// join. Synchronising calls give back unused steps above the release threshold. Only growing and
+// shrinking call the server.
 #include "simgpu/pool.h"
 
 #include "simgpu/state.h"
@@ -20,8 +23,8 @@ struct Asker {
   const Pool* pool;
 };
 
-// May memory freed at `stamp` serve the asking stream? In its own order always; else as the pool's
-// attributes say: after an event, when it happens to be complete, or by waiting for it.
+// Whether memory freed at `stamp` may serve the asking stream. In its own order always; else as the
+// pool's attributes say: after an event, when it happens to be complete, or by waiting for it.
 bool usable(const Mark& stamp, void* data) {
   const Asker& asker = *static_cast<const Asker*>(data);
   if (stamp.stream == asker.stream->id || was_seen(stamp)) return true;
@@ -32,8 +35,8 @@ bool usable(const Mark& stamp, void* data) {
 
 bool seen(const Mark& stamp, void*) { return was_seen(stamp); }
 
-// A block that goes on in the next slab is told up to the end of this one: what lies behind it has
-// a backing of its own.
+// A block that continues in the next slab is reported up to the end of this one: the rest has a
+// backing of its own.
 bool find_pool_block(Range* range, CUdeviceptr p, Block* out) {
   const PoolBlock* const found = static_cast<const Slab*>(range->owner)->pool->heap.around(p);
   if (found == nullptr) return false;
@@ -64,7 +67,7 @@ bool is_vacant(const Pool* pool, uint64_t address, uint64_t bytes) {
   return true;
 }
 
-// The end of the highest slab: growth goes there, so that it touches what is free already.
+// The end of the highest slab: growth happens there, so that it is adjacent to free memory.
 uint64_t top_of(const Pool* pool) {
   uint64_t top = pool->window;
   for (const Slab* slab = pool->heap.slabs(); slab != nullptr; slab = slab->next)
@@ -72,8 +75,8 @@ uint64_t top_of(const Pool* pool) {
   return top;
 }
 
-// An address for `bytes` more, or 0. Memory that other processes may import is handed out slab by
-// slab: no block of it lies across two.
+// An address for `bytes` more, or 0. Memory that other processes may import is allocated slab by
+// slab: no block of it crosses two.
 uint64_t place_for(Pool* pool, uint64_t bytes) {
   if (pool->props.handleTypes != CU_MEM_HANDLE_TYPE_NONE) return va_take(bytes + kGranule, 0, 0);
   const uint64_t top = top_of(pool);
@@ -163,9 +166,10 @@ CUresult grow_once(Pool* pool, uint64_t bytes) {
   return CUDA_SUCCESS;
 }
 
-// Steps one by one, each of which may go back alone. When one cannot be had, those before it go.
+// Single steps, each of which can be returned alone. If one is not available, the ones before it
+// are returned.
 CUresult grow_steps(Pool* pool, uint64_t bytes) {
-  // Memory that is imported piece by piece, and memory of the host, comes in one.
+  // Memory that is imported piece by piece, and memory of the host, comes as one step.
   const bool single =
       pool->place != PoolPlace::kCard || pool->props.handleTypes != CU_MEM_HANDLE_TYPE_NONE;
   if (pool->max_bytes != 0 && pool->heap.reserved() + bytes > pool->max_bytes)
@@ -190,7 +194,7 @@ CUresult grow(Pool* pool, uint64_t request) {
   const uint64_t bytes = (cells - joined + kGrowthStep - 1) / kGrowthStep * kGrowthStep;
   const CUresult result = grow_steps(pool, bytes);
   if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
-  // Steps that nobody uses may lie in the wrong place: give them back, then try once more.
+  // Unused steps may lie in the wrong place: give them back, then retry once.
   pool->heap.settle(seen, nullptr);
   const uint64_t before = pool->heap.reserved();
   pool_shrink(pool, 0, Floor::kKeep);
@@ -317,7 +321,7 @@ void pools_after_synchronize(int device) {
   }
 }
 
-// The last context of the card ended: whatever its pools held is gone.
+// The last context of the card ended: everything that its pools held is gone.
 void pools_end(Device* device) {
   const int ordinal = static_cast<int>(device - driver.devices);
   for (Pool* pool = pools; pool != nullptr; pool = pool->next) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools of stream-ordered memory. Physical memory comes in steps of 32 MiB and goes back only when
-// a synchronise (or a trim) finds a step that nobody uses and whose frees the host has seen.
-// Sub-allocation asks the server nothing. Everything under the driver's lock.
+// Pools of stream-ordered memory. Physical memory comes in steps of 32 MiB and is returned only
+// when a synchronise (or a trim) finds an unused step whose frees the host has seen. Sub-allocation
+// does not call the server. Everything under the driver's lock.
 #pragma once
 
 #include "simgpu/pool_heap.h"
@@ -25,7 +25,7 @@ struct Pool {
   bool opportunistic = true;
   bool internal_dependencies = true;
   CUmemPoolProps props = {};
-  uint64_t max_bytes = 0;  // 0: as much as there is
+  uint64_t max_bytes = 0;  // 0: no limit
   uint64_t threshold = 0;
   uint64_t reserved_high = 0;
   uint64_t used_high = 0;
@@ -48,8 +48,8 @@ void set_current_pool(PoolPlace place, int device, Pool* pool);
 CUresult pool_alloc(Pool* pool, uint64_t bytes, Stream* stream, CUdeviceptr* out);
 // The live block of a pool that begins at `address` is free from here on in the stream's work.
 CUresult pool_free(PoolBlock* block, Stream* stream);
-// Gives back steps that nobody uses. A trim leaves at least `bytes` reserved; a synchronise goes on
-// while more than `bytes` (the release threshold) are.
+// Gives back unused steps. A trim leaves at least `bytes` reserved; a synchronise goes on while
+// more than `bytes` (the release threshold) are.
 enum class Floor : uint8_t { kKeep, kThreshold };
 void pool_shrink(Pool* pool, uint64_t bytes, Floor floor);
 // After any synchronise: pools above their release threshold shrink.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entry points of stream-ordered memory: allocate, free, make pools, ask and set attributes.
+// The entry points of stream-ordered memory: allocate, free, create pools, get and set attributes.
+// During a capture an allocation becomes a node instead. A pool has a place: a device, the host or
+// managed memory; every device has a default pool and a current one.
 #include "simgpu/capture.h"
 #include "simgpu/pool.h"
 
@@ -27,7 +29,7 @@ CUresult alloc_async(CUdeviceptr* out, size_t bytes, Pool* pool, CUstream handle
   if (result == CUDA_SUCCESS) result = refuse_legacy(stream);
   if (result != CUDA_SUCCESS) return result;
   if (bytes == 0) {
-    *out = 0;  // nothing asked for is nothing given, and no error
+    *out = 0;  // zero bytes: a null pointer, and no error
     return CUDA_SUCCESS;
   }
   if (pool == nullptr) pool = current_pool(PoolPlace::kCard, stream->device);
@@ -237,7 +239,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
       return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-      // Only zero may be written: the mark begins again at the current value.
+      // Only zero may be written: the high-water mark restarts at the current value.
       if (*static_cast<const cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
       if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH)
         pool->used_high = pool->heap.used();

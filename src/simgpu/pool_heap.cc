@@ -185,7 +185,7 @@ void PoolHeap::forget_free(PoolBlock* block) {
   if (block->stamp.stream != 0) pending_remove(block);
 }
 
-// Two free neighbours become one when they touch and both are clean, or both were freed in the same
+// Two free neighbours become one if they are adjacent and both are clean, or both were freed in one
 // stream (the later of the two places then stands for both).
 // NOLINTBEGIN(clang-analyzer-unix.Malloc): the analyzer loses track of the list's two directions
 PoolBlock* PoolHeap::join_neighbours(PoolBlock* block) {
@@ -260,7 +260,7 @@ PoolHeap::Idle PoolHeap::idle_slab() const {
   return {nullptr, nullptr};
 }
 
-// Cuts the slab out of the free block around it: what is left of it, and right of it, stays free.
+// Cuts the slab out of the free block around it: the parts left and right of it stay free.
 bool PoolHeap::remove(const Idle& idle) {
   Slab* const slab = idle.slab;
   PoolBlock* const block = idle.block;
@@ -318,7 +318,7 @@ uint64_t PoolHeap::free_before(uint64_t address) const {
   const PoolBlock* block = last_;
   while (block != nullptr && block->address >= address) block = block->before;
   if (block == nullptr || !block->is_free || block->address + block->bytes != address) return 0;
-  // A new slab is clean: it joins its neighbour only when that is clean too.
+  // A new slab is clean: it joins its neighbour only if that is clean too.
   return block->stamp.stream == 0 ? block->bytes : 0;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sub-allocation inside a pool: pure arithmetic on addresses, no server, no clock. Slabs whose
-// addresses follow one another are one space: a block may lie across them, so that odd sizes waste
-// nothing. Finding, splitting and giving back cost the same with ten blocks and with a hundred
-// thousand. The caller holds the driver's lock.
+// Sub-allocation inside a pool: pure arithmetic on addresses, no server, no clock. Slabs with
+// adjacent addresses are one space: a block may cross them, so that odd sizes waste nothing.
+// Finding, splitting and giving back cost as much with ten blocks as with a hundred thousand. The
+// caller holds the driver's lock.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ struct PoolBlock {
   PoolBlock* bin_after = nullptr;
   PoolBlock* pending_before = nullptr;  // free blocks with a stamp: neighbours in the pending list
   PoolBlock* pending_after = nullptr;
-  PoolBlock* hash_next = nullptr;  // live blocks: the next one in the same bucket
+  PoolBlock* hash_next = nullptr;  // live blocks: the next one in the bucket
   uint64_t requested = 0;
   bool is_free = false;
   Mark stamp;  // free blocks: where in which stream's work; stream 0: seen complete
@@ -47,7 +47,7 @@ class PoolHeap {
   static constexpr uint64_t kCell = 512;
   static constexpr int kBins = 160;
 
-  // Whether a block freed at `stamp` may be used now by whoever asks.
+  // Whether a block freed at `stamp` may be used now by the asker.
   using Usable = bool (*)(const Mark& stamp, void* asker);
 
   // A live block of at least `bytes`, or nullptr when no free block that `usable` allows fits.
@@ -68,9 +68,9 @@ class PoolHeap {
   Slab* drop_one();
   // Free bytes, seen complete, that end at `address`: what a new slab there would join.
   uint64_t free_before(uint64_t address) const;
-  // The live block around an address (a walk: for questions, not for the daily path).
+  // The live block around an address (a walk: for queries, not for the fast path).
   const PoolBlock* around(uint64_t address) const;
-  // Drops the stamp of every free block for which `seen` says so, and joins neighbours.
+  // Drops the stamp of every free block for which `seen` returns true, and joins neighbours.
   void settle(Usable seen, void* asker);
 
   Slab* slabs() const { return slabs_; }
@@ -99,7 +99,7 @@ class PoolHeap {
   uint64_t reserved_ = 0;
 };
 
-// The live block that starts at this address, in whichever pool; nullptr when there is none.
+// The live block that starts at this address, in any pool; nullptr when there is none.
 PoolBlock* block_at(uint64_t address);
 
 }  // namespace simgpu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools between processes. A pool's descriptor only says which card's pool it is; an exported
-// pointer carries the server's token for the memory behind it. The importer holds that memory by a
-// reference of its own, so it outlives the process that made it.
+// Pools between processes. A pool's descriptor only identifies the card; an exported pointer
+// carries the server's token for the memory behind it. The importer holds that memory by a
+// reference of its own, so it outlives the exporting process.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,12 +13,12 @@
 namespace simgpu {
 namespace {
 
-struct PoolTicket {  // what lies in the descriptor
+struct PoolTicket {  // the content of the descriptor
   char magic[8];
   int32_t card;
   int32_t reserved;
 };
-struct PointerTicket {  // what lies in CUmemPoolPtrExportData
+struct PointerTicket {  // the content of CUmemPoolPtrExportData
   char magic[8];
   uint64_t token[2];
   uint64_t offset;

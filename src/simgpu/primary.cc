@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Primary contexts: one per card and process, counted. The struct stays the same over release and
-// retain, as the real driver's handle does; in between it is marked ended.
+// Primary contexts: one per card and process, counted. The struct stays over release and retain, as
+// the real driver's handle does; in between it is marked ended.
 #include "simgpu/state.h"
 
 using namespace simgpu;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the simulated drivers and their server say to one another over the Unix socket: one Request
-// (and its payload), one Reply (and its payload), strictly in turn, one connection per process and
-// library. Both ends are always of the same build: the version is checked, never translated.
-// A descriptor travels beside kFdExport's reply and kFdImport's request (SCM_RIGHTS).
-// Described in docs/formats/simgpu.md.
+// The protocol between the simulated drivers and their server on the Unix socket: one Request (and
+// its payload), one Reply (and its payload), strictly in turn, one connection per process and
+// library. Both ends are always of one build: the version is checked, never translated. A
+// descriptor travels beside kFdExport's reply and kFdImport's request (SCM_RIGHTS). Described in
+// docs/formats/simgpu.md.
 #pragma once
 
 #include <cstddef>
@@ -39,8 +39,8 @@ enum class Op : uint32_t {
   kCheckpoint = 19,  // a0 pid, a1 CheckpointStep. Reply: v0 CUprocessState.
 };
 
-// What is asked of another process. kLock answers 600 while it is not at rest: ask again, or
-// kCancel. Whoever ends in between has cancelled.
+// Requests about another process. kLock returns 600 while it is not at rest: retry, or kCancel. A
+// requester that ends in between has cancelled.
 enum class CheckpointStep : uint64_t { kState, kLock, kCancel, kCheckpoint, kRestore, kUnlock };
 
 // Shared between a process and the server: while `locked`, calls wait before they enter.
@@ -49,13 +49,13 @@ struct PausePage {
   uint32_t inside;   // calls that are in the driver
   uint32_t pending;  // work that is queued in streams
   uint32_t unused;
-  int64_t busy_until_ns;  // CLOCK_MONOTONIC: what kernels take
+  int64_t busy_until_ns;  // CLOCK_MONOTONIC: until when kernels run
 };
 inline constexpr uint64_t kCheckpointedBytes = 4ull << 20;  // stays on a card with contexts
 
 enum class ClientKind : uint32_t { kCuda = 1, kNvml = 2, kControl = 3 };
 
-// What a piece of physical memory is for. kManaged is left out of NVML's per-process figure.
+// The purpose of a piece of physical memory. kManaged is left out of NVML's per-process figure.
 enum class MemoryClass : uint32_t {
   kPlain = 0,
   kContext = 1,

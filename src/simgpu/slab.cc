@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slabs of one context hang in lists by the length of their longest free run (an upper bound, made
-// exact when a search fails), so that finding room does not depend on how many slabs are full.
+// exact when a search fails), so that finding room does not depend on how many slabs are full. A
+// slab has a bitmap of its 512-byte cells and the size of each block at its first cell.
 #include "simgpu/slab.h"
 
 #include <stdlib.h>
@@ -67,7 +68,7 @@ unsigned next_used(const Slab* slab, unsigned cell) {
   return kCells;
 }
 
-// The lowest aligned run of `count` free cells, or kCells; `longest` becomes exact when there is
+// The lowest aligned run of `count` free cells, or kCells; `longest` becomes exact if there is
 // none.
 unsigned find_run(Slab* slab, unsigned count, unsigned align) {
   unsigned longest = 0;

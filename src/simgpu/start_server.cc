@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starting the server from inside somebody else's program: clone() without an exit signal, so that
-// the host's SIGCHLD handlers and waitpid(-1) loops never notice; the intermediate process is
-// reaped here by its id; a pipe says when the server listens.
+// Starting the server from inside a program of a user: clone() without an exit signal, so that the
+// host's SIGCHLD handlers and waitpid(-1) loops never notice; the intermediate process is reaped
+// here by its id; a pipe reports when the server listens.
 #include "simgpu/start_server.h"
 
 #include <dlfcn.h>
@@ -67,7 +67,7 @@ bool make_folders(const char* path) {
   return mkdir(copy, 0700) == 0 || errno == EEXIST;
 }
 
-// mete-simgpu lies beside the library that asks for it, also when installed.
+// mete-simgpu is beside the calling library, also when installed.
 bool server_program(char* out, size_t size) {
   const char* named = getenv("METE_SIMGPU_SERVER");
   if (named != nullptr && *named != '\0') {
@@ -86,7 +86,7 @@ bool server_program(char* out, size_t size) {
 struct Launch {
   const char* program;
   const char* folder;
-  const char* ready;  // the number of the descriptor on which the server says that it listens
+  const char* ready;  // the number of the descriptor on which the server reports that it listens
   char** environment;
   char* stack_end;  // of the second child
 };
@@ -99,15 +99,15 @@ int become_server(void* argument) {
   _exit(127);
 }
 
-// The first child exists so that the server is nobody's child here. It never calls exec, because
-// exec would give it back the signal that clone() left out.
+// The first child exists so that the server is not a child of this process. It never calls exec,
+// because exec would restore the exit signal that clone() left out.
 int launch_child(void* argument) {
   const Launch* launch = static_cast<const Launch*>(argument);
   const int made = clone(become_server, launch->stack_end, CLONE_VM | CLONE_VFORK, argument);
   _exit(made > 0 ? 0 : 1);
 }
 
-// LD_PRELOAD stays behind: the server is nobody's job.
+// LD_PRELOAD is removed: the server belongs to no job.
 char** environment_without_preload() {
   size_t count = 0;
   while (environ != nullptr && environ[count] != nullptr) ++count;
@@ -121,7 +121,7 @@ char** environment_without_preload() {
   return copy;
 }
 
-// True once the server has said that it listens. It hangs up without a word when it cannot.
+// True once the server has reported that it listens. It hangs up without a report when it cannot.
 bool wait_ready(int fd) {
   for (;;) {
     pollfd item{fd, POLLIN, 0};
@@ -144,7 +144,7 @@ bool clone_server(const char* folder, const char* program, int ready, char** env
   snprintf(number, sizeof number, "%d", ready);
   char* middle = static_cast<char*>(stacks) + kStack;
   Launch launch{program, folder, number, environment, middle + kStack};
-  // Every signal is held back while a child shares our memory, so that no handler runs in it.
+  // Every signal is blocked while a child shares our memory, so that no handler runs in it.
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &old);
@@ -168,7 +168,7 @@ bool start_server(const char* folder) {
   int ready[2];
   bool listening = false;
   if (pipe2(ready, O_CLOEXEC) == 0) {
-    // Only the copy with the high number goes through exec.
+    // Only the copy with the high number passes exec.
     const int passed = fcntl(ready[1], F_DUPFD, 100);
     close(ready[1]);
     if (passed >= 0) {

@@ -26,7 +26,7 @@ void after_fork_child() {
   thread_state = {};
 }
 
-// The library's own lock exists before anybody can call in.
+// The library's own lock exists before the first call.
 __attribute__((constructor)) void make_mutex() { init_mutex(); }
 
 }  // namespace

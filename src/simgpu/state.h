@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between state.cc and the core's own entry points; other parts use driver.h alone.
+// Between state.cc and the core's own entry points; other parts use only driver.h.
 #pragma once
 
 #include "simgpu/driver.h"
@@ -12,14 +12,15 @@ void mark_context(Context* context);
 // A reply's status as the caller sees it; the loss of card or server sticks to the current context.
 CUresult from_server(int status);
 
-// old.cc: a context made by cuCtxCreate of CUDA 3.1, whose functions know no other contexts.
+// old.cc: a context made by cuCtxCreate of CUDA 3.1, whose functions accept no other contexts.
 inline constexpr unsigned kOldApi = 3010;
 inline bool is_old(const Context* context) { return context->api_version <= kOldApi; }
-// va.cc: addresses that the context's functions can name, below 4 GiB for an old one; 0: none left.
+// va.cc: addresses that the context's functions can express, below 4 GiB for an old one; 0: none
+// left.
 CUdeviceptr va_take_in(const Context* context, size_t bytes);
 
-// stream_api.cc: what a synchronous call ends with: its default stream, and what that waits for, is
-// through. Streams that do not wait for the legacy stream go on. Without holding the Guard.
+// stream_api.cc: the end of a synchronous call: waits until its default stream, and what that waits
+// for, is done. Streams that do not wait for the legacy stream go on. Without holding the Guard.
 CUresult wait_for_default_stream(bool per_thread);
 
 // context.cc: makes or ends a context (Guard held).
@@ -45,8 +46,7 @@ struct HostRange {
   uint64_t buffer_id;
   uint64_t piece;  // managed: memory it occupies on the card once the card touched it; 0 none
   int resident;    // managed: on which device; -1: host
-  // Managed: what cuMemAdvise and the last prefetch said. A place is 0: none, 1: host, 2 + a
-  // device.
+  // Managed: the last cuMemAdvise and prefetch. A place is 0: none, 1: host, 2 + a device.
   bool read_mostly;
   int preferred;
   int prefetched;

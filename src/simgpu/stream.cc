@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which streams there are: made and destroyed by the program, or by the first use of a default
+// The list of streams: created and destroyed by the program, or by the first use of a default
 // stream. A destroyed stream stays until its queue has run.
 #include "simgpu/stream.h"
 
@@ -102,7 +102,7 @@ void destroy_stream(Stream* stream) {
   reap_streams();
 }
 
-// The context's end drops what its streams had queued: there is nothing left to do it to.
+// The end of a context drops the queued work of its streams: its memory is gone.
 void streams_end(Context* context) {
   for (Stream* const stream : streams()) {
     if (stream->context != context) continue;
@@ -111,7 +111,7 @@ void streams_end(Context* context) {
     stream->busy_until_ns = 0;
     while (stream->first != nullptr) {
       if (stream->running && stream->first->next == nullptr) break;
-      // The first task may be in the hands of the driver's thread: take the one behind it.
+      // The driver's thread may be working on the first task: take the one behind it.
       Task** const link = stream->running ? &stream->first->next : &stream->first;
       Task* const task = *link;
       *link = task->next;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The entry points of streams, and the two hooks by which copies, fills and the context reach them.
+// Creating, waiting, querying and destroying work on one stream; synchronising the legacy default
+// stream also waits for every blocking stream of its context.
 #include <cstring>
 
 #include "simgpu/capture.h"
@@ -37,11 +39,11 @@ CUresult submit_or_capture(Stream* stream, const Task& task, CUgraphNodeType typ
   return is_capturing(stream) ? capture_task(stream, task, type) : submit(stream, task);
 }
 
-// The host waits for all that the stream has been asked for.
+// The host waits for all submitted work of the stream.
 CUresult wait_for_stream(Stream* stream) {
   Context* const context = stream->context;
   if (stream->legacy) {
-    // Behind the legacy stream stands every blocking stream of the context.
+    // The legacy stream also waits for every blocking stream of the context.
     List<uint64_t> others;
     for (const Stream* const other : all_streams())
       if (other->context == context && is_blocking(other)) others.push(other->id);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a task does when its turn has come.
+// The effect of a task when its turn has come.
 #include "simgpu/event.h"
 #include "simgpu/launch.h"
 #include "simgpu/stream.h"
@@ -26,7 +26,7 @@ void reach(Stream* stream, int64_t ns) {
 }
 
 CUresult call_host(Stream* stream, const Task& task) {
-  // Copies: the task may be looked at by others while the lock is open, but it stays ours.
+  // A copy: other threads may see the task while the lock is released, but it stays ours.
   const Task mine = task;
   const CUresult status = mine.context == nullptr ? CUDA_SUCCESS : mine.context->sticky;
   (void)stream;
@@ -44,7 +44,7 @@ CUresult call_host(Stream* stream, const Task& task) {
 bool value_reached(const Task& task) {
   uint32_t now = 0;
   if (copy_bytes(&now, pointer_of(task.value.address), sizeof now) != CUDA_SUCCESS)
-    return true;  // the memory is gone: waiting for ever would help nobody
+    return true;  // the memory is gone: do not wait for ever
   const uint32_t wanted = task.value.value;
   switch (task.value.flags & 3) {
     case 0:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Green contexts: a number of SMs and the streams that run on them. The simulated card has no SMs
-// to set aside, so a green context is its card's primary context with a share written on it; it
-// keeps the primary context alive and takes no memory of its own.
+// to set aside, so a green context is its card's primary context with a recorded share; it keeps
+// the primary context alive and takes no memory of its own.
 #include "simgpu/stream.h"
 
 namespace simgpu {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A growable array of plain values, for a library that must not need libstdc++ at run time. Memory
-// comes from malloc; when there is none the process is beyond help and push() says false.
+// comes from malloc; if there is none, push() returns false.
 #pragma once
 
 #include <cstddef>
@@ -70,7 +70,7 @@ class List {
   size_t capacity_ = 0;
 };
 
-// Objects of this library: zeroed by their own initialisers, made without operator new.
+// Objects of this library: zeroed by their own initialisers, created without operator new.
 template <class T, class... Arguments>
 T* make(Arguments&&... arguments) {
   void* const memory = malloc(sizeof(T));

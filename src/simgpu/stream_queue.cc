@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a stream's work gets done: at once, or by the driver's thread once what is before it has
-// happened. The thread starts with the first host function, blocks all signals, and holds the
-// driver's lock except while it is inside a host function.
+// How a stream's work gets done: at once, or by the driver's thread once the work before it is
+// done. The thread starts with the first host function, blocks all signals, and holds the driver's
+// lock except while it is inside a host function.
 #include <errno.h>
 #include <signal.h>
 #include <time.h>
@@ -20,7 +20,7 @@ constinit bool thread_runs = false;
 timespec timespec_of(int64_t ns) { return {ns / 1'000'000'000, ns % 1'000'000'000}; }
 
 // The driver's lock is recursive, and a context may end (and wait for its streams) while it is held
-// more than once. A wait must let go of it altogether.
+// more than once. A wait must release it completely.
 unsigned let_go_but_once() {
   const unsigned held = driver.mutex.__data.__count;
   for (unsigned i = 1; i < held; i++) pthread_mutex_unlock(&driver.mutex);
@@ -43,8 +43,8 @@ bool is_host_work(const Task& task) {
   return task.kind == TaskKind::kHost || task.kind == TaskKind::kCallback;
 }
 
-// Whether the first work of a stream may be done now; if only the clock is in the way, *wake_ns
-// says when to look again.
+// Whether the first work of a stream may be done now; if only the clock prevents it, *wake_ns says
+// when to check again.
 bool may_run(const Stream* stream, const Task& task, int64_t now, int64_t* wake_ns) {
   switch (task.kind) {
     case TaskKind::kHost:
@@ -59,7 +59,7 @@ bool may_run(const Stream* stream, const Task& task, int64_t now, int64_t* wake_
     case TaskKind::kWaitValue:
       if (value_reached(task)) return true;
       if (now + 1'000'000 < *wake_ns)
-        *wake_ns = now + 1'000'000;  // memory tells nobody: look again
+        *wake_ns = now + 1'000'000;  // memory does not notify: check again
       return false;
     default:
       return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams that wait for a word of memory, or write one. Memory tells nobody when it changes, so the
-// driver's thread looks again every millisecond while a stream waits.
+// Streams that wait for a word of memory, or write one. Memory does not notify of changes, so the
+// driver's thread checks every millisecond while a stream waits.
 #include "simgpu/capture.h"
 #include "simgpu/stream_pair.h"
 

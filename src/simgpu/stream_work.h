@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One operation of a stream, as a value: what a call asks for, what a capture records, what a graph
-// node holds, and what waits in a stream's queue are all the same thing.
+// One operation of a stream, as a value: a call, a captured operation, a graph node and an entry of
+// a stream's queue all use this type.
 #pragma once
 
 #include "abi/cuda_api.h"
@@ -35,13 +35,13 @@ enum class TaskKind : unsigned char {
   kKernel,
   kMemset,
   kMemcpy,
-  kOpaque,  // a copy or fill that knows itself how
+  kOpaque,  // a copy or fill with its own function
   kHost,
   kCallback,
   kRecord,
-  kWaitMark,   // until another stream got there
-  kWaitTime,   // until the clock says so
-  kWaitValue,  // until a word of memory says so
+  kWaitMark,   // until another stream reached it
+  kWaitTime,   // until a time
+  kWaitValue,  // until a word of memory has a value
   kWriteValue,
 };
 
@@ -85,7 +85,7 @@ struct Task {
   Task() : until_ns(0) {}
 };
 
-// Another owner of what a task refers to (arguments, event), and one owner less.
+// Adds an owner of what a task refers to (arguments, event), or removes one.
 void task_retain(const Task& task);
 void task_release(const Task& task);
 

@@ -2,9 +2,9 @@
 // METE_SIM_FAULT is a comma list of FUNCTION:WHEN:ACTION. FUNCTION is an exported name, a trailing
 // '*' matches any ending; WHEN is the number of the call in this process, from 1, or '*'; ACTION is
 // fail=CODE, block=MS or block, kill, stop, after-kill, after-stop, fault=CODE (fails and sticks to
-// the context). Every rule counts its own calls. A list that cannot be read is said once on stderr,
-// then ignored. METE_SIM_DELAY_US=MAX[,SEED]: every call waits a random time up to MAX, before and
-// after its work.
+// the context). Every rule counts its own calls. An invalid list is reported once on stderr, then
+// ignored. METE_SIM_DELAY_US=MAX[,SEED]: every call waits a random time up to MAX, before and after
+// its work.
 #include "simgpu/trouble.h"
 
 #include <signal.h>
@@ -136,7 +136,7 @@ bool matches(Rule* rule, const char* name) {
   return rule->when == 0 || rule->when == call;
 }
 
-// Applies the rules that match. Returns the code to fail with, and what to do after the call.
+// Applies the matching rules. Returns the code to fail with, and what to do after the call.
 CUresult apply_before(const char* name, int* after) {
   CUresult result = CUDA_SUCCESS;
   for (int i = 0; i < rule_count; ++i) {

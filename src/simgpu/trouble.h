@@ -4,7 +4,7 @@
 
 namespace simgpu {
 
-// The answer of an entry point that is not modelled: a fault asked for by name, else 801.
+// The result of an entry point that is not modelled: a fault requested by name, else 801.
 int not_modelled(const char* name);
 
 }  // namespace simgpu

@@ -3,7 +3,7 @@
 // first use, and one below 4 GiB when a context of CUDA 3.1 first needs it; free spans of each are
 // kept in a treap by address, each node knowing the longest span below it, so that first fit costs
 // O(log n); a table with one word per 2 MiB granule leads from a pointer to its Range in one step.
-// Guard held by every caller.
+// Every caller holds the Guard.
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -86,7 +86,7 @@ Span* first_of(Span* tree) {
 
 void insert_span(Region& region, CUdeviceptr base, size_t bytes) {
   Span* made = static_cast<Span*>(malloc(sizeof(Span)));
-  if (made == nullptr) return;  // those addresses are lost, nothing else
+  if (made == nullptr) return;  // these addresses are lost, nothing else
   region.random ^= region.random << 13;
   region.random ^= region.random >> 7;
   region.random ^= region.random << 17;
@@ -105,7 +105,7 @@ void remove_span(Region& region, CUdeviceptr base) {
 }
 
 bool reserve(Region& region, CUdeviceptr at, size_t bytes) {
-  // At a fixed place nobody is pushed aside, and what it would be rounded to is known.
+  // A fixed place replaces no other mapping (MAP_FIXED_NOREPLACE) and is aligned already: no slack.
   const size_t slack = at == 0 ? kGranule : 0;
   void* got = mmap(
       reinterpret_cast<void*>(at), bytes + slack, PROT_NONE,
@@ -136,7 +136,7 @@ bool open_main() {
   return main_region.base != 0;
 }
 
-// Programs that are not position-independent, and sanitizers, have something there themselves.
+// Programs that are not position-independent, and sanitizers, may use that region themselves.
 bool open_low() {
   struct Place {
     CUdeviceptr base;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // As the real driver reads CUDA_VISIBLE_DEVICES: a comma list of indices (in CUDA_DEVICE_ORDER's
-// order), UUIDs or unambiguous beginnings of UUIDs. The first entry that is not understood hides
-// itself and all that follow; a card named twice makes the whole list empty.
+// order), UUIDs or unambiguous prefixes of UUIDs. The first invalid entry hides itself and all that
+// follow; a card named twice makes the whole list empty.
 #include "simgpu/visible.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ int find_card(const CardInfo* cards, int count, const uint32_t* all, const char*
     int found = -1;
     for (int i = 0; i < count; ++i) {
       if (strncasecmp(cards[i].uuid, entry, length) != 0) continue;
-      if (found >= 0) return -1;  // an ambiguous beginning names nobody
+      if (found >= 0) return -1;  // an ambiguous prefix names no card
       found = i;
     }
     return found;

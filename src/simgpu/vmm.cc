@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuMemCreate and its handles: references, properties, descriptors. A handle's value names a slot
-// and a generation, so that a value used after its end is recognised.
+// and a generation, so that a value used after its end is recognised. Slots lie in chunks that
+// never move; the memory itself is a piece at the server, which is given back with the last
+// reference and the last mapping.
 #include "simgpu/vmm.h"
 
 #include <fcntl.h>

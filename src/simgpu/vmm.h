@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Handles of cuMemCreate. A handle, its mappings and the right to use them are three things:
 // physical memory is given back when the last reference to the handle and the last mapping are
-// gone. Guard held by every caller.
+// gone. Every caller holds the Guard.
 #pragma once
 
 #include "simgpu/driver.h"

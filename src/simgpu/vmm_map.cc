@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Addresses: reserve, map, allow, unmap, free. Checked against driver 580: a mapping is always a
-// whole handle (anything else answers NOT_SUPPORTED), access is set and mappings are removed only
-// as a whole, unmapping what is not mapped succeeds.
+// whole handle (anything else returns NOT_SUPPORTED), access is set and mappings are removed only
+// as a whole, unmapping an unmapped address succeeds.
 #include <stdlib.h>
 
 #include "simgpu/state.h"
@@ -10,7 +10,7 @@
 namespace simgpu {
 namespace {
 
-// Runs over the ranges that cover [p, p + bytes); false at an address that nobody reserved.
+// Visits the ranges that cover [p, p + bytes); false at an address that is not reserved.
 template <typename Visit>
 bool each_range(CUdeviceptr p, size_t bytes, Visit visit) {
   const CUdeviceptr end = p + bytes;

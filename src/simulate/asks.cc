@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See asks.h.
+// See asks.h. ask_of() resolves a request to thousandths or MiB of a card; request_of() goes back
+// and fails if the machine's queue cannot express the ask. line_request() encodes all fields of an
+// ask into one request, so that different asks compare as different; words_of() prints the options.
 #include "simulate/asks.h"
 
 #include <algorithm>
@@ -96,7 +98,7 @@ core::Request line_request(const Ask& ask, std::uint32_t copies) {
   request.gpu = gpu_of(ask);
   if (!ask.types.empty()) request.gpu_type = base::join(ask.types, "|");
   request.cpus = cpus_up(ask);
-  // What CPUs are rounded by is in the last bytes: nobody counts those.
+  // The remainder of rounding the CPUs is in the last bytes, which no code uses.
   request.ram = Bytes::from_mib(static_cast<std::uint64_t>(ask.ram_mib)) +
                 Bytes::from_bytes(static_cast<std::uint64_t>(ask.cpu_milli % 1000));
   return request;
@@ -116,7 +118,7 @@ Result<core::Request> request_of(const Ask& ask, const std::vector<std::string>&
     if (allowed.size() == 1)
       request.gpu_type = allowed.front();
     else if (allowed.empty())
-      request.gpu_type = ask.types.front();  // which can then never be, and is said so
+      request.gpu_type = ask.types.front();  // which can never be satisfied, and is reported so
   }
   if (ask.cpu_milli > 0) request.cpus = cpus_up(ask);
   if (ask.ram_mib > 0) request.ram = Bytes::from_mib(static_cast<std::uint64_t>(ask.ram_mib));

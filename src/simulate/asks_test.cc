@@ -52,7 +52,7 @@ TEST(Asks, DifferentAsksAreDifferentInLine) {
   const Ask one{.cpu_milli = 2000, .ram_mib = 1, .cards = 1, .share = 500, .types = {"A", "B"}};
   Ask other = one;
   EXPECT_EQ(line_request(one), line_request(other));
-  other.cpu_milli = 1999;  // as many CPUs
+  other.cpu_milli = 1999;  // rounds up to as many CPUs
   EXPECT_NE(line_request(one), line_request(other));
   other = one;
   other.types = {"A"};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See chart.h. Lengths are in units of the viewBox, which is as wide as the page at its widest.
+// See chart.h. Lengths are in units of the viewBox, which is as wide as the page at its widest. An
+// area is a path along the upper sums and back along the lower ones; narrow invisible columns above
+// it carry the text for the pointer. Bars are rectangles with a small gap.
 #include "simulate/chart.h"
 
 #include <algorithm>
@@ -92,7 +94,7 @@ std::string layer(const AreaChart& chart, const Frame& frame, std::size_t which)
          "\" style=\"fill:none;stroke:" + colour + ";stroke-width:1.6;stroke-linejoin:round\"/>\n";
 }
 
-// Narrow columns that light up and say what is there.
+// Narrow columns that light up and show the label.
 std::string pointers(const AreaChart& chart, const Frame& frame) {
   std::string text;
   for (std::size_t i = 0; i + 1 < chart.points.size(); ++i) {
@@ -155,7 +157,7 @@ std::string bars_svg(const std::string& title, const std::vector<StackedBar>& ba
     for (std::size_t i = 0; i < bar.parts.size(); ++i) {
       const double width = room * bar.parts[i] / 100;
       if (width <= 0) continue;
-      // A gap between neighbours, so that they are told apart without their colours.
+      // A gap between neighbours, so that they can be distinguished without colours.
       text += "<rect class=\"part\" x=\"" + at(x) + "\" y=\"" + at(y) + "\" width=\"" +
               at(std::max(1.0, width - 1.5)) + "\" height=\"" + at(kBar) +
               "\" rx=\"2\" style=\"fill:var(" + colours[i] + ")\"><title>" +

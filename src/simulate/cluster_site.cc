@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// See cluster_site.h.
+// See cluster_site.h. grants() walks the queue in order. A job whose copies all find a place
+// starts; choose_all() takes the places on the cluster one by one and gives them back, so that each
+// copy sees the others. The first job that must wait gets a Hold: nodes and the time at which they
+// have room. Later jobs are tried with that hold; a held node that a job would delay is filled for
+// a moment, so that the policy looks elsewhere.
 #include "simulate/cluster_site.h"
 
 #include <algorithm>
@@ -20,7 +24,7 @@ using ClusterKind = core::cluster::KindId;
 
 namespace {
 
-// Where a card's memory is not known: what fair shares are reckoned with.
+// For fair shares, if the memory of a card is unknown.
 constexpr std::int64_t kSomeCardMib = 16'384;
 constexpr std::size_t kFirstLesson = 32;
 
@@ -54,7 +58,7 @@ Result<std::unique_ptr<ClusterSite>> ClusterSite::make(std::vector<core::cluster
   return site;
 }
 
-// As replay() does.
+// As in replay().
 void ClusterSite::learn(ClusterKind kind) {
   ++seen_[index_of(kind)];
   if (mix_ != MixFrom::kLearned || ++arrived_ < lesson_) return;
@@ -87,7 +91,7 @@ ClusterSite::Gang ClusterSite::gang_of(core::JobId id) const {
 std::vector<core::JobGranted> ClusterSite::grants(const core::State& state, WallTime now) {
   std::vector<core::JobGranted> list;
   std::optional<Hold> hold;
-  if (state.pending().size() == 1) {  // nobody is behind it: there is no order to find
+  if (state.pending().size() == 1) {  // no job is behind it: there is no order to find
     const core::JobId id = state.pending().queues().begin()->second.begin()->first;
     const Gang gang = gang_of(id);
     if (std::optional<std::vector<Spot>> spots = choose_all(gang, hold, std::nullopt))
@@ -114,8 +118,7 @@ std::vector<core::JobGranted> ClusterSite::grants(const core::State& state, Wall
   return list;
 }
 
-// A place for each copy, none of them taken yet; what is held is less by what they would have of
-// it.
+// A place for each copy, none of them taken yet; the hold shrinks by what they would take of it.
 std::optional<std::vector<Spot>> ClusterSite::choose_all(const Gang& gang,
                                                          std::optional<Hold>& hold,
                                                          std::optional<WallTime> ends) {
@@ -137,8 +140,8 @@ std::optional<std::vector<Spot>> ClusterSite::choose_all(const Gang& gang,
   return spots;
 }
 
-// Where the policy says, but not on a node that is held, unless that delays nobody. While there is
-// room on such a node it is filled for a moment, so that the policy looks elsewhere.
+// Where the policy says, but not on a held node, unless that delays no job. While there is room on
+// such a node it is filled for a moment, so that the policy looks elsewhere.
 std::optional<Spot> ClusterSite::choose(ClusterKind kind, const std::optional<Hold>& hold,
                                         std::optional<WallTime> ends) {
   std::optional<Spot> spot = policy_.choose(cluster_, kind);
@@ -179,7 +182,7 @@ void ClusterSite::take_from(Left& left, ClusterKind id, const Spot& spot) const 
   }
 }
 
-// How many copies there is room for, at most `most`. k of them, each on n different cards of which
+// How many copies there is room for, at most `most`. k copies, each on n different cards of which
 // card i has room for c_i, fit if the c_i, none counted above k, add up to k times n.
 std::uint32_t ClusterSite::copies_on(const Left& left, ClusterKind id, std::uint32_t most) const {
   const core::cluster::Kind& kind = cluster_.kind(id);
@@ -221,20 +224,20 @@ ClusterSite::Left ClusterSite::left_on(NodeId id) const {
 }
 
 ClusterSite::Hold ClusterSite::hold_for(const Gang& gang, const core::PassInput& input) const {
-  // Nodes as those on them end, one after another; when there is room for all copies, it is there.
+  // Frees the nodes as the running jobs end, one after another, until there is room for all copies.
   std::vector<std::pair<WallTime, std::uint64_t>> ends;
   for (const core::Running& running : input.running)
     if (running.ends) ends.emplace_back(*running.ends, running.id.number);
   std::sort(ends.begin(), ends.end());
   Hold hold{gang.kind, std::nullopt, {}};
-  std::uint32_t copies = 0;  // there is room for
+  std::uint32_t copies = 0;  // that there is room for
   const auto look_at = [&](const Left& left) {
     Hold::Part& part = hold.parts[left.node];
     copies -= part.copies;
     part = {left, copies_on(left, gang.kind, gang.copies)};
     copies += part.copies;
   };
-  if (gang.copies > 1)  // for one there is none yet
+  if (gang.copies > 1)  // a single copy has no room yet
     for (std::uint32_t n = 0; n < cluster_.nodes().size(); ++n) look_at(left_on(NodeId{n}));
   for (const auto& [at, number] : ends) {
     const Placed& placed = placed_.at(number);
@@ -259,7 +262,7 @@ ClusterSite::Hold ClusterSite::hold_for(const Gang& gang, const core::PassInput&
   return hold_where_least_is_missing(gang);
 }
 
-// Of nodes with room those with the most, until it is enough.
+// Keeps the nodes with the most room, until it is enough.
 void ClusterSite::keep_only(Hold& hold, std::uint32_t copies) {
   std::vector<std::pair<std::uint32_t, NodeId>> most;
   for (const auto& [node, part] : hold.parts) most.emplace_back(part.copies, node);
@@ -273,8 +276,8 @@ void ClusterSite::keep_only(Hold& hold, std::uint32_t copies) {
   }
 }
 
-// Nobody knows when: where the least is missing of what one copy asks for; of a gang on as many
-// nodes as it takes, each with the copies that it has room for, or with one.
+// The time is unknown: chooses the nodes on which the least is missing of what one copy asks for;
+// for a gang as many nodes as it takes, each with the copies that it has room for, or with one.
 ClusterSite::Hold ClusterSite::hold_where_least_is_missing(const Gang& gang) const {
   const core::cluster::Kind& kind = cluster_.kind(gang.kind);
   std::vector<std::tuple<std::int64_t, std::uint32_t, NodeId>> nodes;

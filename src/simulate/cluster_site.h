@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cluster: the line is the queue's (core::Line over State's jobs: priority, fair share, who has
-// waited too long), and a policy of core/cluster says where.
+// A cluster: the order is that of the queue (core::Line over State's jobs: priority, fair share,
+// jobs that have waited too long), and a policy of core/cluster chooses the place.
 //
-// As on one machine the first in line that must wait has a place held: on the node on which it
-// could start soonest as those who run end, each by its limit or as learned; where nobody knows
-// that, on the node on which the least is missing. Whoever comes later may go there only if it will
-// have ended by then, or if there is room for both; where nobody knows when, not at all.
+// As on one machine, the first job in the queue that must wait has a place held: on the node on
+// which it could start soonest as running jobs end, each by its limit or as learned; if that is
+// unknown, on the node on which the least is missing. A later job may go there only if it will have
+// ended by then, or if there is room for both; if the time is unknown, not at all.
 //
-// A job may be a gang: several copies of what it asks for, on one node or many, which start
-// together or not at all. Its hold is on as many nodes as it needs.
+// A job may be a gang: several copies of its request, on one node or many, which start together or
+// not at all. Its hold is on as many nodes as it needs.
 #pragma once
 
 #include <map>
@@ -26,7 +26,7 @@ namespace mete::simulate {
 
 class ClusterSite : public Site {
  public:
-  // `asks`: one for each job of the list; `copies`: how many of it start together, none: one of
+  // `asks`: one for each job of the list; `copies`: how many of it start together, empty: one of
   // each. invalid: nodes or requests out of range.
   static Result<std::unique_ptr<ClusterSite>> make(std::vector<core::cluster::NodeSpec> nodes,
                                                    const std::vector<core::cluster::Ask>& asks,
@@ -52,14 +52,14 @@ class ClusterSite : public Site {
     core::cluster::KindId kind{};
     std::vector<core::cluster::Spot> spots;
   };
-  // What of a node is left at some time.
+  // What is left of a node at some time.
   struct Left {
     core::cluster::NodeId node{};
     std::int32_t cpu = 0;
     std::int32_t ram = 0;
     std::array<std::uint16_t, core::cluster::kMaxCards> free{};
   };
-  // What is held for the first that waits: on each of some nodes room for so many copies.
+  // What is held for the first waiting job: on each of some nodes, room for a number of copies.
   struct Hold {
     core::cluster::KindId kind{};
     std::optional<WallTime> until;
@@ -97,8 +97,8 @@ class ClusterSite : public Site {
   core::cluster::Cluster cluster_;
   core::cluster::NodePolicy& policy_;
   MixFrom mix_;
-  std::vector<Gang> gangs_;                          // each job of the list
-  std::map<std::uint64_t, std::size_t> unfinished_;  // job number → place in the list
+  std::vector<Gang> gangs_;                          // of each job of the list
+  std::map<std::uint64_t, std::size_t> unfinished_;  // job number → position in the list
   std::map<std::uint64_t, Placed> placed_;           // job number → where
   std::uint64_t last_ = 0;
   std::vector<std::uint64_t> seen_;  // of a learned mix, by kind

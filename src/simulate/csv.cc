@@ -62,7 +62,9 @@ Result<Csv> Csv::open(std::string_view text, std::string path) {
     csv.line_ = 1;
     return csv.error("the first line must name the columns");
   }
-  if (line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);  // some programs write such a mark
+  if (line.starts_with("\xef\xbb\xbf"))
+    line.remove_prefix(3);  // some programs write a byte order
+                            // mark
   if (Result<void> r = csv.split(line); !r) return r.error();
   csv.names_ = csv.fields_;
   for (std::size_t i = 0; i < csv.names_.size(); ++i)

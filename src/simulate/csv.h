@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comma-separated values with a line of names first: rows in, fields by name out. Fields may stand
-// in double quotes, a quote in them doubled, but do not span lines. Errors name file, line and
+// Comma-separated values with a line of names first: rows in, fields by name out. Fields may be in
+// double quotes, with a quote in them doubled, but do not span lines. Errors name file, line and
 // column.
 #pragma once
 
@@ -26,7 +26,7 @@ class Csv {
   const std::vector<std::string>& names() const { return names_; }
 
   // The next row that is not empty; false: there is none. invalid: another number of fields than
-  // names, a quote that is not closed.
+  // names, an unclosed quote.
   Result<bool> next();
   const std::string& field(std::size_t column) const { return fields_[column]; }
   // A whole number from 0 to `most`.

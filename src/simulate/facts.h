@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the query language may know of a node of a cluster: its attributes, and of its cards
+// What the query language knows about a node of a cluster: its attributes, and of its cards
 // gpu.type, gpu.count, gpu.memory and gpu.free (of the card with the most left).
 #pragma once
 

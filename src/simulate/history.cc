@@ -10,12 +10,12 @@
 namespace mete::simulate {
 
 Result<History> parse_history(std::string_view json) {
-  // Of another document wire would say that it has no jobs.
+  // For another document wire would report that it has no jobs.
   if (json.find("\"mete.ps/1\"") == std::string_view::npos)
     return Error::corrupt("this is not what mete ps -a -o json prints");
   const Result<std::vector<wire::JobView>> views = wire::decode_ps(json);
   if (!views) return views.error();
-  // Of those that still run it is known how long they have run so far.
+  // For a running job, the time that it has run so far is known.
   WallTime last;
   for (const wire::JobView& view : *views)
     for (const std::optional<WallTime>& time :
@@ -33,7 +33,7 @@ Result<History> parse_history(std::string_view json) {
     timed.name = job.spec->name;
     timed.user = job.spec->user;
     timed.request = core::request_of(job);
-    // The document has no --devices. Where nothing else was said, they were whole cards.
+    // The document has no --devices. A job without --gpu had whole cards.
     if (!timed.request.gpu)
       timed.request.gpu = job.grant.empty()
                               ? core::no_gpu()

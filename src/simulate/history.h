@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon has seen, as a trace: the document of `mete ps -a -o json` in, jobs with times
-// and the waits that they really had out. Jobs that never started, and those that ran more than
-// once (their waits are not in the document), are left out and counted.
+// The daemon's past, as a trace: the document of `mete ps -a -o json` in, jobs with times and their
+// real waits out. Jobs that never started, and jobs that ran more than once (their waits are not in
+// the document), are left out and counted.
 #pragma once
 
 #include <string_view>

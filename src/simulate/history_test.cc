@@ -36,11 +36,11 @@ TEST(History, JobsThatRanHaveTheirTimesAndWaits) {
   EXPECT_EQ(history->jobs[0].run_ms, 600'000);
   EXPECT_EQ(history->jobs[0].priority, 2);
   EXPECT_EQ(to_string(*history->jobs[0].request.gpu), "1");
-  EXPECT_EQ(history->jobs[1].run_ms, 480'000);  // as far as anything was seen
+  EXPECT_EQ(history->jobs[1].run_ms, 480'000);  // as far as the document goes
   EXPECT_DOUBLE_EQ(history->recorded.mean_s, 120);
 }
 
-// The document does not say --devices; what it says is which cards there were.
+// The document does not have --devices; it has the cards.
 TEST(History, CardsThatWereNamedAreWholeCards) {
   const auto named = [](const std::string& grant) {
     return R"({"id":"1","name":"train","user":"alice","uid":1000,"priority":0,"grant":[)" + grant +

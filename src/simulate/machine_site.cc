@@ -61,8 +61,8 @@ void MachineSite::locate(const core::JobGranted& granted, Life& life) const {
   for (const core::GrantedCard& card : granted.cards) part.cards.push_back(card.index);
 }
 
-// What is idle and of no use to such a request: cards with less than it needs, or all of them where
-// too few have enough.
+// What is idle and useless for such a request: cards with less than it needs, or all of them if too
+// few have enough.
 double MachineSite::lost(const core::Pool& pool, const std::vector<Bytes>& free,
                          const Typical& typical) const {
   std::size_t with = 0;

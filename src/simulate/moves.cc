@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See moves.h.
+// See moves.h. candidates() lists sets of jobs whose removal makes room for the request, cheapest
+// first: single jobs, and for each node the cheapest sets on its cards. carry_out() removes such a
+// set, places the request, and asks the policy for a place for each removed job; if one finds none,
+// everything is put back and the next candidate is tried.
 #include "simulate/moves.h"
 
 #include <algorithm>
@@ -10,13 +13,13 @@ using namespace core::cluster;
 
 namespace {
 
-// Plans that are tried for one request before it is given up: most fail at once, where there is no
-// room for whoever is sent away either.
+// Plans that are tried for one request before it is given up: most fail at once, because there is
+// no room for the moved jobs either.
 constexpr std::size_t kMostTries = 32;
 // Jobs on a card of which all sets are looked at.
 constexpr std::size_t kMostOnCard = 8;
 
-// What is left on a node, and what would be without some of those on it.
+// What is left on a node, and what would be left without some of its jobs.
 struct Left {
   explicit Left(const Node& node)
       : group(node.group), cpu(node.cpu), ram(node.ram), cards(node.spec.cards), free(node.free) {}
@@ -100,8 +103,8 @@ std::optional<OnCard> cheapest_on_card(const Cluster& cluster, const std::vector
 
 }  // namespace
 
-// As many cards as are asked for, those that cost the least; and one job more where CPU or memory
-// are then still missing.
+// As many cards as are asked for, the cheapest ones; and one more job if CPU or memory are then
+// still missing.
 std::optional<Tenants::Candidate> Tenants::cheapest_cards(const Cluster& cluster,
                                                           const Kind& request,
                                                           const std::vector<bool>& movable,
@@ -186,7 +189,7 @@ std::optional<Plan> Tenants::carry_out(Cluster& cluster, NodePolicy& policy, Kin
   std::vector<Placed>& tenants = on_[index_of(candidate.node)];
   std::vector<Placed> sent;
   for (const std::uint32_t who : candidate.who) sent.push_back(tenants[who]);
-  // Large ones find a place more easily before the small ones have theirs.
+  // Large jobs find a place more easily before the small ones have theirs.
   std::stable_sort(sent.begin(), sent.end(), [&](const Placed& a, const Placed& b) {
     return size_of(cluster, a) > size_of(cluster, b);
   });
@@ -197,9 +200,9 @@ std::optional<Plan> Tenants::carry_out(Cluster& cluster, NodePolicy& policy, Kin
   cluster.take(request, plan.spot);
   for (const Placed& placed : sent) {
     const std::optional<Spot> to = policy.choose(cluster, placed.kind);
-    // One after another they go, so none may wait for room that another leaves.
+    // They move one after another, so none may wait for room that another leaves.
     const bool in_turn = to && (sent.size() == 1 || to->node != candidate.node);
-    if (!in_turn) {  // as it was
+    if (!in_turn) {  // undo
       for (std::size_t i = 0; i < plan.moves.size(); ++i)
         cluster.give_back(sent[i].kind, plan.moves[i].to);
       cluster.give_back(request, plan.spot);
@@ -219,7 +222,7 @@ std::optional<Plan> Tenants::carry_out(Cluster& cluster, NodePolicy& policy, Kin
 
 std::optional<Plan> Tenants::make_room(Cluster& cluster, NodePolicy& policy, KindId request,
                                        std::uint32_t arrival, Most most) {
-  // Whoever has no room elsewhere is not asked to go: most plans would fail on that.
+  // A job that has no room elsewhere is not moved: most plans would fail on that.
   std::vector<bool> movable(cluster.kinds());
   for (std::uint32_t i = 0; i < cluster.kinds(); ++i)
     movable[i] = policy.choose(cluster, KindId{i}).has_value();

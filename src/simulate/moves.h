@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Making room: which jobs have to move, and where to, so that a request that no node can hold has a
-// place after all; of all plans that are tried the one that moves the least. A plan is made and
-// carried out in one go, or nothing changes.
+// place after all; of all plans that are tried, the one that moves the least. A plan is made and
+// carried out in one step, or nothing changes.
 //
-// What is tried, on every node: to send away any one job, and on the cards that are nearest to
-// having room those sets of jobs that hold the least of what is missing. Only jobs that have room
-// elsewhere as things are. In the order of what would be moved. Whoever is sent away goes where the
-// policy says, but not back.
+// Tried on every node: moving any one job, and on the cards that are nearest to having room the
+// sets of jobs that hold the least of what is missing. Only jobs that currently have room
+// elsewhere, in the order of what would be moved. A moved job goes where the policy says, but not
+// back.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace mete::simulate {
 
-// Somebody who has a place.
+// A job that has a place.
 struct Placed {
   std::uint32_t arrival = 0;
   core::cluster::KindId kind{};
@@ -35,14 +35,14 @@ struct Plan {
   std::int64_t moved = 0;    // thousandths of cards
 };
 
-// Who is where, for plans.
+// Which job is where, for plans.
 class Tenants {
  public:
   explicit Tenants(std::size_t nodes) : on_(nodes) {}
   void add(const Placed& placed) { on_[index_of(placed.spot.node)].push_back(placed); }
   const std::vector<Placed>& on(core::cluster::NodeId node) const { return on_[index_of(node)]; }
 
-  // At most so much may move.
+  // Limits of what may move.
   struct Most {
     std::int64_t share = 0;  // thousandths of cards
     std::uint64_t jobs = 0;
@@ -56,7 +56,7 @@ class Tenants {
   struct Candidate {
     std::int64_t moved = 0;
     core::cluster::NodeId node{};
-    std::vector<std::uint32_t> who;  // of those on the node, rising
+    std::vector<std::uint32_t> who;  // of the jobs on the node, ascending
   };
 
   std::vector<Candidate> candidates(const core::cluster::Cluster& cluster,

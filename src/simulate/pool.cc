@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See pool.h.
+// See pool.h. Both notations are lists of COUNTxNAME; a name is looked up in its table, and an
+// unknown one is answered with the nearest name. Cards become positions in a core::Pool or nodes of
+// at most sixteen cards, instances become one node each.
 #include "simulate/pool.h"
 
 #include <algorithm>
@@ -26,7 +28,7 @@ Result<std::int64_t> gib(const Csv& csv, std::size_t column) {
          static_cast<std::int64_t>(value->thousandths) * kMibOfGib / 1000;
 }
 
-// "4xNAME" or "NAME", the first of which says how many.
+// "4xNAME" or "NAME"; the number comes first.
 struct Counted {
   std::uint64_t count = 1;
   std::string_view name;

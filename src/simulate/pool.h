@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machines that are described in a few words: cards of one's own ("2xH200+1xT4") and instances of
-// a cloud ("4xg4dn.12xlarge,2xp3.8xlarge"). Text in, values out. What a type is comes from two
-// tables (data/): card types with their memory, instance types with their cards, CPUs and memory.
+// Machines described in short: own cards ("2xH200+1xT4") and instances of a cloud
+// ("4xg4dn.12xlarge,2xp3.8xlarge"). Text in, values out. Two tables (data/) define the types: card
+// types with their memory, instance types with their cards, CPUs and memory.
 #pragma once
 
 #include <cstdint>
@@ -43,15 +43,15 @@ struct PoolPart {
   std::int64_t mib = 0;  // of each card
   bool operator==(const PoolPart&) const = default;
 };
-// "2xH200+1xT4", "H200", "2xMYCARD:24G": the cards of one machine. invalid: unknown words, with the
-// nearest type.
+// "2xH200+1xT4", "H200", "2xMYCARD:24G": the cards of one machine. invalid: unknown types, with the
+// nearest one.
 Result<std::vector<PoolPart>> parse_pool(std::string_view text, const std::vector<CardType>& types);
 // "2xH200+1xT4".
 std::string to_string(const std::vector<PoolPart>& parts);
 
 // As the daemon's queue sees them: numbered from the end of `pool`, all of their memory grantable.
 void add_cards(core::Pool& pool, const std::vector<PoolPart>& parts);
-// As nodes of a cluster: one for each sixteen cards of a type, with CPU and memory without end.
+// As nodes of a cluster: one for each sixteen cards of a type, with unlimited CPU and memory.
 std::vector<core::cluster::NodeSpec> nodes_of(const std::vector<PoolPart>& parts);
 
 // "4xg4dn.12xlarge,2xp3.8xlarge", joined by commas or plus signs: one node each, with the attribute

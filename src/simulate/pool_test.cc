@@ -79,7 +79,7 @@ TEST(Pool, EveryShippedInstanceHasCardsThatAreKnown) {
   EXPECT_EQ(instances()[7].ram_mib, 31'232);  // 30.5 GiB
 }
 
-// The cloud's table of 2021, as it was published; what we ship has added to it and changed nothing.
+// The cloud's table of 2021, as it was published; ours adds to it and changes nothing.
 TEST(Pool, ShippedInstancesAgreeWithThePublishedOnes) {
   const std::string ours = "\n" + shipped("instance-types.csv");
   std::istringstream published(text_of("tests/data/simulate/instance-types-2021.csv"));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See replay.h.
+// See replay.h. replay() asks the policy for each arrival and takes the place on the cluster; a
+// refused one may trigger moves (moves.h). score() replays the decisions without the policy and
+// measures allocation, fragmentation and acceptance after each arrival.
 #include "simulate/replay.h"
 
 #include <algorithm>
@@ -14,10 +16,10 @@ using namespace core::cluster;
 namespace {
 
 constexpr std::size_t kProgressStep = 1000;
-// A learned mix is renewed when it has grown by an eighth: often at first, then ever more rarely,
-// so that what policies remember is of use.
+// A learned mix is renewed when it has grown by an eighth: often at first, then less and less, so
+// that cached results of policies stay useful.
 constexpr std::size_t kFirstLesson = 32;
-// Moving costs somebody an interruption: no more is moved than is gained by it.
+// Moving interrupts jobs: no more is moved than is gained by it.
 constexpr std::int64_t kWorth = 1;
 
 struct World {
@@ -134,7 +136,7 @@ Result<Score> score(const Trace& trace, const Replay& replay) {
   for (const Node& node : cluster.nodes()) fragmented += fragmentation.of(cluster.shape(node.cls));
   Score score;
   score.cards = static_cast<std::uint64_t>(cluster.capacity() / kWholeCard);
-  std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> counts;  // accepted, of all
+  std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> counts;  // accepted, total
   std::map<long, Level> levels;
   std::int64_t asked = 0;
   std::vector<std::optional<Spot>> where = replay.spots;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrivals through a policy: jobs come one after another and stay; whoever some node can hold is
-// placed, whoever none can is dropped. replay() decides, score() then says how well, by the
-// measures of the FGD paper: they are reckoned afterwards, so that decisions can be timed alone.
+// Arrivals through a policy: jobs arrive one after another and stay; a job that some node can hold
+// is placed, any other is dropped. replay() decides, score() then says how well, by the measures of
+// the FGD paper: they are computed afterwards, so that decisions can be timed alone.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +18,25 @@
 
 namespace mete::simulate {
 
-// Which requests the policy is told to expect: those of the whole list of jobs (not their order),
-// or only what has arrived so far.
+// Which requests the policy expects: those of the whole list of jobs (not their order), or only
+// those that have arrived so far.
 enum class MixFrom { kJobs, kLearned };
 
 struct Trace {
   std::vector<core::cluster::NodeSpec> nodes;
   std::vector<TraceJob> jobs;
   std::vector<std::uint32_t> arrivals;  // rows of jobs
-  std::vector<std::uint32_t> ranks;     // of nodes; none: as they are listed
+  std::vector<std::uint32_t> ranks;     // of nodes; empty: as they are listed
 };
 
 struct Hooks {
-  std::function<std::uint64_t()> now_ns;  // for the times of decisions; none: not taken
-  std::function<std::uint64_t()> cpu_ns;  // for the time of all of them; none: not taken
-  // Decided, of all; every thousand. False: stop.
+  std::function<std::uint64_t()> now_ns;  // for the times of decisions; empty: not taken
+  std::function<std::uint64_t()> cpu_ns;  // for the time of all of them; empty: not taken
+  // Decided and total; called every thousand. False: stop.
   std::function<bool(std::size_t, std::size_t)> progress;
 };
 
-// How much may be moved in all, to make room for those who would be refused (moves.h).
+// How much may be moved in all, to make room for requests that would be refused (moves.h).
 struct MoveLimit {
   std::uint64_t jobs = 0;
   std::int64_t share = 0;  // thousandths of cards
@@ -44,9 +44,9 @@ struct MoveLimit {
 
 struct Replay {
   std::vector<std::optional<core::cluster::Spot>> spots;  // one for each arrival
-  // Before which arrival who moved, in order.
+  // Before which arrival which job moved, in order.
   std::vector<std::pair<std::uint32_t, Move>> moves;
-  std::vector<std::uint32_t> times_ns;  // of each decision, if they were taken
+  std::vector<std::uint32_t> times_ns;  // of each decision, if measured
   std::uint64_t cpu_ns = 0;             // of all decisions, without setting up
 };
 
@@ -54,12 +54,12 @@ struct Replay {
 Result<Replay> replay(const Trace& trace, core::cluster::NodePolicy& policy, MixFrom mix,
                       const Hooks& hooks = {}, MoveLimit limit = {});
 
-// In percent of all cards, unless it says otherwise. A mean over the arrivals at which what was
-// asked for so far rounds to 100 % or 130 % of the cards; absent: there were none.
+// In percent of all cards, unless noted. A mean over the arrivals at which the sum of all requests
+// so far rounds to 100 % or 130 % of the cards; absent: there were none.
 struct Score {
   double final_alloc = 0;
   std::optional<double> alloc100, alloc130, frag100, frag130;
-  std::optional<double> first_reject_at;       // asked for so far; absent: nobody was
+  std::optional<double> first_reject_at;       // requested so far; absent: no rejection
   std::map<std::string, double> accepted_pct;  // by "cpu", "share", "1gpu", "2gpu", ...
   std::uint64_t rejected = 0;
   std::uint64_t moves = 0;
@@ -79,8 +79,8 @@ std::string class_of(const core::cluster::Ask& ask);
 
 Result<Score> score(const Trace& trace, const Replay& replay);
 
-// One line for each arrival: "index,node row,cards joined by -", or "index,-1,"; before it those
-// who moved for it: "m,index,node row,cards". `rows`: the row of each node; none: as they are.
+// One line for each arrival: "index,node row,cards joined by -", or "index,-1,"; before it the jobs
+// that moved for it: "m,index,node row,cards". `rows`: the row of each node; empty: unchanged.
 std::string decisions_csv(const Replay& replay, const std::vector<std::uint32_t>& rows = {});
 
 }  // namespace mete::simulate

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See report.h.
+// See report.h. The page is one string: a head with its style, the figures, then sections with
+// charts (chart.h) and tables. Samples over time are reduced to kPoints intervals; waits are
+// counted into spans from "at once" to "longer", by the size of the request.
 #include "simulate/report.h"
 
 #include <algorithm>
@@ -15,7 +17,7 @@ namespace mete::simulate {
 namespace {
 
 constexpr std::size_t kPoints = 220;  // across a chart
-// A moment of a calendar, and not seconds since some beginning.
+// A calendar date rather than seconds since some start.
 constexpr std::int64_t kCalendarMs = 315'532'800'000;  // 1980
 
 constexpr std::string_view kStyle = R"(
@@ -83,7 +85,7 @@ std::string section(const std::string& title, const std::string& about,
               "</span>";
     text += "</div>\n";
   }
-  // On a narrow screen what does not fit is scrolled, and stays readable.
+  // On a narrow screen a wide chart scrolls, and stays readable.
   return text + "<div class=\"scroll\">" + body + "</div></section>\n";
 }
 
@@ -92,7 +94,7 @@ const std::vector<Key>& alloc_keys() {
   return kKeys;
 }
 
-// Without a card, a share, then by the number of cards.
+// Sorts: without a card, a share, then by the number of cards.
 struct BySize {
   static int size(const std::string& name) {
     if (name == "cpu") return -1;
@@ -105,7 +107,7 @@ struct BySize {
 
 // ---- time ------------------------------------------------------------------------------------
 
-// A little of the time: means, and of the line the most.
+// One interval: means, and the maximum of the queue.
 struct Bucket {
   double alloc = 0;
   double frag = 0;
@@ -137,7 +139,7 @@ std::vector<Bucket> buckets_of(const std::vector<Sample>& samples, std::size_t c
   return buckets;
 }
 
-// Steps that people count in, so that there are at most eight.
+// Round steps, at most eight of them.
 std::vector<AreaChart::Tick> time_ticks(WallTime first, WallTime last) {
   constexpr std::int64_t kMinute = 60'000;
   constexpr std::int64_t kHour = 60 * kMinute;
@@ -166,7 +168,7 @@ std::vector<AreaChart::Tick> time_ticks(WallTime first, WallTime last) {
   return ticks;
 }
 
-// 4, 8, 12, ..., 32, 40, 80, ...: whole numbers at each quarter, and little left above.
+// 4, 8, 12, ..., 32, 40, 80, ...: whole numbers at each quarter, and little room above.
 double round_top(double value) {
   for (double top = 4;; top *= 10)
     for (const double factor : {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0})
@@ -179,7 +181,7 @@ std::string time_charts(const std::vector<Sample>& samples) {
   AreaChart cards{
       "Cards given out and fragmented over time",       {}, {"--alloc", "--frag"}, 100, " %",
       time_ticks(samples.front().at, samples.back().at)};
-  AreaChart line{"Jobs in line over time", {}, {"--wait"}, 4, "", cards.ticks};
+  AreaChart line{"Jobs in the queue over time", {}, {"--wait"}, 4, "", cards.ticks};
   const auto first = static_cast<double>(samples.front().at.ms);
   const double width = (static_cast<double>(samples.back().at.ms) - first) / kPoints;
   double most = 0;
@@ -193,14 +195,15 @@ std::string time_charts(const std::vector<Sample>& samples) {
                             {bucket.alloc, bucket.frag},
                             when + ": " + percent(bucket.alloc) + " given out, " +
                                 percent(bucket.frag) + " fragmented"});
-    line.points.push_back(
-        {x, {bucket.waiting}, when + ": at most " + short_number(bucket.waiting) + " in line"});
+    line.points.push_back({x,
+                           {bucket.waiting},
+                           when + ": at most " + short_number(bucket.waiting) + " in the queue"});
     most = std::max(most, bucket.waiting);
   }
   line.top = round_top(most);
-  return section("Cards over time", "Of all cards, as a mean of each little while.", alloc_keys(),
-                 area_svg(cards)) +
-         section("In line", "Jobs that waited, the most of each little while.", {}, area_svg(line));
+  return section("Cards over time", "Percent of all cards, the mean of each interval.",
+                 alloc_keys(), area_svg(cards)) +
+         section("Queue", "Waiting jobs, the maximum of each interval.", {}, area_svg(line));
 }
 
 // ---- waits -----------------------------------------------------------------------------------
@@ -262,7 +265,8 @@ std::string waits_table(const std::vector<std::pair<std::string, Waits>>& rows) 
       body += "<td>" + duration(value) + "</td>";
     body += "</tr>\n";
   }
-  return section("Waits in numbers", "Half of the jobs waited for at most so long, and so on.", {},
+  return section("Waits in numbers",
+                 "The longest wait of the fastest half, 90 % and 99 % of the jobs.", {},
                  body + "</table>\n");
 }
 
@@ -299,8 +303,8 @@ std::string placed_chart(const std::map<std::string, double>& accepted) {
     const std::string label = class_in_words(name) + ": " + percent(value) + " placed";
     bars.push_back({class_in_words(name), percent(value), {value}, {label}});
   }
-  return section("Who was placed", "Of those who came, by what they asked for.", {},
-                 bars_svg("Who was placed", bars, {"--alloc"}));
+  return section("Placed jobs", "Percent of the jobs that arrived, by request.", {},
+                 bars_svg("Placed jobs", bars, {"--alloc"}));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A page about a simulation: one HTML file that needs nothing else, light or dark as its reader
-// likes. Values in, text out. Of jobs that stay: what was given out and fragmented as more was
-// asked for, and who was placed. Of jobs with times: the same over time, the line, and waits.
+// A page about a simulation: one HTML file without further files, light or dark as its reader
+// prefers. Values in, text out. For jobs that stay: what was granted and fragmented as requests
+// grow, and which were placed. For jobs with times: these figures over time, the queue, and waits.
 #pragma once
 
 #include <map>
@@ -33,7 +33,7 @@ std::string report_html(const Page& page, const Score& score);
 std::string report_html(const Page& page, const std::vector<TimedJob>& jobs, const Timed& timed,
                         const std::vector<std::string>& classes);
 
-// "jobs without a card", "shares of a card", "2 cards": what a class is called.
+// "jobs without a card", "shares of a card", "2 cards": the name of a class.
 std::string class_in_words(const std::string& name);
 
 }  // namespace mete::simulate

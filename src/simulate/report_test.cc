@@ -55,7 +55,7 @@ TEST(Report, APageOfJobsWithTimesHasTheirChartsAndNeedsNothingElse) {
   EXPECT_EQ(count(html, "<svg"), 3u);
   EXPECT_NE(html.find("2x&lt;H200&gt;"), std::string::npos);
   EXPECT_NE(html.find("prefers-color-scheme:dark"), std::string::npos);
-  EXPECT_NE(html.find("at most 7 in line"), std::string::npos);
+  EXPECT_NE(html.find("at most 7 in the queue"), std::string::npos);
   EXPECT_NE(html.find("a share, under 10 minutes: 100.0 %"), std::string::npos);
   for (const char* outside : {"http", "src=", "url(", "@import", "<script"})
     EXPECT_EQ(html.find(outside), std::string::npos) << outside;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See timed.h.
+// See timed.h. A discrete event simulation: the next moment is the next submission or the next end.
+// At each moment jobs that are due end, jobs that are due are submitted, the site grants what can
+// start, and a sample is taken. Every step is applied to core::State as the daemon's events are.
 #include "simulate/timed.h"
 
 #include <algorithm>
@@ -13,7 +15,7 @@ namespace mete::simulate {
 namespace {
 
 constexpr std::size_t kProgressJobs = 256;
-constexpr std::size_t kEndedKept = 64;  // what has ended is learned from, and then of no use
+constexpr std::size_t kEndedKept = 64;  // ended jobs are learned from, and then not needed
 
 class Run {
  public:
@@ -40,7 +42,7 @@ class Run {
       sample();
       if (hooks.progress && done_ >= told + kProgressJobs) {
         told = done_;
-        // A job is half done when it has come, and done when it has ended.
+        // A job counts half when it is submitted, and fully when it has ended.
         if (!hooks.progress(done_ / 2, jobs_.size())) return Error::busy("stopped");
       }
     }
@@ -106,7 +108,7 @@ class Run {
     return submit;
   }
 
-  // False: nobody waited.
+  // False: no job waited.
   bool start() {
     if (state_.pending().size() == 0) return false;
     for (core::JobGranted& granted : site_.grants(state_, now_)) {

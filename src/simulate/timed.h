@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs with times through the queue: they come, wait for their turn, run for as long as they ran,
-// and leave. The queue is the daemon's own: core::State decides, applies and learns, and its line
-// (priority, fair share, who has waited too long) and back-fill say who starts. Where jobs run is a
-// Site: the cards of one machine (machine_site.h), where State places too, or a cluster
-// (cluster_site.h), where the line is State's and the places are core/cluster's.
+// Jobs with times through the queue: they arrive, wait for their turn, run for as long as they ran,
+// and leave. The queue is the daemon's own: core::State decides, applies and learns, and its order
+// (priority, fair share, jobs that have waited too long) and back-fill decide which job starts.
+// Jobs run on a Site: the cards of one machine (machine_site.h), where State also places, or a
+// cluster (cluster_site.h), where the order is State's and the places are chosen by core/cluster.
 //
-// Time is the trace's: nothing here looks at a clock.
+// Time is the trace's: nothing here reads a clock.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct TimedJob {
   std::int32_t priority = 0;
 };
 
-// What became of a job.
+// The outcome of a job.
 struct Life {
   std::optional<WallTime> started = {};  // absent: never
   WallTime ended = {};
@@ -39,14 +39,14 @@ struct Life {
     std::uint32_t node = 0;
     std::vector<std::uint32_t> cards = {};
   };
-  std::vector<Part> parts = {};  // one; of a gang one for each that started together
+  std::vector<Part> parts = {};  // one; for a gang one for each copy
 };
 
-// How things stood from a moment to the next sample's.
+// The state from one moment to the next sample.
 struct Sample {
   WallTime at;
   double alloc_pct = 0;  // of the cards
-  double frag_pct = 0;   // of the cards: idle, and of no use to a random job of the list
+  double frag_pct = 0;   // of the cards: idle, and useless for a random job of the list
   std::size_t waiting = 0;
   std::size_t running = 0;
 };
@@ -54,7 +54,7 @@ struct Sample {
 struct Timed {
   std::vector<Life> lives;  // one for each job
   std::vector<Sample> samples;
-  std::vector<std::uint32_t> times_ns;  // of each moment at which somebody could start
+  std::vector<std::uint32_t> times_ns;  // of each moment at which a job could start
   std::uint64_t cpu_ns = 0;             // of all of it
 };
 
@@ -62,14 +62,14 @@ struct Timed {
 class Site {
  public:
   virtual ~Site() = default;
-  // The events of a submission, or why it can never run. `index` is the job's place in the list.
+  // The events of a submission, or why it can never run. `index` is the job's position in the list.
   virtual Result<std::vector<core::Happened>> submit(const core::State& state,
                                                      const core::Submit& submit, std::size_t index,
                                                      WallTime now) = 0;
-  // Who starts now and where, as State::grants has it.
+  // Which jobs start now and where, as in State::grants.
   virtual std::vector<core::JobGranted> grants(const core::State& state, WallTime now) = 0;
   virtual void ended(core::JobId id) = 0;
-  // Cards of a grant, by the node's own numbers.
+  // The cards of a grant, by the node's own numbers.
   virtual void locate(const core::JobGranted& granted, Life& life) const = 0;
   struct Use {
     double alloc_pct = 0;
@@ -82,7 +82,7 @@ class Site {
 Result<Timed> run_timed(const std::vector<TimedJob>& jobs, Site& site, core::Rules rules = {},
                         const Hooks& hooks = {});
 
-// Waits of those who started, in seconds.
+// Waits of the jobs that started, in seconds.
 struct Waits {
   std::size_t jobs = 0;    // that started
   std::size_t waited = 0;  // for more than a second
@@ -104,8 +104,8 @@ struct OverTime {
 };
 OverTime over_time(const std::vector<Sample>& samples);
 
-// One line for each job: "index,node row,cards joined by -,start,end" in seconds; of a gang one for
-// each of its parts; "index,-1,,," for those who never ran.
+// One line for each job: "index,node row,cards joined by -,start,end" in seconds; for a gang one
+// for each of its parts; "index,-1,,," for a job that never ran.
 std::string decisions_csv(const Timed& timed, const std::vector<std::uint32_t>& rows = {});
 
 }  // namespace mete::simulate

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs with times, on one machine and on a cluster: the same stories where both can tell them.
+// Jobs with times, on one machine and on a cluster: the same scenarios where both can run them.
+// Small lists of jobs with known ends; a test checks the start of each job. Random traces and gangs
+// are checked for invariants: no card is granted twice, every job runs, and a gang never runs in
+// part.
 #include "simulate/timed.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +36,7 @@ TimedJob limited(TimedJob job, std::uint64_t limit_s) {
   return job;
 }
 
-// By the line on a cluster, which is as empty afterwards as before.
+// Through the queue of a cluster, which is as empty afterwards as before.
 Timed run_on(const std::vector<core::cluster::NodeSpec>& nodes, const std::vector<TimedJob>& jobs,
              const std::vector<core::cluster::Ask>& asks,
              const std::vector<std::uint32_t>& copies = {}) {
@@ -95,7 +98,8 @@ TEST_P(TimedTest, UsersTakeTurns) {
 }
 
 TEST_P(TimedTest, ShortJobsFillTheGapBeforeTheFirstInLine) {
-  // Two cards: one is taken until 1000 (and the grace after a limit), the first in line needs both.
+  // Two cards: one is taken until 1000 (and the grace after a limit), the first job in the queue
+  // needs both.
   jobs_ = {limited(job("1", 0, 1000), 1000), limited(job("2", 1, 50), 50),
            limited(job("1", 2, 100), 100), limited(job("1", 3, 2000), 2000)};
   EXPECT_EQ(starts(2), (Starts{0, 1000, 2, 1050}));
@@ -165,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(Sites, TimedTest, testing::Values(Kind::kMachine, Kind:
 class GangTest : public testing::Test {
  protected:
   void add(std::uint32_t copies, TimedJob each) {
-    each.request.procs = copies;  // so that the line tells them apart
+    each.request.procs = copies;  // so that the queue distinguishes them
     jobs_.push_back(std::move(each));
     copies_.push_back(copies);
   }
@@ -204,8 +208,8 @@ TEST_F(GangTest, NoneOfItStartsWhereAllOfItDoesNotFit) {
 }
 
 TEST_F(GangTest, WhatIsHeldForItIsOnSeveralNodes) {
-  // Both nodes have a card free; the gang needs all four until 1000; the short one may fill a gap,
-  // the long one would delay it on either.
+  // Both nodes have a card free; the gang needs all four until 1000; the short job may fill a gap,
+  // the long one would delay the gang on either node.
   add(1, limited(job("2x60%", 0, 1000), 1000));
   add(1, limited(job("1", 0, 500), 500));
   add(2, limited(job("2", 1, 50), 50));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See trace.h.
+// See trace.h. Each list is a Csv whose columns are found by name; a row is read column by column,
+// and the first wrong one is the error. Times are converted to milliseconds and checked against
+// each other; types of jobs are checked against those of the nodes.
 #include "simulate/trace.h"
 
 #include <set>
@@ -14,7 +16,7 @@ using core::cluster::NodeSpec;
 
 namespace {
 
-// Several columns of one row at once: the first that is wrong is the error.
+// Several columns of one row at once: the first wrong one is the error.
 struct Row {
   const Csv& csv;
   std::optional<Error> wrong;
@@ -27,7 +29,7 @@ struct Row {
   }
 };
 
-// The first column that is missing is the error.
+// The first missing column is the error.
 struct Columns {
   const Csv& csv;
   std::optional<Error> wrong;
@@ -80,14 +82,14 @@ Result<std::vector<std::string>> parse_types(const Csv& csv, std::string_view te
   return std::move(error).with_hint("did you mean " + std::string(near) + "?");
 }
 
-// Sums stay far from their end. Ten years for a job: more is a mistake; moments may be counted from
+// Keeps sums far from overflow. Ten years for a job: more is a mistake; times may be counted from
 // 1970, in seconds.
 constexpr std::uint64_t kMaxSeconds = 10ull * 366 * 86'400;
 constexpr std::uint64_t kMaxMoment = 10'000'000'000;
 constexpr std::int64_t kLeastPriority = -1000;
 constexpr std::int64_t kMostPriority = 1000;
 
-// The columns that say when and how many, of a list of jobs.
+// The columns of a list of jobs with times and numbers of copies.
 class TimeColumns {
  public:
   static constexpr const char* kCopies = "inst_num";
@@ -151,7 +153,7 @@ class TimeColumns {
   }
 
  private:
-  // In ms.
+  // In milliseconds.
   static Result<std::int64_t> moment(const Csv& csv, std::size_t column, const std::string& name,
                                      std::uint64_t most = kMaxMoment) {
     const Result<base::Milli> value = base::parse_milli(base::trim(csv.field(column)));

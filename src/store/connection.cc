@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See connection.h.
+// See connection.h. Thin RAII over sqlite3 and sqlite3_stmt. to_error() maps SQLite's result codes
+// to our few; a full disk is recognised by the code and by errno of the last failed call on the
+// database and its log, since SQLite does not report every case as FULL.
 #include "store/connection.h"
 
 #include <cerrno>
@@ -19,9 +21,9 @@ int last_errno(sqlite3_file* file) {
   return error;
 }
 
-// A write that found no room. SQLite says FULL for ENOSPC, but takes a full quota for an I/O error,
-// and sqlite3_system_errno() does not know of what failed inside COMMIT; so both files are asked. A
-// *sync* that finds no room stays an I/O error: what it left on the disk is not known.
+// A write that found no room. SQLite reports FULL for ENOSPC, but an I/O error for a full quota,
+// and sqlite3_system_errno() does not cover failures inside COMMIT; so both files are asked. A
+// *sync* that finds no room stays an I/O error: it is unknown what it left on the disk.
 bool is_full(sqlite3* connection, int code) {
   if ((code & 0xff) == SQLITE_FULL) return true;
   if (code != SQLITE_IOERR_WRITE) return false;
@@ -49,7 +51,7 @@ ErrorCode code_of(sqlite3* connection, int code) {
       return ErrorCode::kBusy;
     case SQLITE_TOOBIG:
     case SQLITE_NOMEM:
-      return ErrorCode::kInvalid;  // it cannot be kept, and all else can
+      return ErrorCode::kInvalid;  // it cannot be stored, and everything else can
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_AUTH:
@@ -99,7 +101,7 @@ void Statement::bind(int parameter, std::int64_t value) {
 }
 
 void Statement::bind(int parameter, std::string_view text) {
-  // A null pointer would bind NULL, and an empty string_view may hold one.
+  // A null pointer would bind NULL, and an empty string_view may contain one.
   const char* data = text.data() == nullptr ? "" : text.data();
   const int code =
       sqlite3_bind_text64(handle_.get(), parameter, data, text.size(), SQLITE_STATIC, SQLITE_UTF8);
@@ -155,7 +157,7 @@ Result<Connection> Connection::open(const std::string& path) {
       path.c_str(), &handle,
       SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
       nullptr);
-  Connection connection(handle);  // to be closed after a failure too
+  Connection connection(handle);  // closed after a failure too
   if (code != SQLITE_OK) return to_error(handle, code, "open").within(path);
   return connection;
 }
@@ -206,7 +208,7 @@ Result<Transaction> Transaction::begin(Connection& connection) {
 }
 
 Transaction::~Transaction() {
-  // Some failures have undone it already; undoing an open one needs no room on the disk.
+  // Some failures have rolled it back already; rolling back an open one needs no room on the disk.
   if (connection_ == nullptr || sqlite3_get_autocommit(connection_->get()) != 0) return;
   Result<void> undone = connection_->run("ROLLBACK");
   METE_ASSERT(undone || sqlite3_get_autocommit(connection_->get()) != 0);

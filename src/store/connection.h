@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SQLite's C interface as values: a connection and its prepared statements, each closed where it is
-// owned, and every result code turned into an Error that names the file. Knows nothing of our
-// tables. One thread at a time.
+// SQLite's C interface as values: a connection and its prepared statements, each closed by its
+// owner, and every result code turned into an Error that names the file. Does not know our tables.
+// One thread at a time.
 #pragma once
 
 #include <sqlite3.h>
@@ -16,11 +16,11 @@
 namespace mete::store {
 
 // What a result code other than OK, ROW and DONE means for us:
-//   exhausted  the disk or the quota is full; what was tried can be tried again
+//   exhausted  the disk or the quota is full; the operation can be retried
 //   busy       another process has the file open
 //   denied     we may not write it
 //   corrupt    not a database, or a broken one
-//   io         everything else: do not go on, since what is on the disk is not known
+//   io         everything else: do not go on, since the content of the disk is unknown
 Error to_error(sqlite3* connection, int code, std::string_view what);
 
 class Statement {
@@ -51,8 +51,8 @@ class Statement {
   int bind_code_ = SQLITE_OK;  // the first failure of bind(); step() reports it
 };
 
-// Resets a statement at the end of a scope: one that is left in the middle of its rows would keep
-// the log from starting over.
+// Resets a statement at the end of a scope: a statement with unread rows would keep the log from
+// starting over.
 class ResetAtEnd {
  public:
   explicit ResetAtEnd(Statement& statement) : statement_(statement) {}
@@ -71,7 +71,7 @@ class Connection {
 
   Result<void> run(const char* sql);
   Result<Statement> prepare(std::string_view sql);
-  // First column of the first row, which must be there.
+  // First column of the first row, which must exist.
   Result<std::int64_t> number(std::string_view sql);
   Result<std::string> text(std::string_view sql);
 
@@ -86,7 +86,7 @@ class Connection {
   std::unique_ptr<sqlite3, Close> handle_;
 };
 
-// A write transaction that is undone unless it was committed.
+// A write transaction that is rolled back unless it was committed.
 class Transaction {
  public:
   static Result<Transaction> begin(Connection& connection);
@@ -95,7 +95,7 @@ class Transaction {
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
   ~Transaction();
-  // After a failure the transaction is still to be undone, which the destructor does.
+  // After a failure the destructor still has to roll the transaction back.
   Result<void> commit();
 
  private:

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What seam/store.h promises, kept by the real store and by the fakes that stand in for it.
+// The contract of seam/store.h, kept by the real store and by the fakes that replace it. Every test
+// runs on each of them, through a small world that can kill the store's process and open it again;
+// failures on demand are tested on the fakes only.
 #include <filesystem>
 
 #include "base/content_hash.h"
@@ -203,7 +205,7 @@ TYPED_TEST(StoreContract, GapInTheNumbersIsImpossible) {
 
 TYPED_TEST(StoreContract, BallastIsThereToBeFreedOnlyOnce) {
   EXPECT_TRUE(this->store().restore_ballast());
-  if (!this->store().free_ballast()) return;  // one that has none
+  if (!this->store().free_ballast()) return;  // a store without ballast
   EXPECT_FALSE(this->store().free_ballast());
   EXPECT_TRUE(this->store().restore_ballast());
   EXPECT_TRUE(this->store().free_ballast());

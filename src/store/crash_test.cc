@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Death at any moment: by SIGKILL, and as a power failure would leave the files. What was reported
-// is there, nothing has a gap, and of what was not reported there is at most one commit, whole.
+// Death at any moment: by SIGKILL, and as a power failure would leave the files. Everything that
+// was reported is there, no event is missing in between, and of everything unreported there is at
+// most one commit, whole.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t kMaxBatch = 5;
 
-// Commits until it is killed; tells after each commit which event was its last.
+// Commits until it is killed; reports after each commit which event was its last.
 [[noreturn]] void commit_forever(const std::string& folder, SqliteOptions options,
                                  std::uint64_t seed, int report) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -44,7 +45,7 @@ class CrashTest : public StoreTest {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << data;
     EXPECT_EQ(chmod(path.c_str(), 0600), 0);
   }
-  // Opens these bytes as if a machine had come up with them; returns the last event's number. The
+  // Opens these bytes as if a machine had booted with them; returns the last event's number. The
   // mark, which is not synced, is from before.
   std::uint64_t last_in(const std::string& database, const std::string& log) {
     (void)unlink(path("meted.mark").c_str());
@@ -125,7 +126,7 @@ TEST_F(CrashTest, LogCutAnywhereKeepsWholeCommitsOnly) {
   const std::uint64_t stride = std::getenv("METE_FULL") != nullptr ? 101 : 1'531;
   for (std::uint64_t bytes = 0; bytes <= log.size(); bytes += bytes == log.size() ? 1 : stride) {
     EXPECT_EQ(last_in(database, log.substr(0, bytes)), 10 + 10 * commits_in(bytes)) << bytes;
-    // The length is there already, the bytes are not; and old bytes in their place.
+    // The length is on the disk already, the bytes are not; and old bytes in their place.
     std::string torn = log;
     torn.replace(bytes, std::string::npos, log.size() - bytes, '\0');
     EXPECT_EQ(last_in(database, torn), 10 + 10 * commits_in(bytes)) << bytes;

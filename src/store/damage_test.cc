@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One flipped bit anywhere: it is found, or it changes nothing. And repair brings back a store that
-// opens, with all that was whole.
+// One flipped bit anywhere: it is found, or it changes nothing. Repair then brings back a store
+// that opens, with everything that was whole. Bits are flipped in the database, in its log and in
+// their headers.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -58,7 +59,7 @@ class DamageTest : public StoreTest {
     byte = static_cast<char>(byte ^ (1 << bit % 8));
     return files;
   }
-  // Everything is there that was reported; contents may be refused one by one.
+  // Everything that was reported is there; contents may be refused one by one.
   void expect_all(SqliteStore& store, const std::string& where) {
     EXPECT_EQ(store.last_seq(), kEvents) << where;
     const Result<std::vector<seam::StoredEvent>> events = store.load_events(0, 10'000);
@@ -143,7 +144,7 @@ TEST_F(DamageTest, AFlippedBitInTheDatabaseLosesNothingSilently) {
   flip_everywhere("meted.db", full() ? 1'009 : 32'771);
 }
 
-// Its first bits each: what says that it is a database, which version, whose.
+// The first bits of each file: its type, its version, its owner.
 TEST_F(DamageTest, AFlippedBitInAHeaderLosesNothingSilently) {
   make();
   for (const char* name : {"meted.db", "meted.db-wal"}) {

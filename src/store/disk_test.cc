@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Disks that are full or fail: nothing that was committed is lost, nothing half-written is seen,
-// and a full disk is overcome by the same commit once there is room.
+// Disks that are full or fail: nothing that was committed is lost, nothing half-written is visible,
+// and after a full disk the same commit succeeds once there is room. The disk is a layer under
+// SQLite that fails on demand.
 #include "store/test/disk.h"
 
 #include <sys/mount.h>
@@ -81,7 +82,7 @@ TEST_F(DiskTest, ContentWithoutRoomKeepsItsEventsOut) {
   EXPECT_EQ(store->commit().error().code, ErrorCode::kExhausted) << "all of it is still queued";
 }
 
-// Every write of a few commits with checkpoints between them is the one that finds no room.
+// Each write of a few commits with checkpoints between them finds no room in turn.
 TEST_F(DiskTest, WriteThatFindsNoRoomAnywhereIsOvercome) {
   const SqliteOptions options{.keep_events = 20, .checkpoint_pages = 8};
   for (const int error : {ENOSPC, EDQUOT, EFBIG}) {
@@ -169,7 +170,7 @@ TEST_F(DiskTest, FailedSyncIsFinalUntilTheNextStart) {
   }
 }
 
-// ulimit -f: nothing is wrong with what was written, and the ends of jobs may still find room.
+// ulimit -f: what was written is valid, and the ends of jobs may still find room.
 TEST_F(DiskTest, FileSizeLimitIsAFullDisk) {
   const pid_t child = fork();
   if (child == 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See files.h. The database file itself is never opened and closed here once it may be in use:
-// closing any descriptor of a file lets go of all locks that the process has on it.
+// closing any descriptor of a file releases all locks that the process has on it.
 #include "store/files.h"
 
 #include <fcntl.h>
@@ -26,13 +26,13 @@ Error untrusted(const std::string& path, const char* why) {
   return Error::denied(path + " cannot be trusted").with_evidence(path + why).with_hint(kHint);
 }
 
-// SQLite would open what is read-only and fail at its first lock, with "Bad file descriptor".
+// SQLite would open a read-only file and fail at its first lock, with "Bad file descriptor".
 Error not_writable(const std::string& path, int error) {
   return Error::from_errno("the state cannot be written: " + path, error)
       .with_hint("make it writable, or set METE_STATE_DIR to a folder of your own on a local disk");
 }
 
-// The name must be on the disk before anything is said to be.
+// The name must be on the disk before anything is reported as stored.
 Result<void> make_empty(const std::string& folder, const std::string& path) {
   Result<Fd> made = base::open_fd(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   if (!made) return std::move(made).error();
@@ -47,7 +47,7 @@ Result<void> check_database(const std::string& path, const struct stat& info) {
   if ((info.st_mode & 022) != 0) return untrusted(path, " is writable by others");
   if (info.st_nlink != 1) return untrusted(path, " has a second name");
   if (access(path.c_str(), R_OK | W_OK) != 0) return not_writable(path, errno);
-  // Readable by others does not spoil it; it ends here.
+  // Read access for others does not invalidate it; remove it.
   if ((info.st_mode & 077) != 0 && chmod(path.c_str(), 0600) != 0)
     return Error::from_errno("chmod " + path, errno);
   return {};
@@ -82,13 +82,13 @@ Result<Files> prepare_files(const std::string& folder) {
   struct stat info {};
   const bool exists = lstat(files.database.c_str(), &info) == 0;
   if (!exists && errno != ENOENT) return Error::from_errno("look at " + files.database, errno);
-  // SQLite would throw away a log without its database, and with it what jobs run.
+  // SQLite would discard a log without its database, and with it the running jobs.
   if (files.unclean && (!exists || info.st_size == 0)) {
     return Error::corrupt(files.database + " is gone, but its log is there")
         .with_evidence(files.database + "-wal is not empty")
         .with_hint("put the database back, or move the log away to begin with an empty one");
   }
-  // One that is empty was never more; beside a mark it was.
+  // An empty database was never used; beside a mark it was.
   if (has_bytes(mark_path(*real)) && (!exists || info.st_size == 0)) {
     return Error::corrupt(files.database + (exists ? " is empty" : " is gone") +
                           ", but there was one")
@@ -111,7 +111,7 @@ bool Ballast::free() { return unlink(path_.c_str()) == 0; }
 
 bool Ballast::restore() {
   Result<Fd> file = base::open_fd(path_, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600);
-  // Blocks that are there already stay as they are.
+  // Blocks that are allocated already stay as they are.
   if (file && posix_fallocate(file->get(), 0, kBytes) == 0) return true;
   (void)unlink(path_.c_str());
   return false;

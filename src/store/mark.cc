@@ -64,12 +64,12 @@ Result<void> Mark::open(MarkContent content) {
   Result<Fd> file = base::open_fd(path, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600);
   if (!file) return std::move(file).error();
   const std::string text = encode_mark(content_);
-  // Once it is on the disk whole, later ones need no room.
+  // Once it is on the disk as a whole, later writes need no space.
   if (pwrite(file->get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
       ftruncate(file->get(), static_cast<off_t>(text.size())) != 0 || fsync(file->get()) != 0) {
     const int error = errno;
     struct stat info {};
-    // Less than a mark would be taken for a damaged one.
+    // A part of a mark would be taken for a damaged one.
     if (fstat(file->get(), &info) == 0 && info.st_size < static_cast<off_t>(kBytes))
       (void)unlink(path.c_str());
     return Error::from_errno("write " + path, error);

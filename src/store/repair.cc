@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See repair.h. The database is looked at in several ways, since any part of it may be the damaged
-// one: with its log as SQLite reads it, with all of its log, without its log, with a header that is
-// known to be right. Every row that is whole by its own checksum is taken from whichever shows it.
+// See repair.h. The database is read in several ways, since any part of it may be the damaged one:
+// with its log as SQLite reads it, with all of its log, without its log, with a header that is
+// known to be right. Every row that is whole by its own checksum is taken from any of these.
 #include "store/repair.h"
 
 #include <fcntl.h>
@@ -37,13 +37,13 @@ constexpr const char* kEvent = "SELECT seq, at_ms, type, job, data, ";
 struct Found {
   std::map<std::uint64_t, seam::StoredEvent> events;
   std::map<std::uint64_t, std::string> snapshots;  // by the number of their event
-  std::set<std::string> contents;                  // named anywhere
+  std::set<std::string> contents;                  // named by any event or snapshot
   std::set<std::string> whole;                     // those that are copied
   std::string identity;
-  std::optional<Error> failed;  // the new database took no more
+  std::optional<Error> failed;  // the new database could not be written
 };
 
-// Rows until there are no more, or until one cannot be read; then from the other end.
+// Reads rows until there are no more, or until one cannot be read; then from the other end.
 template <typename Row>
 void each_row(Connection& connection, const std::string& select, Row row) {
   for (const char* order : {" ASC", " DESC"}) {
@@ -68,7 +68,7 @@ void take_events(Connection& connection, bool sums, std::uint64_t up_to, Found& 
   };
   const std::string select = std::string(kEvent) + (sums ? "sum" : "0") + " FROM events ";
   each_row(connection, select + "ORDER BY seq", take);
-  // Between two pages that cannot be read: each by its number.
+  // Between two unreadable pages: each row by its number.
   Result<Statement> one = connection.prepare(select + "WHERE seq = ?");
   if (!one || found.events.empty()) return;
   up_to = std::max(up_to, found.events.rbegin()->first);
@@ -112,7 +112,7 @@ void take_contents(Connection& connection, Connection& into, Found& found) {
            });
 }
 
-// The fields of SQLite's header that are always the same in ours.
+// The fields of SQLite's header that never change in our databases.
 std::string with_known_header(std::string page) {
   const auto put = [&](std::size_t at, std::string_view bytes) {
     page.replace(at, bytes.size(), bytes);
@@ -202,7 +202,7 @@ class Repair {
     if (!log.empty() && !base::write_atomic(path + "-wal", log)) return;
     Result<Connection> connection = Connection::open(path);
     if (!connection) return;
-    // Closing must not copy the log into what is the database itself.
+    // Closing must not copy the log into the database itself.
     sqlite3_db_config(connection->get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
     if (!connection->run("PRAGMA locking_mode = EXCLUSIVE")) return;
     take_all(*connection);
@@ -211,7 +211,7 @@ class Repair {
   void take_all(Connection& connection) {
     Result<std::int64_t> version = connection.number("PRAGMA user_version");
     if (!version) return;
-    const bool sums = mark_ || *version >= 3;  // only those of version 3 have a mark
+    const bool sums = mark_ || *version >= 3;  // only version 3 has a mark
     if (const Result<std::string> id = connection.text("SELECT id FROM identity");
         id && id->size() == 32)
       found_.identity = *id;
@@ -220,7 +220,7 @@ class Repair {
     take_contents(connection, *fresh_, found_);
   }
 
-  // The last event of those that follow this one without a gap.
+  // The last event that follows this one without a gap.
   std::uint64_t reach(std::uint64_t seq) const {
     while (found_.events.contains(seq + 1)) ++seq;
     return seq;
@@ -285,7 +285,8 @@ class Repair {
       if (seq > done_.kept && event.type == "job.submitted") done_.lost_jobs.push_back(event.job);
   }
 
-  // Dying between two of these leaves what the next start refuses, and another repair mends.
+  // Dying between two of these steps leaves files that the next start refuses and another repair
+  // fixes.
   Result<void> put_in_place() {
     std::error_code ignored;
     std::filesystem::remove_all(scratch_, ignored);
@@ -314,7 +315,8 @@ class Repair {
   Repaired done_;
 };
 
-// A newer mete says its version in the mark too: where that is ours, the database's is damaged.
+// A newer mete also writes its version into the mark: if that is ours, the database's version is
+// damaged.
 bool is_no_damage(const Error& error, const std::string& folder) {
   if (error.code == ErrorCode::kUnsupported) {
     const Result<std::optional<MarkContent>> mark = read_mark(folder);
@@ -324,7 +326,7 @@ bool is_no_damage(const Error& error, const std::string& folder) {
          error.code == ErrorCode::kDenied;
 }
 
-// Every content read once. "": all are whole.
+// Reads every content once. "": all are whole.
 std::string damage_in_contents(const std::string& database) {
   Result<Connection> connection = Connection::open(database);
   if (!connection) return connection.error().message;

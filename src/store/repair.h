@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Saves what is whole of a damaged store: the newest whole snapshot and every whole event after it,
-// up to the first one that is not, and every whole content. What was there before stays beside it,
-// as meted.db.damaged-TIME with its log. Nothing may have the store open.
+// Saves the intact part of a damaged store: the newest whole snapshot, every whole event after it
+// up to the first one that is not, and every whole content. The old files stay beside it, as
+// meted.db.damaged-TIME with its log. No process may have the store open.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace mete::store {
 
 struct Repaired {
   bool was_whole = false;  // nothing was wrong, and nothing was done
-  std::string why;         // what was found to be damaged
+  std::string why;         // what was damaged
   std::string copy;        // where the damaged database is now; "": there was none
-  std::uint64_t kept = 0;  // the last event that is there now
-  std::uint64_t lost = 0;  // events after it that had been recorded
-  // Jobs that were submitted in those of them that can still be read.
+  std::uint64_t kept = 0;  // the last event of the repaired store
+  std::uint64_t lost = 0;  // recorded events after it
+  // Jobs that were submitted in those lost events that can still be read.
   std::vector<std::string> lost_jobs;
   std::uint64_t lost_contents = 0;  // environments, scripts, commands that are not whole
 };
@@ -32,8 +32,8 @@ struct RepairedAt {
 // `time` is part of the copy's name. busy: a daemon has it. not_found: there is no store.
 Result<Repaired> repair(const std::string& folder, const std::string& time, RepairedAt at = {});
 
-// The log with checksums that are right for the bytes that are there, so that SQLite reads all of
-// it: what is wrong in it is found by the checksums of our rows. "": it holds nothing.
+// The log with checksums that match its bytes, so that SQLite reads all of it: the checksums of our
+// rows find the damage. "": it holds nothing.
 std::string with_new_checksums(std::string log);
 
 }  // namespace mete::store

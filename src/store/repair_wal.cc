@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // See repair.h. SQLite's write-ahead log (https://sqlite.org/fileformat2.html#walformat): a header
-// of 32 bytes, then frames of 24 bytes and a page. Each checksum is of all bytes before it, so that
-// one flipped bit makes SQLite forget every frame after it.
+// of 32 bytes, then frames of 24 bytes and a page. Each checksum covers all bytes before it, so
+// that one flipped bit makes SQLite ignore every frame after it.
 #include <cstdint>
 
 #include "store/repair.h"
@@ -55,8 +55,8 @@ std::string with_new_checksums(std::string log) {
   if (log.size() < kHeader + kFrame) return "";
   const std::size_t frames = (log.size() - kHeader) / kFrame;
   const auto frame_salt = [&](std::size_t i) { return salt_at(log, kHeader + i * kFrame + 8); };
-  // Frames of this log have its salt; what follows is of a log before it. Either place may be the
-  // damaged one.
+  // Frames of this log have its salt; frames behind them belong to an earlier log. Either place may
+  // be the damaged one.
   std::uint64_t salt = salt_at(log, 16);
   if (frames > 1 && frame_salt(0) != salt && frame_salt(0) == frame_salt(1)) salt = frame_salt(0);
   std::size_t used = 0;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See rows.h.
+// See rows.h. Every row has a checksum over all its columns; a snapshot has one over the checksums
+// of its parts. verify() reads all events and both snapshots in order, checks each checksum and
+// that no number is missing, and compares the last event with the mark. A snapshot is written into
+// the slot of the older of two, in parts of kPartBytes.
 #include "store/rows.h"
 
 #include <algorithm>
@@ -25,7 +28,7 @@ std::uint64_t sum_of_part(std::uint64_t seq, std::int64_t part, std::string_view
   return base::checksum(data, sum_of_numbers({seq, unsigned_of(part)}));
 }
 
-// Parts of one slot lie together, and after those of the other.
+// Parts of one slot are adjacent, and behind those of the other slot.
 std::int64_t key_of(int slot, std::int64_t part) {
   return (static_cast<std::int64_t>(slot) << 32) + part;
 }
@@ -75,7 +78,7 @@ Result<void> verify_snapshots(Connection& connection, Bounds& bounds) {
   if (!heads->empty()) bounds.snapshot = bounds.older_snapshot = heads->front().seq;
   if (heads->size() > 1) bounds.older_snapshot = heads->back().seq;
   const bool empty = bounds.last == 0;
-  // Every event after a snapshot is there, and none is missing before the snapshot's own.
+  // Every event after a snapshot is there, and the snapshot is not newer than the last event.
   const bool sound =
       empty ? bounds.snapshot == 0
             : bounds.first <= bounds.older_snapshot + 1 && bounds.snapshot <= bounds.last;
@@ -164,7 +167,7 @@ Result<seam::Snapshot> load_snapshot(Connection& connection, const SnapshotHead&
 Result<void> put_snapshot(Connection& connection, const seam::Snapshot& snapshot) {
   const Result<std::vector<SnapshotHead>> heads = snapshot_heads(connection);
   if (!heads) return heads.error();
-  // One of the same event is replaced: the one before it is worth more as the second.
+  // A snapshot of the same event is replaced: the older one is worth more as the second.
   const bool again = !heads->empty() && heads->front().seq == snapshot.seq;
   int slot = 0;
   if (again) slot = heads->front().slot;

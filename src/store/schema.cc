@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See schema.h.
+// See schema.h. Each step is SQL plus an optional function, run in one transaction with the new
+// user_version; migrate() takes every step above the version of the file. check_identity()
+// recognises our file by its application id before anything is written.
 #include "store/schema.h"
 
 #include <string>
@@ -22,7 +24,7 @@ void event_sum(sqlite3_context* context, int /*count*/, sqlite3_value** values) 
   sqlite3_result_int64(context, sum_of(event));
 }
 
-// Checksums for what is there, and the snapshot in rows.
+// Adds checksums to existing rows, and splits the snapshot into rows.
 Result<void> to_version_3(Connection& connection) {
   const int code = sqlite3_create_function_v2(connection.get(), "mete_event_sum", 5, SQLITE_UTF8,
                                               nullptr, event_sum, nullptr, nullptr, nullptr);
@@ -102,7 +104,7 @@ Result<void> check_identity(Connection& connection, int newest) {
   if (!application) return std::move(application).error();
   Result<std::int64_t> version = connection.number("PRAGMA user_version");
   if (!version) return std::move(version).error();
-  // Killed between making the file and the first step: nothing in it yet.
+  // Killed between making the file and the first step: it is still empty.
   if (*application == 0 && *version == 0) {
     Result<std::int64_t> tables = connection.number("SELECT count(*) FROM sqlite_schema");
     if (!tables) return std::move(tables).error();

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Versions of the store: samples of every released version load and are upgraded, newer and foreign
+// files are refused and left alone, damaged ones are found, and each step is taken once, all or
+// nothing. Samples are in tests/data/store.
 #include "store/schema.h"
 
 #include <unistd.h>
@@ -33,7 +36,7 @@ class SchemaTest : public StoreTest {
   }
 };
 
-// Written by the first version and never again: what users have on their disks.
+// Written by the first version and never again: users have such files.
 TEST_F(SchemaTest, TheSampleOfVersion1Loads) {
   take_sample("v1.db");
   const std::unique_ptr<SqliteStore> store = open();
@@ -86,7 +89,7 @@ TEST_F(SchemaTest, TheSampleOfVersion3Loads) {
   EXPECT_TRUE(store->commit()) << "and can be written";
 }
 
-// What had no checksums has them from then on.
+// Rows without checksums get them.
 TEST_F(SchemaTest, AnOlderOneIsMadeWhole) {
   for (const char* name : {"v1.db", "v2.db"}) {
     take_sample(name);

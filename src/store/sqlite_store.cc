@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See sqlite_store.h. When a sync has failed, the kernel may hold pages for written that are not,
-// and says "fine" when asked again. So nothing is ever tried again after an I/O error: the process
-// ends, and the next one copies the whole log into the database before it goes on.
+// See sqlite_store.h. After a failed sync the kernel may take pages for written that are not, and
+// report success when asked again. So nothing is ever retried after an I/O error: the process ends,
+// and the next one copies the whole log into the database before it goes on.
 #include "store/sqlite_store.h"
 
 #include <sys/statvfs.h>
@@ -19,10 +19,10 @@ namespace mete::store {
 
 namespace {
 
-// Deleted in one commit at most, so that no commit becomes long; more than come in between two
-// snapshots, so that it keeps pace.
+// At most this many are deleted in one commit, so that no commit becomes long; more than arrive
+// between two snapshots, so that deletion keeps pace.
 constexpr std::uint64_t kMaxPruned = 10'000;
-// For what comes with a commit: pages of the tree, a log that begins.
+// For the overhead of a commit: pages of the tree, a new log.
 constexpr std::uint64_t kRoomForAnything = 256 << 10;
 constexpr std::uint64_t kMaxSeq = std::numeric_limits<std::int64_t>::max();
 
@@ -51,7 +51,7 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& folder
   std::unique_ptr<SqliteStore> store(new SqliteStore(std::move(*connection), *files, options));
   if (Result<void> ready = store->prepare(*files); !ready) return std::move(ready).error();
   leave_as_is(store->connection_, false);
-  (void)store->restore_ballast();  // no room for it: the engine asks again
+  (void)store->restore_ballast();  // no space for it: the engine tries again
   return store;
 }
 
@@ -66,28 +66,28 @@ SqliteStore::~SqliteStore() = default;
 
 Result<void> SqliteStore::prepare(const Files& files) {
   // Exclusive before anything is read: then the log's index is in our memory and not in a mapped
-  // file, which a full disk could turn into SIGBUS, and nobody else gets in.
+  // file, which a full disk could turn into SIGBUS, and no other process gets access.
   for (const char* sql :
        {"PRAGMA locking_mode = EXCLUSIVE", "PRAGMA cell_size_check = ON",
         "PRAGMA trusted_schema = OFF", "PRAGMA cache_size = -1024", "PRAGMA synchronous = FULL"})
     if (Result<void> r = connection_.run(sql); !r) return r;
-  // Before anything is written: what is refused stays as it is, and can be repaired.
+  // Before anything is written: a refused file stays as it is, and can be repaired.
   if (Result<void> r = check(files); !r) return r;
   if (Result<void> r = set_up(); !r) return r;
-  // What a killed predecessor left in its log may be in the kernel's memory only, if it died of a
-  // sync that failed. In the database, synced, it is safe. No room for that: it is safe enough to
-  // go on, and the ends of jobs must be recorded.
+  // The log of a killed predecessor may be in the kernel's memory only, if it died of a failed
+  // sync. In the database, synced, it is safe. Without space for that it is safe enough to go on,
+  // and the ends of jobs must be recorded.
   if (Result<void> r = checkpoint(SQLITE_CHECKPOINT_TRUNCATE);
       !r && r.error().code != ErrorCode::kExhausted)
     return r;
   if (Result<void> r = migrate(connection_); !r) return r;
   if (Result<void> r = prepare_statements(); !r) return r;
-  if (bounds_.identity.empty()) {  // it was new, or of an older version
+  if (bounds_.identity.empty()) {  // new, or of an older version
     Result<Bounds> bounds = verify(connection_, std::nullopt);
     if (!bounds) return std::move(bounds).error();
     bounds_ = *std::move(bounds);
   }
-  (void)open_mark();  // no room for it: the engine asks again
+  (void)open_mark();  // no space for it: the engine tries again
   return {};
 }
 
@@ -129,7 +129,7 @@ Result<void> SqliteStore::set_up() {
     const std::string sql = "PRAGMA max_page_count = " + std::to_string(options_.max_pages);
     if (Result<void> r = connection_.run(sql.c_str()); !r) return r;
   }
-  // Instead of SQLite's own checkpoints, which keep their failures to themselves.
+  // Instead of SQLite's own checkpoints, which do not report their failures.
   sqlite3_wal_hook(connection_.get(), remember_log_pages, &log_pages_);
   return {};
 }
@@ -221,7 +221,7 @@ Result<void> SqliteStore::commit() {
   if (queued_.empty() && queued_blobs_.empty() && !queued_snapshot_) return {};
   if (Result<void> r = check_in_place(); !r) return broken_by(std::move(r).error());
   Result<void> written = write(queued_snapshot_);
-  // A snapshot is only a shortcut. One that cannot be kept must not keep events out.
+  // A snapshot is only an optimisation. A snapshot that cannot be stored must not keep events out.
   const bool may_be_the_snapshot = !written && written.error().code != ErrorCode::kIo &&
                                    written.error().code != ErrorCode::kCorrupt;
   if (may_be_the_snapshot && queued_snapshot_ && !(queued_.empty() && queued_blobs_.empty())) {
@@ -249,12 +249,12 @@ Result<void> SqliteStore::commit() {
   mark_.write(bounds_.last);
   if (log_pages_ < options_.checkpoint_pages) return {};
   Result<void> copied = checkpoint(SQLITE_CHECKPOINT_PASSIVE);
-  // No room: all is safe in the log, and the next commit tries again.
+  // No space: everything is safe in the log, and the next commit tries again.
   if (copied || copied.error().code == ErrorCode::kExhausted) return {};
   return broken_by(std::move(copied).error());
 }
 
-// What goes into a file that was removed is lost with the process, and must not be told as kept.
+// Writes to a removed file are lost with the process, and must not be reported as stored.
 Result<void> SqliteStore::check_in_place() {
   int moved = 0;
   sqlite3_file_control(connection_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
@@ -271,7 +271,7 @@ void SqliteStore::withdraw() {
   kept_blobs_.reset();
 }
 
-// So much is written into the log, and again when that is copied into the database.
+// The bytes are written into the log, and again when that is copied into the database.
 bool SqliteStore::has_room(std::uint64_t bytes) {
   struct statvfs disk {};
   if (statvfs(folder_.c_str(), &disk) != 0) return true;
@@ -307,7 +307,7 @@ Result<void> SqliteStore::write_blobs() {
   return {};
 }
 
-// Those put since the list was made are of events that it does not know.
+// Contents put since the list was made belong to events that it does not know.
 Result<void> SqliteStore::delete_other_blobs() {
   if (!kept_blobs_) return {};
   std::vector<std::string> others;
@@ -349,15 +349,15 @@ Result<void> SqliteStore::write_snapshot(const seam::Snapshot& snapshot) {
   return delete_other_blobs();
 }
 
-// The one that is kept besides this one; itself, if there is none.
+// The snapshot that is kept besides this one; itself, if there is none.
 std::uint64_t SqliteStore::older_with(const seam::Snapshot& snapshot) const {
   if (bounds_.snapshot == 0) return snapshot.seq;
   return snapshot.seq == bounds_.snapshot ? bounds_.older_snapshot : bounds_.snapshot;
 }
 
 // The oldest event to keep with this snapshot. Example: events 1..250, snapshots of 180 and 200,
-// keep 100: 151 and later stay. Never one that a snapshot that is kept does not cover, and never
-// all: the last event's number is where the next one goes on from.
+// keep 100: 151 and later stay. Never deletes an event that a kept snapshot does not cover, and
+// never all: the next event's number follows the last one.
 std::uint64_t SqliteStore::first_kept(const seam::Snapshot& snapshot) const {
   const std::uint64_t last = queued_.empty() ? bounds_.last : queued_.back().seq;
   const std::uint64_t keep = std::max<std::uint64_t>(options_.keep_events, 1);

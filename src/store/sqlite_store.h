@@ -22,20 +22,20 @@
 namespace mete::store {
 
 struct SqliteOptions {
-  // Events that a snapshot covers are kept up to this many, for `mete events --from`.
+  // Events that a snapshot covers are kept up to this number, for `mete events --from`.
   std::uint64_t keep_events = 100'000;
   // The log is copied into the database once it has this many pages of 4 KiB. Half the ballast: on
   // a full disk the log must leave some of that for the database to grow.
   int checkpoint_pages = 128;
-  // An upper bound on the database, after which it is as if the disk were full; 0: the disk's own.
+  // An upper bound on the database, beyond which the disk counts as full; 0: the disk's own limit.
   int max_pages = 0;
 };
 
 class SqliteStore final : public seam::Store {
  public:
-  // Makes folder and file where missing, and brings an older file to our version. A file that is
-  // refused is left as it is: denied (not ours alone), busy (another process has it), corrupt,
-  // unsupported (a newer version), exhausted, io.
+  // Makes folder and file if missing, and upgrades an older file to our version. A refused file is
+  // left as it is: denied (not ours only), busy (another process has it), corrupt, unsupported (a
+  // newer version), exhausted, io.
   static Result<std::unique_ptr<SqliteStore>> open(const std::string& folder,
                                                    SqliteOptions options = {});
   ~SqliteStore() override;
@@ -45,7 +45,7 @@ class SqliteStore final : public seam::Store {
                                                      std::size_t limit) override;
   // The next number, without gaps, from 1.
   void append(seam::StoredEvent event) override;
-  // Of the last event appended or an earlier one, and not older than the last snapshot.
+  // For the last appended event or an earlier one, and not older than the last snapshot.
   void put_snapshot(seam::Snapshot snapshot) override;
   void put_blob(std::string hash, std::string data) override;
   Result<std::string> load_blob(const std::string& hash) override;
@@ -57,7 +57,7 @@ class SqliteStore final : public seam::Store {
   bool free_ballast() override { return ballast_.free(); }
   bool restore_ballast() override;
 
-  // Of the last event that is on the disk; 0: none yet.
+  // The last event that is on the disk; 0: none yet.
   std::uint64_t last_seq() const { return bounds_.last; }
 
  private:
@@ -78,7 +78,7 @@ class SqliteStore final : public seam::Store {
   std::uint64_t older_with(const seam::Snapshot& snapshot) const;
   Result<void> broken_by(Error error);
 
-  // Statements are let go of before the connection is closed: the order of these members.
+  // Statements are destroyed before the connection is closed: the order of these members matters.
   Connection connection_;
   Statement insert_event_, delete_events_, select_events_;
   Statement insert_blob_, delete_blob_, select_blob_, select_hashes_;
@@ -86,13 +86,14 @@ class SqliteStore final : public seam::Store {
   Mark mark_;
   std::string folder_;
   SqliteOptions options_;
-  int log_pages_ = 0;  // told by SQLite after each commit
+  int log_pages_ = 0;  // reported by SQLite after each commit
 
   Bounds bounds_;  // what is on the disk
   std::vector<seam::StoredEvent> queued_;
   std::optional<seam::Snapshot> queued_snapshot_;
   std::map<std::string, std::string> queued_blobs_;
-  std::optional<std::set<std::string>> kept_blobs_;  // with the next snapshot no others
+  std::optional<std::set<std::string>> kept_blobs_;  // with the next snapshot all others are
+                                                     // dropped
   std::optional<Error> broken_;
 };
 

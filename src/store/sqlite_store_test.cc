@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// What only the real store promises: modes of its files, one process at a time, one sync for each
+// commit, bounded deletion, a small log and small memory, and removed files. The common contract is
+// contract_test.cc. Syncs are counted by test/disk.h.
 #include "store/sqlite_store.h"
 
 #include <sys/stat.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See act.h.
+// See act.h. Keys are handled by the page that is shown: an open question takes y or n, a filter
+// that is being typed takes text, otherwise one table of keys moves the selection, changes the
+// order, opens pages or asks for a deed. A deed is prepared with its targets at the moment of the
+// question, so that a later snapshot cannot change what is confirmed.
 #include "top/act.h"
 
 #include <signal.h>
@@ -20,14 +23,14 @@ constexpr std::size_t kMaxFilter = 200;  // bytes
 
 bool is_selectable(const Row& row) { return row.kind != Kind::kSection; }
 
-// The list, and what is selected in it, for one key.
+// The list and its selection, for one key.
 struct List {
   List(View& changed, const Scene& scene, Size size)
       : view(changed),
         rows(rows_of(scene.snapshot, changed.wanted)),
         geometry(geometry_of(scene, size, rows.size())) {}
 
-  // To the nearest row that can be selected, in that direction first.
+  // Selects the nearest selectable row, in that direction first.
   void select(std::ptrdiff_t index, bool down) {
     const auto last = static_cast<std::ptrdiff_t>(rows.size()) - 1;
     if (last < 0) return;
@@ -45,7 +48,7 @@ struct List {
     const auto at = static_cast<std::ptrdiff_t>(selected_row(rows, view).value_or(0));
     select(at + by, by > 0);
   }
-  // To the first row of the next section, and round.
+  // Selects the first row of the next section, cyclically.
   void next_section() {
     const std::size_t at = selected_row(rows, view).value_or(0);
     for (std::size_t i = at + 1; i < rows.size(); ++i)
@@ -90,7 +93,8 @@ void ask_signal(View& view, const Row* row, int number, std::string_view name) {
     deed.targets = {{row->process->pid, row->process->start_ticks}};
     whom = "process " + std::to_string(row->process->pid) + " of " + job_words(*row);
   } else if (row != nullptr && row->job != nullptr) {
-    // One that is on two cards is there twice, one that is on none gets no signal but by itself.
+    // A process on two cards is listed twice; a process on no card gets a signal only if it is
+    // selected itself.
     for (const wire::Snapshot::Process& process : row->job->processes)
       if (process.card && (deed.targets.empty() || deed.targets.back().pid != process.pid))
         deed.targets.push_back({process.pid, process.start_ticks});
@@ -335,7 +339,7 @@ Outcome act(View& view, const Key& key, const Scene& scene, Size size) {
     const bool yes = key.code == Code::kText && (key.text == "y" || key.text == "Y");
     Outcome outcome;
     if (yes) outcome.deed = std::move(view.asked);
-    view.asked.reset();  // everything but yes is no
+    view.asked.reset();  // everything but yes means no
     return outcome;
   }
   if (view.draft) {

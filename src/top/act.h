@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What keys do. Pure: a key changes the view, or asks for something to be done, which is done only
-// after somebody has said yes.
+// What keys do. Pure: a key changes the view, or asks for a deed, which is done only after the user
+// has confirmed it.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@ namespace mete::top {
 
 struct Outcome {
   bool quit = false;
-  bool redraw = false;            // everything anew
-  std::optional<Deed> deed = {};  // said yes to
+  bool redraw = false;            // draw everything anew
+  std::optional<Deed> deed = {};  // confirmed
 };
 
 Outcome act(View& view, const Key& key, const Scene& scene, Size size);

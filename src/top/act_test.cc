@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Keys, mouse and sentences of mete top, without a terminal: a scene and a view in, a key, and the
+// changed view, question or deed out. The parser of terminal bytes gets sequences in pieces and
+// garbage; names of other users must never move the cursor. Deeds need a confirmation in every
+// case.
 #include "top/act.h"
 
 #include <gtest/gtest.h>
@@ -82,7 +86,7 @@ TEST_F(Keys, ADeedIsAskedAboutAndOnlyYesDoesIt) {
   ASSERT_TRUE(outcome.deed);
   EXPECT_EQ(outcome.deed->signal, SIGTERM);
   ASSERT_EQ(outcome.deed->targets.size(), 2u);
-  EXPECT_EQ(outcome.deed->targets[0].pid, 4012) << "the first of those on a card";
+  EXPECT_EQ(outcome.deed->targets[0].pid, 4012) << "the first process on a card";
   EXPECT_EQ(outcome.deed->targets[0].start_ticks, 99u);
 }
 

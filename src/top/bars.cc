@@ -15,7 +15,8 @@ constexpr Signs kUnicode{true, "█",  "░", "▚", "▓", "·", "─", "▸",
 constexpr Signs kAscii{false, "#",  "-", "x", "!", ".", "-", ">",
                        "|-",  "`-", "|", "^", "v", "-", " "};
 
-// Of `cells` what `part` of `whole` takes, to the nearest; something is never nothing.
+// The cells out of `cells` for `part` of `whole`, rounded to the nearest; a part above zero has at
+// least one.
 std::size_t share(std::size_t cells, Bytes part, Bytes whole) {
   if (part.is_zero() || whole.is_zero()) return 0;
   const std::optional<Bytes> twice = part.checked_scale(2 * cells, whole.count());
@@ -27,7 +28,7 @@ void draw_run(Canvas& canvas, At& where, std::size_t cells, std::string_view sig
   for (std::size_t i = 0; i < cells; ++i, ++where.column) canvas.set(where, sign, {colour});
 }
 
-// 0: not known; 1: zero; up to `levels`.
+// 0: unknown; 1: zero; up to `levels`.
 std::size_t level_of(const std::optional<std::uint32_t>& value, std::uint32_t most,
                      std::size_t levels) {
   if (!value) return 0;
@@ -77,7 +78,7 @@ void draw_card_bar(Canvas& canvas, At where, std::size_t width, const wire::Card
 void draw_grant_bar(Canvas& canvas, At where, std::size_t width, std::optional<Bytes> used,
                     Bytes grant, Colour colour, const Signs& signs) {
   std::size_t full = share(width, std::min(used.value_or(Bytes()), grant), grant);
-  // What is not full does not look so, where there is room to tell.
+  // A bar that is not full does not look full, if there is room to show that.
   if (full == width && used && *used < grant && width > 1) --full;
   draw_run(canvas, where, full, signs.used, colour);
   draw_run(canvas, where, width - full, signs.granted, colour);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figures as pictures of one row: who has what of a card and uses how much of it, how full a grant
-// is, how a figure went. Each kind of thing has a sign of its own, so that colour is never needed.
+// Figures as pictures of one row: which job has how much of a card and uses how much of it, how
+// full a grant is, the course of a figure. Each kind of thing has a sign of its own, so that colour
+// is never needed.
 #pragma once
 
 #include <optional>
@@ -14,7 +15,7 @@
 
 namespace mete::top {
 
-// The signs of a screen: blocks and braille, or what ASCII has.
+// The signs of a screen: blocks and braille, or ASCII.
 struct Signs {
   bool braille;
   std::string_view used;
@@ -23,27 +24,27 @@ struct Signs {
   std::string_view over;  // held by a job beyond its grant
   std::string_view free;
   std::string_view line;
-  std::string_view mark;    // of the row that is selected
+  std::string_view mark;    // of the selected row
   std::string_view branch;  // of a tree
   std::string_view last_branch;
-  std::string_view stem;  // beside what is below a branch
+  std::string_view stem;  // beside the rows below a branch
   std::string_view up;
   std::string_view down;
-  std::string_view dot;  // between words
+  std::string_view dot;  // between texts
   std::string_view degree;
 };
 const Signs& signs(bool unicode);
 
-// A card: each job's grant in turn, used and not, and what the job holds beyond it; what is used
+// A card: each job's grant in turn, used and unused, and what the job holds beyond it; memory used
 // outside mete at the right end. However small, each of them has a cell.
 void draw_card_bar(Canvas& canvas, At where, std::size_t width, const wire::CardView& card,
                    const Signs& signs);
 
-// What is used of a grant. Nothing is known of it: all of it is drawn as not used.
+// The used part of a grant. If that is unknown, all of it is drawn as unused.
 void draw_grant_bar(Canvas& canvas, At where, std::size_t width, std::optional<Bytes> used,
                     Bytes grant, Colour colour, const Signs& signs);
 
-// The last steps of a series, the newest at the right. What is not known is blank, zero is not.
+// The last steps of a series, the newest at the right. Unknown is blank, zero is not.
 void draw_history(Canvas& canvas, At where, std::size_t width, const wire::Series& series,
                   std::uint32_t most, Colour colour, const Signs& signs);
 

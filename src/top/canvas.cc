@@ -11,14 +11,15 @@ namespace mete::top {
 
 namespace {
 
-constexpr std::size_t kMaxMarks = 4;  // on one character; a screen is no place for towers of them
+constexpr std::size_t kMaxMarks = 4;  // on one character; more are dropped
 
 bool is_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
-// What terminals disagree about: a joined pair may be one picture or two, a selector may widen.
+// Characters that terminals disagree about: a joined pair may be one picture or two, a selector may
+// widen.
 bool is_doubtful(std::uint32_t code) {
   return code == 0x200b || code == 0x200c || code == 0x200d || code == 0x2060 || code == 0xfeff ||
          (code >= 0xfe00 && code <= 0xfe0f) || (code >= 0xe0000 && code <= 0xe0fff) ||
@@ -52,7 +53,7 @@ Cell* Canvas::cell(At where) {
 
 void Canvas::place(At where, std::string glyph, Style style) {
   Cell& here = *cell(where);
-  // What is left of a wide character that is drawn over is blank.
+  // The other half of a wide character that is overwritten becomes blank.
   if (here.glyph.empty() && where.column > 0) cell({where.row, where.column - 1})->glyph = " ";
   if (Cell* next = cell({where.row, where.column + 1}); next != nullptr && next->glyph.empty())
     next->glyph = " ";
@@ -87,7 +88,7 @@ std::size_t Canvas::put(At where, std::string_view text, Style style, std::size_
     const base::Glyph glyph = base::first_glyph(rest);
     rest.remove_prefix(glyph.bytes.size());
     std::string drawn = shown(glyph.bytes);
-    if (glyph.columns == 0 || drawn.empty()) continue;  // a mark on nothing
+    if (glyph.columns == 0 || drawn.empty()) continue;  // a mark without a character
     place({where.row, where.column + used}, std::move(drawn), style);
     if (glyph.columns == 2) {
       place({where.row, where.column + used + 1}, " ", style);

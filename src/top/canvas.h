@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A screen as a value: rows of cells, each with what stands in it and how it looks. Text of others
-// cannot leave the place that it is given: control characters are shown as \xNN, a wide character
-// is never halved, joiners that terminals disagree about are left out.
+// A screen as a value: rows of cells, each with a glyph and a style. Text of other users cannot
+// leave its place: control characters are shown as \xNN, a wide character is never halved, joiners
+// that terminals disagree about are left out.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace mete::top {
 
-// What a colour is for; which one it is decides paint.cc. Nothing is told by colour alone.
+// What a colour is for; paint.cc decides which one it is. Nothing is shown by colour alone.
 enum class Colour : std::uint8_t {
   kText,
-  kFaint,   // lines, units, what is free
+  kFaint,   // lines, units, free memory
   kTitle,   // names of columns and panes
   kAccent,  // mete, keys
   kGood,    // runs
@@ -60,18 +60,18 @@ class Canvas {
   // Draws text from there to the right, within `most` columns and the screen, cut with "…". Returns
   // how many columns it took. A row outside of the screen takes none.
   std::size_t put(At where, std::string_view text, Style style, std::size_t most = SIZE_MAX);
-  // The same, ended at the column before `where`.
+  // put() that ends at the column before `where`.
   void put_right(At where, std::string_view text, Style style);
-  // One glyph that takes one column, ours.
+  // One of our own glyphs, which takes one column.
   void set(At where, std::string_view glyph, Style style);
   // Blanks from there on.
   void fill(At where, std::size_t columns, Style style);
-  // A row in one colour, turned round, as what is selected is shown.
+  // A row in one inverted style, for the selection.
   void invert_row(std::size_t row);
-  // A row of another canvas of the same width.
+  // A row of another canvas of equal width.
   void copy_row(std::size_t row, const Canvas& from, std::size_t from_row);
 
-  // Everything that is no ASCII becomes "?", for terminals that have nothing else.
+  // Replaces everything that is not ASCII by "?", for terminals that have nothing else.
   void to_ascii();
 
   // Rows as text without trailing blanks, each ended by a newline.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See panes.h. A card on two lines, where there is room, or on one.
+// See panes.h. A card takes two lines if there is room, otherwise one. The two-line form has the
+// name and the gauges above, the bar and the figures below; the one-line form has as many of the
+// figures as the width allows. The heading explains the signs.
 #include <algorithm>
 #include <string>
 
@@ -36,7 +38,7 @@ std::string gib(const std::optional<Bytes>& bytes) {
   return bytes ? base::tenths_of_gib(*bytes) : "?";
 }
 
-// What is wrong with it; "": nothing.
+// What is wrong with the card; "": nothing.
 std::string trouble_of(const CardView& card) {
   if (card.state == "lost") return "lost: fell off the bus or needs a reset";
   if (!card.unusable.empty()) return "unusable: " + card.unusable;
@@ -55,7 +57,7 @@ std::uint32_t mib_of(const CardView& card) {
   return static_cast<std::uint32_t>(card.total.value_or(Bytes()).count() >> 20);
 }
 
-// "util  96% ⣿⣿⣷⣶": a figure and how it went, within `width`.
+// "util  96% ⣿⣿⣷⣶": a figure and its course, within `width`.
 struct Gauge {
   std::string_view label;
   std::optional<unsigned> value;
@@ -123,7 +125,7 @@ struct CardPen {
     if (wide) parts.push_back({base::tenths_of_gib(card.grantable), " free for jobs  "});
     parts.push_back({gib(card.total), wide ? " GiB" : " GiB  "});
     if (!wide) parts.push_back({base::tenths_of_gib(card.grantable), " free"});
-    // Figures of five places each, so that they stand below one another.
+    // Figures of five columns each, so that they are aligned.
     std::size_t taken = 0;
     for (const Part& part : parts)
       taken += std::max<std::size_t>(5, part.figure.size()) + part.word.size();
@@ -193,7 +195,7 @@ void draw_heading(Canvas& canvas, std::size_t row, bool over, const Signs& signs
                                {signs.granted, "granted", Colour::kOne},
                                {signs.foreign, "outside", Colour::kForeign},
                                {signs.free, "free", Colour::kFaint}};
-  // A rare thing has no place in the legend until it is there.
+  // A rare sign is in the legend only when it occurs.
   if (over) legend.insert(legend.begin() + 2, {signs.over, "beyond its grant", Colour::kHot});
   std::size_t taken = 2;
   for (const Entry& entry : legend) taken += entry.word.size() + 3;

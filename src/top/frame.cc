@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See view.h. The whole screen: what is around its panes, and which page is over them.
+// See view.h. The whole screen: header, panes and footer, and the page that covers them. The
+// geometry (view.cc) decides which rows each part has; a part without rows is not drawn. A question
+// is drawn over everything.
 #include <algorithm>
 #include <string>
 
@@ -39,12 +41,12 @@ std::string summary(const Scene& scene) {
   return base::join(parts, " " + std::string(signs.dot) + " ");
 }
 
-// With the daemon, which comes first, or with the driver; "": all is well.
+// Trouble with the daemon, which comes first, or with the driver; "": none.
 const std::string& trouble_of(const Scene& scene) {
   return scene.setting.trouble.empty() ? scene.snapshot.trouble : scene.setting.trouble;
 }
 
-// On a screen that has no line for it, trouble stands in the place of the figures.
+// On a screen that has no line for it, trouble replaces the figures.
 void draw_header(Canvas& canvas, const Scene& scene, const Geometry& geometry) {
   const WallTime at = scene.snapshot.at;
   std::string right = base::moment_to_the_second(at, at) + " ";
@@ -97,8 +99,7 @@ void draw_footer(Canvas& canvas, const Scene& scene, const View& view) {
     return;
   }
   if (!view.wanted.filter.empty() && view.page == Page::kMain) {
-    canvas.put({row, 1},
-               "only what has: " + view.wanted.filter + "   (/ changes it, Esc shows all)",
+    canvas.put({row, 1}, "filter: " + view.wanted.filter + "   (/ changes it, Esc shows all)",
                {Colour::kWarn});
     return;
   }

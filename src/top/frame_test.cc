@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole screens against files of tests/data/top. With METE_WRITE_FRAMES=1 in its environment the
-// test writes them anew, to be looked at before they are kept.
+// test writes them anew, to be reviewed before they are kept. Further tests draw random scenes at
+// every size, and check that nothing leaves the screen.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -124,7 +125,7 @@ TEST_F(Frames, TreeDetailHelpFilterAndQuestion) {
   expect_frame("80x24-question.txt", draw(snapshot, {80, 24}).text());
 }
 
-// Whatever the rows are sorted by, its title has the arrow, and a click on it finds the column.
+// Whatever the order, the title of its column has the arrow, and a click on it finds the column.
 TEST_F(Frames, TheColumnThatSortsHasAnArrow) {
   wire::Snapshot snapshot = make_snapshot({4, 20});
   for (wire::Snapshot::Job& job : snapshot.jobs) {  // narrow columns
@@ -176,7 +177,7 @@ TEST_F(Frames, OfAnySizeAreDrawn) {
         EXPECT_EQ(canvas.size(), (Size{columns, rows}));
         EXPECT_NE(canvas.text().find_first_not_of(" \n"), std::string::npos)
             << columns << "x" << rows;
-        // A question is seen on every page, as far as the screen is wide.
+        // A question is visible on every page, as far as the screen is wide.
         if (columns > 40 && rows > 1) {
           EXPECT_NE(canvas.text().find("cancel job 13"), std::string::npos)
               << columns << "x" << rows;
@@ -185,7 +186,7 @@ TEST_F(Frames, OfAnySizeAreDrawn) {
     }
 }
 
-// Whatever others have called their things, a terminal is told nothing but what we draw.
+// Whatever names other users choose, a terminal receives only what we draw.
 TEST_F(Frames, HostileTextNeverReachesTheTerminal) {
   const std::string evil = "\033[2J\033]0;title\a\x9b\u202e\n\r\x7f\xff\u2028";
   wire::Snapshot snapshot = make_snapshot({2, 3});
@@ -239,7 +240,7 @@ TEST(Paint, AfterAWideCharacterTheCursorIsPutInItsPlace) {
   Canvas after({20, 1});
   after.put({0, 0}, "模a", {});
   EXPECT_EQ(paint(before, after, Depth::kNone), "\033[1;1H\033[0m模\033[1;3Ha\033[0m");
-  // A wide one that goes takes its right half along.
+  // A wide character that is removed takes its right half along.
   EXPECT_EQ(paint(after, before, Depth::kNone), "\033[1;1H\033[0m   \033[0m");
 }
 

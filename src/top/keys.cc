@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // See keys.h. Sequences: ESC [ ... final, ESC O final, and for the mouse ESC [ < button ; x ; y M.
+// Bytes collect in pending_ until they are a whole sequence or character; an unknown sequence is
+// dropped as a whole. A lone ESC becomes a key only after a pause.
 #include "top/keys.h"
 
 #include <algorithm>
@@ -15,9 +17,9 @@ namespace {
 
 using Code = Key::Code;
 constexpr char kEscape = '\033';
-constexpr std::size_t kLongest = 64;  // of a sequence; what is longer is none
+constexpr std::size_t kLongest = 64;  // of a sequence; a longer one is none
 
-// How many bytes at the beginning are one sequence of CSI; 0: it is not all there.
+// How many bytes at the beginning are one CSI sequence; 0: it is incomplete.
 std::size_t csi_size(std::string_view text) {
   for (std::size_t i = 2; i < text.size(); ++i)
     if (text[i] >= 0x40 && text[i] <= 0x7e) return i + 1;
@@ -47,7 +49,7 @@ std::optional<Key> csi_key(std::string_view sequence) {
   const char final = sequence.back();
   const std::string_view parameters = sequence.substr(2, sequence.size() - 3);
   if (parameters.starts_with('<')) return mouse_key(parameters.substr(1), final);
-  // A second number says which of Shift, Alt and Control were held: the key is the same.
+  // A second number says which of Shift, Alt and Control were held: the key does not change.
   const std::string_view number = parameters.substr(0, parameters.find(';'));
   const auto key = [](Code code) { return std::optional(Key{code, {}, 0, 0}); };
   switch (final) {
@@ -95,7 +97,7 @@ std::optional<Key> control_key(char c) {
   }
 }
 
-// Bytes that a character beginning with this one has.
+// The length of a character that begins with this byte.
 std::size_t character_size(char lead) {
   const auto byte = static_cast<unsigned char>(lead);
   return byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a terminal sends, as keys. Bytes in, in pieces of any size, keys out; what nobody knows is
-// left out and never taken for something else.
+// The bytes of a terminal, as keys. Bytes in, in pieces of any size, keys out; unknown sequences
+// are dropped and never taken for something else.
 #pragma once
 
 #include <cstddef>
@@ -42,12 +42,12 @@ struct Key {
 class KeyReader {
  public:
   std::vector<Key> read(std::string_view bytes);
-  // Nothing more has come for a moment: an escape that stands alone is the key.
+  // Nothing more has arrived for a moment: a lone escape is the key.
   std::vector<Key> pause();
   bool waits() const { return !pending_.empty(); }
 
  private:
-  std::string pending_;  // the beginning of something
+  std::string pending_;  // the beginning of a sequence
 };
 
 }  // namespace mete::top

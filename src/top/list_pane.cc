@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See panes.h. Columns are as wide as what is in them, and those that matter least go first where a
-// screen is narrow.
+// See panes.h. Each column has a wanted width, from its contents, and a rank; on a narrow screen
+// the columns with the highest rank are dropped first, and the text at the end takes the rest. The
+// sorted column's title has an arrow. Bars are drawn last, over the colours of a selected row.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -103,7 +104,7 @@ std::string time_of(const Row& row, WallTime now) {
   return seconds ? base::clock_duration(*seconds) : "";
 }
 
-// The daemon has something to say of it: that it holds memory outside its meter, that it idles.
+// The daemon reports something about it: memory outside its meter, or idleness.
 bool is_remarkable(const Row& row) {
   return row.kind == Kind::kJob && !row.waits && !row.job->view.remark.empty() &&
          row.job->view.job.state != JobState::kParked;
@@ -123,7 +124,7 @@ std::string branched_name(const Row& row, const Signs& signs) {
   return text + name_of(row);
 }
 
-// Of the widest row, within bounds.
+// The width of the widest row, within bounds.
 template <class Text>
 std::size_t widest(const std::vector<Row>& rows, std::size_t least, std::size_t most,
                    const Text& text) {
@@ -133,7 +134,7 @@ std::size_t widest(const std::vector<Row>& rows, std::size_t least, std::size_t 
   return std::min(width, most);
 }
 
-// From left to right; the text at the end takes what is left.
+// From left to right; the text at the end takes the rest.
 std::vector<Place> places_of(const std::vector<Row>& rows, const Wanted& wanted,
                              std::size_t columns) {
   const bool wide = columns >= 120;
@@ -142,7 +143,7 @@ std::vector<Place> places_of(const std::vector<Row>& rows, const Wanted& wanted,
   const auto name = [](const Row& row) { return branched_name(row, top::signs(true)); };
   struct Wish {
     Place place;
-    int rank;  // the highest goes first where there is no room
+    int rank;  // the highest is dropped first
   };
   std::vector<Wish> wishes{
       {{What::kId, 0, widest(rows, 3, 9, id_of), true}, 0},
@@ -158,7 +159,7 @@ std::vector<Place> places_of(const std::vector<Row>& rows, const Wanted& wanted,
       {{What::kPast, 0, columns >= 180 ? 16u : 10u}, columns >= 140 ? 9 : 11},
       {{What::kIdle, 0, 4, true}, 10},
       {{What::kTime, 0, 8, true}, 7}};
-  // Beside its title, the column by which the rows are sorted has room for the arrow.
+  // The sorted column has room for the arrow beside its title.
   for (Wish& wish : wishes)
     if (sort_of(wish.place.what) == wanted.sort && !title_of(wish.place.what).empty())
       wish.place.width = std::max(wish.place.width, title_of(wish.place.what).size() + 1);
@@ -168,7 +169,7 @@ std::vector<Place> places_of(const std::vector<Row>& rows, const Wanted& wanted,
     for (const Wish& wish : wishes) sum += wish.place.width + 1;
     return sum;
   };
-  // The words at the end are worth more than pictures and how long it is idle.
+  // The text at the end is worth more than pictures and the idle time.
   constexpr int kWordsRank = 6;
   while (wishes.size() > 1) {
     const auto last = std::max_element(
@@ -332,7 +333,7 @@ void draw_list(Canvas& canvas, const Scene& scene, const View& view, const Geome
   if (geometry.titles) draw_titles(canvas, geometry.list_top - 1, places, view.wanted, signs);
   if (rows.empty()) {
     canvas.put({geometry.list_top, 4},
-               view.wanted.filter.empty() ? "no job waits or runs" : "nothing has these words",
+               view.wanted.filter.empty() ? "no job waits or runs" : "no row matches the filter",
                {Colour::kFaint});
     return;
   }
@@ -351,7 +352,7 @@ void draw_list(Canvas& canvas, const Scene& scene, const View& view, const Geome
       canvas.set({line, 0}, signs.mark, {Colour::kText, true});
       canvas.invert_row(line);
     }
-    pen.draw_pictures(line, row);  // a bar looks the same wherever it is
+    pen.draw_pictures(line, row);  // a bar looks the same on every row
   }
 }
 

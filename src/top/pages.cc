@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See panes.h. Pages of their own: the keys, and all about one row.
+// See panes.h. Full-screen pages: the keys, and the details of one row. A Sheet draws labels and
+// wrapped text from the top down, and is cut to the rows that were used; the caller scrolls it.
+// Each kind of row has its own function for the details: a job, a process, a job of another user,
+// something outside mete.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -32,7 +35,7 @@ class Sheet {
 
   void skip() { ++row_; }
   void title(std::string_view text) { canvas_.put({row_++, 2}, text, {Colour::kTitle, true}); }
-  // A label, and words beside it that go on below where they need to.
+  // A label, and text beside it that continues below.
   void line(std::string_view label, std::string_view words, Colour colour = Colour::kText) {
     if (words.empty()) return;
     canvas_.put({row_, 2}, label, {Colour::kFaint}, kLabel - 1);
@@ -54,7 +57,7 @@ class Sheet {
   }
 
  private:
-  // Bytes of the words that fit: to a blank if there is one.
+  // The number of bytes that fit: up to a blank if there is one.
   static std::size_t breaks_at(std::string_view text, std::size_t width) {
     std::size_t used = 0, bytes = 0, blank = 0;
     while (bytes < text.size()) {
@@ -78,7 +81,7 @@ std::string since(const std::optional<WallTime>& time, WallTime now) {
   return base::moment(*time, now) + ", " + base::distance(*time, now);
 }
 
-// One of its cards: what it has there, what it uses, the most that it used.
+// One of its cards: its grant there, its use, its peak.
 void draw_grants(Sheet& sheet, const Snapshot::Job& job) {
   const core::Job& known = job.view.job;
   for (std::size_t i = 0; i < known.grant.size() && sheet.row() + 1 < kMostLines; ++i) {
@@ -139,7 +142,7 @@ void draw_job(Sheet& sheet, const Scene& scene, const Row& row) {
   sheet.skip();
   sheet.line("state", to_string(known.state), colour_of_state(known.state));
   sheet.line("why", wire::reason_text(job.view, now), Colour::kWarn);
-  if (row.place) sheet.line("in line", "#" + std::to_string(*row.place));
+  if (row.place) sheet.line("in queue", "#" + std::to_string(*row.place));
   if (row.waits && job.view.forecast)
     sheet.line("starts", "about " + wire::forecast_text(*job.view.forecast, now));
   sheet.line("asks for", wire::gpu_text(known));
@@ -183,7 +186,7 @@ void draw_foreign(Sheet& sheet, const Row& row) {
     sheet.line("program", row.foreign->name);
     sheet.line("user", row.foreign->user);
     sheet.line("memory", row.used ? base::brief(*row.used) : "not known");
-    sheet.line("", "what it holds is never granted to a job", Colour::kFaint);
+    sheet.line("", "its memory is never granted to a job", Colour::kFaint);
   }
   sheet.line("card", base::number_ranges(row.cards));
 }
@@ -196,21 +199,21 @@ Canvas help_page(const Scene& scene, std::size_t columns) {
     std::string_view words;
   };
   constexpr std::array kMoves{
-      Help{"Up Down", "select, also by a click; the wheel scrolls"},
-      Help{"PgUp PgDn", "a screen up or down"},
-      Help{"Home End", "the first, the last"},
-      Help{"Tab", "to the next part of the list: jobs, outside, waiting"},
-      Help{"[ ]", "move the cards, where there are more than fit"},
-      Help{"Enter", "all about what is selected; Esc goes back"},
-      Help{"t", "all processes of jobs below them, as a tree"},
-      Help{"s S r", "another order, the one before, the other way round"},
-      Help{"/", "only what has these words; Esc shows all again"},
-      Help{"Ctrl-L", "draw everything anew"},
+      Help{"Up Down", "select; a click selects, the wheel scrolls"},
+      Help{"PgUp PgDn", "move by a screen"},
+      Help{"Home End", "go to the first or last row"},
+      Help{"Tab", "go to the next section: jobs, outside, waiting"},
+      Help{"[ ]", "scroll the cards"},
+      Help{"Enter", "details of the selected row; Esc goes back"},
+      Help{"t", "show the processes of each job as a tree"},
+      Help{"s S r", "sort by the next column, the previous one, reverse"},
+      Help{"/", "show only matching rows; Esc shows all"},
+      Help{"Ctrl-L", "redraw"},
       Help{"h ?", "this page"},
       Help{"q Ctrl-C", "quit"},
   };
   constexpr std::array kDeeds{
-      Help{"c", "cancel the job, by the daemon"},
+      Help{"c", "cancel the job"},
       Help{"T K I", "send TERM, KILL or INT to your own processes"},
   };
   const Signs& signs = top::signs(scene.setting.unicode);
@@ -225,7 +228,7 @@ Canvas help_page(const Scene& scene, std::size_t columns) {
   sheet.line(signs.used, "used, job by job");
   sheet.line(signs.granted, "granted, and not used");
   sheet.line(signs.over, "held by a job beyond its grant: not granted to others");
-  sheet.line(signs.foreign, "used outside mete: seen, and never granted");
+  sheet.line(signs.foreign, "used outside mete: never granted");
   sheet.line(signs.free, "free");
   return sheet.done();
 }

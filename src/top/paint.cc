@@ -9,7 +9,7 @@ namespace mete::top {
 
 namespace {
 
-// Of each Colour, in its order: in 16 colours, in 256; 0: the terminal's own.
+// For each Colour, in its order: in 16 colours, in 256; 0: the terminal's own.
 struct Codes {
   std::uint8_t of16;
   std::uint8_t of256;
@@ -31,8 +31,8 @@ std::string move_to(At where) {
   return "\033[" + std::to_string(where.row + 1) + ";" + std::to_string(where.column + 1) + "H";
 }
 
-// Terminals disagree about how wide some characters are: after one of those the cursor is put
-// where it should be.
+// Terminals disagree about the width of some characters: after such a character the cursor is
+// positioned explicitly.
 bool is_plain(const Cell& cell) {
   return cell.glyph.size() == 1 && static_cast<unsigned char>(cell.glyph[0]) < 0x80;
 }

@@ -13,7 +13,7 @@ namespace mete::top {
 
 // ---- cards (cards_pane.cc)
 void draw_cards(Canvas& canvas, const Scene& scene, const View& view, const Geometry& geometry);
-// The shortest steps of what is known of a card or job; nullptr: nothing.
+// The shortest steps that are known of a card or job; nullptr: none.
 const wire::Series* utilisation_of(const wire::Snapshot& snapshot, const std::string& uuid);
 const wire::Series* used_of(const wire::Snapshot& snapshot, const std::string& uuid);
 const wire::Series* utilisation_of(const wire::Snapshot& snapshot, core::JobId job);
@@ -22,18 +22,18 @@ const wire::Series* used_of(const wire::Snapshot& snapshot, core::JobId job);
 // ---- jobs (list_pane.cc)
 void draw_list(Canvas& canvas, const Scene& scene, const View& view, const Geometry& geometry,
                const std::vector<Row>& rows);
-// Which order a click on the titles means; nullopt: none is there.
+// The order that a click on the titles means; nullopt: none is there.
 std::optional<Sort> sort_at(const Scene& scene, const View& view, Size size, std::size_t column);
-// What a row says at its end: the command; why it waits, and until when; where its bytes are.
+// The text at the end of a row: the command; why it waits, and until when; where its bytes are.
 std::string last_words(const Row& row, WallTime now);
 
 // ---- pages (pages.cc): as many rows as they need
 Canvas help_page(const Scene& scene, std::size_t columns);
 Canvas detail_page(const Scene& scene, const Row& row, std::size_t columns);
-// Words over the middle of what is there.
+// Text over the middle of the screen.
 void draw_question(Canvas& canvas, const Deed& deed, const Signs& signs);
 
-// The colour of a figure of a hundred.
+// The colour of a percentage.
 Colour colour_of_load(unsigned percent);
 Colour colour_of_state(core::JobState state);
 

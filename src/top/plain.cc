@@ -16,7 +16,7 @@ namespace {
 using wire::CardView;
 using Kind = Row::Kind;
 
-// One thing: who it is, what of it would be worth saying anew, and all that is said.
+// One thing: its name, the part whose change is worth a new sentence, and the whole text.
 struct Sentence {
   std::string key;
   std::string name;
@@ -24,7 +24,7 @@ struct Sentence {
   std::string words;
 };
 
-// In tenths of the whole; "?" where one of them is not known.
+// In tenths of the whole; "?" if one of them is unknown.
 std::string tenths(const std::optional<Bytes>& part, const std::optional<Bytes>& whole) {
   if (!part || !whole || whole->is_zero()) return "?";
   return std::to_string(part->checked_scale(10, whole->count()).value_or(Bytes()).count());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same for those who listen: sentences, one a line, without pictures. At first all of it, then
-// only what has changed, and no chatter: a figure that moves a little is no change.
+// The screen for listeners: sentences, one per line, without pictures. First everything, then only
+// changes; a small change of a figure does not count.
 #pragma once
 
 #include <map>
@@ -13,15 +13,15 @@ namespace mete::top {
 
 class Announcer {
  public:
-  // What is to be said now. Each sentence is safe to print.
+  // The sentences for now. Each is safe to print.
   std::vector<std::string> next(const Scene& scene);
 
  private:
   struct Said {
-    std::string about;  // what would have to change
+    std::string about;  // a change of this is worth a sentence
     std::string name;   // "Job 12, train of alice"
   };
-  std::map<std::string, Said> said_;  // by what it is about
+  std::map<std::string, Said> said_;  // by the thing
   bool first_ = true;
 };
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See rows.h.
+// See rows.h. First the jobs, also those of other users of which only the shares on the cards are
+// known; then what runs outside mete; then the waiting jobs. Each part is sorted by the wanted
+// figure, then by number; waiting jobs keep the order of the queue unless another is wanted.
+// Processes are placed below their job as a tree, by their parents.
 #include "top/rows.h"
 
 #include <algorithm>
@@ -58,7 +61,7 @@ Row row_of(const Snapshot::Job& job, const Snapshot::Process& process, std::stri
   return row;
 }
 
-// Jobs of which the cards say that they are there, and that are not ours to look at.
+// Jobs that appear on the cards and that this user may not look at.
 std::vector<Row> others_of(const Snapshot& snapshot) {
   std::set<std::string> seen;
   for (const Snapshot::Job& job : snapshot.jobs) seen.insert(to_string(job.view.job.id));
@@ -114,7 +117,7 @@ bool is_wanted(const Row& row, const std::string& filter) {
   return true;
 }
 
-// Numbers of jobs as numbers; what is outside mete by its pid.
+// Job numbers as numbers; things outside mete by their pid.
 std::tuple<std::uint64_t, std::uint32_t> number_of(const Row& row) {
   if (row.job != nullptr) {
     const core::JobId id = row.job->view.job.id;
@@ -125,7 +128,7 @@ std::tuple<std::uint64_t, std::uint32_t> number_of(const Row& row) {
   return id ? std::tuple{id->number, id->element.value_or(0)} : std::tuple{UINT64_MAX, 0u};
 }
 
-// By the wanted figure, large ones first, and what is not known last; then by number.
+// By the wanted figure, large ones first, unknown ones last; then by number.
 template <class Figure>
 void sort_down(std::vector<Row>& rows, const Figure& figure) {
   std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) {
@@ -177,7 +180,7 @@ void sort_rows(std::vector<Row>& rows, const Wanted& wanted, WallTime now) {
   if (wanted.reverse) std::reverse(rows.begin(), rows.end());
 }
 
-// Those that wait stand as they stand in line, unless another order is asked for.
+// Waiting jobs keep the order of the queue, unless another order is wanted.
 void sort_waiting(std::vector<Row>& rows, const Snapshot& snapshot, const Wanted& wanted) {
   if (wanted.sort != Sort::kId) return sort_rows(rows, wanted, snapshot.at);
   std::map<core::JobId, std::size_t> order;
@@ -215,8 +218,8 @@ void append(std::vector<Row>& rows, std::string title, std::vector<Row> more) {
               std::make_move_iterator(more.end()));
 }
 
-// Each below its parent, where that is of the job too. One on two cards is there twice, with its
-// children below the second.
+// Each below its parent, if that belongs to the job too. A process on two cards is listed twice,
+// with its children below the second.
 void add_family(std::vector<Row>& rows, const Snapshot::Job& job) {
   std::map<std::int32_t, std::size_t> last_of;
   for (std::size_t i = 0; i < job.processes.size(); ++i) last_of[job.processes[i].pid] = i;
@@ -238,7 +241,8 @@ void add_family(std::vector<Row>& rows, const Snapshot::Job& job) {
   };
   push(0, "");
   std::vector<bool> shown(job.processes.size());
-  // A list that was read while it changed may have circles: whoever is in one is below the job.
+  // A list that was read while it changed may have cycles: processes in a cycle are placed below
+  // the job.
   for (std::size_t rest = 0; rest < shown.size() || !waiting.empty();) {
     if (waiting.empty()) waiting.push_back({rest++, "`"});
     const Next next = std::move(waiting.back());

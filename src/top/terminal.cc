@@ -18,7 +18,7 @@ namespace mete::top {
 
 namespace {
 
-// The other screen, no cursor, mouse by buttons in the form without an upper bound (SGR 1006).
+// The alternate screen, no cursor, mouse buttons in the form without an upper bound (SGR 1006).
 constexpr std::string_view kEnter = "\033[?1049h\033[?25l\033[?1000h\033[?1006h\033[2J";
 constexpr std::string_view kLeave = "\033[0m\033[?1006l\033[?1000l\033[?25h\033[?1049l";
 constexpr std::size_t kMaxSide = 1'000;  // of a screen that is drawn; more is no terminal
@@ -77,8 +77,8 @@ Result<void> Terminal::enter() {
 void Terminal::leave() {
   if (!tty_ || !entered_) return;
   entered_ = false;
-  (void)write(kLeave);  // it may be gone: then nothing is left to put right
-  // What was typed ahead is not for the shell.
+  (void)write(kLeave);  // the terminal may be gone: then nothing needs restoring
+  // Input that was typed ahead is not for the shell.
   (void)tcsetattr(tty_.get(), TCSAFLUSH, &before_);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The terminal while a screen is drawn on it: keys come at once and unechoed, the mouse tells where
-// it was pressed, and what was on the screen before comes back when we leave. Ctrl-C and Ctrl-Z
-// stay signals. One at a time.
+// The terminal while a screen is drawn on it: keys arrive at once and unechoed, the mouse reports
+// where it was pressed, and the former screen comes back at the end. Ctrl-C and Ctrl-Z stay
+// signals. One at a time.
 #pragma once
 
 #include <termios.h>
@@ -16,10 +16,10 @@
 
 namespace mete::top {
 
-// What the environment says of the terminal that stdout is.
+// What the environment says about the terminal on stdout.
 struct TerminalKind {
   bool terminal = false;  // stdout is one
-  bool dumb = false;      // that cannot place its cursor
+  bool dumb = false;      // cannot position its cursor
   bool unicode = true;
   Depth depth = Depth::kNone;
 };
@@ -37,7 +37,7 @@ class Terminal {
   void leave();
 
   int descriptor() const { return tty_.get(); }
-  // What was typed; "": nothing now. io: it has closed.
+  // Typed input; "": nothing now. io: it has closed.
   Result<std::string> read();
   Result<void> write(std::string_view bytes);
   Size size() const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See view.h. Where things are; what is drawn there is in frame.cc and pages.cc.
+// See view.h. The geometry; frame.cc and pages.cc draw.
 #include "top/view.h"
 
 #include <algorithm>
@@ -54,7 +54,7 @@ std::size_t first_row(const std::vector<Row>& rows, const View& view, std::size_
   std::size_t first = std::min(view.first, rows.size() - lines);
   const std::optional<std::size_t> selected = selected_row(rows, view);
   if (!selected) return first;
-  // The heading above the first row of a section is in sight with it.
+  // The heading above the first row of a section is visible with it.
   const std::size_t above =
       *selected > 0 && !is_selectable(rows[*selected - 1]) && lines > 1 ? *selected - 1 : *selected;
   first = std::min(first, above);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What somebody looks at: which page, which row, in which order, and what was just asked. A value
-// that keys change; with a snapshot and a size it decides every cell of the screen.
+// What the user looks at: which page, which row, in which order, and an open question. A value that
+// keys change; with a snapshot and a size it decides every cell of the screen.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@ namespace mete::top {
 
 enum class Page { kMain, kDetail, kHelp };
 
-// A process as it was when it was shown: with the time of its start it is no other.
+// A process as it was shown: with its start time it is unique.
 struct Target {
   std::int32_t pid = 0;
-  std::uint64_t start_ticks = 0;  // 0: not known
+  std::uint64_t start_ticks = 0;  // 0: unknown
 };
 
-// What is done once somebody has said yes.
+// What is done after confirmation.
 struct Deed {
   enum class Kind { kCancel, kSignal };
   Kind kind = Kind::kCancel;
-  std::string job;  // number; "": a process of no job
+  std::string job;  // number; "": a process without a job
   int signal = 0;
   std::vector<Target> targets;
   std::string question;  // "cancel job 12 (train of alice)?"
@@ -36,21 +36,21 @@ struct View {
   Wanted wanted;
   std::string selected;        // key of a row; "": the first
   std::size_t first = 0;       // row of the list at its top
-  std::size_t first_card = 0;  // the same of the cards
+  std::size_t first_card = 0;  // likewise for the cards
   Page page = Page::kMain;
   std::size_t page_first = 0;             // line of the page at its top
   std::optional<std::string> draft = {};  // a filter that is being typed
   std::optional<Deed> asked = {};         // waits for yes or no
-  std::string message;                    // what became of the last deed
+  std::string message;                    // the result of the last deed
 };
 
-// What is shown and is no reading.
+// What is shown besides readings.
 struct Setting {
   bool unicode = true;
   bool readonly = false;
-  bool once = false;  // printed, not looked at: no keys
+  bool once = false;  // printed once: no keys
   std::string host;
-  std::string trouble;  // with the daemon; what is shown is then old
+  std::string trouble;  // with the daemon; the shown data is then old
 };
 
 struct Scene {
@@ -58,7 +58,7 @@ struct Scene {
   const Setting& setting;
 };
 
-// Where what is on the main page, in rows of the screen.
+// The parts of the main page, in rows of the screen.
 struct Geometry {
   bool header = true;
   bool banner = false;
@@ -73,14 +73,14 @@ struct Geometry {
 };
 Geometry geometry_of(const Scene& scene, Size size, std::size_t rows);
 
-// The row that is selected: as the view says, or the nearest there is. nullopt: there is none.
+// The selected row: the one in the view, or the nearest. nullopt: there is none.
 std::optional<std::size_t> selected_row(const std::vector<Row>& rows, const View& view);
-// The first row of the list that is shown, so that the selected one is in sight.
+// The first row of the list that is shown, so that the selected one is visible.
 std::size_t first_row(const std::vector<Row>& rows, const View& view, std::size_t lines);
 
 // The screen. Pure.
 Canvas frame(const Scene& scene, const View& view, Size size);
-// So many rows are enough to show all of the main page; those at its end may be empty.
+// The number of rows that is enough for all of the main page; the last ones may be empty.
 std::size_t rows_enough(const Scene& scene, const View& view);
 
 }  // namespace mete::top

@@ -13,7 +13,7 @@ using Kind = core::Change::Kind;
 
 namespace {
 
-// The job as it would be, had it been submitted with other words.
+// The job as if it had been submitted with other options.
 void reword(core::Job& job, const Change& change) {
   core::JobSpec spec = *job.spec;
   if (change.kind == Kind::kRelease) job.held = false;
@@ -29,10 +29,10 @@ void reword(core::Job& job, const Change& change) {
   job.spec = std::move(spec);
 }
 
-// What would have happened instead of a change of the job's own words.
+// The events of a change that is not an option of the job.
 std::vector<core::Happened> events_of(const core::Job& job, const Change& change) {
   std::vector<core::Happened> list;
-  // Those of a higher priority are only parked.
+  // Jobs of a higher priority are only parked.
   if (change.kind != Kind::kPriority)
     for (const JobId id : change.jobs)
       list.emplace_back(core::JobEnded{id, core::Outcome::kCancelled, {}});
@@ -43,7 +43,7 @@ std::vector<core::Happened> events_of(const core::Job& job, const Change& change
   return list;
 }
 
-// The next smaller one on the grid; nullopt: there is none, or it is not looked for here.
+// The next smaller change on the grid; nullopt: there is none, or it is not checked here.
 std::optional<Change> smaller(const core::Job& job, const Change& change) {
   Change less = change;
   if (change.kind == Kind::kPriority && *change.priority > job.priority + 1) {
@@ -62,7 +62,8 @@ std::optional<Change> smaller(const core::Job& job, const Change& change) {
 
 }  // namespace
 
-// Jobs that wait for one that is to end would get in line, too; that is not foreseen.
+// Jobs that depend on a job that is to end would enter the queue too; the advice does not foresee
+// that.
 bool Advice::frees_others(const Change& change) const {
   if (change.kind == Kind::kPriority) return false;
   return std::any_of(change.jobs.begin(), change.jobs.end(), [&](JobId ended) {
@@ -83,7 +84,7 @@ bool Advice::starts_with(const core::State& state, const core::Moment& moment, c
   for (core::Happened& what : events_of(job, change))
     changed.apply({changed.last_seq() + 1, moment.now, std::move(what)});
   const core::PassResult steps = changed.next_steps(moment);
-  // With a higher priority others may be parked for it: it starts when they are gone.
+  // With a higher priority other jobs may be parked for it: it starts when they are gone.
   if (change.kind == Kind::kPriority && steps.waits_for.contains(job.id)) {
     judge_.saw("advice to have others parked");
     return true;

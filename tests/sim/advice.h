@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mete explain` proposes is taken at its word: the change is made, in a copy of what the
-// daemon believes, and the job has to start there; and the next smaller change of the same kind
-// must not have been enough.
+// Checks the proposals of `mete explain`: the change is made in a copy of the daemon's state, and
+// the job has to start there; and the next smaller change of the same kind must not have been
+// enough.
 #pragma once
 
 #include "core/explain/change.h"
@@ -16,7 +16,7 @@ class Advice {
   Advice(Judge& judge, Dice& dice, const Books& books)
       : judge_(judge), dice_(dice), books_(books) {}
 
-  // Asks about one of those who wait.
+  // Checks the advice for one waiting job.
   void check(const core::State& state, const core::Moment& moment);
 
  private:

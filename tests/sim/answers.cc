@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See checker.h: whoever was answered can rely on it, and whoever may not is refused.
+// See checker.h: an answer can be relied on, and a request without permission is refused. Each
+// answer of a turn is compared with what its request asked for and with the job's entry in the
+// books. If a turn has several different requests about one job, only the last one is compared.
 #include <algorithm>
 #include <type_traits>
 
@@ -12,7 +14,7 @@ using core::JobState;
 
 namespace {
 
-// The number of the job that it is about; 0: none.
+// The number of the job of the input; 0: none.
 std::uint64_t number_of(const core::Input& input) {
   return std::visit(
       [](const auto& in) -> std::uint64_t {
@@ -57,7 +59,7 @@ void Checker::check_answers(const std::vector<engine::Answer>& answers) {
       check_refusal(input, answer.result.error());
     }
   }
-  if (world_.engine_->settled() && !asked_.empty()) judge_.fail("somebody was not answered");
+  if (world_.engine_->settled() && !asked_.empty()) judge_.fail("a request was not answered");
 }
 
 void Checker::check_refusal(const core::Input& input, const Error& error) const {
@@ -84,7 +86,7 @@ void Checker::check_answer(const core::Input& input, const engine::Answer& answe
   if (by != nullptr && !by->admin) {
     const bool own = known && first->second.spec->uid == by->uid;
     const bool own_reservation = only<core::Unreserve>(input) != nullptr && by->user != "nobody";
-    if (!own && !own_reservation) judge_.fail("somebody did what is not his to do");
+    if (!own && !own_reservation) judge_.fail("a user did what only others may do");
   }
   if (known) {
     for (const JobId changed : answer.changed)
@@ -105,7 +107,7 @@ void Checker::check_submit(const core::Submit& submit, JobId id) const {
   if (submit.spec.priority > 0 && !submit.admin) judge_.fail(name + " has a priority it may not");
 }
 
-// Two who want different things of one job in the same turn get the last one's.
+// Of two different requests about one job in one turn, the last one counts.
 bool Checker::is_the_only_one_about(const core::Input& input) const {
   const std::uint64_t number = number_of(input);
   std::size_t about = 0;

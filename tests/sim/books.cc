@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See books.h: what an event changes. What it must not do is rules.cc.
+// See books.h: what an event changes; rules.cc has what it must not do. enter() dispatches to one
+// function per event, which checks the rules, updates the entry of the job, and adds to the sums of
+// its cards, its user and its array.
 #include "tests/sim/books.h"
 
 #include <algorithm>
@@ -57,7 +59,7 @@ const Entry* Books::find(JobId id) const {
 
 Entry& Books::at(JobId id) {
   const auto found = jobs_.find(id);
-  if (found == jobs_.end()) fail(id, "is in an event, and nobody ever submitted it");
+  if (found == jobs_.end()) fail(id, "is in an event, and was never submitted");
   return found->second;
 }
 
@@ -105,7 +107,8 @@ bool Books::is_open(JobId id) const {
   return open;
 }
 
-// Somebody wants it again: after what has not ended by now, unless that has failed in part.
+// A user wants it to run again: it waits for dependencies that have not ended, unless one of them
+// has failed in part.
 void Books::waits_again(Entry& entry) {
   for (const core::After& after : entry.spec->after) {
     const auto array = arrays_.find(after.id.number);
@@ -168,7 +171,7 @@ void Books::on(const core::JobForecast& what) { (void)at(what.id); }
 
 // ---- running -----------------------------------------------------------------------------------
 
-// What a card has of it: all of its grant, or what a parked job leaves there.
+// What it has on a card: all of its grant, or what a parked job leaves there.
 void Books::put_on_cards(const Entry& entry) {
   for (std::size_t i = 0; i < entry.grant.size(); ++i) {
     const core::GrantedCard& card = entry.grant[i];
@@ -238,7 +241,7 @@ void Books::on(const core::JobStarted& what) {
   if (entry.state != JobState::kStarting) fail(what.id, "has started, and was not about to");
   const Life* life = lives_.find(what.id, entry.attempt);
   if (life == nullptr || life->program.ref != what.program)
-    fail(what.id, "has started with a program that nobody ever ran");
+    fail(what.id, "has started with a program that never ran");
   entry.state = JobState::kRunning;
   entry.runs_since = WallTime{now_.ms - static_cast<std::int64_t>(what.ago_ms)};
 }
@@ -335,7 +338,7 @@ void Books::on(const core::JobStopping& what) {
   Entry& entry = at(what.id);
   if (!entry.active()) fail(what.id, "is being ended, and does not run");
   const bool late = entry.spec->deadline && entry.spec->deadline->ms <= now_.ms;
-  // Of one that is being ended anyway: it is to run again, or not any more.
+  // For a job that is being ended anyway: it is to run again, or not any more.
   const bool only_then = entry.state == JobState::kStopping && entry.outcome == what.why;
   const bool reason =
       ((what.why == Outcome::kCancelled || only_then) && witness.end_was_asked(what.id)) ||
@@ -385,10 +388,10 @@ void Books::on(const core::JobEnded& what) {
 
 void Books::on(const core::JobRequeued& what) {
   Entry& entry = at(what.id);
-  if (!entry.spec->detached) fail(what.id, "is somebody's mete run, and waits again");
+  if (!entry.spec->detached) fail(what.id, "is a mete run, and waits again");
   if (entry.state == JobState::kPending) fail(what.id, "waits already, and waits again");
   if (entry.state == JobState::kEnded) {
-    if (!witness.end_was_asked(what.id)) fail(what.id, "runs again, and nobody asked for that");
+    if (!witness.end_was_asked(what.id)) fail(what.id, "runs again without a request");
     ++users_[entry.spec->user].unfinished;
     if (entry.id.element) {
       ArrayCount& array = arrays_[entry.id.number];
@@ -434,7 +437,7 @@ void Books::on(const core::JobUngranted& what) {
 
 // ---- dependencies ------------------------------------------------------------------------------
 
-// `over`: the target, of an array all of it, has ended.
+// `over`: the target, for an array all of it, has ended.
 void Books::tell(JobId target, bool failed, bool over) {
   const auto found = dependents_.find(target);
   if (found == dependents_.end()) return;
@@ -498,7 +501,7 @@ void Books::on(const core::EscapeSeen& what) {
 }
 void Books::on(const core::JobIdle& what) {
   if (at(what.id).state != JobState::kRunning) fail(what.id, "is idle, and does not run");
-  if (!witness.was_idle(what.id)) fail(what.id, "is idle, and nobody saw that");
+  if (!witness.was_idle(what.id)) fail(what.id, "is idle without an observation");
   judge_.saw("idle");
 }
 void Books::on(const core::JobActive& what) { (void)at(what.id); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the log says, kept by somebody else: sums are added up here, rules are read out of the
-// documents and not out of core/, and every event is judged when it is entered. What an event costs
-// does not depend on how many jobs there are.
+// An independent record of the log: sums are added up here, rules are taken from the documents and
+// not from core/, and every event is judged when it is entered. The cost of an event does not
+// depend on the number of jobs.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@ struct Entry {
   std::int32_t priority = 0;
   bool held = false;
   bool requeue = false;     // while it is being ended: then it waits again
-  std::uint64_t boots = 0;  // the machine had been started so often when it was submitted
+  std::uint64_t boots = 0;  // how often the machine had booted when it was submitted
   std::optional<core::Outcome> outcome;
-  std::optional<core::Exit> exit;       // of an ended one
+  std::optional<core::Exit> exit;       // of an ended job
   std::optional<core::GpuRequest> gpu;  // asked for since --retry-gpu
   std::uint32_t failures = 0;
   WallTime submitted;
@@ -37,11 +37,11 @@ struct Entry {
   std::vector<Bytes> stays;                         // while it is parked: what stays on each card
   std::vector<Bytes> stayed;                        // the last time
   core::ParkCause cause = core::ParkCause::kAsked;  // of its being parked, or on its way there
-  std::optional<core::JobId> for_job;               // the same
-  bool wants_back = false;                          // the same
+  std::optional<core::JobId> for_job;               // likewise
+  bool wants_back = false;                          // likewise
   WallTime parked_since;
-  bool tried_in_vain = false;          // to come back
-  std::optional<WallTime> runs_since;  // or runs again since
+  bool tried_in_vain = false;          // a return has failed
+  std::optional<WallTime> runs_since;  // or runs again since then
   std::optional<WallTime> refused_at;  // could not be parked
   bool refuses_always = false;
   bool asked_to_shrink = false;
@@ -56,10 +56,10 @@ struct Entry {
     return state == core::JobState::kParking || state == core::JobState::kParked;
   }
   bool has_grown() const;
-  // Of its cards: while it is parked, what stays there.
+  // Its cards: while it is parked, what stays there.
   std::vector<core::GrantedCard> held_now() const;
   core::Request request() const;
-  // Nothing but room, quota and limits can keep it from starting.
+  // Only room, quota and limits can keep it from starting.
   bool in_line(WallTime now) const;
 };
 
@@ -78,24 +78,24 @@ struct UserSums {
   bool operator==(const UserSums&) const = default;
 };
 
-// What the log cannot say.
+// Facts that are not in the log.
 struct Witness {
-  // How long such jobs are known to run, in seconds, if anybody knows.
+  // How long such jobs are known to run, in seconds, if that is known.
   std::function<std::optional<std::uint64_t>(const core::JobSpec&)> learned;
-  // Somebody who may has asked for the end of this job, or for another attempt.
+  // A permitted user has asked for the end of this job, or for another attempt.
   std::function<bool(core::JobId)> end_was_asked;
-  // Somebody who may has asked for it to be parked; to come back, or its program woke up; has
-  // found it idle.
+  // A permitted user has asked for it to be parked; has asked for its return, or its program woke
+  // up; it was found idle.
   std::function<bool(core::JobId)> park_was_asked;
   std::function<bool(core::JobId)> return_was_asked;
   std::function<bool(core::JobId)> was_idle;
-  // It was seen to hold memory outside its meter, beyond doubt.
+  // It was certainly seen to hold memory outside its meter.
   std::function<bool(core::JobId)> has_escaped;
   // The `mete run` or keeper of this attempt.
   std::function<bool(const Entry&)> parent_lives;
 };
 
-// Whether a job may go from one state to the other. Written down apart from core's own list.
+// Whether a job may go from one state to the other. Written independently of core's own list.
 bool comes_after(core::JobState before, core::JobState after);
 
 class Books {
@@ -124,7 +124,7 @@ class Books {
   bool within_limits(const Entry& entry, const std::vector<core::GrantedCard>& grant) const;
   const core::Rules& rules() const { return rules_; }
 
-  // What a settled turn at this moment may not leave behind: doomed jobs, passed deadlines.
+  // What a settled turn at this moment must not leave behind: doomed jobs, passed deadlines.
   void nothing_is_overdue(WallTime now) const;
   // The sums, added up from the beginning.
   void audit() const;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See cards.h.
+// See cards.h. The cards get random types and modes at the start; change() picks one and changes
+// its foreign memory, a claim or its state. Requests are drawn from usual sizes, so that many jobs
+// compete for equal amounts.
 #include "tests/sim/cards.h"
 
 #include <algorithm>
@@ -37,7 +39,7 @@ Cards::Cards(Dice& dice) : dice_(dice) {
     const bool large = dice.percent(60);
     card.card = {i, "GPU-0000000" + std::to_string(i), large ? "H200" : "A40",
                  Bytes::from_gib(large ? 140 : 44)};
-    const bool special = i + 1 < count;  // one at least can be shared
+    const bool special = i + 1 < count;  // at least one can be shared
     card.one_process = special && dice.percent(5);
     card.context = Bytes::from_mib(500);
     if (special && dice.percent(3)) card.unusable = "split into MIG slices";
@@ -91,7 +93,7 @@ void Cards::become_quiet() {
 bool Cards::others_agree(const Reserved& ours, const std::vector<core::GrantedCard>& wanted) const {
   for (const core::GrantedCard& want : wanted)
     for (const PoolCard& card : pool_.cards) {
-      // Where they have nothing they do not mind.
+      // Other daemons have nothing there: they agree.
       if (card.card.uuid != want.uuid || card.claimed.empty()) continue;
       if (want.whole) return false;
       const Bytes used = on_card(ours, want.uuid).bytes + sum(card.claimed);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cards of the simulated machine as they really are, which the engine learns only when it
-// looks: who holds what outside of it, which cards are lost. Other daemons take part in the
-// protocol (a claim is made only on bytes that nobody has reserved), foreign processes do not.
+// The cards of the simulated machine as they really are, which the engine learns only by looking:
+// which memory is held outside of it, which cards are lost. Other daemons follow the protocol (a
+// claim is made only on unreserved bytes), foreign processes do not.
 #pragma once
 
 #include <map>
@@ -19,19 +19,19 @@ class Cards {
  public:
   explicit Cards(Dice& dice);
 
-  // What a look shows: our own grants are not in it.
+  // The result of a look: our own grants are not in it.
   const core::Pool& now() const { return pool_; }
 
   // Something changes: foreign memory, another daemon's claim, a card lost or back, or stale.
   void change(const Reserved& ours);
-  // Nobody else is here any more, and all cards are well.
+  // All others have left, and all cards work.
   void become_quiet();
   // The other daemons' answer to a reservation.
   bool others_agree(const Reserved& ours, const std::vector<core::GrantedCard>& wanted) const;
 
-  // Any words a user might say, some of them impossible on these cards.
+  // Any request a user might make, some of them impossible on these cards.
   core::Request request();
-  // Some card, as people name them; now and then one that is not there.
+  // Some card, as users name them; now and then one that does not exist.
   std::string name();
 
  private:
@@ -40,7 +40,7 @@ class Cards {
 
   Dice& dice_;
   core::Pool pool_;
-  std::vector<core::Size> usual_;  // sizes that many ask for
+  std::vector<core::Size> usual_;  // sizes that many jobs ask for
 };
 
 // The sum of what is held on a card, and by how many.

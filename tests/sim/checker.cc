@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See checker.h. What people were told is answers.cc.
+// See checker.h; answers.cc checks the answers. follow() replays the newly committed events into a
+// second State and into the books; after_turn() compares both with the engine for every touched
+// job, and the Line with what was granted. After a death, and every thousand steps, all jobs are
+// compared.
 #include "tests/sim/checker.h"
 
 #include <algorithm>
@@ -16,7 +19,7 @@ using core::JobState;
 namespace {
 
 constexpr std::uint64_t kAuditEvery = 1000;  // steps
-// A reason to wait is found by another walk along the line, and written out.
+// Finding a reason to wait needs another pass over the queue, and text.
 constexpr std::uint64_t kWaitsEvery = 50;  // turns
 constexpr std::uint64_t kAdviceEvery = 100;
 
@@ -37,7 +40,7 @@ std::string in_words(const core::Input& input) {
   return text;
 }
 
-// The cards of which somebody who has a grant has more after this.
+// The cards on which a job with a grant gets more.
 void add_given(const core::Happened& what, const Books& books, std::set<std::string>& cards) {
   const auto* back = std::get_if<core::JobUnparked>(&what);
   const auto* grown = std::get_if<core::JobGrown>(&what);
@@ -171,9 +174,10 @@ void Checker::after_turn(const Result<std::vector<engine::Answer>>& answers) {
     return;
   }
   if (was_full_ && !old_ && !fresh_.empty())
-    judge_.fail("somebody was given cards while the disk was full");
+    judge_.fail("a job was given cards while the disk was full");
   const WallTime now = engine.moment().now;
-  // Who would not wait was placed in the middle of a turn, when there may have been less room.
+  // A job that would not wait was placed in the middle of a turn, when there may have been less
+  // room.
   if (!old_ && !hurried_) {
     check_given_cards();
     world_.books_.nothing_is_overdue(now);
@@ -219,11 +223,11 @@ void Checker::check_given_cards() const {
   }
 }
 
-// What the books say of a job is what the engine believes of it.
+// The entry of a job in the books equals the engine's state of it.
 void Checker::check_same(JobId id) const {
   const Entry* entry = world_.books_.find(id);
   const core::Job* job = world_.engine_->state().find(id);
-  if (entry == nullptr) return;  // of an array: its jobs are compared when they are audited
+  if (entry == nullptr) return;  // an array: its jobs are compared in the audit
   if (job == nullptr) {
     if (entry->state != JobState::kEnded) judge_.fail("job " + to_string(id) + " is forgotten");
     return;
@@ -261,7 +265,7 @@ void Checker::check_launcher(JobId id) const {
                job->outcome == core::Outcome::kTimeout || job->outcome == core::Outcome::kEscaped);
   if (!stopping) stopping_since_.erase(id);
   if (stopping && !ours) {
-    // Its runner has the grace and some time more.
+    // Its runner has the grace period and some time more.
     const seam::Nanoseconds since =
         stopping_since_.try_emplace(id, world_.clock_.monotonic()).first->second;
     ours = hands.stopped().contains(id) &&
@@ -274,11 +278,11 @@ void Checker::check_launcher(JobId id) const {
     if (hands.watched().contains(id)) judge_.fail(name + " has ended, and is watched");
   } else if (!detached && !ours) {
     if (gone) judge_.fail(name + " goes on without its runner");
-    if (!hands.watched().contains(id)) judge_.fail(name + " is watched by nobody");
+    if (!hands.watched().contains(id)) judge_.fail(name + " is not watched");
   }
 }
 
-// Everybody who waits is told for what.
+// Every waiting job has a reason.
 void Checker::check_waits(bool all) const {
   std::size_t looked = 0;
   for (const JobId id : world_.books_.pending()) {
@@ -347,8 +351,8 @@ void Checker::before_return(const Life& life) const {
     judge_.fail("job " + to_string(life.job) + " comes back before its bytes are granted");
 }
 
-// What programs really hold, those that are parked included, is what they were granted and no more
-// than there is; a parked one is not there.
+// What programs really hold, parked ones included, is what they were granted and no more than there
+// is; a parked program holds nothing on the card.
 void Checker::check_memory() const {
   std::map<std::string, std::uint64_t> sums;
   for (const auto& [key, life] : world_.lives_.all()) {
@@ -404,9 +408,9 @@ void Checker::audit_indexes() const {
     ++in_line;
     const auto queue = state.pending().queues().find({entry.priority, entry.spec->user});
     judge_.require(queue != state.pending().queues().end() && queue->second.contains(id),
-                   "somebody who should be in line is not");
+                   "a job that should be in the queue is not");
   }
-  judge_.require(state.pending().size() == in_line, "somebody is in line who should not be");
+  judge_.require(state.pending().size() == in_line, "a job is in the queue that should not be");
   std::map<std::string, std::uint64_t> disk;
   for (const auto& [id, job] : state.jobs())
     if (job.state == JobState::kEnded && job.exit && job.exit->log_bytes)

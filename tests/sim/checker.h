@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold after every step. Books and Line judge what the log says; here it is compared with
-// what people were answered, with what the launcher was told, and with what the engine believes:
-// step by step for the jobs that a turn has touched, for all of them every thousand steps and
-// whenever the daemon has died.
+// What must be true after every step. Books and Line judge the log; here it is compared with the
+// answers that clients got, with the calls of the launcher, and with the engine's state: step by
+// step for the jobs that a turn has touched, for all of them every thousand steps and whenever the
+// daemon has died.
 #pragma once
 
 #include <map>
@@ -53,26 +53,26 @@ class Checker {
   Judge& judge_;
   World& world_;
   Line line_;
-  Dice advice_dice_;  // its own: what is looked at does not change what happens
+  Dice advice_dice_;  // its own: what is checked does not change what happens
   Advice advice_;
-  core::State follower_;  // made of what was committed, and nothing else
+  core::State follower_;  // made only of committed events
   std::uint64_t followed_ = 0;
-  std::vector<core::JobId> fresh_;     // granted in what was followed last
-  std::set<std::string> more_;         // cards: somebody came back or grew, the same
-  std::vector<core::JobId> returned_;  // were told to come back, the same
-  std::set<core::JobId> touched_;      // the same
-  std::set<core::JobId> runner_gone_;  // what this daemon was told
+  std::vector<core::JobId> fresh_;     // granted in the events followed last
+  std::set<std::string> more_;         // cards on which a job returned or grew, in these events
+  std::vector<core::JobId> returned_;  // ordered to return, in these events
+  std::set<core::JobId> touched_;      // by these events
+  std::set<core::JobId> runner_gone_;  // reported to this daemon
   // When jobs began to be ended under this daemon.
   mutable std::map<core::JobId, seam::Nanoseconds> stopping_since_;
   std::map<std::uint64_t, core::Input> asked_;  // and not answered
   std::vector<core::Input> batch_;              // since everything was on disk
   std::uint64_t known_jobs_ = 0;                // before it
-  std::set<std::uint64_t> ends_asked_;          // numbers of jobs, the same
+  std::set<std::uint64_t> ends_asked_;          // numbers of jobs, in this batch
   std::set<std::uint64_t> parks_asked_;
   std::set<std::uint64_t> returns_asked_;
   std::set<std::uint64_t> idle_;
   std::set<std::uint64_t> escaped_;
-  std::optional<std::uint64_t> hurried_;  // from this number on somebody would not wait
+  std::optional<std::uint64_t> hurried_;  // from this number on a request would not wait
   bool old_ = false;                      // part of it was decided in an earlier turn
   bool was_full_ = false;
   std::uint64_t turns_ = 0;

@@ -12,7 +12,7 @@ Result<void> Disk::commit() {
   if (queued() == 0) return FaultyStore::commit();
   seam();
   Result<void> done = FaultyStore::commit();
-  // Or it says so only.
+  // Or it only reports success.
   if (done && !planted_every("lost-sync", 3)) synced_ = last_committed();
   if (done) seam();
   return done;
@@ -129,7 +129,7 @@ void World::daemon_will_be_killed() {
 void World::daemon_restarts_cleanly() {
   if (!engine_) return;
   kill_in_.reset();
-  (void)engine_->save();  // a full disk is no reason not to end
+  (void)engine_->save();  // a full disk does not prevent the end
   daemon_is_killed();
   start_daemon();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chance for the simulator: the same seed means the same world, on every machine and compiler.
+// Randomness for the simulator: equal seeds mean equal worlds, on every machine and compiler.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// See hands.h. Calls of the engine change the lives of processes at once; what follows is collected
+// by news(): the start, the end or the record of each detached job's keeper, the end of a runner,
+// the last process of a stopped run. Reports are shuffled, and now and then one is repeated.
 #include "tests/sim/hands.h"
 
 #include <utility>
@@ -34,7 +37,7 @@ void Hands::start(const core::Job& job) {
   if (life.record || lives_.keeper_of(life) != nullptr) return;  // found again: see news()
   if (job.state != JobState::kStarting && job.state != JobState::kStopping)
     judge_.fail("job " + to_string(job.id) + " runs, and no keeper has ever claimed it");
-  if (job.state != JobState::kStarting) return;  // whatever was to be ended is not there
+  if (job.state != JobState::kStarting) return;  // a job that was to be ended is not there
   if (!lives_.quiet && dice_.per_mille(15)) {
     watched->second.failed = "posix_spawn: Resource temporarily unavailable";
     watched->second.later = dice_.percent(70);
@@ -98,7 +101,7 @@ std::vector<core::Input> Hands::news(bool all) {
     if (!runner_lives(runner) && heard(all)) news.emplace_back(core::RunnerGone{id});
   for (const JobId id : stopped_)
     if (!detached_.contains(id) && heard(all)) of_run(id, news);
-  // In any order, and now and then once more.
+  // In any order, and now and then repeated.
   for (std::size_t i = news.size(); i > 1; --i) std::swap(news[i - 1], news[dice_.below(i)]);
   if (!news.empty() && dice_.percent(10)) {
     core::Input again = dice_.pick(news);
@@ -134,7 +137,7 @@ void Hands::of_keeper(JobId id, Watched& watched, std::vector<core::Input>& news
   }
 }
 
-// Its keeper is gone, and this is what it has left.
+// Its keeper is gone, and this is its record.
 void Hands::of_record(JobId id, Life& life, std::vector<core::Input>& news) {
   Record& record = *life.record;
   if (record.exit && !planted_every("exit-lost", 3)) {

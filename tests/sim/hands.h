@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine's hands in the simulator: seam::Launcher on the processes of lives.h, with the
-// promises of src/seam/launcher.h and no better ones. What it has to tell comes when it is asked
-// for news: in any order, sometimes twice, and never about a job that it was told to forget. It
-// dies with its daemon; the next one finds keepers by their records alone.
+// promises of src/seam/launcher.h and no better ones. Its reports come when it is asked for news:
+// in any order, sometimes twice, and never about a forgotten job. It dies with its daemon; the next
+// one finds keepers only by their records.
 #pragma once
 
 #include <functional>
@@ -34,30 +34,32 @@ class Hands final : public seam::Launcher {
 
   // The other daemons' answer to a reservation.
   std::function<bool(core::JobId, const std::vector<core::GrantedCard>&)> others_agree;
-  // Called by whatever changes the world: what must be on disk is by then. May throw: killed.
+  // Called by everything that changes the world: what must be on disk is by then. May throw:
+  // killed.
   std::function<void()> before_act;
   std::function<bool(core::ProcessRef)> runner_lives;
-  // With the last process of a job that is stopped its `mete run` has ended, too.
+  // With the last process of a stopped job its `mete run` has ended too.
   std::function<void(core::JobId)> end_runner;
-  // The others are about to hear that a job has less of its cards: they may take the rest at once.
+  // The other daemons are about to learn that a job has less of its cards: they may take the rest
+  // at once.
   std::function<void(core::JobId, const std::vector<core::GrantedCard>&)> before_less;
 
   // The daemon died: the next one knows nothing.
   void die();
-  // What the daemon hears when it listens now.
+  // The reports that the daemon gets now.
   std::vector<core::Input> news(bool all);
 
   struct Watched {
     std::uint32_t attempt = 1;
     bool started_told = false;
     std::string failed;  // why no keeper could be spawned
-    bool later = false;  // worth another try
+    bool later = false;  // worth a retry
   };
   const Reserved& reserved() const { return reserved_; }
   const std::map<core::JobId, Watched>& started() const { return detached_; }
   const std::map<core::JobId, core::ProcessRef>& watched() const { return runs_; }
   const std::set<core::JobId>& stopped() const { return stopped_; }
-  // Since the last turn somebody else was first.
+  // Since the last turn another daemon was first.
   bool take_refused() { return std::exchange(refused_, false); }
 
  private:

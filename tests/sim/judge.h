@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the steps and what there was to look at, and ends the run at the first thing that is
-// wrong: with the seed, the step and the commit, so that it can be run again.
+// Counts the steps and the checks, and ends the run at the first failure: with the seed, the step
+// and the commit, so that it can be repeated.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace mete::sim {
 
 class Judge {
  public:
-  // From step `trace` on everything that happens is printed.
+  // Prints everything that happens from step `trace` on.
   explicit Judge(std::uint64_t seed, std::uint64_t trace = UINT64_MAX)
       : seed_(seed), trace_(trace) {}
 
@@ -21,16 +21,16 @@ class Judge {
   std::uint64_t seed() const { return seed_; }
   std::uint64_t step() const { return step_; }
 
-  // One line about what happens, for whoever looks for the cause of a failure.
+  // One line about what happens, for debugging a failure.
   bool traces() const { return step_ >= trace_; }
   void trace(const std::string& what) const;
 
-  // Does not return: what becomes of a failure is main's business.
+  // Does not return: main decides what becomes of a failure.
   [[noreturn]] void fail(const std::string& what) const;
   void require(bool holds, const char* what) const {
     if (!holds) fail(what);
   }
-  // Something was there to be checked: a simulator in which nothing happens fails.
+  // Counts something that was checked: a simulator in which nothing happens fails.
   void saw(std::string_view what, std::uint64_t times = 1);
   const std::map<std::string, std::uint64_t, std::less<>>& seen() const { return seen_; }
 

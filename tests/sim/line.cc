@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// See line.h. For each committed turn: sums up the usage of every user and finds the waiting jobs,
+// the starving ones and the parked ones that may return; then compares every granted job with the
+// waiting jobs ahead of it, and the first waiting job with the moment at which it could have
+// started without the new grants.
 #include "tests/sim/line.h"
 
 #include <algorithm>
@@ -10,7 +14,7 @@ using core::JobId;
 
 namespace {
 
-// A share on any one card, and nothing else said: for these the arithmetic is easy to trust.
+// A share on any one card, and no other condition: for these the arithmetic is easy to trust.
 std::optional<std::int64_t> plain_share(const Entry& entry) {
   const core::Request request = entry.request();
   core::Request plain;
@@ -41,7 +45,7 @@ void Line::look(const Turn& turn) {
   waiting_.clear();
   for (const JobId id : books_.pending())
     if (const Entry* entry = books_.find(id); entry->in_line(now_)) waiting_.push_back(entry);
-  judge_.saw("waiting in line", waiting_.size());
+  judge_.saw("waiting in the queue", waiting_.size());
   fresh_ = {turn.fresh.begin(), turn.fresh.end()};
   find_starving();
   add_up_usage(turn);
@@ -70,7 +74,7 @@ void Line::look(const Turn& turn) {
   }
 }
 
-// Of each user the oldest who has waited too long goes before everybody.
+// The oldest job of each user that has waited too long goes to the front.
 void Line::find_starving() {
   std::vector<const Entry*> all = waiting_;
   for (const JobId id : fresh_)
@@ -89,8 +93,8 @@ void Line::find_starving() {
   for (const auto& [user, id] : oldest) starving_.insert(id);
 }
 
-// MiB of cards times seconds, a GiB for each CPU of a job without: what is over, faded, and what
-// runs.
+// MiB of cards times seconds, a GiB for each CPU of a job without cards: past use, decayed, and
+// running jobs.
 void Line::add_up_usage(const Turn& turn) {
   served_.clear();
   for (const JobId id : fresh_) served_.insert(books_.find(id)->spec->user);
@@ -106,7 +110,7 @@ void Line::add_up_usage(const Turn& turn) {
     const auto user = usage_.find(job->spec->user);
     if (user == usage_.end()) continue;
     std::uint64_t bytes = 0;
-    std::uint64_t left = 0;  // there while it was parked
+    std::uint64_t left = 0;  // held there while it was parked
     for (const core::GrantedCard& card : job->grant) bytes += card.bytes.count();
     for (const Bytes stayed : job->park && !job->park->held.empty() ? job->park->held : job->stayed)
       left += stayed.count();
@@ -130,7 +134,7 @@ bool Line::is_behind(const Entry& later, const Entry& earlier) const {
   return !served_.contains(user) && usage_.at(user) < usage_.at(later.spec->user);
 }
 
-// Neither a quota nor a count of CPUs can be in its way.
+// Neither a quota nor the number of CPUs can prevent it.
 bool Line::is_clear(const Entry& entry) const {
   const core::Quota quota = books_.quota_of(entry.spec->user);
   if (quota.running || quota.cards || quota.bytes) return false;
@@ -180,7 +184,7 @@ void Line::same_ask(const Turn& turn) const {
   }
 }
 
-// ---- the first in line -------------------------------------------------------------------------
+// ---- the first in the queue --------------------------------------------------------------------
 
 std::optional<WallTime> Line::fits_on(const Loaded& on, std::int64_t share,
                                       const std::set<JobId>& without, WallTime now) const {
@@ -192,7 +196,7 @@ std::optional<WallTime> Line::fits_on(const Loaded& on, std::int64_t share,
     used += held.bytes;
     shares.push_back(held);
   }
-  // The driver lets one process use it: all must be gone.
+  // The driver lets only one process use it: all others must be gone.
   const bool alone = card.one_process;
   if (alone && on.others > 0) return std::nullopt;
   std::sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) {
@@ -235,7 +239,7 @@ std::optional<std::int64_t> Line::missing(std::int64_t share,
       if (!without.contains(held.job)) used += held.bytes;
       if (held.parked) parked += held.bytes;
     }
-    // Where it cannot start before somebody has come back and gone nothing is held for it.
+    // If it cannot start before a parked job has returned and ended, nothing is held for it.
     if (parked + share > on.capacity) continue;
     std::int64_t here = std::max<std::int64_t>(0, used + share - on.capacity);
     if (card.one_process && used != 0) here = used;  // all must go
@@ -247,18 +251,18 @@ std::optional<std::int64_t> Line::missing(std::int64_t share,
 void Line::first_is_not_delayed(const Turn& turn, const Entry& first) {
   const std::optional<std::int64_t> share = plain_share(first);
   if (!share) return;
-  judge_.saw("first in line");
+  judge_.saw("first in the queue");
   const std::string name = "job " + to_string(first.id);
   const std::optional<WallTime> with = fits_at(*share, {}, now_);
-  // Who is ahead by what others had, or because he has waited too long, may be so since a moment:
-  // the line is walked when something happens, not when time passes.
+  // A job may be ahead by the usage of others, or because it has waited too long, only since a
+  // moment ago: the queue is walked when something happens, not when time passes.
   const bool since_long =
       !starving_.contains(first.id) &&
       std::none_of(waiting_.begin(), waiting_.end(), [&](const Entry* entry) {
         return entry->priority == first.priority && entry->spec->user != first.spec->user;
       });
   if (turn.all_were_asked && since_long && with && *with <= now_ && missing(*share, {}) == 0)
-    judge_.fail(name + " is first in line, there is room for it, and it waits");
+    judge_.fail(name + " is first in the queue, there is room for it, and it waits");
   std::set<JobId> later;
   for (const JobId id : fresh_)
     if (const Entry* entry = books_.find(id); is_behind(*entry, first)) later.insert(id);
@@ -267,23 +271,23 @@ void Line::first_is_not_delayed(const Turn& turn, const Entry& first) {
         entry->priority < first.priority && !has_waited_too_long(*entry))
       later.insert(id);
   if (later.empty() || room_is_made_ || !fits_beside_parked(*share, turn)) return;
-  // When those end who have come back in this turn was not known in it.
+  // The ends of jobs that returned in this turn were not known in it.
   if (!turn.returned.empty() && fits_at(*share, later, now_)) return;
   judge_.saw("overtaken");
   const std::optional<WallTime> without = fits_at(*share, later, now_);
   if (without) {
     judge_.saw("overtaken in time");
     if (!with || *with > *without)
-      judge_.fail(name + " is first in line, could start at " + to_string(*without) +
+      judge_.fail(name + " is first in the queue, could start at " + to_string(*without) +
                   ", and was overtaken by a job that will still run then");
   } else if (missing(*share, {}) > missing(*share, later)) {
-    judge_.fail(name + " is first in line, and was put further back");
+    judge_.fail(name + " is first in the queue, and was put further back");
   }
 }
 
-// ---- those who were parked ---------------------------------------------------------------------
+// ---- parked jobs -------------------------------------------------------------------------------
 
-// Nothing is held for somebody who cannot start before they have come back; some may just have.
+// Nothing is held for a job that cannot start before parked jobs have returned; some may just have.
 bool Line::fits_beside_parked(std::int64_t share, const Turn& turn) const {
   return std::any_of(cards_.begin(), cards_.end(), [&](const Loaded& on) {
     std::int64_t parked = 0;
@@ -364,7 +368,7 @@ std::int64_t Line::lacks(const Entry& parked, std::set<JobId> without) const {
 void Line::first_back_is_not_delayed(const Turn& turn, const Entry& parked) {
   judge_.saw("first to come back");
   const std::string name = "job " + to_string(parked.id);
-  // In line since the one has started for whom it gave way: behind that one.
+  // In the queue since the job has started for which it made room: behind that one.
   const bool since_then = parked.for_job && fresh_.contains(*parked.for_job);
   const Entry* other = since_then ? books_.find(*parked.for_job) : nullptr;
   std::set<JobId> later;
@@ -373,7 +377,7 @@ void Line::first_back_is_not_delayed(const Turn& turn, const Entry& parked) {
     if (is_behind_parked(entry, parked) && (other == nullptr || is_behind(entry, *other)))
       later.insert(id);
   }
-  // Who has waited too long may have done so since a moment.
+  // A job may have waited too long only since a moment ago.
   const bool since_long = !has_waited_too_long(parked);
   if (turn.all_were_asked && since_long && lacks(parked, later) == 0)
     judge_.fail(name + (later.empty()

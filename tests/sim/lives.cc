@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// See lives.h. Keepers are small state machines: each step of the world advances some of them by
+// one stage, and chance kills some. A program has a time at which it ends and one at which it dies
+// after TERM; its memory is memory.h. A record stays until a daemon forgets it, and a reboot kills
+// every process and may lose unsynced parts of records.
 #include "tests/sim/lives.h"
 
 #include <algorithm>
@@ -12,7 +16,7 @@ using Stage = Keeper::Stage;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// After a reboot the same numbers come again.
+// After a reboot numbers are used again.
 core::ProcessRef Lives::new_process() {
   ++last_pid_;
   return {last_pid_, static_cast<std::uint64_t>(last_pid_) * 10};
@@ -46,7 +50,7 @@ void Lives::sweep() {
                 [](const auto& each) { return each.second.over && !each.second.program.lives(); });
 }
 
-// A program that was started once is remembered until the log has its end.
+// A program that was started is kept until the log has its end.
 void Lives::erase_if_done(JobId job, std::uint32_t attempt) {
   const auto found = lives_.find({job, attempt});
   if (found == lives_.end()) return;
@@ -99,7 +103,7 @@ void Lives::start_program(Life& life, const core::SharedSpec& shared,
   program.stage = Program::Stage::kRuns;
   program.ref = new_process();
   program.since = clock_.monotonic();
-  // Jobs of one name take about the same time, mostly.
+  // Jobs of one name mostly take about equal time.
   const std::uint64_t usual = spec.name == "eval"    ? 3'000
                               : spec.name == "train" ? 16'000
                               : spec.name == "long"  ? 60'000
@@ -175,7 +179,7 @@ void Lives::a_program_ends() {
   if (!running.empty()) end(*dice_.pick(running));
 }
 
-// Those that are parked have something left to do.
+// Parked programs still have work to do.
 void Lives::all_programs_end() {
   for (auto& [key, life] : lives_)
     if (life.program.stage == Program::Stage::kDying ||
@@ -208,7 +212,7 @@ Keeper* Lives::keeper_of(const Life& life) {
 
 void Lives::claim(Keeper& keeper, Life& life) {
   if (life.record && !planted("claim-not-exclusive")) {
-    keeper.stage = Stage::kGone;  // this attempt is somebody's already
+    keeper.stage = Stage::kGone;  // another keeper has this attempt
     return;
   }
   life.record = Record{keeper.self, boot_, false, {}, {}, {}};
@@ -279,7 +283,7 @@ void Lives::all_keepers_act() {
   bury();
 }
 
-// Killed; its program goes on, or was killed with it.
+// The keeper is killed; its program goes on, or is killed with it.
 void Lives::a_keeper_dies() {
   if (keepers_.empty()) return;
   Keeper& keeper = *dice_.pick(keepers_);
@@ -293,7 +297,7 @@ void Lives::reboot() {
   keepers_.clear();
   for (auto& [key, life] : lives_) {
     if (life.program.lives()) end(life);
-    // What was not synced may be lost; claim and exit were.
+    // Unsynced parts may be lost; claim and exit are synced.
     if (life.record && !life.record->exit && dice_.percent(50)) {
       life.record->launched = false;
       life.record->program.reset();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The processes of jobs and what they leave on disk, all of which outlives the daemon. A keeper
-// goes the way of docs/formats/keeper.md, one stage at a time, and may die between any two: it
-// takes the exclusive claim of its attempt, looks whether the daemon that spawned it still lives
-// (if not, it takes the claim back), says that it launches, starts the program, waits for it,
-// writes down its exit, and is gone. A `mete run` starts its program under no record.
+// follows docs/formats/keeper.md, one stage at a time, and may die between any two: it takes the
+// exclusive claim of its attempt, checks whether the daemon that spawned it still lives (if not, it
+// takes the claim back), records that it launches, starts the program, waits for it, writes its
+// exit, and is gone. A `mete run` starts its program without a record.
 #pragma once
 
 #include <functional>
@@ -29,13 +29,13 @@ struct Program {
   core::ProcessRef ref;
   seam::Nanoseconds since{};
   seam::Nanoseconds ends{};     // by itself
-  seam::Nanoseconds dies{};     // once it was told to
+  seam::Nanoseconds dies{};     // after TERM
   seam::Nanoseconds stop_at{};  // by its --time; zero: none
   core::Exit exit;              // as its parent sees it when it is gone
   bool lives() const { return stage == Stage::kRuns || stage == Stage::kDying; }
 };
 
-// On disk, where only a forget() removes it.
+// On disk; only forget() removes it.
 struct Record {
   core::ProcessRef keeper;
   std::uint64_t boot = 0;
@@ -45,11 +45,11 @@ struct Record {
   std::optional<core::Exit> exit;
 };
 
-// What its `mete run` or keeper has in mind beside that (parkers.h).
+// What its `mete run` or keeper remembers besides (parkers.h).
 struct Parker {
-  std::uint64_t ticket = 0;                // of what it waits for; 0: nothing
+  std::uint64_t ticket = 0;                // of its open request; 0: none
   std::optional<core::ParkReport> unsent;  // or not answered
-  std::string obstacle;                    // to parking, as it was told
+  std::string obstacle;                    // to parking, as it was reported
 };
 
 // One attempt of one job.
@@ -62,14 +62,14 @@ struct Life {
   Parker parker;
   std::vector<core::GrantedCard> cards;  // on which the program was started
   std::optional<Record> record;
-  std::optional<core::Exit> exit;  // what its parent has written down or told, once and for all
+  std::optional<core::Exit> exit;  // what its parent has recorded or reported, once and for all
   bool over = false;               // in the log
 };
 
 struct Keeper {
   enum class Stage { kSpawned, kClaimed, kLaunches, kWaits, kGone };
   core::ProcessRef self;
-  std::uint64_t daemon = 0;  // the one that spawned it
+  std::uint64_t daemon = 0;  // that spawned it
   core::JobId job;
   std::uint32_t attempt = 1;
   core::SharedSpec spec;
@@ -97,7 +97,7 @@ class Lives {
   void over(core::JobId job, std::uint32_t attempt);
   // The daemon removes the record.
   void forget(core::JobId job, std::uint32_t attempt);
-  // Records that a daemon was killed before it removed them.
+  // Removes records that a killed daemon did not remove.
   void sweep();
 
   void spawn(const core::Job& job);
@@ -105,12 +105,12 @@ class Lives {
   Keeper* keeper_of(const Life& life);
   std::size_t keepers() const { return keepers_.size(); }
   bool somebody_lives() const;
-  // And not only waits to come back.
+  // True unless all of them only wait to return.
   bool somebody_acts() const;
-  // Whose program has not been told to end.
+  // Lives whose program has not been asked to end.
   std::vector<Life*> running();
   const std::map<AttemptKey, Life>& all() const { return lives_; }
-  // What movers kept for a job is not needed any more.
+  // What movers stored for a job is not needed any more.
   void drop_kept(core::JobId job);
 
   // Something happens to one of them, or to all.
@@ -125,7 +125,7 @@ class Lives {
   void kill(core::JobId job, std::uint32_t attempt);
   void start_program(Life& life, const core::SharedSpec& spec,
                      std::vector<core::GrantedCard> cards);
-  // TERM, and KILL after a grace; some are in the kernel meanwhile and take longer.
+  // TERM, and KILL after a grace period; some are in the kernel meanwhile and take longer.
   void let_die(Program& program, bool timed_out = false);
 
  private:

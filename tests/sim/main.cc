@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The simulator: whole daemons on fakes, in one thread, checked after every step.
 //
-//   mete-sim --seed 123 --steps 20000     the same seed is the same run
+//   mete-sim --seed 123 --steps 20000     equal seeds give equal runs
 //   mete-sim ... --trace 700              prints what happens from step 700 on
-//   mete-sim-planted --plant NAME ...     the same with a bug on purpose, which has to be found
+//   mete-sim-planted --plant NAME ...     with a deliberate bug, which has to be found
 //
-// Ends with what was there to be checked, or with the seed, step and commit of a failure.
+// Ends with the number of checks of each kind, or with the seed, step and commit of a failure.
 #include <unistd.h>
 
 #include <csignal>
@@ -39,7 +39,7 @@ std::string commit() {
   return text.empty() ? "unknown" : text;
 }
 
-// METE_ASSERT says what was impossible; this says in which run.
+// METE_ASSERT prints what was impossible; this prints in which run.
 void on_abort(int) {
   if (running != nullptr) end_with_failure("the daemon died", running->seed(), running->step());
   std::_Exit(1);
@@ -75,7 +75,7 @@ constexpr const char* kMustHappen[] = {
     "death",
     "death inside of a turn",
     "reboot",
-    "first in line",
+    "first in the queue",
     "advice",
     "a keeper's exit",
     "a run's exit",
@@ -96,7 +96,7 @@ constexpr const char* kMustHappen[] = {
     "death while a job is parked",
     "death while a job is unparking",
 };
-// The same, in a long run.
+// Checks that must occur in a long run.
 constexpr const char* kMustHappenOnce[] = {
     "parked for its growth",
     "asked to shrink",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program really has of its cards: how much it may have by the word of whoever runs it, how
-// much it holds, and what is kept for it elsewhere while it is parked. Going and coming back take
-// their time and may fail; once begun they end by themselves, whoever dies meanwhile. A token
-// stands for what is in the memory.
+// What a program really has on its cards: how much its runner allows, how much it holds, and what
+// is stored elsewhere while it is parked. Leaving and returning take time and may fail; once begun
+// they end by themselves, whichever process dies meanwhile. A token stands for the content of the
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ namespace mete::sim {
 
 // An attempt of a job.
 using AttemptKey = std::pair<core::JobId, std::uint32_t>;
-// What movers keep for whom.
+// What movers store for each attempt.
 using Arena = std::map<AttemptKey, std::uint64_t>;
 
 class Memory {
  public:
   enum class Stage { kHere, kLeaving, kAway, kReturning };
-  // How the last order ended, until somebody has taken note of it.
+  // How the last order ended, until it is read.
   struct End {
     std::string why;  // it was not done
     bool standing = false;
@@ -51,15 +51,15 @@ class Memory {
 
   void leave(seam::Nanoseconds now, bool deep, Dice& dice);
   void come_back(seam::Nanoseconds now, Dice& dice);
-  // What was begun has come to its end, or has not yet. `quiet`: nothing goes wrong by chance.
-  // Returns for how long the program stood still, once it goes on.
+  // Advances an order that was begun. `quiet`: nothing goes wrong by chance. Returns for how long
+  // the program stood still, once it goes on.
   std::optional<seam::Nanoseconds> time_passes(seam::Nanoseconds now, bool quiet, Dice& dice,
                                                Arena& arena, Judge& judge);
   std::optional<End> take_end();
 
   // The program allocates, frees and computes, as far as it may.
   void use(Dice& dice, Judge& judge);
-  // It may have more; less only as far as it is not used: what is left is returned.
+  // It may have more; less only as far as it is unused: what is left is returned.
   void allow(std::size_t card, Bytes bytes);
   Bytes take_back(std::size_t card, Bytes bytes);
 
@@ -77,7 +77,7 @@ class Memory {
   seam::Nanoseconds done_at_{};
   seam::Nanoseconds away_since_{};
   std::optional<End> end_;
-  std::string obstacle_;     // to parking, that is known beforehand
+  std::string obstacle_;     // to parking, known beforehand
   std::uint64_t token_ = 0;  // on its cards
   std::uint64_t left_ = 0;   // what it was when it left
 };

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// See parkers.h. act() reports the end of an order, sends a report that is not answered yet, or
+// looks at the job in the daemon's state and compares what is wanted with the state of the memory:
+// it orders the program to leave or to return, or changes its limits.
 #include "tests/sim/parkers.h"
 
 #include <algorithm>
@@ -40,7 +43,7 @@ void Parkers::answered(std::uint64_t ticket, bool busy) {
   Life& life = lives_.life(key.first, key.second);
   life.parker.ticket = 0;
   if (!busy) life.parker.unsent.reset();
-  // The answer says how the job stands.
+  // The answer has the state of the job.
   if (parent_lives(life)) look(life);
 }
 
@@ -79,12 +82,12 @@ void Parkers::look(Life& life) {
   if (life.memory.at_rest() && life.parker.ticket == 0) follow(life, *job);
 }
 
-// What is wanted and what is so, compared anew each time.
+// Compares the wanted and the real state anew each time.
 void Parkers::follow(Life& life, const core::Job& job) {
   Memory& memory = life.memory;
   const bool away = memory.stage() == Stage::kAway;
   if (job.state == JobState::kParking && !away) {
-    life.parker.unsent.reset();  // was about something else
+    life.parker.unsent.reset();  // belonged to an earlier order
     memory.leave(lives_.now(), job.park->deep, dice_);
   } else if (away && (job.state == JobState::kUnparking ||
                       (planted("back-before-told") && job.state == JobState::kParked))) {
@@ -116,7 +119,7 @@ void Parkers::report(Life& life, std::string why, bool standing) {
 }
 
 void Parkers::send(Life& life) {
-  if (seen(life.job) == nullptr) return;  // nobody answers: later
+  if (seen(life.job) == nullptr) return;  // no daemon answers: later
   life.parker.ticket = ask(*life.parker.unsent);
   tickets_[life.parker.ticket] = {life.job, life.attempt};
   judge_.saw("a report on parking");
@@ -130,7 +133,7 @@ void Parkers::tell_growth(Life& life, std::vector<Bytes> wanted) {
   tickets_[life.parker.ticket] = {life.job, life.attempt};
 }
 
-// More is more; less is only what is not used, and when it is asked for.
+// More is granted at once; less only as far as it is unused, and when it is asked for.
 void Parkers::grow(Life& life, const core::Job& job) {
   Memory& memory = life.memory;
   for (std::size_t i = 0; i < job.grant.size(); ++i) memory.allow(i, job.grant[i].bytes);

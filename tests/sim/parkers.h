@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a `mete run` or a keeper does while its program runs (runner/parker.h, in a few lines):
-// looks now and then how its job stands in the daemon's eyes, has the program parked or brought
-// back as that wants it, lets it grow, and reports. A report is sent again until it is answered,
-// also to the next daemon. It looks late, or never again because it was killed; what it has begun
-// with the program ends by itself.
+// looks now and then at the state of its job in the daemon, has the program parked or brought back
+// accordingly, lets it grow, and reports. A report is repeated until it is answered, also to the
+// next daemon. It looks late, or never again because it was killed; an order that was begun ends by
+// itself.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ class Parkers {
  public:
   Parkers(Dice& dice, Lives& lives, Judge& judge) : dice_(dice), lives_(lives), judge_(judge) {}
 
-  // The job as a daemon shows it that may be asked; nullptr: there is none, or no such job.
+  // The job as a reachable daemon shows it; nullptr: there is none, or no such job.
   std::function<const core::Job*(core::JobId)> seen;
   // Hands a report in, and returns its ticket.
   std::function<std::uint64_t(core::Input)> ask;
-  // Whoever runs this program lives.
+  // The runner of this program lives.
   std::function<bool(const Life&)> parent_lives;
   // A program begins to take its memory back.
   std::function<void(const Life&)> before_return;

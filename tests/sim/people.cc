@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// See people.h. Each function draws one input by dice: a run, a submit with random options, a
+// change of a recent job, an order of an administrator. The customs of a phase decide which options
+// are frequent, so that rare combinations occur together.
 #include "tests/sim/people.h"
 
 #include <algorithm>
@@ -77,7 +80,7 @@ core::Submit People::a_run(core::ProcessRef runner) {
   submit.runner = runner;
   submit.wait = !dice_.percent(20);
   submit.admin = false;
-  // Words that mean nothing without a keeper.
+  // Options without effect for a job without a keeper.
   if (dice_.percent(3)) submit.spec.retries = 2;
   if (dice_.percent(3)) submit.spec.requeue = true;
   if (dice_.percent(5)) submit.spec.priority = -1;
@@ -135,7 +138,7 @@ std::vector<std::pair<std::string, std::string>> People::blobs(const core::JobSp
 
 // ---- changes -----------------------------------------------------------------------------------
 
-// A recent one, mostly.
+// Mostly a recent one.
 JobId People::some_job() {
   if (books_.jobs().empty() || dice_.percent(3)) return {books_.last_job() + dice_.below(3)};
   const std::uint64_t last = books_.last_job();
@@ -190,7 +193,7 @@ core::Input People::a_change() {
 }
 
 core::Input People::a_park() {
-  // One that is, or mostly one that could be.
+  // One that is parked, or mostly one that could be.
   for (const JobId parked : books_.active())
     if (books_.find(parked)->is_parked() && dice_.percent(20))
       return core::UnparkJob{parked, caller_for(parked)};
@@ -261,7 +264,7 @@ core::Input People::an_order() {
           books_.reservations().empty() ? 1 : books_.reservations().rbegin()->first, an_admin()};
   }
   if (!dice_.percent(10)) return order;
-  // Somebody who may not.
+  // A user without permission.
   const core::Caller nobody{kFirstUser + 99, false, "nobody"};
   std::visit(
       [&](auto& in) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people ask for: runs and jobs with every option there is, changes of their own and of
-// others' jobs, and what administrators do. Some of it makes no sense, as with people.
+// What users ask for: runs and jobs with every option there is, changes of their own and of other
+// users' jobs, and orders of administrators. Some of it makes no sense, as with real users.
 #pragma once
 
 #include <optional>
@@ -33,13 +33,13 @@ class People {
   void change_customs();
   core::Submit a_run(core::ProcessRef runner);
   core::Submit a_job();
-  // Contents that a job speaks of, with their names.
+  // The contents that a job refers to, with their hashes.
   static std::vector<std::pair<std::string, std::string>> blobs(const core::JobSpec& spec);
   core::Input a_change();
-  core::Input a_park();    // or its end, or a job that does nothing
-  core::Input an_order();  // of an administrator, or of somebody who would like to be one
+  core::Input a_park();    // or its end, or an idle job
+  core::Input an_order();  // of an administrator, or of a user without permission
 
-  // All that stands in the way of a queue that drains.
+  // Lifts everything that prevents the queue from draining.
   std::vector<core::Input> everything_is_lifted() const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bugs on purpose, one at a time, to prove that the simulator finds them (README.md lists them).
-// Those of the world around the engine ask planted() where they would happen. Those of the engine
-// are in copies of its sources that the build makes (plants.py): what is shipped has none.
+// Deliberate bugs, one at a time, to prove that the simulator finds them (README.md lists them).
+// Bugs of the world around the engine ask planted() where they would happen. Bugs of the engine are
+// in copies of its sources that the build makes (plants.py): what is shipped has none.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ void set_plant(std::string name);
 
 // Whether this is the bug of this run.
 inline bool planted(const char* name) { return !plant().empty() && plant() == name; }
-// The same, but the bug shows only every nth time.
+// planted(), but only every nth time.
 bool planted_every(const char* name, std::uint32_t nth);
 
 }  // namespace mete::sim

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Bugs on purpose, to prove that the simulator finds them (README.md has the list in words).
+"""Deliberate bugs, to prove that the simulator finds them (README.md describes each).
 
-Each is a small mistake that somebody could make in the sources of the engine, or in the world around it. The build
-makes copies of those sources with all of the mistakes in them, each behind `planted("name")`, and links them into
-mete-sim-planted; what is shipped and what mete-sim runs has none. plants_test.py runs them one by one.
+Each is a small and plausible mistake in the sources of the engine, or in the world around it. The build makes copies
+of these sources with all of the mistakes in them, each behind `planted("name")`, and links them into
+mete-sim-planted; the shipped programs and mete-sim have none. plants_test.py runs them one by one.
 
     plants.py SOURCE-TREE FILE OUTPUT       writes the copy of src/FILE
 """
@@ -12,7 +12,7 @@ import pathlib
 import re
 import sys
 
-# name: file below src/ -> [(what it says, what it says with the mistake)]. P is planted("name").
+# name: file below src/ -> [(original text, text with the bug)]. P is planted("name").
 IN_SOURCES = {
     "double-grant": {"core/order/pass.cc": [
         ("    left_.give(holder, placement.cards, cpus);\n    open_.give(holder, placement.cards, cpus);\n",
@@ -150,7 +150,7 @@ IN_SOURCES = {
          "  if (!P && (now_ < before || (begins_ && now_ >= *begins_))) {\n")]},
 }
 
-# Those of the world: they ask planted() themselves.
+# Bugs of the world: they call planted() themselves.
 IN_WORLD = ["lost-sync", "claim-not-exclusive", "late-keeper-runs", "exit-lost", "exit-invented", "exit-of-before",
             "gone-too-soon", "bytes-mixed-up", "back-before-told"]
 

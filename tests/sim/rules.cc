@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See books.h: what no event may do, each rule in a few lines that one can compare with the
-// documents.
+// See books.h: what no event may do, each rule in a few lines that can be compared with the
+// documents. A rule sees the entry of the job before or after its event, the sums, and the witness
+// for facts that are not in the log; it fails the run through the judge.
 #include <algorithm>
 #include <iterator>
 #include <string>
@@ -158,7 +159,7 @@ void Books::check_cpus() const {
   if (sum > *rules_.cpus) judge_.fail("jobs have more CPUs than there are");
 }
 
-// A job of somebody else that could still run when a reservation begins leaves it its bytes.
+// A job of another user that could still run when a reservation begins leaves it its bytes.
 void Books::check_reservations(const Entry& entry) const {
   if (reservations_.empty() || entry.grant.empty()) return;
   const core::JobSpec& spec = *entry.spec;
@@ -177,7 +178,7 @@ void Books::check_reservations(const Entry& entry) const {
       std::uint64_t bytes = reserved.bytes.count();
       for (const JobId id : active_) {
         const Entry& other = jobs_.at(id);
-        // Who comes back has its cards again, whatever was reserved meanwhile; maybe after this
+        // A returning job gets its cards again, whatever was reserved meanwhile; maybe after this
         // one.
         if (other.spec->user == reservation.user || other.state == JobState::kUnparking) continue;
         for (const core::GrantedCard& card : other.held_now())
@@ -189,7 +190,7 @@ void Books::check_reservations(const Entry& entry) const {
   }
 }
 
-// Of one card no more is reserved for one time than it has.
+// No more of a card is reserved for one time than it has.
 void Books::check_overlap(const core::Reservation& made) const {
   for (const core::GrantedCard& card : made.cards) {
     std::uint64_t bytes = card.bytes.count();
@@ -212,7 +213,7 @@ void Books::check_parking(const Entry& entry, const core::JobParked& what) const
   const Life* life = lives_.find(entry.id, entry.attempt);
   switch (what.cause) {
     case core::ParkCause::kAsked:
-      if (!witness.park_was_asked(entry.id)) fail(entry.id, "is parked, and nobody asked for that");
+      if (!witness.park_was_asked(entry.id)) fail(entry.id, "is parked without a request");
       judge_.saw("parked by hand");
       return;
     case core::ParkCause::kIdle:
@@ -228,7 +229,7 @@ void Books::check_parking(const Entry& entry, const core::JobParked& what) const
     check_preemption(entry, *other);
     return;
   }
-  // Its runner says so.
+  // Its runner reports it.
   if (life != nullptr && life->program.lives() && life->memory.stage() != Memory::Stage::kAway)
     fail(entry.id, "is believed to be parked, and is not");
   judge_.saw("parked against expectation");
@@ -238,7 +239,7 @@ void Books::check_preemption(const Entry& entry, const Entry& other) const {
   judge_.saw("preempted");
   const std::string name = "is parked for job " + to_string(other.id) + ", ";
   if (other.state != JobState::kPending) fail(entry.id, name + "which does not wait");
-  if (other.spec->no_preempt) fail(entry.id, name + "which wants nobody to be");
+  if (other.spec->no_preempt) fail(entry.id, name + "which wants no job to be");
   const bool agreed = entry.spec->preemptible.value_or(false);
   const bool growth = entry.has_grown() && !entry.spec->shed;
   if (!agreed && !growth) fail(entry.id, name + "and never agreed to that");
@@ -253,7 +254,7 @@ void Books::check_preemption(const Entry& entry, const Entry& other) const {
     fail(entry.id, name + "and refused a moment ago");
 }
 
-// Its memory is really away, but for what is said to stay.
+// Its memory is really away, except what is reported to stay.
 void Books::check_away(const Entry& entry, const core::JobParked& what) const {
   const Life* life = lives_.find(entry.id, entry.attempt);
   if (life == nullptr || !life->program.lives()) return;
@@ -264,14 +265,14 @@ void Books::check_away(const Entry& entry, const core::JobParked& what) const {
 void Books::check_return(const Entry& entry, const core::JobUnparked& what) const {
   if (what.state == JobState::kParked) {
     if (!entry.is_parked()) fail(what.id, "may come back, and was not away");
-    if (!witness.return_was_asked(what.id)) fail(what.id, "may come back, and nobody asked");
+    if (!witness.return_was_asked(what.id)) fail(what.id, "may come back without a request");
     return;
   }
   if (entry.state != what.state && !comes_after(entry.state, what.state))
     fail(what.id, "is " + std::string(to_string(what.state)) + " after " +
                       std::string(to_string(entry.state)));
   if (what.state == JobState::kUnparking) {
-    if (!entry.wants_back) fail(what.id, "is to come back, and nobody wants it");
+    if (!entry.wants_back) fail(what.id, "is to come back, and was not wanted back");
     return;
   }
   const Life* life = lives_.find(entry.id, entry.attempt);
@@ -295,7 +296,7 @@ void Books::check_end_of_pending(const Entry& entry, Outcome outcome) const {
     fail(entry.id, "ended while it waited, without a reason: " + std::string(to_string(outcome)));
 }
 
-// What is recorded is what its parent wrote down, and no process is left.
+// The recorded exit is the one that its parent wrote, and no process is left.
 void Books::check_exit(const Entry& entry, const std::optional<core::Exit>& exit) const {
   const Life* life = lives_.find(entry.id, entry.attempt);
   if (life != nullptr && life->program.lives())
@@ -304,11 +305,11 @@ void Books::check_exit(const Entry& entry, const std::optional<core::Exit>& exit
   if (!written) {
     const bool never_launched = exit && exit->not_started && entry.spec->detached &&
                                 (life == nullptr || life->program.stage == Program::Stage::kNone);
-    if (exit && !never_launched) fail(entry.id, "has an exit that nobody wrote");
+    if (exit && !never_launched) fail(entry.id, "has an exit that was never written");
     return;
   }
-  // A `mete run` that was killed before anybody heard it has told nobody; one that let its program
-  // run for too long is not waited for.
+  // A `mete run` that was killed early has reported nothing; one that let its program run for too
+  // long is not waited for.
   if (!exit && !entry.spec->detached &&
       (!witness.parent_lives(entry) || entry.outcome == Outcome::kTimeout ||
        entry.outcome == Outcome::kEscaped))
@@ -330,13 +331,13 @@ void Books::check_outcome(const Entry& entry, Outcome outcome,
   if (!right) fail(entry.id, "ended, but not as " + std::string(to_string(outcome)));
 }
 
-// By so much that whoever runs it should have ended it long ago.
+// Its time is over by so much that its runner should have ended it long ago.
 bool Books::is_beyond_its_time(const Entry& entry) const {
   if (!entry.spec->time_s) return false;
   const Life* life = lives_.find(entry.id, entry.attempt);
   judge_.saw("a job beyond its time");
-  // Of one that has not begun, or whose program is gone and whose keeper says nothing, there is
-  // nothing to compare with.
+  // For a job that has not begun, or whose program is gone and whose keeper reports nothing, there
+  // is nothing to compare with.
   if (life == nullptr || !life->program.lives()) return true;
   if (!life->memory.runs()) return false;
   return life->program.stop_at + std::chrono::seconds(rules_.grace_s) <= lives_.now();
@@ -352,7 +353,7 @@ bool Books::may_run_again(const Entry& entry, Outcome outcome) const {
   return entry.failures + 1 <= (spec.retries == 0 && grows ? kGrowths : spec.retries);
 }
 
-// A share that cannot grow any more is no reason to try again.
+// A share that cannot grow any more is no reason for a retry.
 bool Books::must_run_again(const Entry& entry, Outcome outcome) const {
   const bool grows = outcome == Outcome::kGpuOom && entry.spec->retries == 0;
   return entry.spec->detached && !grows && may_run_again(entry, outcome);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See world.h. The daemon's side of it is daemon.cc.
+// See world.h; daemon.cc has the daemon's side. A step draws one of many actions by weight; an
+// action changes processes, cards, clocks or the disk, or queues an input for the daemon. In the
+// end everything that goes wrong by chance is switched off, and the queue has to drain.
 #include "tests/sim/world.h"
 
 #include <algorithm>
@@ -279,7 +281,7 @@ void World::act(Runner& runner) {
     if (program.ref.pid != 0) ended.program = program.ref;
     runner.ticket = ask(std::move(ended));
   } else if (dice_.percent(job->state == JobState::kStarting ? 50 : 5)) {
-    runner.ticket = ask(core::Started{job->id, uid, program.ref});  // maybe again
+    runner.ticket = ask(core::Started{job->id, uid, program.ref});  // maybe repeated
   }
 }
 
@@ -292,7 +294,7 @@ void World::start_program(Runner& runner, const core::Job& job) {
     return;
   }
   lives_.start_program(life, job.spec, job.grant);
-  // A start is told after a moment, or together with the end.
+  // A start is reported after a moment, or together with the end.
   if (dice_.percent(50))
     runner.ticket = ask(core::Started{job.id, runner.wants.spec.uid, life.program.ref, 50});
 }
@@ -329,8 +331,7 @@ void World::forget_the_dead() {
 
 // ---- the machine -------------------------------------------------------------------------------
 
-// What the other daemons know of our jobs: what was told last, or what the log of a dead daemon
-// says.
+// What the other daemons know of our jobs: the last report, or the log of a dead daemon.
 Reserved World::known_to_others() const {
   Reserved ours;
   for (const JobId id : books_.active()) ours[id] = books_.find(id)->held_now();
@@ -351,7 +352,7 @@ bool World::others_agree(JobId id, const std::vector<core::GrantedCard>& wanted)
     if (all_the_time) return true;
     ours.erase(mine);
   }
-  if (!quiet_ && dice_.percent(2)) return false;  // and given back before anybody looks
+  if (!quiet_ && dice_.percent(2)) return false;  // and given back unseen
   return cards_.others_agree(ours, wanted);
 }
 

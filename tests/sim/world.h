@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine with people, processes, cards, clocks and a disk, and one daemon on it: the real engine
-// on the fakes of its seams. One step is one thing that happens, chosen by dice: somebody submits
-// or changes his mind, a keeper goes one stage further or is killed, a program ends or will not, a
-// card falls off the bus, another daemon takes bytes, the disk fills up, a clock is set, the daemon
-// takes a turn or is killed, between two turns or inside of one, the machine is started anew. After
-// every step the Checker looks at it all.
+// A machine with users, processes, cards, clocks and a disk, and one daemon on it: the real engine
+// on the fakes of its seams. One step is one thing that happens, chosen by dice: a user submits or
+// changes a job, a keeper goes one stage further or is killed, a program ends or will not, a card
+// falls off the bus, another daemon takes bytes, the disk fills up, a clock is set, the daemon
+// takes a turn or is killed, between two turns or inside of one, the machine reboots. After every
+// step the Checker checks everything.
 //
-// What outlives the daemon: processes, records, cards, what was committed. What does not: its
-// inputs, its launcher's knowledge, its answers under way.
+// What outlives the daemon: processes, records, cards, committed events. What does not: its inputs,
+// its launcher's knowledge, its answers under way.
 #pragma once
 
 #include <memory>
@@ -40,7 +40,7 @@ class Disk final : public tests::FaultyStore {
   void crash();
 
  private:
-  std::uint64_t synced_ = 0;  // for a planted bug: what is really on the platter
+  std::uint64_t synced_ = 0;  // for a planted bug: what is really on the disk
 };
 
 // A `mete run`.
@@ -48,9 +48,9 @@ struct Runner {
   core::ProcessRef self;
   core::Submit wants;
   bool alive = true;
-  bool deaf = false;               // does not end its job when it is told to
+  bool deaf = false;               // does not end its job on request
   std::optional<core::JobId> job;  // once it was answered
-  std::uint64_t ticket = 0;        // of what it waits for; 0: nothing
+  std::uint64_t ticket = 0;        // of its open request; 0: none
 };
 
 class Checker;
@@ -61,16 +61,16 @@ class World {
   ~World();
 
   void step();
-  // No new arrivals, all cards are well, all programs end. True: the queue drained within a bound.
+  // No new arrivals, all cards work, all programs end. True: the queue drained within a bound.
   bool drains();
-  // Who is left after that did not, in words.
+  // The jobs that are left after that, as text.
   std::string left() const;
 
  private:
   friend class Checker;
   using Action = void (World::*)();
 
-  // people.cc decides what they want; here it is handed in.
+  // people.cc decides on the inputs; here they are passed on.
   void somebody_runs();
   void somebody_submits();
   void somebody_changes();
@@ -125,12 +125,12 @@ class World {
   People people_;
   std::unique_ptr<Checker> checker_;
   std::unique_ptr<engine::Engine> engine_;  // empty: the daemon is down
-  std::uint64_t daemon_ = 0;                // the number of the one that lives; 0: none
+  std::uint64_t daemon_ = 0;                // the number of the living one; 0: none
   std::uint64_t daemons_ = 0;
   std::vector<engine::Asked> inputs_;
   std::vector<std::unique_ptr<Runner>> runners_;
   std::uint64_t last_ticket_ = 0;
-  std::size_t crowd_ = 0;                 // so many unfinished jobs at most
+  std::size_t crowd_ = 0;                 // upper bound of unfinished jobs
   std::optional<std::uint64_t> kill_in_;  // calls of a seam
   bool quiet_ = false;
   bool disk_is_full_ = false;

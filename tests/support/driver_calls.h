@@ -14,7 +14,7 @@ namespace driver_calls {
 
 inline void* library = nullptr;
 
-// The library that functions are taken from, from here on; libcuda.so.1 when nothing is said.
+// The library that functions are taken from, from here on; the default is libcuda.so.1.
 inline bool open_library(const char* path) {
   library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   return library != nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time that moves when told to.
+// Time that only a test moves.
 #pragma once
 
 #include "seam/clock.h"
@@ -11,7 +11,7 @@ class FakeClock final : public seam::Clock {
   seam::Nanoseconds monotonic() override { return since_start_; }
   WallTime wall() override { return {kStartMs + (since_start_ + set_by_) / seam::Milliseconds(1)}; }
   void advance(seam::Milliseconds by) { since_start_ += by; }
-  // Somebody sets the clock on the wall, forward or back. Monotonic time does not care.
+  // Sets the wall clock, forward or back. Monotonic time is not affected.
   void set_wall(seam::Milliseconds by) { set_by_ += by; }
 
  private:

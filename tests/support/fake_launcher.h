@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launcher without processes: it records what it was asked and what it knows at the moment. What
-// becomes of the processes is the test's to say, by inputs of the engine.
+// A launcher without processes: it records its calls and its current knowledge. The test decides
+// what becomes of the processes, by inputs of the engine.
 #pragma once
 
 #include <functional>
@@ -21,24 +21,24 @@ class FakeLauncher final : public seam::Launcher {
   void stop(core::JobId job) override;
   void forget(core::JobId job) override;
 
-  // The other daemons' answer to reserve(). Asked each time; unset: they agree.
+  // The other daemons' answer to reserve(). Called each time; unset: they agree.
   std::function<bool(core::JobId, const std::vector<core::GrantedCard>&)> others_agree;
-  // Called by start, watch, stop and forget, which change the world: what must be on disk is by
+  // Called by start, watch, stop and forget, which change the world: everything must be on disk by
   // then.
   std::function<void()> before_act;
 
-  // The daemon died: a new one knows nothing. What was asked stays recorded.
+  // The daemon died: a new one knows nothing. The calls stay recorded.
   void crash();
 
   const std::map<core::JobId, std::vector<core::GrantedCard>>& reserved() const {
     return reserved_;
   }
   const std::map<core::JobId, core::ProcessRef>& watched() const { return watched_; }
-  // Those with a keeper: as they were when it was to be started or found, in which attempt.
+  // Jobs with a keeper: as they were when it was to be started or found, and in which attempt.
   const std::map<core::JobId, core::Job>& kept() const { return kept_; }
-  // How often each was to be stopped, since the last crash and until it was forgotten.
+  // How often each job was to be stopped, since the last crash and until it was forgotten.
   const std::map<core::JobId, int>& stops() const { return stops_; }
-  // "reserve 1", "start 1", "watch 1", "wake 1", "stop 1", "forget 1", since the last look.
+  // "reserve 1", "start 1", "watch 1", "wake 1", "stop 1", "forget 1", since the last call.
   std::vector<std::string> take_calls();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A seam::Loop whose descriptors are real and whose time moves when told to: timers never fire by
+// A seam::Loop whose descriptors are real and whose time only a test moves: timers never fire by
 // themselves, so a test about five seconds takes none.
 #pragma once
 
@@ -30,7 +30,7 @@ class ManualLoop final : public seam::Clock {
             }};
   }
 
-  // Waits a little for a descriptor and calls those that are ready.
+  // Waits a little for a descriptor and calls the ready ones.
   void turn(int wait_ms = 20) {
     std::vector<pollfd> items;
     for (const auto& [fd, ready] : ready_) items.push_back({fd, POLLIN, 0});
@@ -54,7 +54,8 @@ class ManualLoop final : public seam::Clock {
     }
     now_ = end;
   }
-  // Time leaps, as for a process that was stopped: what fell due meanwhile is called now, once.
+  // Time leaps, as for a process that was stopped: timers that fell due meanwhile are called now,
+  // once.
   void leap(seam::Milliseconds by) {
     now_ += by;
     std::multimap<seam::Nanoseconds, std::function<void()>> due;
@@ -77,7 +78,7 @@ class ManualLoop final : public seam::Clock {
   std::size_t timers() const { return timers_.size(); }
 
  private:
-  // Begins at the machine's own time: other processes date what they send.
+  // Begins at the machine's own time, which other processes use in what they send.
   seam::Nanoseconds now_ = seam::system_clock().monotonic();
   std::map<int, std::function<void()>> ready_;
   std::multimap<seam::Nanoseconds, std::function<void()>> timers_;

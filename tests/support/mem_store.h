@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stores without a disk. MemStore keeps what was committed and forgets the rest when told that its
-// process died; FaultyStore is one whose commits fail when asked to. Both keep the contract of
-// seam/store.h (src/store/contract_test.cc runs it on them and on the real one).
+// Stores without a disk. MemStore keeps what was committed and forgets the rest when its process
+// "dies"; FaultyStore is one whose commits fail on demand. Both keep the contract of seam/store.h
+// (src/store/contract_test.cc runs it on them and on the real one).
 #pragma once
 
 #include <map>
@@ -27,28 +27,28 @@ class MemStore : public seam::Store {
   Result<void> commit() override;
   void withdraw() override { forget_uncommitted(); }
 
-  // The process died: what was not committed is gone, what was is still there.
+  // The process died: uncommitted events are gone, committed ones are still there.
   void forget_uncommitted();
 
-  // The disk was wrong when it said that these were kept.
+  // The disk was wrong when it reported these as stored.
   void lose_after(std::uint64_t seq);
 
-  // Events that the snapshot covers are let go of, but for the last so many.
+  // Drops events that the snapshot covers, except the last `kept`.
   void let_go(std::size_t kept);
 
-  // Those that were not let go of.
+  // The events that were not dropped.
   const std::vector<seam::StoredEvent>& committed() const { return events_; }
   std::uint64_t last_committed() const { return gone_ + events_.size(); }
   const std::map<std::string, std::string>& blobs() const { return blobs_; }
   const std::optional<seam::Snapshot>& snapshot() const { return snapshot_; }
   std::size_t queued() const { return queued_.size(); }
-  // Of those that had anything to keep.
+  // Commits that stored anything.
   std::size_t commits() const { return commits_; }
-  // How often all of it was loaded.
+  // How often everything was loaded.
   std::size_t loads() const { return loads_; }
 
  private:
-  std::uint64_t gone_ = 0;  // so many events came before those that are kept
+  std::uint64_t gone_ = 0;  // the number of events before the kept ones
   std::vector<seam::StoredEvent> events_, queued_;
   std::optional<seam::Snapshot> snapshot_, queued_snapshot_;
   std::map<std::string, std::string> blobs_, queued_blobs_;
@@ -59,7 +59,8 @@ class MemStore : public seam::Store {
 
 class FaultyStore : public MemStore {
  public:
-  // What a failed commit has left on the disk. After an I/O error both can be; exhausted: nothing.
+  // What a failed commit has left on the disk. After an I/O error both are possible; exhausted:
+  // nothing.
   enum class Left { kNothing, kAll };
 
   // The nth commit from now on (1: the next) fails, once.
@@ -68,10 +69,10 @@ class FaultyStore : public MemStore {
   // `ballast_commits` more.
   void set_full(std::size_t ballast_commits = 1000);
   void set_room();
-  // There is no room for new work, which the store knows before it is tried.
+  // There is no room for new work, which the store reports before it is tried.
   void set_short(bool is) { short_ = is; }
   bool has_ballast() const { return ballast_; }
-  // The process died and was started again: what was not synced is gone, and so is the error.
+  // The process died and was started again: unsynced data is gone, and so is the error.
   void crash();
 
   Result<void> commit() override;
@@ -86,7 +87,7 @@ class FaultyStore : public MemStore {
     Left left = Left::kNothing;
   };
   std::optional<Fault> fault_;
-  std::optional<Error> broken_;  // after io and corrupt nothing more is kept, as in the real one
+  std::optional<Error> broken_;  // after io and corrupt nothing more is stored, as in the real one
   bool full_ = false;
   bool short_ = false;
   bool ballast_ = true;

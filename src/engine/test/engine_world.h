@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the tests of the engine: a daemon on fakes. The tests' words: submit, started, ended, cancel,
-// tick, crash_and_restart. Whatever the launcher is asked must be on disk by then.
+// For the tests of the engine: a daemon on fakes. The vocabulary of the tests: submit, started,
+// ended, cancel, tick, crash_and_restart. Whatever the launcher is asked to do must be on disk by
+// then.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -68,7 +69,7 @@ class EngineTest : public testing::Test {
   }
   std::vector<Answer> tick() { return turn({}); }
 
-  // Of `mete run`.
+  // A job of `mete run`.
   static core::Submit job(const std::string& gpu, bool wait = true) {
     static std::int32_t runners = 100;
     core::Submit submit;
@@ -83,7 +84,7 @@ class EngineTest : public testing::Test {
     submit.admin = false;
     return submit;
   }
-  // Of `mete submit`.
+  // A job of `mete submit`.
   static core::Submit detached(const std::string& gpu) {
     core::Submit submit = job(gpu);
     submit.runner.reset();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See fake_driver.h. The handlers call plain functions, so there is one driver at a time.
+// See fake_driver.h. The handlers call plain functions, so there is one global driver: its
+// constructor installs these functions in `real`. A small block is placed in the last slab while
+// that has room; a larger one gets an address of its own.
 #include "meter/test/fake_driver.h"
 
 #include <errno.h>
@@ -28,7 +30,7 @@ constexpr std::uint64_t kGranule = 2ull << 20;
 FakeDriver* driver = nullptr;
 CUcontext const kContext = reinterpret_cast<CUcontext>(0x1000);
 
-// A real driver changes errno whenever it likes.
+// A real driver may change errno at any time.
 CUresult asked(const char* what) {
   driver->calls.emplace_back(what);
   driver->charged_at_call.push_back(driver->charged());

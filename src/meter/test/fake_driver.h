@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A driver behind the meter's handlers, for unit tests: one card, one context, addresses that mean
-// nothing. It rounds as a real one does, remembers what it holds, says what the books said whenever
-// it was asked for memory, and fails when told to. Functions that it lacks are nullptr, as with an
-// old driver.
+// A driver behind the meter's handlers, for unit tests: one card, one context, addresses without
+// memory. It rounds as a real driver does, records what it holds and what was charged at each
+// request for memory, and fails on demand. Functions that it lacks are nullptr, as with an old
+// driver.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace mete::meter::test {
 
 struct FakeDriver {
-  // Installs itself as `real`, and wipes what the meter knows of the process, as a fork does.
+  // Installs itself as `real`, and wipes the meter's state of the process, as a fork does.
   explicit FakeDriver(const launch::GrantFile& file);
   ~FakeDriver();
   FakeDriver(const FakeDriver&) = delete;
@@ -26,7 +26,7 @@ struct FakeDriver {
   std::uint64_t holds() const;    // bytes, as the driver has it
 
   const launch::GrantFile& file;
-  CUresult next = CUDA_SUCCESS;  // what the next call for memory returns, once
+  CUresult next = CUDA_SUCCESS;  // the result of the next request for memory, once
   // For each call for memory: what was charged when it reached the driver.
   std::vector<std::uint64_t> charged_at_call;
   std::vector<std::string> calls;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A daemon that does nothing but be one, for daemon_start_test.cc: it listens at METE_SOCKET,
-// writes its pid to STATE/pids (a line for each daemon that ever listened), answers GET /self with
-// what the tests ask about, and ends when asked for /stop. METE_TEST_DAEMON: "fail" says an error,
-// "die" says nothing.
+// A minimal daemon, for daemon_start_test.cc: it listens at METE_SOCKET, writes its pid to
+// STATE/pids (a line for each daemon that ever listened), answers GET /self with what the tests ask
+// about, and ends at a request for /stop. METE_TEST_DAEMON: "fail" reports an error, "die" reports
+// nothing.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ std::string self() {
   return text;
 }
 
-// What was open when main() began: only 0, 1, 2 and the ready pipe should be.
+// The open descriptors when main() began: only 0, 1, 2 and the ready pipe should be there.
 std::string open_descriptors() {
   std::string text;
   for (int fd = 0; fd < 1024; ++fd)

@@ -27,9 +27,9 @@
 
 namespace mete::net {
 
-constexpr Milliseconds kLong{60'000};  // a test that waits so long has failed
+constexpr Milliseconds kLong{60'000};  // a test that waits this long has failed
 
-// True once it was set; a test that waits for ever would say nothing.
+// True once it was set; a test that waits for ever would report nothing.
 template <class Value>
 bool comes(std::promise<Value>& promise) {
   return promise.get_future().wait_for(kLong) == std::future_status::ready;
@@ -60,7 +60,7 @@ inline Fd listen_plainly(const std::string& path) {
   return socket;
 }
 
-// A client that says whatever the test wants.
+// A client that sends whatever the test wants.
 class Raw {
  public:
   explicit Raw(const std::string& path) {
@@ -119,7 +119,7 @@ class Raw {
   std::string heard_;
 };
 
-// A server with its loop on a thread. Handlers run there; so does what do_there() is given.
+// A server with its loop on a thread. Handlers run there; so do functions given to do_there().
 class TestServer {
  public:
   explicit TestServer(Handler handler, HttpServer::Limits limits = {})
@@ -143,8 +143,8 @@ class TestServer {
   }
 
   const std::string& path() const { return path_; }
-  Loop& loop() { return loop_; }                           // there only
-  std::optional<HttpServer>& server() { return server_; }  // there only
+  Loop& loop() { return loop_; }                           // loop's thread only
+  std::optional<HttpServer>& server() { return server_; }  // loop's thread only
 
   // Runs it on the loop's thread and returns when it has run.
   void do_there(const std::function<void()>& function) {

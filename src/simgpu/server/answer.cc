@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each request means: looks at the store, fills a reply. Never blocks, never fails the server.
+// The meaning of each request: one function per operation, which reads or changes the store and
+// fills a reply. Never blocks, never fails the server. A hello checks the protocol and builds the
+// machine; a snapshot adds up cards and processes; the rest works on pieces by their id.
 #include <string.h>
 
 #include <algorithm>
@@ -107,7 +109,7 @@ int Server::hello(Client* client, const Request& request, const char* payload, R
   }
   client->kind = static_cast<ClientKind>(request.a[1]);
   const std::string wanted(payload, request.payload);
-  // Another machine than before may be built as long as nobody else uses the old one.
+  // Another machine than before may be built as long as no other client uses the old one.
   const bool alone = clients_.size() == 1 && store_.pieces().empty();
   const bool other = have_machine_ && !wanted.empty() && wanted != store_.machine.text;
   if (!have_machine_ || (other && alone && client->kind != ClientKind::kControl)) {
@@ -123,7 +125,7 @@ int Server::hello(Client* client, const Request& request, const char* payload, R
   return 0;
 }
 
-// The load of those who are there; temperature and power follow it.
+// The load of the present clients; temperature and power follow it.
 void Server::refresh(uint32_t index, uint64_t now) {
   Card* card = &store_.machine.cards[index];
   uint32_t percent = 0;
@@ -140,7 +142,7 @@ void Server::refresh(uint32_t index, uint64_t now) {
   info.used = card->used;
 }
 
-// A copy or a fill, at 100 GB/s: what a process does without kernels is work as well.
+// A copy or a fill, at 100 GB/s: work without kernels counts as well.
 void Server::note_copy(Client* client, PieceId id, uint64_t bytes) {
   if (const Piece* piece = store_.find(id); piece != nullptr)
     client->copies[piece->card].add_done(now_ms(), 1 + bytes / 100000);

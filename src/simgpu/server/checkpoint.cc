@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cuCheckpointProcess* does to a process: running → locked → checkpointed → locked → running.
-// A restore without room fails for good, as the real one does (driver 580).
+// A lock closes the gate in the process's page and succeeds once no call is inside and no work is
+// pending; a checkpoint takes its pieces off the cards, a restore puts them back. A restore without
+// room fails for good, as the real one does (driver 580).
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -59,7 +61,7 @@ int Server::share_page(Client* client) {
 void Server::drop_page(Client* client) {
   if (client->page != nullptr) munmap(client->page, sizeof(PausePage));
   client->page = nullptr;
-  // Whoever asked for a lock and ended has cancelled it.
+  // A client that asked for a lock and ended has cancelled it.
   for (auto& [id, other] : clients_)
     if (other.locker == client->id) cancel_lock(&other);
 }
@@ -137,7 +139,7 @@ bool Store::put_away(ClientId client) {
   if (held == held_.end()) return true;
   for (const auto& [id, count] : held->second) {
     const Piece& piece = pieces_[id];
-    // Somebody else has it too, or could open it; or it is managed memory.
+    // Another process has it too, or could open it; or it is managed memory.
     if (piece.holders > count || !piece.openers.empty() || piece.use == MemoryClass::kManaged)
       return false;
     for (const auto& [number, token] : tokens_)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages and runs. Invariant: a page of data hides whatever run lies under it.
+// Pages and runs. Invariant: a page of data hides the run under it. A write turns the touched pages
+// into data, a fill replaces pages by a run; a page that becomes uniform turns into a run again, so
+// memory stays proportional to the real data.
 #include "simgpu/server/contents.h"
 
 #include <algorithm>
@@ -72,7 +74,7 @@ void Contents::set_runs(uint64_t first, uint64_t end, uint32_t pattern) {
   runs_.erase(runs_.lower_bound(first), runs_.lower_bound(end));
   if (pattern == 0) return;
   auto made = runs_.emplace(first, Run{end, pattern}).first;
-  // Join with equal neighbours, so that filling piece by piece stays one entry.
+  // Joins equal neighbours, so that filling piece by piece stays one entry.
   if (made != runs_.begin()) {
     auto before = std::prev(made);
     if (before->second.end == first && before->second.pattern == pattern) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands in one piece of simulated memory: runs of a repeated 4-byte pattern (a fill of 100
+// The content of one piece of simulated memory: runs of a repeated 4-byte pattern (a fill of 100
 // GiB is one entry) and 4 KiB pages of real data. Fresh memory reads as zero. The data of all
-// pieces together is bounded by a budget; a write past it fails and changes nothing it has not
-// reached.
+// pieces together is bounded by a budget; a write past it fails and changes nothing beyond the
+// point it has reached.
 #pragma once
 
 #include <cstdint>
@@ -41,10 +41,10 @@ class Contents {
 
   // The pattern of a page that holds no data, and where that run of pages ends.
   uint32_t pattern_at(uint64_t page, uint64_t* run_end) const;
-  uint8_t* data_page(uint64_t page);  // made from its pattern if need be; null: budget spent
+  uint8_t* data_page(uint64_t page);  // made from its pattern if necessary; null: budget spent
   void drop_pages(uint64_t first, uint64_t end);
   void set_runs(uint64_t first, uint64_t end, uint32_t pattern);
-  void fold_page(uint64_t page);  // a page that became uniform turns into a pattern again
+  void fold_page(uint64_t page);  // a page that became uniform becomes a pattern again
   bool fill_part(uint64_t offset, uint64_t bytes, uint32_t pattern);
 
   HostBudget* budget_;

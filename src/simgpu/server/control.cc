@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete-simgpu --ctl ...`: what tests ask of a running simulator. Commands are in
+// `mete-simgpu --ctl ...`: how tests control a running simulator. Commands are in
 // docs/formats/simgpu.md. `dump` prints the whole state as one JSON document.
 #include <cstdlib>
 #include <sstream>

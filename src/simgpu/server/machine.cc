@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Card types and the parser of METE_SIM. Memory is what NVML reports for the real card; "reserved"
-// is what the driver keeps for itself, so CUDA's total is the difference.
+// is what the driver keeps for itself, so CUDA's total is the difference. The text is COUNTxTYPE,
+// or the path of a file that describes the cards; finish() then derives UUIDs, addresses and links
+// from the position of each card.
 #include "simgpu/server/machine.h"
 
 #include <algorithm>
@@ -80,7 +82,7 @@ Card make_card(const CardType& type) {
   return card;
 }
 
-// splitmix64: the same index gives the same UUID on every machine and in every run.
+// splitmix64: an index gives the same UUID on every machine and in every run.
 uint64_t mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15ull;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -105,7 +107,8 @@ void set_identity(CardInfo* info, uint32_t index) {
            info->pci_device);
 }
 
-// What depends on a card's place: UUID, PCI address, NUMA node, links to cards of its own kind.
+// Sets what depends on a card's position: UUID, PCI address, NUMA node, links to cards of its own
+// kind.
 void finish(Machine* machine) {
   const uint32_t count = static_cast<uint32_t>(machine->cards.size());
   std::vector<uint8_t> links(count);
@@ -124,7 +127,7 @@ void finish(Machine* machine) {
   }
 }
 
-// "name=\"Our Card\" memory=80G sms=100" cut into words; quotes keep spaces together.
+// "name=\"Our Card\" memory=80G sms=100" split into words; quotes keep spaces together.
 std::vector<std::string> cut_words(const std::string& line) {
   std::vector<std::string> words;
   std::string word;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The simulated machine: which cards it has and what they report. Built from METE_SIM's text
-// ("4xH200") or from a small file; a text that cannot be understood gives a message, never a guess.
+// ("4xH200") or from a small file; an invalid text gives a message, never a guess.
 #pragma once
 
 #include <string>
@@ -10,27 +10,27 @@
 
 namespace simgpu {
 
-// How much of the time something works, by the second. Work that takes time is told when it begins
-// and may last into later seconds.
+// The utilisation of a card or process, by the second. Work that takes time is reported when it
+// begins and may last into later seconds.
 class Load {
  public:
   void add(uint64_t now_ms, uint64_t us) {
     roll(now_ms);
     us_ += us;
   }
-  // Work that is over: more than there was time for is none.
+  // Work that is over: an excess over the elapsed time is dropped.
   void add_done(uint64_t now_ms, uint64_t us) {
     add(now_ms, us);
     const uint64_t most = (now_ms - window_ms_ + 1) * 1000;
     us_ = us_ < most ? us_ : most;
   }
-  // Of the fuller one of this second and the one before.
+  // The fuller one of this second and the one before.
   uint32_t percent(uint64_t now_ms) {
     roll(now_ms);
     const uint64_t us = us_ > before_us_ ? us_ : before_us_;
     return static_cast<uint32_t>(us < 1000000 ? us / 10000 : 100);
   }
-  // The same, where any work at all is 1 at least.
+  // percent(), where any work at all counts as at least 1.
   uint8_t percent_or_one(uint64_t now_ms) {
     const auto rounded = static_cast<uint8_t>(percent(now_ms));
     return rounded == 0 && us_ + before_us_ > 0 ? 1 : rounded;
@@ -41,7 +41,7 @@ class Load {
     const uint64_t elapsed_ms = now_ms - window_ms_;
     if (elapsed_ms < 1000) return;
     const uint64_t done_us = us_ < elapsed_ms * 1000 ? us_ : elapsed_ms * 1000;
-    // Work that ended more than a second ago is not of the second before.
+    // Work that ended more than a second ago does not belong to the second before.
     before_us_ = elapsed_ms < 2000 || done_us < us_ ? done_us : 0;
     us_ -= done_us;
     window_ms_ = now_ms;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // mete-simgpu: the process that owns the simulated cards' memory (--serve, started by the simulated
-// libraries themselves) and the command that speaks to it (--ctl).
+// libraries themselves) and the command that controls it (--ctl).
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 
 namespace {
 
-// Whatever the starting program left open, blocked or ignored is none of our business.
+// Resets what the starting program left open, blocked or ignored.
 void shed_inheritance(int keep) {
   const unsigned after = keep >= 3 ? static_cast<unsigned>(keep) + 1 : 3;
   const bool below = keep <= 3 || syscall(SYS_close_range, 3, keep - 1, 0) == 0;

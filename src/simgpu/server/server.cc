@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop: sockets, deaths, timers. What requests mean is in answer.cc.
+// The loop: sockets, deaths, timers. One epoll set has the listener, every client and every
+// exported descriptor; an event carries its kind and id. A turn handles deaths first, then
+// requests, which answer.cc interprets, then timers such as delayed teardown and the end of an idle
+// server.
 #include "simgpu/server/server.h"
 
 #include <errno.h>
@@ -22,7 +25,7 @@
 namespace simgpu {
 namespace {
 
-// What an epoll event is about: the kind in the top bits, an id below.
+// The content of an epoll event: the kind in the top bits, an id below.
 constexpr uint64_t kListener = 0;
 constexpr uint64_t kClientTag = 1ull << 62;
 constexpr uint64_t kExportTag = 3ull << 62;
@@ -67,8 +70,9 @@ int Server::run() {
   while (!stop_) {
     const int count = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), wait_ms());
     if (count < 0 && errno != EINTR) return 1;
-    // Deaths first: requests of this turn may come from somebody who has seen the process reaped.
-    // What a dead client asked last and did not wait for is dropped with it.
+    // Deaths first: requests of this turn may come from a process that has seen the dead one
+    // reaped. The last request of a dead client, whose reply it did not wait for, is dropped with
+    // it.
     for (int i = 0; i < count; ++i) {
       const uint64_t tag = events[static_cast<size_t>(i)].data.u64;
       const uint32_t what = events[static_cast<size_t>(i)].events;
@@ -109,8 +113,9 @@ int Server::wait_ms() const {
   return until <= now ? 0 : static_cast<int>(std::min<uint64_t>(until - now, 60000));
 }
 
-// Ends only under the start lock and with nobody at the door, so that no start is lost: a client
-// that slips in between the last look and the end sees the connection closed and starts anew.
+// Ends only under the start lock and with no client waiting, so that no start is lost: a client
+// that connects between the last check and the end sees the connection closed and starts a new
+// server.
 bool Server::may_end() {
   uint64_t limit = idle_limit_ms_;
   for (const Card& card : store_.machine.cards) {
@@ -120,7 +125,7 @@ bool Server::may_end() {
   const int lock = take_start_lock(folder_.c_str(), false);
   if (lock < 0) {
     struct stat gone {};
-    return stat(folder_.c_str(), &gone) != 0;  // the folder was removed under us
+    return stat(folder_.c_str(), &gone) != 0;  // the folder was removed
   }
   accept_all();
   if (!clients_.empty()) {
@@ -259,8 +264,8 @@ void Server::finish_teardowns() {
   }
 }
 
-// A socket pair: the client gets one end, we keep the other. Its inode is the descriptor's name,
-// and our end hangs up when the last copy, in whatever process or in flight, is closed.
+// A socket pair: the client gets one end, we keep the other. Its inode identifies the descriptor,
+// and our end hangs up when the last copy, in any process or in flight, is closed.
 int Server::fd_export(Client* client, PieceId id) {
   if (!store_.holds(client->id, id)) return 400;
   int pair[2];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The simulation server: one thread, one epoll loop, no lock. A client is a socket; its death is
-// the socket's end: its last copy, so that a child forked without exec keeps its parent's memory.
-// Deaths are handled before requests of the same turn, so that whoever has seen a process reaped
-// finds its memory free. Ends by itself after having had no client for a while.
+// the end of the socket's last copy, so that a child forked without exec keeps its parent's memory.
+// Deaths are handled before requests of the same turn, so that a process that has seen another one
+// reaped finds its memory free. Ends by itself after a while without clients.
 #pragma once
 
 #include <sys/types.h>
@@ -38,8 +38,8 @@ class Server {
     bool want_write = false;
     PausePage* page = nullptr;  // of a CUDA process that has called cuInit
     CheckpointState state = CheckpointState::kRunning;
-    ClientId locker = 0;  // who waits for it to come to rest
-    // What it does on each card, for those on which it ever did anything.
+    ClientId locker = 0;  // waits for it to come to rest
+    // Its work on each card, for cards on which it ever worked.
     std::map<uint32_t, Load> kernels;
     std::map<uint32_t, Load> copies;
   };

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Physical memory: every change of a card's `used` happens in take() and drop_piece().
+// Physical memory: every change of a card's `used` happens in take() and drop_piece(). A piece has
+// a count of references from all holders and one count for each client; it is dropped when the
+// total reaches zero. Tokens of legacy IPC lead to a piece and die with their owner.
 #include "simgpu/server/store.h"
 
 #include <sys/random.h>
@@ -180,7 +182,7 @@ int Store::ipc_export(ClientId client, PieceId id, uint64_t offset, uint64_t byt
                       uint64_t token[2]) {
   const int why = check(client, id, offset, bytes);
   if (why != kOk) return why;
-  // The same block always gets the same handle, as from the real driver.
+  // A block always gets the same handle, as from the real driver.
   for (const auto& [number, made] : tokens_) {
     if (made.piece == id && made.offset == offset && made.bytes == bytes) {
       token[0] = number;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The physical memory of the simulated cards: who took which piece, who else holds it, what stands
-// in it. Pure bookkeeping: no sockets, no clock. A piece lives while anybody holds it: clients
-// (each with a count), exported descriptors, and memory of dead clients whose teardown is not over.
+// The physical memory of the simulated cards: which client took which piece, which others hold it,
+// and its content. Pure bookkeeping: no sockets, no clock. A piece lives while it has a holder:
+// clients (each with a count), exported descriptors, and memory of dead clients whose teardown is
+// not over.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +17,15 @@
 namespace simgpu {
 
 using PieceId = uint64_t;
-using ClientId = uint64_t;  // 0 = nobody
+using ClientId = uint64_t;  // 0 = none
 
 struct Piece {
   uint32_t card = 0;
   uint64_t bytes = 0;
   MemoryClass use = MemoryClass::kPlain;
-  ClientId owner = 0;  // 0 once the owner has let go or died
+  ClientId owner = 0;  // 0 once the owner has released it or died
   bool owner_died = false;
-  std::vector<ClientId> openers;  // by legacy IPC, in the order in which they came
+  std::vector<ClientId> openers;  // by legacy IPC, in order of opening
   uint64_t holders = 0;           // references of all kinds
   bool away = false;              // its process is checkpointed: it takes no room
   std::unique_ptr<Contents> contents;
@@ -63,17 +64,17 @@ class Store {
   int ipc_export(ClientId client, PieceId id, uint64_t offset, uint64_t bytes, uint64_t token[2]);
   int ipc_open(ClientId client, const uint64_t token[2], IpcToken* found);
 
-  // What a client that ended held; its tokens die with it, its pieces lose their owner. The
-  // references stay until release() is called with them (at once, or after the teardown delay).
+  // What an ended client held; its tokens die with it, its pieces lose their owner. The references
+  // stay until release() is called with them (at once, or after the teardown delay).
   using Held = std::map<PieceId, uint64_t>;
   Held forget_client(ClientId client);
   void release(const Held& held);
 
-  // checkpoint.cc: a process's memory leaves the cards, all of it or (false) nothing: it shares
-  // some, or has managed memory. And comes back, if there is room.
+  // checkpoint.cc: takes a process's memory off the cards, all of it or (false) nothing: it shares
+  // some, or has managed memory. And puts it back, if there is room.
   bool put_away(ClientId client);
   bool bring_back(ClientId client);
-  // What of a checkpointed process stays on each card.
+  // What stays of a checkpointed process on each card.
   std::map<uint32_t, uint64_t> left_of(ClientId client) const {
     const auto found = left_.find(client);
     return found == left_.end() ? std::map<uint32_t, uint64_t>{} : found->second;
@@ -83,8 +84,8 @@ class Store {
   void drop_piece(PieceId id, uint64_t count);
 
   const Piece* find(PieceId id) const;
-  // To whom NVML counts a piece: its owner; after the owner's death the first that has it open by
-  // legacy IPC (driver 580; memory shared by descriptor is then nobody's).
+  // The client for which NVML counts a piece: its owner; after the owner's death the first that has
+  // it open by legacy IPC (driver 580; memory shared by descriptor is then counted for no process).
   static ClientId counted_to(const Piece& piece);
   bool holds(ClientId client, PieceId id) const;
   const std::map<PieceId, Piece>& pieces() const { return pieces_; }

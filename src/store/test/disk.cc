@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See disk.h. SQLite offers its writes to be replaced, but not its syncs; those are found here by
-// the loader, since a program's own functions come before those of libraries.
+// See disk.h. SQLite lets its writes be replaced, but not its syncs; these are replaced by the
+// loader, since a program's own functions come before those of libraries.
 #include "store/test/disk.h"
 
 #include <sys/stat.h>
@@ -31,7 +31,7 @@ bool write_fails() {
   return true;
 }
 
-// SQLite does not look at what the sync of a folder says, which not every file system offers.
+// SQLite ignores the result of syncing a folder, which not every file system supports.
 bool sync_fails(int fd) {
   struct stat info {};
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the tests of the store: a folder of one's own, events whose bytes follow from their number,
-// and a disk that fails when told to (SQLite's writes; syncs of files, not of folders).
+// For the tests of the store: a folder of its own, events whose bytes follow from their number, and
+// a disk that fails on demand (SQLite's writes; syncs of files, not of folders).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace mete::store {
 
 struct DiskFaults {
-  int writes_left = -1;  // then every write fails; -1: none does
+  int writes_left = -1;  // then every write fails; -1: no write fails
   int write_error = 0;
   int syncs_left = -1;  // then one sync fails
   int sync_error = 0;
@@ -40,7 +40,7 @@ class StoreTest : public testing::Test {
   std::string path(const std::string& name) const { return folder_ + "/" + name; }
   // Events from the oldest kept one to `last`, each with the bytes of its number.
   void expect_events(SqliteStore& store, std::uint64_t first, std::uint64_t last);
-  // SQL on the closed database, past the store.
+  // SQL on the closed database, bypassing the store.
   void run_sql(const char* sql);
 
   std::string folder_;

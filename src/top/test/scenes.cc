@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See scenes.h.
+// See scenes.h. Every figure follows from the numbers of cards and jobs, without randomness, so
+// that the files of tests/data/top do not change. Every third job waits; the last of several cards
+// has foreign memory and a job of another user; with more than two cards, the second one lacks half
+// of its readings.
 #include "top/test/scenes.h"
 
 #include <array>
@@ -16,7 +19,7 @@ constexpr WallTime kNow{1'794'000'000'000};  // 2026-11-06T21:20:00Z
 
 std::string uuid_of(std::size_t card) { return "GPU-" + std::to_string(card); }
 
-// Begins after a while, stays about a level of its own, and falls now and then, as when a program
+// Begins after a while, stays near a level of its own, and drops now and then, like a program that
 // writes a checkpoint.
 wire::Series series(std::size_t seed, std::uint32_t most) {
   wire::Series series;
@@ -140,7 +143,7 @@ Snapshot make_snapshot(const SceneSize& size) {
     last.granted += Bytes::from_gib(4);
     last.grantable -= Bytes::from_gib(4);
   }
-  if (size.cards > 2) {  // half of the readings are not there
+  if (size.cards > 2) {  // half of the readings are missing
     CardView& card = snapshot.cards[1];
     card.temperature_c.reset();
     card.power_w.reset();

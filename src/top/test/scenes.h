@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machines to draw: so many cards and jobs, always the same for the same numbers.
+// Machines to draw: a number of cards and jobs, always equal for equal numbers.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libnvidia-ml.so.1 of a driver in trouble: METE_TEST_NVML is the error that it begins with, or
+// A libnvidia-ml.so.1 of a broken driver: METE_TEST_NVML is the error that it begins with, or
 // "hang".
 #include <stdlib.h>
 #include <string.h>

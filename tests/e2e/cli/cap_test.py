@@ -112,7 +112,7 @@ class Cap(support.MeteTest):
         self.assert_refused(result, 69, "this machine has no usable GPU", "libnvidia-ml.so.1")
 
     def test_a_cap_below_a_cap(self):
-        # A sanitized mete as the program: its runtime wants to be the first library, and a preload comes before it.
+        # A sanitized mete as the program: its runtime must be the first library, and a preload comes before it.
         self.env["ASAN_OPTIONS"] = "verify_asan_link_order=0"
         result = self.capped("-q", "--gpu", "8G", "--", support.METE, "cap", "--gpu", "4G", "--", "true")
         self.assertEqual(result.returncode, 64)
@@ -201,7 +201,7 @@ class Cap(support.MeteTest):
 
 
 class Broken(support.MeteTest):
-    """Parts that are missing and disks that do not work."""
+    """Missing parts and broken disks."""
     sim = "1xH200"
 
     def copy_of_mete(self, *parts):

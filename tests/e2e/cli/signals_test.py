@@ -64,7 +64,7 @@ class Signals(support.MeteTest):
         process = self.start_program(start_new_session=True)
         for round_number in range(1, 21):
             os.killpg(process.pid, signal.SIGUSR1)
-            # The direct one comes after the group's: when it is there, a copy of the group's would be too.
+            # The direct signal comes after the group's: when it has arrived, a copy of the group's would have too.
             process.send_signal(signal.SIGUSR2)
             support.wait_until(lambda n=round_number: self.seen("SIGUSR2") == n, "the direct signal arrives")
             self.assertEqual(self.seen("SIGUSR1"), round_number)

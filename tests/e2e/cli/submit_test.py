@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Words, scripts and job files of `mete submit`, as far as no daemon is needed: what --dry-run makes of them, and what is refused."""
+"""Options, scripts and job files of `mete submit`, as far as no daemon is needed: what --dry-run makes of them, and what is refused."""
 import json
 import subprocess
 
@@ -18,7 +18,7 @@ class Submit(support.MeteTest):
         return path
 
     def plan(self, *words, **options):
-        """The only job of a dry run, as a document; nothing is said besides."""
+        """The only job of a dry run, as a document, without other output."""
         result = self.mete("submit", "--dry-run", "-o", "json", *words, **options)
         self.assertEqual(result.returncode, 0, result.stderr)
         document = json.loads(result.stdout)

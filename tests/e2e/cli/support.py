@@ -13,7 +13,7 @@ import unittest
 BUILD = pathlib.Path(os.environ.get("METE_BUILD_DIR", "build/release")).resolve()
 SOURCE = pathlib.Path(os.environ.get("METE_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[3]))
 METE = str(BUILD / "bin" / "mete")
-BOUND_S = 60  # far beyond anything that works
+BOUND_S = 60  # far beyond the duration of anything that works
 
 
 def wait_until(condition, what):

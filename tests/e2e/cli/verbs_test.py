@@ -41,7 +41,7 @@ class Verbs(support.MeteTest):
         process = self.start("run", "-q", *words, "--", "sh", "-c", "echo runs; read end; exit 3",
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.assertEqual(process.stdout.readline(), "runs\n")
-        # The program is told of a moment after it was started.
+        # The start of the program is reported a moment later.
         support.wait_until(lambda: "running" in self.mete("ps").stdout, "the daemon knows that it runs")
         return process
 
@@ -264,7 +264,7 @@ class Doctor(Verbs):
         self.assertIn("answers at", self.checks()["daemon", "daemon"]["evidence"])
 
     def test_a_lost_card(self):
-        self.mete("cards")  # a card that was lost before anybody saw it has no name
+        self.mete("cards")  # a card that was lost before its first reading has no name
         subprocess.run([support.BUILD / "simgpu" / "mete-simgpu", "--ctl", "lose-card", "1"], env=self.env, check=True,
                        stdout=subprocess.DEVNULL)
         failed = self.failed()

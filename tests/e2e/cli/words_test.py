@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Words that mete understands, and those that it refuses: each with one clear error and the documented exit code."""
+"""Options and values that mete accepts, and those that it refuses: each with one clear error and the documented exit code."""
 import re
 import subprocess
 
@@ -54,7 +54,7 @@ class Words(support.MeteTest):
             "": "it is empty",
             "0.0001": "more than three decimals",
             "101%": "1% to 100%",
-            "8": None,  # eight whole cards: understood, and then there are not so many
+            "8": None,  # eight whole cards: understood, and then there are fewer
             "99999999999999999999G": "too large a number",
             "20000000000G": "larger than 2^64",
             "2x1": "not a number of cards",

@@ -27,10 +27,10 @@ from world import BOUND_S, METE, read, wait_until
 SECONDS = float(os.environ.get("METE_ATTACK_S", "15"))
 SEED = int(os.environ.get("METE_ATTACK_SEED", random.SystemRandom().randrange(1 << 32)))
 GENERATORS = pathlib.Path(attackers.__file__).read_text()
-# What a verb answers that was not done: the job has ended, is not known, finds no room, no daemon is at the socket.
+# Exit codes of a verb that did nothing: the job has ended, is unknown, finds no room, no daemon is at the socket.
 HONEST_CODES = (64, 66, 69, 75, 77, 125)
 JUDGE_EVERY_S = 10
-MOST_UNJUDGED = 150  # Alice waits with more, so that the queue is empty soon after the attack
+MOST_UNJUDGED = 150  # Alice waits above this, so that the queue is empty soon after the attack
 
 
 class Attack(SystemDaemon):
@@ -38,7 +38,7 @@ class Attack(SystemDaemon):
 
     def setUp(self):
         self.dice, self.counts, self.lock = random.Random(SEED), collections.Counter(), threading.Lock()
-        self.jobs_of_alice = {}  # id -> what was done to it: "cancelled", "keeper"; those that were not judged yet
+        self.jobs_of_alice = {}  # id -> what was done to it: "cancelled", "keeper"; jobs that were not judged yet
         self.outcomes = collections.Counter()
         self.killing, self.last_kill = False, 0.0  # of a keeper
         self.of_bob, self.daemon_faults, self.over = [], [], threading.Event()
@@ -56,7 +56,7 @@ class Attack(SystemDaemon):
         if self.small:
             self.addCleanup(subprocess.run, ["umount", "-l", str(self.state)], capture_output=True)
         config = self.folder / "config.toml"
-        # A user has less than the disk: Bob fills it for moments, and never for good.
+        # A user's limit is less than the disk: Bob fills it for moments, and never for good.
         config.write_text("[queue]\ngrace_s = 2\nuser_bytes = \"8M\"\n")
         self.env["METE_CONFIG"] = str(config)
         self.killed = threading.Event()
@@ -76,7 +76,7 @@ class Attack(SystemDaemon):
             if self.ending.is_set():
                 return
             self.counts["daemon starts"] += 1
-            # By our signals; or it could not begin at all, with no room or no descriptors.
+            # By our signals; or it could not begin at all, without room or descriptors.
             starved = code == 125 and (self.full.is_set() or self.starved.is_set())
             if code not in (-signal.SIGKILL, 0, -signal.SIGTERM) and not starved:
                 said = read(self.folder / "log")[-1500:].decode(errors="replace")
@@ -110,12 +110,12 @@ class Attack(SystemDaemon):
         return process
 
     def work(self, seed):
-        """Submits and cancels until it is over. What a failed verb leaves open is not counted."""
+        """Submits and cancels until the attack is over. A failed verb with an unknown result is not counted."""
         dice = random.Random(seed)
         while not self.over.is_set():
             code = dice.choice([0, 0, 0, 3])
             script = f"echo $METE_ATTEMPT >> {self.ran}/$METE_JOB_ID; sleep {dice.choice(['0', '0.05', '0.3', '2'])}; exit {code}"
-            if dice.random() < 0.2:  # as a daemon does it: the one that was started ends first
+            if dice.random() < 0.2:  # as a daemon does it: the started process ends first
                 script = f"(setsid sh -c 'sleep 0.2; {script}' &) ; exit 0"
             share = dice.choice(["0", "10%", "40%", "8G", "1"])
             began = time.monotonic()
@@ -162,7 +162,7 @@ class Attack(SystemDaemon):
             return
         pid = self.dice.choice(keepers)
         self.killing = True
-        # Its job is whichever it keeps: any that has not ended may be lost by this.
+        # It is unknown which job it keeps: any job that has not ended may be lost by this.
         with self.lock:
             for done in self.jobs_of_alice.values():
                 done.add("keeper")
@@ -320,7 +320,7 @@ class Attack(SystemDaemon):
             return False
 
 
-# Only the attack: what comes along with the module of the users is that module's test.
+# Only the attack: the tests of the imported module run there.
 def load_tests(_loader, _tests, _pattern):
     return unittest.TestSuite([Attack("test_nothing_acknowledged_is_lost")])
 

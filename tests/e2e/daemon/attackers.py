@@ -32,7 +32,7 @@ class Attacker:
         link.settimeout(max(0.1, min(20, self.end - time.monotonic())))
         try:
             link.connect(self.path)
-        except OSError:  # the daemon is dead, full or busy: part of the game
+        except OSError:  # the daemon is dead, full or busy: expected here
             link.close()
             self.count("no connection")
             time.sleep(0.02)

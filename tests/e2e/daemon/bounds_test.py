@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What one request, one reader, one user and one mistake may cost: bounded, and told in plain words."""
+"""What one request, one reader, one user and one mistake may cost: bounded, and reported clearly."""
 import socket
 import subprocess
 import unittest
@@ -76,7 +76,7 @@ class Events(BoundsTest):
         last = self.api("/v1/events?last=1")[1]["events"][0]["seq"]
         self.assertGreater(last, 20_000)
         late = self.ask("/v1/events?from=1", "Accept: text/event-stream")
-        # Meanwhile others are served, and more happens than a socket holds.
+        # Meanwhile other clients are served, and more happens than a socket holds.
         self.assertEqual(self.api(f"/v1/jobs/{array}", "DELETE")[0], 200)
         last = self.api("/v1/events?last=1")[1]["events"][0]["seq"]
         heard, end = b"", f"\nid: {last}\n".encode()

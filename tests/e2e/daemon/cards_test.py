@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Cards and drivers in trouble: nothing is granted on a guess, waiting jobs are told why, the daemon answers all the time."""
+"""Failing cards and drivers: nothing is granted on a guess, waiting jobs have a reason, the daemon answers all the time."""
 import os
 import sqlite3
 import subprocess
@@ -23,7 +23,7 @@ class Simulated(DaemonTest):
 
 
 class NoDriver(DaemonTest):
-    """No METE_SIM: what the machine has, or a driver of ours with one trouble."""
+    """No METE_SIM: the machine's own cards, or a driver of ours with one failure."""
     sim = None
 
     def setUp(self):
@@ -65,7 +65,7 @@ class NoDriver(DaemonTest):
         self.assert_refused(self.run_("--gpu", "8G", "--", "true"), 69, "how much memory")
 
     def test_exclusive_process_mode(self):
-        """One process may use the card: whoever has it has it alone."""
+        """One process may use the card: a job that has it has it alone."""
         self.fake("exclusive")
         self.assert_refused(self.run_("--gpu", "8G", "--procs", "2", "--", "true"), 69, "exclusive-process")
         holder = self.holder("8G")
@@ -73,7 +73,7 @@ class NoDriver(DaemonTest):
         self.release(holder)
 
     def test_processes_that_the_driver_does_not_tell(self):
-        """Then all that is used on the card is somebody's, and is not granted."""
+        """Then all memory in use on the card counts as held, and is not granted."""
         self.fake("no-processes")
         self.assert_refused(self.run_("--no-wait", "--gpu", "60G", "--", "true"), 75)
         self.assertEqual(self.run_("-q", "--no-wait", "--gpu", "30G", "--", "true").returncode, 0)
@@ -94,7 +94,7 @@ class Lost(DaemonTest):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def events(self):
-        """From the log itself: what is recorded, not what is shown."""
+        """From the log itself: the recorded events, not the output of a verb."""
         database = sqlite3.connect(f"file:{self.folder}/sim/meted.db?mode=ro", uri=True, timeout=BOUND_S)
         try:
             return [row[0] for row in database.execute("SELECT type FROM events ORDER BY seq")]
@@ -127,7 +127,7 @@ class Lost(DaemonTest):
         wait_until(lambda: {self.card(i)["state"] for i in (0, 1)} == {"lost"}, "the losses are seen")
         waiting = self.start_run("--gpu", "10%", "--", "echo", "back")
         self.assertIn("lost", waiting.stderr.readline())
-        # A daemon that has never seen them in order does not even know their names.
+        # A daemon that has never read them does not even know their names.
         self.kill_daemon()
         self.wait_state(2, "pending")
         for card in (0, 1):

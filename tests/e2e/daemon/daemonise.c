@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How programs leave their parent, for processes_test.py:
-//   daemonise daemon FILE   fork, exit, setsid, fork, exit; what is left writes FILE a moment later
-//   daemonise chain N FILE  forks every 2 ms and exits, N times over; the last one writes FILE
-//   daemonise stubborn N    as chain, and ignores TERM
+//   daemonise daemon FILE   fork, exit, setsid, fork, exit; the last process writes FILE a moment
+//   later daemonise chain N FILE  forks every 2 ms and exits, N times over; the last one writes
+//   FILE daemonise stubborn N    as chain, and ignores TERM
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -102,7 +102,7 @@ class Demo(MeteTest):
         try:
             while piece := os.read(ours, 4096):
                 text += piece
-        except OSError:  # nobody is at the other end any more
+        except OSError:  # the other end is closed
             pass
         os.close(ours)
         self.assertEqual(process.wait(BOUND_S), 0, text)

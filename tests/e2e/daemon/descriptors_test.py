@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon that may open next to nothing: what it acknowledged runs, what runs is not lost, and people are still served."""
+"""A daemon with very few descriptors: acknowledged jobs run, running jobs are not lost, and clients are still served."""
 import json
 import os
 import resource
@@ -11,7 +11,7 @@ from world import BUILD, DaemonTest, wait_until
 from support import main
 
 METED = str(BUILD / "bin" / "meted")
-LONG_S = 400  # for a hundred jobs on a machine that does much else
+LONG_S = 400  # for a hundred jobs on a busy machine
 
 
 class Few(DaemonTest):
@@ -24,14 +24,14 @@ class Few(DaemonTest):
         self.env["METE_CONFIG"] = str(path)
         self.go = self.folder / "go"
         self.addCleanup(self.end_jobs)
-        self.ok("cards")  # starts the simulated cards' server, which is to have enough of them
+        self.ok("cards")  # starts the server of the simulated cards, which needs enough of them
 
     def end_jobs(self):
         self.go.touch()
         self.mete("cancel", *self.mete("ps", "-q").stdout.split())
 
     def start_daemon(self, limit):
-        """One that has so few descriptors, and cannot have more."""
+        """A daemon with few descriptors, which cannot get more."""
         self.end_daemon()
         result = self.mete("run", "-q", "--cpu-only", "--", "true",
                            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
@@ -63,7 +63,7 @@ class Few(DaemonTest):
             return False
 
     def submit(self, count, *words):
-        """Submits `count` jobs that run until they are let go; each leaves a trace of its own."""
+        """Submits `count` jobs that run until they are released; each leaves a file of its own."""
         result = self.mete("submit", "--array", f"0-{count - 1}", *words, "--", "sh", "-c",
                            f"echo >> {self.folder}/ran.$METE_JOB_ID; while [ ! -e {self.go} ]; do sleep 0.3; done")
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -71,7 +71,7 @@ class Few(DaemonTest):
 
     def states(self):
         found = {}
-        # By our own client, which asks again when it is turned away.
+        # With our own client, which retries when it is rejected.
         for job in json.loads(self.ok("ps", "-a", "-o", "json").stdout)["jobs"]:
             key = job.get("outcome") or job["state"]
             found[key] = found.get(key, 0) + 1

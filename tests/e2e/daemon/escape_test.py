@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Memory outside of a meter is seen and told of once, and ends the job where that is the policy. What is ordinary is not: every test
+"""Memory outside of a meter is seen and reported once, and ends the job if that is the policy. Ordinary memory is not: every test
 of this folder checks that when it ends (world.py)."""
 import json
 import os
@@ -26,7 +26,7 @@ class EscapeTest(DaemonTest):
             self.env["METE_CONFIG"] = str(path)
 
     def start_actor(self, *words):
-        """Without a context: who has one, and by which driver, is what these tests are about."""
+        """Without a context: these tests decide which process has one, and by which driver."""
         process = self.start_run("-q", *(words or ("--gpu", "4G")), "--", ACTOR, stdin=subprocess.PIPE)
         self.addCleanup(process.kill)
         return process
@@ -37,7 +37,7 @@ class EscapeTest(DaemonTest):
         return said
 
     def outside(self, process, words, answers):
-        """A child of the job; its answers come on the same stream."""
+        """A child of the job; its answers come on the stream of its parent."""
         process.stdin.write(words + "\n")
         process.stdin.flush()
         said = [self.hear(process) for _ in range(answers + 1)]
@@ -85,7 +85,7 @@ class Warn(EscapeTest):
         self.readings(6)
         self.assertEqual(len(self.escapes_seen()), 1, "told once")
         self.assertEqual(self.job(1)["state"], "running")
-        # Everybody says so who is asked.
+        # Every command reports it.
         for words, text in ((["ps"], f"escape: process {pid}"), (["show", "1"], f"process {pid} (meter_actor) holds"),
                             (["explain", "1"], f"process {pid} (meter_actor) holds"), (["cards"], "outside its meter"),
                             (["events"], f"process {pid} (meter_actor) holds"),
@@ -95,7 +95,7 @@ class Warn(EscapeTest):
         shown = json.loads(self.mete("show", "1", "-o", "json").stdout)["job"]
         self.assertEqual([escape["pid"] for escape in shown["escapes"]], [pid])
         self.assertGreater(self.card()["jobs"][0]["outside_bytes"], 3 * GIB)
-        # Another daemon knows what was told.
+        # Another daemon knows what was reported.
         self.kill_daemon()
         self.mete("ps")
         wait_until(lambda: "reading_age_s" in self.card(), "the cards are read")
@@ -170,7 +170,7 @@ class Warn(EscapeTest):
         wait_until(lambda: self.card().get("foreign_bytes", 0) > 3 * GIB, "it is seen")
         self.readings(4)
         self.assertEqual(self.escapes_seen(), [])
-        # Who asks why there is no room hears of it.
+        # A request that finds no room is told about it.
         tried = self.run_("--dry-run", "--gpu", "138G", "--", "true")
         self.assertIn(f"process {stranger.pid} of ", tried.stdout)
         ident = self.mete("submit", "--gpu", "138G", "--", "true").stdout.strip()
@@ -182,7 +182,7 @@ class Warn(EscapeTest):
 
 
 class Beyond(EscapeTest):
-    """What a job holds beyond its grant is not granted to another, and a job that fails for it is told by whom."""
+    """What a job holds beyond its grant is not granted to another, and a job that fails for it learns which job holds it."""
 
     def start_culprit(self, *words):
         process = self.start_run("-q", *words, "--gpu", "2G", "--", "env", "-u", "LD_PRELOAD", ACTOR, stdin=subprocess.PIPE)
@@ -258,7 +258,7 @@ class BeyondItsCards(EscapeTest):
 
 
 class Forged(EscapeTest):
-    """The grant file is the job's to write. Whatever is in it: what the driver counts beyond the grant is told of."""
+    """The job can write its grant file. Whatever is in it: what the driver counts beyond the grant is reported."""
     ACCOUNT = 4096  # docs/formats/grant.md: the limit, then the total, of the first card
     RAISE = f"books[{ACCOUNT}:{ACCOUNT + 8}] = (64 << 30).to_bytes(8, 'little')"
 
@@ -364,7 +364,7 @@ class Stop(EscapeTest):
         self.assertEqual(self.job(1)["outcome"], "escaped")
 
     def test_what_is_within_its_grant_beside_a_meter_is_left_alone(self):
-        """The job's sampler has booked it: it may allocate so much less."""
+        """The job's sampler has charged it: the job may allocate that much less."""
         process = self.start_actor("--gpu", "12G")
         for words in ("init", "retain 0", "take alloc 1G", f"open {SIMGPU}/libcuda.so.1", "take alloc 3G"):
             self.tell(process, words)

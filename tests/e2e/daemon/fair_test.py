@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One user who asks for much or reads nothing, and others: users are served in turn, and an answer that is not read is not made."""
+"""One user with many requests or unread answers, and others: users are served in turn, and an answer that is not read is not made."""
 import json
 import os
 import re
@@ -31,7 +31,7 @@ class Fair(DaemonTest):
         wait_until(lambda: self.mete("cards").returncode == 0, "it has read its cards")
 
     def connect(self, uid):
-        """As that user: the kernel tells the daemon who had connected."""
+        """As that user: the kernel reports the user of a connection to the daemon."""
         connection = socket.socket(socket.AF_UNIX)
         self.addCleanup(connection.close)
         connection.settimeout(BOUND_S)
@@ -82,10 +82,10 @@ class Fair(DaemonTest):
                                    "detached": {"umask": 18}}, "environment": []})
         greedy = [self.connect(GREEDY) for _ in range(TRIES)]
         other = self.connect(OTHER)
-        for connection in [*greedy, other]:  # they are let in, and wait for nothing
+        for connection in [*greedy, other]:  # they are accepted, and wait for nothing
             self.ask(connection, "GET", "/v1/version")
             self.assertEqual(self.hear(connection)[0], 200)
-        # All are there before the first is looked at.
+        # All are there before the first is served.
         os.kill(self.daemon.pid, signal.SIGSTOP)
         try:
             for connection in greedy:
@@ -119,14 +119,14 @@ class Fair(DaemonTest):
             self.ask(connection, "GET", "/v1/jobs")
         wait_until(lambda: self.waiting() == LISTS - PLACES, "all others wait for a place")
         self.assertLess(self.memory() - memory, LISTS * len(text) // 3)
-        # What is small is answered, to this user too; and others have places of their own.
+        # Small requests are answered, to this user too; and other users have places of their own.
         self.ask(owner, "GET", "/v1/version")
         self.assertEqual(self.hear(owner)[0], 200)
         other = self.connect(OTHER)
         self.ask(other, "GET", "/v1/jobs")
         self.assertEqual(json.loads(self.hear(other)[1])["jobs"], [])
         self.assertEqual(self.waiting(), LISTS - PLACES)
-        # One that hangs up gives its place to the next; all that read get all of it.
+        # A client that hangs up gives its place to the next; all that read get everything.
         greedy.pop(0).close()
         for connection in greedy:
             status, again = self.hear(connection)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A driver's NVML with one card (or 64) that has the trouble named in METE_TEST_FAKE_NVML; for
-// tests that need what the simulated cards do not do. Only what a daemon asks for; everything else
-// is missing, as in an old driver. The types are the public ones, written out: no header of ours,
-// none of NVIDIA's.
+// A driver's NVML with one card (or 64) that has the failure named in METE_TEST_FAKE_NVML; for
+// tests that need what the simulated cards do not do. Only what a daemon calls; everything else is
+// missing, as in an old driver. The types are the public ones, written out: no header of ours, none
+// of NVIDIA's.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +84,7 @@ int nvmlDeviceGetMemoryInfo_v2(void* device, Memory2* memory) {
   memory->free = (99 - used) * kGib;
   return kOk;
 }
-// A ghost is on the card in every other reading, and has ended whenever it is looked for.
+// A ghost is on the card in every other reading, and has ended whenever it is looked up.
 int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned int* count, Process* list) {
   (void)device;
   static int reading;
@@ -103,7 +103,7 @@ int nvmlDeviceGetGraphicsRunningProcesses_v3(void* device, unsigned int* count, 
   *count = 0;
   return kOk;
 }
-// Half of what there is to read.
+// Half of the readings.
 int nvmlDeviceGetTemperature(void* device, int sensor, unsigned int* celsius) {
   (void)device;
   (void)sensor;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that do nothing are warned of, told of and ended, each after its time; a dry run says what would have been done."""
+"""Idle jobs are marked, their users notified, and the jobs ended, each after its time; a dry run says what would have been done."""
 import json
 import subprocess
 import unittest
@@ -33,7 +33,7 @@ class IdlePolicy(DaemonTest):
         self.assertIn("is ended at", self.job(1)["remark"])
         self.assertIn("idle since", self.mete("ps").stdout)
         self.assertIn("is ended at", self.mete("show", "1").stdout)
-        # Work begins it anew.
+        # Work restarts the idle time.
         self.tell(process, "spin 6000000")
         wait_until(lambda: self.events("job.active"), "it works again")
         self.assertNotIn("remark", self.job(1))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that do nothing on their cards are shown as idle, and only those of which that is known."""
+"""Jobs that do nothing on their cards are shown as idle, and only if that is known."""
 import datetime
 import json
 import time
@@ -11,13 +11,13 @@ from world import DaemonTest, wait_until
 
 class Idle(DaemonTest):
     def idle_since(self, ident="1"):
-        """As people see it."""
+        """As a user sees it."""
         jobs = json.loads(self.mete("ps", "-o", "json").stdout)["jobs"]
         text = next(job for job in jobs if job["id"] == ident).get("idle_since")
         return text and datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
     def readings(self, count):
-        """As many looks at the cards pass."""
+        """Waits for this many readings of the cards."""
         def taken():
             return time.monotonic() - self.card()["reading_age_s"]
         for _ in range(count):
@@ -37,7 +37,7 @@ class Idle(DaemonTest):
         self.readings(8)
         self.assertEqual(self.idle_since(), since)
         self.assertIn("idle", self.mete("show", "1").stdout)
-        # One kernel of several seconds and not one call: that is work, too.
+        # One kernel of several seconds without a call is work, too.
         self.tell(process, "spin 6000000")
         wait_until(lambda: self.idle_since() is None, "the job works again")
         until = time.monotonic() + 4

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of `mete submit`: they run without anybody, outlive their daemon, and how they ended is known whatever was killed."""
+"""Jobs of `mete submit`: they run without a client, outlive their daemon, and how they ended is known whatever was killed."""
 import os
 import pathlib
 import random
@@ -39,7 +39,7 @@ class QueueTest(DaemonTest):
         return job
 
     def runs(self, flag):
-        """A program that says that it runs, and ends with the code that it is told."""
+        """A program that reports that it runs, and ends with the code that it reads."""
         return ["sh", "-c", f'echo $$ > {flag}; while [ ! -e {flag}.end ]; do sleep 0.02; done; exit $(cat {flag}.end)']
 
     def let_end(self, flag, code):
@@ -82,7 +82,7 @@ class Alone(QueueTest):
         self.ended(job)
         nice, *processors = self.log_of(job).read_text().split()
         self.assertEqual(processors, everything)
-        if os.geteuid() == 0:  # others may not raise it again
+        if os.geteuid() == 0:  # other users may not raise it again
             self.assertEqual(nice, "0")
 
     def words(self, *words):
@@ -199,7 +199,7 @@ class Killed(QueueTest):
         ids = {}
         for number in range(count):
             word = f'echo {number} >> {log}; sleep 0.0$((RANDOM % 9)); exit {number % 7}'
-            while True:  # the daemon may be killed while it is asked: then nothing or one job is there
+            while True:  # the daemon may be killed meanwhile: then nothing or one job is there
                 result = self.mete("submit", "--gpu", "30%", "--name", f"n{number}", "--", "bash", "-c", word)
                 if result.returncode == 0:
                     ids[result.stdout.strip()] = number
@@ -271,12 +271,12 @@ class Rebooted(QueueTest):
         waits = self.in_boot("submit", "--gpu", "all", "--", "true").stdout.strip()
         for ident in ids:
             self.wait_state(ident, "running")
-        # One ends while nobody looks: its keeper leaves word before the machine goes down.
+        # One ends while no daemon runs: its keeper writes its record before the machine goes down.
         self.kill_daemon()
         third = next(pid for pid in self.processes("mete-keeper") if f"METE_JOB_ID=3" in self.words_of_children(pid))
         self.end_program_of(third)
         wait_until(lambda: not self.alive(third), "the third has ended")
-        for pid in self.processes("mete-keeper"):  # power is cut
+        for pid in self.processes("mete-keeper"):  # power failure
             os.kill(pid, signal.SIGKILL)
         for pid in self.processes("sleep"):
             os.kill(pid, signal.SIGKILL)

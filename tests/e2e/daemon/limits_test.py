@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""--cpus and --ram: enforced by control groups where we may, and said where not."""
+"""--cpus and --ram: enforced by control groups where possible, and reported where not."""
 import os
 import pathlib
 import signal
@@ -13,7 +13,7 @@ EATER = "b = bytearray(400 << 20)\nprint(len(b))"
 
 
 def groups():
-    # Not by rglob, which stumbles over one that goes while it looks.
+    # Not by rglob, which fails on a folder that is removed meanwhile.
     return sorted(os.path.join(folder, name) for folder, names, _ in os.walk("/sys/fs/cgroup") for name in names if name.startswith("mete-"))
 
 
@@ -26,7 +26,7 @@ class Limits(DaemonTest):
         result = self.run_("-q", "--cpu-only", *words, "--", "cat", "/proc/self/cgroup")
         self.assertEqual(result.returncode, 0, result.stderr)
         if "not enforced here" in result.stderr:
-            # Said once for each, and nothing else happens.
+            # Reported once for each, and nothing else happens.
             self.assertEqual(result.stderr.count("not enforced here"), len(words) // 2)
             self.skipTest(result.stderr.strip())
         self.assertEqual(result.stderr, "")
@@ -88,7 +88,7 @@ class Limits(DaemonTest):
             self.assert_refused(self.mete(verb, "--cpu-only", "--ram", "4000T", "--", "true"), 69, "--ram 4096000G can never fit here", "of memory")
         self.assert_refused(self.mete("run", "--dry-run", "--cpu-only", "--cpus", "60000"), 69, "--cpus 60000 can never fit here")
 
-    @unittest.skipUnless(os.geteuid() == 0, "needs root, to be somebody who may not")
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to become a user without permission")
     def test_where_it_is_not_allowed_it_is_said(self):
         self.assertEqual(self.run_("-q", "--cpu-only", "--", "true").returncode, 0)
         os.chmod(self.folder, 0o755)

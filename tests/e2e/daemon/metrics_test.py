@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""/metrics: what it says, to whom, and that a real Prometheus, its checks and our rules and dashboard are content with it."""
+"""/metrics: its content, for which users, and that a real Prometheus, its checks and our rules and dashboard accept it."""
 import http.client
 import json
 import os
@@ -122,7 +122,7 @@ class Metrics(MetricsTest):
         wait_until(lambda: self.value("mete_jobs_ended_total", outcome="gpu-oom") == 1, "it is counted")
 
     def test_nobodys_words_are_told(self):
-        """Whoever can reach it may read it: numbers and users, nothing that jobs are called or run."""
+        """Every client may read it: numbers and users, but no names or commands of jobs."""
         self.assertEqual(self.mete("submit", "--gpu", "8G", "--name", "secret-project", "--label", "client=acme", "--", "sleep",
                                    "4242").returncode, 0)
         wait_until(lambda: self.value("mete_job_memory_cap_bytes", job_id="1"), "it is there")
@@ -141,7 +141,7 @@ class Metrics(MetricsTest):
         self.assertEqual(self.mete("cancel", "1").returncode, 0)
 
     def test_fifty_scrapes_a_second_get_one_text(self):
-        """It is made once for each reading: what is asked in between is the same to the byte."""
+        """It is made once for each reading: requests in between get equal bytes."""
         self.mete("cards")
         texts = [self.get()[2] for _ in range(50)]
         made = {re.search(r"^mete_daemon_uptime_seconds (\S+)$", text, re.M).group(1) for text in texts}
@@ -177,7 +177,7 @@ class Tcp(MetricsTest):
             self.listen()
             self.assertEqual(self.mete("run", "-q", "--gpu", "1G", "--", "true").returncode, 0)
             for text in (self.mete("daemon", "status").stdout, self.mete("doctor").stdout):
-                self.assertIn(f"somebody else listens at 127.0.0.1:{self.port}", text)
+                self.assertIn(f"another program listens at 127.0.0.1:{self.port}", text)
             self.assertIn("metrics_trouble", self.api("/v1/daemon")[1])
         wait_until(lambda: "metrics" in self.api("/v1/daemon")[1], "it was tried again")
         self.assertEqual(self.get(tcp=True)[0], 200)
@@ -270,7 +270,7 @@ class Names(MetricsTest):
             self.assertEqual(names - samples, set(), f"in {where}, and not exported")
         guide = (SOURCE / "docs" / "guide" / "metrics.md").read_text()
         self.assertEqual({name for name in families if f"`{name}`" not in guide}, set(), "exported, and not in the guide")
-        for query in queries:  # Grafana's own variables stand for these
+        for query in queries:  # in place of Grafana's own variables
             plain = query.replace("$__rate_interval", "5m").replace("$instance", ".*")
             result = promtool("check", "rules", "/dev/stdin", input=json.dumps(
                 {"groups": [{"name": "a", "rules": [{"record": "a", "expr": plain}]}]}))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""People are told of their jobs, whatever becomes of the way there: once it works, with the rights of the user, and without holding up
-anybody."""
+"""Users are notified of their jobs, whatever happens to the delivery: once, with the rights of the user, and without delaying
+others."""
 import http.server
 import json
 import os
@@ -21,7 +21,7 @@ SCHEMA = pathlib.Path(__file__).resolve().parents[3] / "docs" / "formats" / "not
 
 
 class Hook:
-    """A web server that answers as it is told, and keeps what it got."""
+    """A web server that answers as a test says, and keeps what it got."""
 
     def __init__(self, answers):
         self.got = []
@@ -129,7 +129,7 @@ class Notify(DaemonTest):
         jsonschema.validate(told, json.loads(SCHEMA.read_text()))
         self.assertEqual(told["id"], again["id"])
         self.assertEqual(told["job"], ident)
-        # Nobody is shown the secret.
+        # The secret is never shown.
         for words in (["show", ident], ["show", ident, "-o", "json"], ["ps", "-a"], ["ps", "-a", "-o", "json"], ["events"],
                       ["events", "-o", "json"], ["explain", ident], ["daemon", "status"]):
             shown = self.mete(*words)
@@ -146,7 +146,7 @@ class Notify(DaemonTest):
         self.submit("--notify", f"webhook:{url}", "--", "true")
         peer, _ = silent.accept()
         self.addCleanup(peer.close)
-        # Its arguments are for everybody to see.
+        # All users can see its arguments.
         for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
             try:
                 words = entry.read_bytes()
@@ -154,7 +154,7 @@ class Notify(DaemonTest):
                 continue
             if b"curl" in words or b"mete-notify" in words:
                 self.assertNotIn(b"secret", words)
-        # Others are told, and answered, meanwhile.
+        # Other jobs are notified, and clients answered, meanwhile.
         out = self.folder / "told"
         self.submit("--notify", f"cmd:echo yes > {out}", "--", "true")
         wait_until(lambda: self.line("told"), "the other one is told")
@@ -190,7 +190,7 @@ class Notify(DaemonTest):
         self.mete("ps")
         wait_until(lambda: self.line("told"), "the next daemon tells")
         wait_until(lambda: self.counts()["waiting"] == 0, "nothing is left")
-        # And the one after that does not.
+        # And the daemon after that one does not.
         self.kill_daemon()
         self.mete("ps")
         self.submit("--notify", f"cmd:echo last >> {out}", "--", "true")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What jobs write and read: their logs as they grow, are cut and end, and their terminals."""
+"""What jobs write and read: their logs as they grow, are rotated and end, and their terminals."""
 import os
 import pathlib
 import signal
@@ -30,7 +30,7 @@ class Logs(VerbTest):
         job = self.submit("--cpu-only", "--", "sh", "-c",
                           f"echo early; while [ ! -e {self.flag()} ]; do sleep 0.02; done; sleep 1.1; echo late")
         wait_until(lambda: "early" in self.mete("logs", job).stdout, "it writes")
-        # Times are kept about once a second; what is early is made so by more than anybody would wait for.
+        # Times are kept about once a second; "early" is earlier by more than any test waits.
         path = pathlib.Path(self.document("logs", "logs", job)["logs"][0]["log"])
         times = path.parent / f".{path.name}.times"
         ms, offset, holds = times.read_text().split()
@@ -64,7 +64,7 @@ class Logs(VerbTest):
         config.write_text('[logs]\nmax = "64K"\n')
         self.env["METE_CONFIG"] = str(config)
         lines = "".join(f"line {i}\n" for i in range(12_000))  # a little more than 64 KiB, less than twice
-        # Not before somebody follows: in the time between, more than one file may be filled.
+        # Not before a client follows: in the time between, more than one file may be filled.
         job = self.submit("--cpu-only", "--", "sh", "-c", f"echo ready; while [ ! -e {self.flag('go')} ]; do sleep 0.02; done; "
                           f"seq -f 'line %.0f' 0 11999; while [ ! -e {self.flag()} ]; do sleep 0.02; done")
         log = self.start("logs", "-f", job, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -125,7 +125,7 @@ class Attach(VerbTest):
         first.type(b"one\r")
         first.until(b"got one")
         other = Screen(self, "attach", job)
-        other.until(b"got one")  # what was there before
+        other.until(b"got one")  # earlier output
         first.type(b"\x1c\x1c")
         self.assertEqual(first.exit_code(), 0)
         first.until(b"runs on")
@@ -162,7 +162,7 @@ class Attach(VerbTest):
             self.assertEqual(looker.stdout.readline(), "here\n")
             keeper, = self.processes("mete-keeper")
             daemon = self.daemon_pid()
-            os.kill(daemon, signal.SIGSTOP)  # nobody tells what has become of the job
+            os.kill(daemon, signal.SIGSTOP)  # no daemon reports what has become of the job
             try:
                 os.kill(keeper, signal.SIGKILL)
                 self.assertIn("was cut", looker.stderr.readline())

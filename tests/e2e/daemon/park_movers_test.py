@@ -61,7 +61,7 @@ class Cards(park_test.ParkTest):
         self.ends_well(job)
 
     def test_a_job_on_both_and_one_of_its_movers_dies(self):
-        """Before it is needed: another is started. With half of the memory: the job is lost as a whole, and said to be."""
+        """Before it is needed: another is started. With half of the memory: the job is lost as a whole, and reported as lost."""
         job = self.on_two()
         wait_until(lambda: len(self.movers()) == 2, "there are two movers")
         before = self.movers()
@@ -72,7 +72,7 @@ class Cards(park_test.ParkTest):
         self.assertEqual([after[card] == before[card] for card in sorted(before)], [True, False])
         self.good("park", job)
         os.kill(after[sorted(after)[1]], signal.SIGKILL)
-        self.assert_refused(self.mete("unpark", job), 125, "cannot come back", "the mover is gone that kept its memory")
+        self.assert_refused(self.mete("unpark", job), 125, "cannot come back", "the mover that held its memory is gone")
         self.good("cancel", job)
         self.mete("wait", job)
         self.assertEqual(self.granted_of_all(), [0, 0])
@@ -87,7 +87,7 @@ class Cards(park_test.ParkTest):
         self.assertEqual(set(self.movers()), set(card_of.values()))
         os.kill(self.movers()[card_of[jobs[0]]], signal.SIGKILL)
         self.assert_refused(self.mete("unpark", jobs[0]), 125, "cannot come back")
-        self.good("unpark", jobs[1])  # the other one has nothing to do with it
+        self.good("unpark", jobs[1])  # the other job is not affected
         self.good("requeue", jobs[0])
         wait_until(lambda: self.job(jobs[0])["attempt"] == 2 and self.job(jobs[0])["state"] == "running", "it runs anew")
         for job in jobs:
@@ -97,7 +97,7 @@ class Cards(park_test.ParkTest):
 
 class Doors(park_test.ParkTest):
     def test_a_mover_that_is_slow_keeps_nobody_else_waiting(self):
-        """It is asked something and says nothing: others are answered meanwhile, and it is heard when it speaks at last."""
+        """It does not answer: other clients are answered meanwhile, and its late answer is read."""
         self.good("cards")
         path = next(self.folder.glob("**/movers")) / self.card()["uuid"]
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
@@ -114,26 +114,26 @@ class Doors(park_test.ParkTest):
                 self.assertEqual(asked[2], kind)
                 self.wait_state(job, "running")  # answered by a daemon that still waits for us
                 mover.send(MESSAGE.pack(0x4d455445, 1, 32, 0, 0, 0, 0, 0, 0, 0, asked[10], b"\0" * 16))
-            for kind in (19, 16, 18):  # status, allow, arena: on one line
+            for kind in (19, 16, 18):  # status, allow, arena: on one connection
                 answers(kind)
             path.unlink()
             self.ends_well(job)
 
     def test_a_mover_of_another_version_is_left_alone(self):
-        """It may keep what somebody else parked: it stays, its jobs run unharmed, and both sides say what is the matter."""
+        """It may hold parked memory of others: it stays, its jobs run unharmed, and both sides report the problem."""
         self.good("cards")
         path = next(self.folder.glob("**/movers")) / self.card()["uuid"]
         log, = self.folder.glob("**/meted.log")
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door, open(f"{path}.lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # who holds it is the mover
+            fcntl.flock(lock, fcntl.LOCK_EX)  # the holder of the lock is the mover
             door.bind(str(path))
             door.listen()
             threading.Thread(target=self.answer_in_another_version, args=(door,), daemon=True).start()
             job = self.worker("--gpu", "10G", "--preemptible")
-            wait_until(lambda: "the mover speaks another version" in log.read_text(), "it is said")
+            wait_until(lambda: "the mover speaks another protocol version" in log.read_text(), "it is said")
             self.assert_refused(self.mete("park", job), 75, "was not parked, and runs on", "no mover answers")
             self.assertTrue(path.is_socket())
-            path.unlink()  # it has ended, as it does when it keeps nothing
+            path.unlink()  # it has ended, as it does when it stores nothing
             door.shutdown(socket.SHUT_RDWR)
         wait_until(lambda: self.mete("park", job).returncode == 0, "there is one of ours")
         self.good("unpark", job)

@@ -77,7 +77,7 @@ class Idle(ParkTest):
     def test_who_did_not_ask_for_it_is_left_alone(self):
         job = self.worker("--gpu", "10G")
         wait_until(lambda: "idle_since" in self.job(job), "it is idle")
-        # One that asked for it is idle later, and parked: by then this one would have been, too.
+        # A job with --preemptible becomes idle later, and is parked: by then this one would have been, too.
         later = self.worker("--gpu", "10G", "--preemptible")
         self.wait_state(later, "parked")
         self.assertEqual(self.job(job)["state"], "running")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of everybody who takes part, at every step of a park and of the way back: the daemon, the keeper, the mover, the program."""
+"""kill -9 of every process that takes part, at every step of a park and of the way back: the daemon, the keeper, the mover, the program."""
 import json
 import os
 import pathlib
@@ -15,7 +15,7 @@ from park_movers_test import MESSAGE
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "park"))
 from die_at import DieAt, every_step  # noqa: E402
 
-# Each step is a life of everybody's: every one of them in the long tests.
+# Each step needs fresh processes: every step only in the long tests.
 APART = 1 if "METE_FULL" in os.environ else 4
 
 STATUS, DONE = 19, 32
@@ -25,7 +25,7 @@ class Steps(park_test.ParkTest):
     config = "[park]\nmin_run_s = 0\narena = \"256M\"\n"
 
     def kept(self):
-        """What the mover keeps or has promised; None: there is no mover that answers."""
+        """What the mover stores or has promised; None: no mover answers."""
         for path in self.folder.glob("**/movers/GPU-*"):
             if path.name.endswith(".lock"):
                 continue
@@ -60,12 +60,12 @@ class Steps(park_test.ParkTest):
         wait_until(lambda: self.kept() in (0, None), "nothing of it is kept")
 
     def said_again(self, *words):
-        """The daemon dies once: whoever was not answered asks again."""
+        """The daemon dies once: a client without an answer asks again."""
         result = self.mete(*words)
         return result if result.returncode == 0 else self.good(*words)
 
     def test_the_daemon(self):
-        """Whatever was heard of it: said again it is done, with the same job and the same bytes all the time."""
+        """Whatever was received: a repeated request is done, with one job and equal bytes all the time."""
         job = self.worker()
 
         def once(step):
@@ -132,7 +132,7 @@ class Steps(park_test.ParkTest):
                 self.ends_well(job)
             else:
                 self.assertTrue(self.job(job)["park"]["lost"], said)
-                self.assert_refused(self.mete("unpark", job), 64, "cannot come back", "the mover is gone that kept its memory")
+                self.assert_refused(self.mete("unpark", job), 64, "cannot come back", "the mover that held its memory is gone")
                 self.good("cancel", job)
                 self.mete("wait", job)
                 self.assertEqual(self.job(job)["outcome"], "cancelled")

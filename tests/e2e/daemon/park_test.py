@@ -52,7 +52,7 @@ class ParkTest(DaemonTest):
         return job
 
     def log_of(self, job):
-        return read(self.api(f"/v1/jobs/{job}/show")[1]["job"]["log"])  # nothing, before it has one
+        return read(self.api(f"/v1/jobs/{job}/show")[1]["job"]["log"])  # empty, before it has one
 
     def good(self, *words, **options):
         result = self.mete(*words, **options)
@@ -195,7 +195,7 @@ class Verbs(ParkTest):
         self.assertEqual(self.granted(), 0)
 
     def test_one_that_is_being_cancelled_is_not_parked(self):
-        """It does not end when it is asked to, and has its time for that: one answer, and it ends as it would have."""
+        """It does not end on request, and has its grace period: one answer, and it ends as it would have."""
         job = self.submit("--gpu", "10G", "--preemptible", "--", "sh", "-c", f"trap '' TERM; exec {PROGRAM} many 3 {2 * MIB} {self.go}")
         wait_until(lambda: b"up" in self.log_of(job), "it has its memory")
         self.good("cancel", job)
@@ -330,7 +330,7 @@ class Liar(ParkTest):
         return self.api(path, "POST", json.dumps(body))
 
     def test_what_was_not_given_back_is_nobody_elses(self):
-        """A runner of its own: this process. It says that its job has given everything back, and the driver knows better."""
+        """A runner of its own: this process. It reports that its job has given everything back, which the driver contradicts."""
         self.good("cards")  # there is a daemon
         ticks = int(pathlib.Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19])
         status, reply = self.post("/v1/jobs", {"runner_start_ticks": ticks, "job": {
@@ -401,7 +401,7 @@ class Deaths(ParkTest):
                 time.sleep(dice.random() * 0.2)
                 self.kill_daemon()
                 process.wait(BOUND_S)
-                # Whatever was heard of it: said again it is done.
+                # Whatever was received: a repeated request is done.
                 self.good(verb, job)
                 self.assertEqual(self.job(job)["state"], state)
         self.ends_well(job)
@@ -411,8 +411,8 @@ class Deaths(ParkTest):
         self.good("park", job)
         for pid in self.processes("mete-mover"):
             os.kill(pid, signal.SIGKILL)
-        # Said at once, by everybody, and not tried again and again.
-        self.assert_refused(self.mete("unpark", job), 125, "cannot come back", "the mover is gone that kept its memory", "mete requeue")
+        # Reported at once, by every command, and not retried.
+        self.assert_refused(self.mete("unpark", job), 125, "cannot come back", "the mover that held its memory is gone", "mete requeue")
         self.assertTrue(self.job(job)["park"]["lost"])
         self.assertIn("cannot come back", self.good("ps").stdout)
         self.assertIn("cannot come back", self.good("explain", job).stdout)

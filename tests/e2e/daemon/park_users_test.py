@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Root's movers keep the memory of several users' jobs: parked for one another and back, and nobody reaches what is not his."""
+"""Root's movers keep the memory of several users' jobs: parked for one another and back, and no user reaches another user's memory."""
 import os
 import pathlib
 
@@ -15,7 +15,7 @@ HELLO, ALLOW, FORBID, ARENA, STATUS, REFUSED = 1, 16, 17, 18, 19, 33
 NO_MOVER = 8
 TOKEN_AT = 288  # in a grant file: docs/formats/park.md
 
-# As somebody else: sends what stands in the words to the mover, prints kind and reason of each answer.
+# As another user: sends the messages in the arguments to the mover, prints kind and reason of each answer.
 STRANGER = """
 import socket, struct, sys
 for word in sys.argv[2:]:
@@ -32,7 +32,7 @@ class Parked(queue_users_test.Queue):
     sim = "1xT4"
 
     def start_daemon(self):
-        """The cards are everybody's, as a real driver's are."""
+        """Every user may use the cards, as with a real driver."""
         cards = self.folder / "sim"
         cards.mkdir(mode=0o777, exist_ok=True)
         cards.chmod(0o777)
@@ -88,12 +88,13 @@ class Parked(queue_users_test.Queue):
         low, go, grant = self.worker(ALICE, "--preemptible", "--priority", "-5")
         token = grant.read_bytes()[TOKEN_AT:TOKEN_AT + 16]
         self.assertNotEqual(token, b"\0" * 16)
-        high, high_go, _ = self.worker(BOB)  # it runs: the other one has made room
+        high, high_go, _ = self.worker(BOB)  # it runs: the other job has made room
         self.assertEqual((self.job(low)["state"], self.job(low)["park"]["moved_bytes"]), ("parked", 120 * MIB))
         pid, path = self.mover()
         self.assertEqual(os.stat(f"/proc/{pid}").st_uid, 0)
 
-        # Not with her token, nor as a daemon; her bytes are in no file that he could open, and he does not even see the door's name.
+        # Not with her token, nor as a daemon; her bytes are in no file that he could open, and he cannot even list the
+        # socket's name.
         self.assertEqual(self.say_to_mover(BOB, path, self.message(HELLO, token, size=MIB)), [(REFUSED, NO_MOVER)])
         words = [self.message(ALLOW, token, BOB, MIB), self.message(FORBID, token), self.message(ARENA), self.message(STATUS, token)]
         self.assertEqual(self.say_to_mover(BOB, path, *words), [(REFUSED, NO_MOVER)] * 4)
@@ -117,7 +118,7 @@ class Parked(queue_users_test.Queue):
             self.assertEqual(result.returncode, 125, result.stderr)
             self.assertIn(f"there is no job {job}", result.stderr)
             self.assertEqual(self.speak(BOB, "POST", f"/v1/jobs/{job}/{verb}")[0], 404)
-        # Nor may he say how it stands with it.
+        # Nor may he report its state.
         said = {"parked": True, "held_bytes": [0], "moved_bytes": 0}
         self.assertIn(self.speak(BOB, "POST", f"/v1/jobs/{job}/parked", said)[0], (403, 404))
         self.assertEqual(self.job(job)["state"], "running")

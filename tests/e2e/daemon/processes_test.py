@@ -28,7 +28,7 @@ exit if fork; POSIX::setsid(); exit if fork;
 select(undef, undef, undef, 0.02);
 open(my $file, ">", $ARGV[0]); print $file "done\\n";
 """
-# A `mete run` that never hears anything.
+# A `mete run` that never reads anything.
 DEAF = """import http.client, json, signal, socket, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 class Connection(http.client.HTTPConnection):
@@ -46,7 +46,7 @@ signal.pause()
 
 class ProcessesTest(VerbTest):
     sim = "1xH200"
-    config = "[queue]\ngrace_s = 3600\n"  # what is not reached by TERM stays for longer than any test waits
+    config = "[queue]\ngrace_s = 3600\n"  # a process that TERM does not reach stays for longer than any test waits
 
     def setUp(self):
         super().setUp()
@@ -55,7 +55,7 @@ class ProcessesTest(VerbTest):
         self.env["METE_CONFIG"] = str(path)
 
     def assert_all_gone(self, run, what):
-        """Nobody has the run's standard output any more."""
+        """No process holds the run's standard output any more."""
         poll = select.poll()
         poll.register(run.stdout, select.POLLIN)
         while events := poll.poll(0):

@@ -40,7 +40,7 @@ class Wait(VerbTest):
         self.assertEqual(result.returncode, 4)
         self.assertIn(f"job {bad} has ended: failed 4", result.stderr)
         result = self.mete("wait", "77", worse, "what?")
-        self.assertEqual(result.returncode, 64, result.stderr)  # words are understood first
+        self.assertEqual(result.returncode, 64, result.stderr)  # arguments are checked first
         self.assertEqual(result.stderr.count("error: "), 2, result.stderr)
         self.assertIn("there is no job 77", result.stderr)
         self.assertEqual(self.mete("wait", "77", worse).returncode, 125)
@@ -100,7 +100,7 @@ class Changes(VerbTest):
         self.assertIn(f"job {done} has ended", result.stderr)
         self.assertIn(f"job {held} is cancelled", result.stderr)
         self.assertEqual(self.mete("wait", running).returncode, 143)
-        # Twice is no error; the end of a job that ended otherwise is.
+        # Cancelling twice is no error; cancelling a job that ended otherwise is.
         again = self.ok("cancel", held)
         self.assertIn("was cancelled before", again.stderr)
         self.assert_refused(self.mete("kill", done), 64, f"job {done} has ended", "requeue")
@@ -326,7 +326,7 @@ class Looking(VerbTest):
 
 
 class Output(VerbTest):
-    """What cannot be written is a failure; a reader who has enough is none."""
+    """Output that cannot be written is a failure; a reader that closes early is not."""
 
     def to(self, path, *words):
         with open(path, "w") as out:

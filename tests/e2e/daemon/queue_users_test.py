@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The queue of root's daemon: jobs are their users' alone, whatever the other one tries, and administrators are a group."""
+"""The queue of root's daemon: only its user controls a job, whatever another user tries, and administrators are a group."""
 import json
 import os
 import pathlib
@@ -41,7 +41,7 @@ class Queue(users_test.SystemDaemon):
         return job, flag.read_text().strip()
 
 
-# What the machine itself does is tested in users_test.py.
+# users_test.py tests what the machine itself does.
 for name in [name for name in dir(Queue) if name.startswith("test_")]:
     setattr(Queue, name, None)
 
@@ -76,7 +76,7 @@ class OfTheirUsers(Queue):
         self.assertNotEqual(self.do(BOB, "submit", "--cpu-only", "--after", job, "--", "true").returncode, 0)
         self.assertEqual(json.loads(self.do(BOB, "ps", "-a", "-o", "json").stdout)["jobs"], [])
         self.assertNotIn('"job"', self.do(BOB, "events", "-o", "json").stdout)
-        # Not even by its owner are the values of its environment to be had from us.
+        # Not even its owner gets the values of its environment from us.
         for verb in ("show", "ps", "events"):
             words = [verb, job] if verb == "show" else [verb]
             self.assertNotIn("hunter2", self.do(ALICE, *words, "-o", "json").stdout, verb)
@@ -90,7 +90,7 @@ class OfTheirUsers(Queue):
             return document
 
         job, _ = self.holds(ALICE, "--name", "alices-secret")
-        for _ in range(2):  # the second time from what was made for the first
+        for _ in range(2):  # the second time from the cache of the first
             self.assertEqual([each["id"] for each in seen_by(ALICE)["jobs"]], [job])
             for_bob = seen_by(BOB)
             self.assertEqual((for_bob["jobs"], for_bob["queue"]["order"], for_bob["history"]["jobs"]), ([], [], []))
@@ -118,7 +118,7 @@ class OfTheirUsers(Queue):
         os.mkfifo(fifo, 0o666)
         os.chown(fifo, ALICE, ALICE)
         result = self.do(ALICE, "submit", "--cpu-only", "--log", fifo, "--", "echo", "mine")
-        if result.returncode == 0:  # refused when it is submitted, or when it would start
+        if result.returncode == 0:  # refused at submission, or when it would start
             shown = self.ended(ALICE, result.stdout.strip())
             self.assertEqual(shown["outcome"], "launch-failed", shown)
         locked = self.home[BOB]
@@ -160,7 +160,7 @@ class OfTheirUsers(Queue):
         return job, door
 
     def looks(self, uid, job):
-        """Somebody who looks at a terminal, once he sees what is on it."""
+        """A client that looks at a terminal, once it has its content."""
         if uid == 0:
             process = self.start("attach", "-r", job, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
         else:
@@ -197,12 +197,12 @@ class OfTheirUsers(Queue):
             self.assertEqual((result.returncode, result.stdout), (77, ""), result.stderr)
             self.assertIn("is not a socket", result.stderr)
             door.unlink()
-        # One that is real, and root's: a folder of her own is hers to change.
+        # A real socket of root's: she may change her own folder.
         os.rename(self.socket, door)
         try:
             result = self.mete("attach", "-r", job, env={"METE_SOCKET": str(door)})
             self.assertEqual(result.returncode, 77, result.stderr)
-            self.assertIn("somebody else", result.stderr)
+            self.assertIn("another user than the job", result.stderr)
         finally:
             os.rename(door, self.socket)
         self.assertEqual(self.do(ALICE, "cancel", job).returncode, 0)

@@ -67,7 +67,7 @@ class Runtime(VerbTest):
     def test_after_a_logout_it_listens_again(self):
         job = self.submit_in(self.login, "--", "true")
         pid = self.daemon_pid()
-        # What it is told beside a program must arrive as well.
+        # Input of the run must arrive as well.
         run = self.start_run("-q", "--cpu-only", "--", "sh", "-c", "read line", env=self.login, stdin=subprocess.PIPE)
         wait_until(lambda: "sh" in self.mete("ps", env=self.login).stdout, "it runs")
         shutil.rmtree(self.runtime)
@@ -171,7 +171,7 @@ class Removed(VerbTest):
                         os.kill(old, signal.SIGCONT)
                         job = self.mete("submit", "--cpu-only", "--", "true", env=env)
                     wait_until(lambda: not self.alive(old), "the old one ends")
-                    if job.returncode != 0:  # it was not taken, and that is said
+                    if job.returncode != 0:  # it was not accepted, and that is reported
                         self.assertIn("error: ", job.stderr)
                         job = self.mete("submit", "--cpu-only", "--", "true", env=env)
                     self.assertEqual(job.returncode, 0, job.stderr)

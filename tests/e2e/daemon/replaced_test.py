@@ -76,7 +76,7 @@ class Meter(Replaced):
 
     def test_it_is_damaged(self):
         whole = self.meter.read_bytes()
-        for what, bytes_ in (("cut off", whole[:len(whole) // 2]), ("not a library", b"#!/bin/sh\n"), ("not a library", b""),
+        for what, bytes_ in (("truncated", whole[:len(whole) // 2]), ("not a library", b"#!/bin/sh\n"), ("not a library", b""),
                              ("not mete's meter", (self.prefix / "simgpu" / "libcuda.so.1").read_bytes())):
             with self.subTest(what=what):
                 self.meter.unlink()
@@ -117,7 +117,7 @@ class Keeper(Replaced):
             self.put_off(job, "mete-keeper", "No such file")
         self.assertEqual(self.mete("cancel", jobs[1]).returncode, 0)
         self.kill_daemon()
-        self.assertEqual(self.ours("ps").returncode, 0)  # another, which never saw the keeper
+        self.assertEqual(self.ours("ps").returncode, 0)  # another daemon, which never saw the keeper
         self.put_off(jobs[0], "mete-keeper")
         os.rename(self.prefix / "away", self.keeper)
         self.ends_well(jobs[0], jobs[2])
@@ -129,8 +129,8 @@ class Keeper(Replaced):
         self.keeper.write_text("#!/bin/sh\necho 'refused the plan is of version 9' >&4\nexit 64\n")
         self.keeper.chmod(0o755)
         job = self.submit("--cpu-only", "--", "touch", str(self.ran))
-        self.put_off(job, "of another version", "version 9")
-        # The log says it, but not at every try.
+        self.put_off(job, "has another version", "version 9")
+        # The log says it, but not at every attempt.
         wait_until(lambda: sum(event["type"] == "job.ungranted" for event in self.api("/v1/events?from=1")[1]["events"]) >= 3, "it is tried again")
         self.assertEqual(read(self.folder / "sim" / "meted.log").count(b"cannot be launched now"), 1)
         os.rename(self.prefix / "away", self.keeper)

@@ -51,7 +51,7 @@ class Killed(DaemonTest):
         self.assertEqual(self.mete("cards").returncode, 0)  # the last kill may have left no run to start a daemon
         wait_until(lambda: all(job["state"] == "ended" for job in self.jobs()), "all jobs have ended")
         jobs = self.jobs()
-        # Every run had one job, and none had two: a run that asked again had its first.
+        # Every run had one job, and none had two: a repeated request got the first job.
         self.assertEqual(len(jobs), RUNS)
         self.assertEqual(sorted(job["exit_code"] for job in jobs), sorted(n % 7 for n in range(RUNS)))
         self.assert_never_over(log)
@@ -77,7 +77,7 @@ class Killed(DaemonTest):
             self.wait_state(3 + number, "pending")
         for _ in range(3):
             self.kill_daemon()
-            wait_until(lambda: self.daemon_pid() is not None, "somebody starts it again")
+            wait_until(lambda: self.daemon_pid() is not None, "a client starts it again")
         for number in range(3):
             self.wait_state(3 + number, "pending")
         self.release(holders[0])
@@ -104,7 +104,7 @@ class Killed(DaemonTest):
         run.kill()
         run.wait()
         self.assertTrue(self.alive(program))
-        # The next daemon finds what is left, ends it, and only then gives its share away.
+        # The next daemon finds the leftover processes, ends them, and only then grants their share.
         result = self.run_("-q", "--gpu", "2", "--", "true")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertFalse(self.alive(program))

@@ -200,7 +200,7 @@ class Signals(DaemonTest):
             waiting.stderr.readline()
             waiting.send_signal(number)
             self.assertEqual(waiting.wait(BOUND_S), code)
-        wait_until(lambda: [job["state"] for job in self.jobs()][1:] == ["ended", "ended"], "the place in line is gone")
+        wait_until(lambda: [job["state"] for job in self.jobs()][1:] == ["ended", "ended"], "the place in the queue is gone")
         self.assertEqual(self.job(2)["outcome"], "cancelled")
         self.release(holder)
 

@@ -91,13 +91,14 @@ class Snapshot(SightTest):
         self.assertGreaterEqual(one["used_bytes"], GIB)
         self.assertGreater(one["start_ticks"], 0)
         self.assertGreaterEqual(seen["peak_bytes"][0], one["used_bytes"])
-        # What it gives back is no longer used, and was its most.
+        # What it gives back is no longer used, and was its peak.
         process.stdin.write("drop-all\n")
         process.stdin.flush()
         process.stdout.readline()
         wait_until(lambda: job()["grant"][0].get("used_bytes", GIB) < GIB, "it has given it back")
         self.assertGreaterEqual(job()["peak_bytes"][0], GIB)
-        # What comes and goes between two readings is seen by its meter alone: thirty times, so that no reading is there by chance.
+        # Memory that comes and goes between two readings is seen only by its meter: thirty times, so that no reading
+        # has it by chance.
         for _ in range(30):
             for line in ("take alloc 3G", "drop-all"):
                 self.tell(process, line)
@@ -168,7 +169,7 @@ class Snapshot(SightTest):
         self.mete("cards")
         slow = self.stream("?every=0.25")
         quick = self.stream("?every=0.25")
-        for _ in range(12):  # of which the slow one takes none
+        for _ in range(12):  # the slow one takes none
             self.event(quick)
         holder = self.holder("8G")
         while not (last := self.event(quick))["jobs"]:
@@ -207,7 +208,7 @@ class Cost(SightTest):
     sim = "8xH200"
 
     def test_a_hundred_jobs_are_looked_at_by_many(self):
-        """How much it costs is printed, for whoever reads the log of the test."""
+        """The cost is printed, for the log of the test."""
         self.assertEqual(self.mete("submit", "--array", "0-99", "--gpu", "8G", "--", "sleep", "600").returncode, 0)
         wait_until(lambda: sum(job["state"] == "running" for job in self.snapshot("?history=0")["jobs"]) == 100, "all run")
         pid = self.daemon_pid()
@@ -269,7 +270,7 @@ class Trouble(SightTest):
 
 
     def test_a_process_that_has_ended_when_it_is_looked_for(self):
-        """What it holds is somebody's for as long as the driver says so, and it has no name."""
+        """Its memory counts as held for as long as the driver lists it, and it has no name."""
         self.fake("ghost")
         seen = set()
 

@@ -149,7 +149,7 @@ class Scripts(SubmitTest):
         job = result.stdout.strip()
         self.assertEqual(self.mete("wait", job).returncode, 0)
         for element in (1, 2):
-            # Where no control group may be made, a line about --mem comes before it.
+            # Where no control group may be made, a line about --mem comes first.
             self.assertTrue((self.folder / f"s-{job}_{element}.txt").read_text().endswith(f"{element} GPU-\n"))
 
     def test_a_script_of_slurm_finds_its_variables(self):
@@ -158,7 +158,7 @@ class Scripts(SubmitTest):
                            "$SLURM_ARRAY_TASK_COUNT $SLURM_ARRAY_TASK_MIN $SLURM_ARRAY_TASK_MAX $SLURM_ARRAY_TASK_STEP "
                            "$((SLURM_JOB_ID)) $SLURM_JOBID $SLURM_SUBMIT_DIR $SLURM_CPUS_PER_TASK $SLURM_NTASKS "
                            "$SLURM_PROCID $SLURM_NNODES ${SLURMD_NODENAME:+host} ${SLURM_OLD-none}\n")
-        # What the shell has from a job that it is itself is not this job's.
+        # Variables of a surrounding job are not passed to this job.
         job, = self.submit("-q", script, cwd=self.folder, env={"SLURM_JOB_ID": "77", "SLURM_OLD": "1"})
         self.assertEqual(self.mete("wait", job).returncode, 0)
         for element in (1, 3):

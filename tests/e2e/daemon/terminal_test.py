@@ -151,7 +151,7 @@ class Stopped(DaemonTest):
         waiting.stderr.readline()
         waiting.send_signal(signal.SIGSTOP)
         self.release(holder)
-        self.wait_state(2, "starting")  # it has the card; that it sleeps is its own affair
+        self.wait_state(2, "starting")  # it has the card; whether it sleeps is its own decision
         waiting.send_signal(signal.SIGCONT)
         self.assertEqual(waiting.wait(BOUND_S), 5)
         self.assert_nothing_left()

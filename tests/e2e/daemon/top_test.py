@@ -488,7 +488,7 @@ class TopTest(VerbTest):
         for _ in range(2):
             self.assertEqual(json.loads(process.stdout.readline())["schema"], "mete.ps/1")
         process.stdout.close()
-        self.assertEqual(process.wait(BOUND_S), 0, "nobody reads any more")
+        self.assertEqual(process.wait(BOUND_S), 0, "no reader is left")
         self.assert_refused(self.mete("ps", "--watch=never"), 64, "is no number of seconds")
 
     def test_watch_on_a_terminal(self):

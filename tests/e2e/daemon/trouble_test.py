@@ -229,7 +229,7 @@ class Programs(DaemonTest):
         result = subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", METE, "run", "--gpu", "8G", "--", "sh", "-c",
                                  'ls /proc/self/fd > "$OUT"; exit 5'], env={**self.env, "OUT": str(self.folder / "out")}, timeout=BOUND_S)
         self.assertEqual(result.returncode, 5)
-        # As it would be without us: `ls` opens the folder as its first free number.
+        # As without us: `ls` opens the folder with its first free descriptor.
         self.assertIn((self.folder / "out").read_text().split(), (["0", "1", "2"], ["1", "3"], ["0", "1"]))
         self.assertEqual(self.run_("-q", "--gpu", "8G", "--", "true").returncode, 0)
         self.assert_nothing_left()
@@ -273,7 +273,7 @@ class Programs(DaemonTest):
         self.wait_state(2, "pending")
         os.close(reader)
         self.kill_daemon()
-        wait_until(lambda: self.daemon_pid() is not None, "somebody starts it again")
+        wait_until(lambda: self.daemon_pid() is not None, "a client starts it again")
         self.release(holder)
         self.assertEqual(waiting.wait(BOUND_S), 0)
 
@@ -285,7 +285,7 @@ class Daemon(DaemonTest):
         self.wait_state(3, "pending")
         daemon = self.daemon_pid()
         shutil.rmtree(self.folder / "sim")
-        # It ends rather than take jobs that it could not remember; those that wait start the next and line up again.
+        # It ends rather than accept jobs that it could not store; waiting clients start the next one and submit again.
         wait_until(lambda: not self.alive(daemon), "the daemon ends")
         self.assertEqual([other.wait(BOUND_S) for other in others], [4, 5])
         self.release(holder, 3)
@@ -324,7 +324,7 @@ class FileSizes(DaemonTest):
     """ulimit -f: what cannot be written is told, and nothing of ours dies of it."""
 
     def limited(self, blocks, *words):
-        """With files of so many times 512 bytes at most."""
+        """With files of at most BLOCKS times 512 bytes."""
         return subprocess.run(["sh", "-c", f'ulimit -f {blocks}; exec "$@"', "sh", *map(str, words)], env=self.env, capture_output=True, text=True,
                               stdin=subprocess.DEVNULL, timeout=BOUND_S)
 
@@ -333,7 +333,7 @@ class FileSizes(DaemonTest):
         result = self.limited(8, METE, "run", "-q", "--gpu", "8G", "--", "true")
         self.assertEqual(result.returncode, 125, result)
         self.assertIn("File too large", result.stderr)
-        # What is run has the signal as without us.
+        # The program has the signal as without us.
         writes = ["sh", "-c", f"head -c 65536 /dev/zero > {self.folder}/out; echo $?"]
         alone = self.limited(8, *writes)
         self.assertEqual(alone.stdout, f"{128 + signal.SIGXFSZ}\n")

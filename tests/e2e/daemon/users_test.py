@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Several users on one machine: nobody sees, ends or speaks for another; shares are kept between them."""
+"""Several users on one machine: no user sees, ends or speaks for another; shares are kept between them."""
 import json
 import os
 import pathlib
@@ -10,11 +10,11 @@ import unittest
 
 from world import BOUND_S, BUILD, DaemonTest, METE, read, wait_until
 
-# Unused numbers: no account is made. What they leave is ended, so two runs at a time need two pairs.
+# Unused numbers: no account is made. Their leftovers are ended, so two runs at a time need two pairs.
 ALICE, BOB = (int(uid) for uid in os.environ.get("METE_TEST_UIDS", "61001,61002").split(","))
 METED = str(BUILD / "bin" / "meted")
 
-# Speaks to the socket as somebody else: METHOD PATH [BODY], prints status and body.
+# Sends a request as another user: METHOD PATH [BODY], prints status and body.
 SPEAKER = """
 import http.client, socket, sys
 class Connection(http.client.HTTPConnection):
@@ -68,7 +68,7 @@ class UsersTest(DaemonTest):
         return process
 
     def end_all_of(self, uid):
-        """What a test has left of a user: these numbers are nobody else's."""
+        """The leftovers of a user in a test: no other user has these numbers."""
         for entry in pathlib.Path("/proc").glob("[0-9]*"):
             try:
                 if entry.stat().st_uid == uid:
@@ -78,7 +78,7 @@ class UsersTest(DaemonTest):
 
 
 class SystemDaemon(UsersTest):
-    """Root's daemon for everybody."""
+    """Root's daemon for all users."""
 
     def setUp(self):
         super().setUp()
@@ -151,7 +151,7 @@ class SystemDaemon(UsersTest):
             status, answer = self.speak(BOB, method, path, body)
             self.assertEqual(status, 404, (method, path, answer))
             self.assertNotIn(str(ALICE), json.dumps(answer))
-        # The same words as for a job that does not exist at all.
+        # The same message as for a job that does not exist at all.
         status, answer = self.speak(BOB, "DELETE", "/v1/jobs/1")
         status77, answer77 = self.speak(BOB, "DELETE", "/v1/jobs/77")
         self.assertEqual((status, json.dumps(answer).replace("job 1", "job N")),
@@ -288,7 +288,7 @@ class PrivateDaemons(UsersTest):
         os.chmod(path, 0o666)
         result = self.run_as(BOB, "--gpu", "40%", "--", "true", env={"METE_SOCKET": str(path)})
         self.assertEqual(result.returncode, 77, result.stderr)
-        self.assertIn("neither root's nor ours", result.stderr)
+        self.assertIn("belongs to neither root nor you", result.stderr)
         self.release(alice)
 
     def test_a_state_folder_of_somebody_else_is_not_used(self):

@@ -68,7 +68,7 @@ class TwoTypes(DaemonTest):
         changes = {change["kind"]: change["text"] for change in why["changes"]}
         self.assertEqual(changes["where"], f"without --where '{where}'")
         self.assertIn("job-ends", changes)
-        # It survives a daemon that is killed, and what it asked for with it.
+        # The job and its expression survive a killed daemon.
         self.kill_daemon()
         self.assertEqual(self.document("show", ident)["job"]["where"], where)
         self.assertRegex(self.mete("show", ident).stdout, r"where +attribute:gpu.free >= 60G")
@@ -82,7 +82,7 @@ class TwoTypes(DaemonTest):
         waits = self.submit("--gpu", "4G", "--where", "attribute:gpu.free >= 60G", "--", "true")
         self.wait_state(waits, "pending")
         behind = self.submit("--gpu", "30G", "--", "true")
-        self.assertEqual(self.job(behind)["state"], "pending", "the card is kept for the first in line")
+        self.assertEqual(self.job(behind)["state"], "pending", "the card is kept for the first job in the queue")
         self.release(first)
         for ident in (waits, behind):
             self.assertEqual(self.mete("wait", ident).returncode, 0)
@@ -99,7 +99,7 @@ class TwoTypes(DaemonTest):
             self.assertEqual(self.types_of(self.job(ident)), ["T4"])
         result = self.mete("submit", "-f", str(self.folder / "bad.yaml"))
         self.assert_refused(result, 65, "bad.yaml:2", "character 20")
-        # What is printed can be read again.
+        # The output can be read again.
         text = self.mete("submit", "--dry-run", "-f", str(self.folder / "job.yaml")).stdout
         (self.folder / "again.yaml").write_text(text)
         again = self.document("submit", "--dry-run", "-f", str(self.folder / "again.yaml"))

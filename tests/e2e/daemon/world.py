@@ -19,7 +19,7 @@ from support import BOUND_S, BUILD, METE, SOURCE, MeteTest, wait_until  # noqa: 
 
 ACTOR = str(BUILD / "tests" / "meter_actor")
 GIB, MIB = 1 << 30, 1 << 20
-CAPACITY = {"H200": 150109880320}  # what a simulated one can grant
+CAPACITY = {"H200": 150109880320}  # what a simulated card can grant
 
 
 def read(path):
@@ -41,7 +41,8 @@ class DaemonTest(MeteTest):
 
     # ---- the daemon ----
 
-    # Whether processes of this test hold memory outside their meter. All others are ordinary programs: nobody may say so of them.
+    # Whether processes of this test hold memory outside their meter. All others are ordinary programs, for which no
+    # escape may be reported.
     escapes = False
 
     def escapes_seen(self):
@@ -79,7 +80,7 @@ class DaemonTest(MeteTest):
         return process.stdout.readline().split()
 
     def tell(self, process, line):
-        """The same, and it succeeds."""
+        """say(), and the command succeeds."""
         answer = self.say(process, line)
         self.assertEqual(answer[:1], ["0"], line)
         return answer

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A daemon that does nothing but keep jobs: launch::Keepers and launch::ProcessWatcher on a loop of
-// its own. Commands come as lines of JSON on standard input, what becomes of jobs goes out as lines
-// of JSON; keeper_test.py speaks to it.
+// A daemon that only keeps jobs: launch::Keepers and launch::ProcessWatcher on a loop of its own.
+// Commands arrive as lines of JSON on standard input, results go out as lines of JSON;
+// keeper_test.py controls it.
 //
 //   keeper_driver KEEPER STATE          for tests
-//   keeper_driver KEEPER STATE N C      runs /bin/true N times, C at once, and says how long it
-//   took
+//   keeper_driver KEEPER STATE N C      runs /bin/true N times, C at once, and prints the time
 #include <poll.h>
 #include <unistd.h>
 

@@ -31,7 +31,7 @@ class Programs(KeeperTest):
 
     def test_it_is_in_a_session_of_its_own_without_a_terminal(self):
         self.sh(1, "ps -o pid=,ppid=,pgid=,sid=,tty= -p $$; "
-                # Not by grep: a shell blocks signals while it starts something.
+                # Not by grep: a shell blocks signals while it starts a program.
                 "while read key value; do case $key in Sig[BI][lg]*) echo $key $value;; esac; done < /proc/$$/status; ls -l /proc/$$/fd; sleep 1000")
         keeper, program = self.started(1)
         wait_until(lambda: self.log(1).count("->") >= 3, "it has said all")
@@ -266,7 +266,7 @@ class Terminals(KeeperTest):
         self.read_until(one, b"24 80\r\n")
         two = self.attach()
         self.assertIn(b"/dev/pts/", self.read_until(two, b"24 80\r\n"), "who comes later sees what was before")
-        one.sendall(b"?" + struct.pack("<H", 3) + b"abc")  # of a newer client: passed over
+        one.sendall(b"?" + struct.pack("<H", 3) + b"abc")  # from a newer client: ignored
         two.sendall(b"w" + struct.pack("<HHH", 4, 50, 132))
         self.type(one, b"hello\n")
         for client in (one, two):
@@ -281,7 +281,7 @@ class Terminals(KeeperTest):
         self.assertEqual(os.listdir(self.state / "terminals"), [])
 
     def test_the_terminal_is_its_own(self):
-        self.start(1, "cat", tty=True)  # not a shell: dash loses an interrupt that comes while it starts something
+        self.start(1, "cat", tty=True)  # not a shell: dash loses an interrupt that comes while it starts a program
         _, program = self.started(1)
         client = self.attach()
         self.type(client, b"up\n")

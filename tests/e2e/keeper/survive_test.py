@@ -100,7 +100,7 @@ class Daemons(KeeperTest):
         """(A lock forbids that; the claim holds all the same.)"""
         for job in range(1, 11):
             other = self.new_driver()
-            other.wait("", "ready")  # it has looked through the folder, as if it were the only one
+            other.wait("", "ready")  # it has searched the folder, as if it were the only one
             for driver in (self.driver, other):
                 self.sh(job, RAN + "; sleep 0.2; exit 3", driver=driver)
             for driver in (self.driver, other):
@@ -254,7 +254,7 @@ class FullDisk(KeeperTest):
             self.started(job)
             wait_until(lambda: "up" in self.log(job), "it writes")
         self.fill()
-        self.driver.kill()  # and nobody is there to see it
+        self.driver.kill()  # while no driver runs
         (self.folder / "go").touch()
         wait_until(lambda: all(b"exit\n" in read(self.state / "keep" / f"{job}.1") for job in range(1, 6)), "all have ended")
         self.driver = self.new_driver(stderr=subprocess.DEVNULL)

@@ -71,7 +71,7 @@ class Users(KeeperTest):
 
     def test_a_job_is_its_users_in_every_way(self):
         extra = 61234
-        # Above root's own where root may raise them (CAP_SYS_RESOURCE).
+        # Above root's own if root may raise them (CAP_SYS_RESOURCE).
         may_raise = int(next(line for line in read("/proc/self/status").decode().splitlines() if "CapEff" in line).split()[1], 16) >> 24 & 1
         soft, hard = (300_000, 400_000) if may_raise else (1000, 2000)
         self.sh_as(self.alice, 1, "id -u; id -g; id -G; umask; ulimit -n; ulimit -Hn; grep -E 'Cap(Inh|Prm|Eff)' /proc/self/status; pwd;"
@@ -110,7 +110,7 @@ class Users(KeeperTest):
         for pid in (keeper, program):
             self.assertNotEqual(self.as_user(self.bob, "/bin/kill", "-9", pid).returncode, 0)
             self.assertTrue(alive(pid))
-        # Her own: log and program, but not the record, which is the daemon's, nor the keeper's insides.
+        # Her own: log and program, but not the record, which belongs to the daemon, nor the keeper's memory.
         self.assertEqual(self.as_user(self.alice, "cat", log).returncode, 0)
         for place in (self.state / "keep" / "1.1", f"/proc/{keeper}/environ", f"/proc/{keeper}/fd/0"):
             self.assertNotEqual(self.as_user(self.alice, "cat", place).returncode, 0, place)

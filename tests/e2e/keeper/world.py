@@ -41,7 +41,7 @@ def wait_until(condition, what):
 def groups_of(keepers):
     """Control groups that these keepers have made; others may run keepers at the same time."""
     ends = tuple(f"-{pid}" for pid in keepers)
-    # Not by glob, which stumbles over one that goes while it looks.
+    # Not by glob, which fails on a folder that is removed meanwhile.
     return [os.path.join(folder, name) for folder, names, _ in os.walk("/sys/fs/cgroup") for name in names
             if name.startswith("mete-") and name.endswith(ends)]
 
@@ -170,7 +170,7 @@ class KeeperTest(unittest.TestCase):
         return event
 
     def hider(self):
-        """A command whose process nobody finds by its parent, its session or its environment; TERM does not end it."""
+        """A command whose process cannot be found by its parent, its session or its environment; TERM does not end it."""
         path = self.folder / "hider.py"
         path.write_text("import os, sys\n"
                         "if os.fork(): os._exit(0)\n"

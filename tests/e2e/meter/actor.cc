@@ -30,7 +30,7 @@ uint64_t number(const std::string& text) {
   }
 }
 
-// Byte by byte: what is not read yet belongs to the program that an exec puts in our place.
+// Byte by byte: unread input belongs to the program that an exec puts in our place.
 static bool next_line(std::string* line) {
   line->clear();
   for (char c = 0; read(0, &c, 1) == 1;) {
@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
   add_share_commands();
   add_process_commands();
   add_race_commands();
-  // Commands may also come as arguments, separated by commas: for programs started by others.
+  // Commands may also be arguments, separated by commas: for programs that other programs start.
   if (argc > 1) {
     std::string all;
     for (int i = 1; i < argc; ++i) all += std::string(i > 1 ? " " : "") + argv[i];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An ordinary program of the CUDA driver API that does what its standard input says, one command a
-// line, one line of answer: "CODE VALUE...". The tests hold several of them in one job. It opens
-// libcuda.so.1 by name and knows nothing of what may stand in front of it.
+// An ordinary program of the CUDA driver API that follows commands on its standard input, one per
+// line, with one line of answer: "CODE VALUE...". The tests hold several of them in one job. It
+// opens libcuda.so.1 by name and knows nothing of a preload.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ std::string answer(int code, Values... values) {
   return text;
 }
 
-// Something that was taken, with how it is given back.
+// A piece of memory, with the way to give it back.
 struct Piece {
   std::string kind;
   CUdeviceptr value;  // pointer or handle

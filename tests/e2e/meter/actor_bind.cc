@@ -12,7 +12,7 @@ namespace {
 
 int id_of(const std::string& text) { return static_cast<int>(number(text)); }
 
-// multicast BYTES [DEVICES]: an object for so many devices, all of them in it.
+// multicast BYTES [DEVICES]: an object for DEVICES devices, all of them in it.
 std::string make_multicast(const Words& w) {
   CUmulticastObjectProp prop{};
   prop.numDevices = static_cast<unsigned>(number_or(w, 2, 1));
@@ -39,7 +39,8 @@ std::string make_array(const Words& w) {
   return answer(r, keep({"array", reinterpret_cast<CUdeviceptr>(array), 0, nullptr, 0}));
 }
 
-// tiles ARRAY X Y WIDTH HEIGHT [HANDLE]: binds so many tiles of 64 × 64 texels, or unbinds them.
+// tiles ARRAY X Y WIDTH HEIGHT [HANDLE]: binds WIDTH x HEIGHT tiles of 64 × 64 texels, or unbinds
+// them.
 std::string bind_tiles(const Words& w) {
   CUarrayMapInfo info{};
   auto& sparse = info.subresource.sparseLevel;
@@ -99,7 +100,7 @@ void add_bind_commands() {
   };
   c["sparse"] = make_array;
   c["tiles"] = bind_tiles;
-  c["hold-stream"] = [](const Words&) {  // whatever is queued from here on waits
+  c["hold-stream"] = [](const Words&) {  // work that is queued from here on waits
     held.store(true);
     return answer(CU(cuLaunchHostFunc)(stream_here(), wait_until_let_go, nullptr));
   };

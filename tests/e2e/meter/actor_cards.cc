@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands about cards, contexts and what the card says of itself, by CUDA and by NVML.
+// Commands about cards, contexts and the card's own figures, by CUDA and by NVML. Each registers a
+// function by its name; its answer is the driver's code and what the call returned. NVML is opened
+// by name at the first such command, as a program would.
 #include <dlfcn.h>
 
 #include <cerrno>
@@ -34,7 +36,7 @@ std::string retain(const Words& w) {
   return answer(r);
 }
 
-// context [DEVICE] [KIND]: made by the usual call, or by one of those for graphics.
+// context [DEVICE] [KIND]: made by the usual call, or by one for graphics.
 std::string create_context(const Words& w) {
   const auto device = static_cast<CUdevice>(number_or(w, 1, 0));
   const std::string kind = w.size() > 2 ? w[2] : "";
@@ -57,7 +59,7 @@ std::string destroy_context(const Words& w) {
   return answer(r);
 }
 
-// contexts COUNT: so many more, none of them current; the code and how many there are now.
+// contexts COUNT: COUNT more, none of them current; the code and how many there are now.
 std::string create_contexts(const Words& w) {
   CUresult r = CUDA_SUCCESS;
   for (uint64_t i = 0; i < number(w[1]) && r == CUDA_SUCCESS; ++i) {
@@ -85,7 +87,7 @@ std::string info(const Words&) {
   return answer(r, free, total);
 }
 
-// info-until-error: asks again and again; the error, and how often there was none.
+// info-until-error: repeats the query; the error, and how often there was none.
 std::string info_until_error(const Words&) {
   const auto ask = CU(cuMemGetInfo_v2);
   size_t free = 0;
@@ -219,7 +221,7 @@ void add_card_commands() {
   c["module"] = load_module;
   c["nvml"] = nvml_cards;
   c["nvml-uuid"] = nvml_by_uuid;
-  // errno as a call leaves it: "errno 4711 alloc 64M" sets it, runs the rest, tells what it is.
+  // errno after a call: "errno 4711 alloc 64M" sets it, runs the rest, and returns it.
   c["errno"] = [](const Words& w) {
     const Words rest(w.begin() + 2, w.end());
     errno = static_cast<int>(number(w[1]));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every way to take memory, under one word each, and how each is given back.
+// Every way to take memory, under one name each, and how each is given back. take() dispatches by
+// kind, records the piece with its way back, and give() uses it; `fill` repeats a kind until it is
+// refused.
 #include <stdexcept>
 
 #include "actor.h"
@@ -91,7 +93,8 @@ bool is_special(const std::string& kind) {
          kind.find("host-pool") != std::string::npos;
 }
 
-// managed-pool, host-pool: pools of one's own; with default- or current- those that the driver has.
+// managed-pool, host-pool: pools of the program's own; with default- or current- those of the
+// driver.
 CUresult special_pool(const std::string& kind, CUmemoryPool* out) {
   CUmemoryPool& pool = special_pools[kind];
   CUresult r = CUDA_SUCCESS;
@@ -117,7 +120,7 @@ CUresult take_special(const std::string& kind, uint64_t bytes, CUdeviceptr* out)
   return r != CUDA_SUCCESS ? r : CU(cuMemAllocFromPoolAsync)(out, bytes, pool, stream_here());
 }
 
-// Maps a handle and lets the handle go: the mapping alone holds the memory.
+// Maps a handle and releases the handle: only the mapping holds the memory.
 CUresult take_mapped(uint64_t bytes, CUdevice device, CUdeviceptr* out) {
   const CUmemAllocationProp prop = mete::abi::memory_on(device);
   CUmemGenericAllocationHandle handle{};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands about the process itself: fork, vfork, posix_spawn, exec, threads, and what it has open.
+// Commands about the process itself: fork, vfork, posix_spawn, exec, threads, and its open
+// descriptors. A command that starts another program passes the rest of its words as that program's
+// commands.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <spawn.h>
@@ -46,8 +48,8 @@ int status_of(pid_t pid) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// fork COMMAND / COMMAND...: the child runs them and ends with the first code that is not 0. What
-// the parent holds is not the child's: only commands that look or start anew make sense.
+// fork COMMAND / COMMAND...: the child runs them and ends with the first code that is not 0. The
+// child does not own what the parent holds: only commands that query or start anew make sense.
 std::string in_a_fork(const Words& w) {
   const pid_t child = fork();
   if (child == 0) {
@@ -71,7 +73,7 @@ std::string in_a_fork(const Words& w) {
 std::string lingering(const Words&) {
   const pid_t child = fork();
   if (child == 0) {
-    alarm(60);  // nobody waits for it
+    alarm(60);  // no process waits for it
     for (;;) pause();
   }
   return "0 " + std::to_string(child);
@@ -140,7 +142,7 @@ std::string mapped_files(const Words&) {
 }
 
 // crowd THREADS ROUNDS KIND/KIND: every thread takes and gives back by every kind, at once. Only
-// kinds whose calls share nothing of this program. Answers how many calls failed.
+// kinds whose calls share nothing of this program. Returns how many calls failed.
 std::string crowd(const Words& w) {
   CUcontext context = nullptr;
   (void)CU(cuCtxGetCurrent)(&context);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands that set threads of this process against each other. Each answers with what it counted;
-// what is right is for the test to say.
+// Commands in which threads of this process race against each other. Each returns what it counted;
+// the test decides what is right. The threads run for a number of rounds or milliseconds, and
+// everything they took is freed at the end.
 #include <pthread.h>
 
 #include <atomic>
@@ -27,8 +28,8 @@ uint64_t free_bytes() {
   return free;
 }
 
-// destroy-while-asked ROUNDS: makes a context and destroys it while another thread, in which it is
-// current, asks for the free memory in a loop. The first code that is not 0, and the rounds done.
+// destroy-while-asked ROUNDS: creates a context and destroys it while another thread, in which it
+// is current, queries the free memory in a loop. The first code that is not 0, and the rounds done.
 std::string destroy_while_asked(const Words& w) {
   const CUcontext own = current_context();
   const auto ask = CU(cuMemGetInfo_v2);
@@ -62,8 +63,8 @@ std::string destroy_while_asked(const Words& w) {
 }
 
 // pool-race MILLISECONDS BYTES: takes a block from the default pool while another thread trims the
-// pool, once for each block: nobody looks at the pool again after the two, so a wrong charge stays.
-// How often less was charged than the pool holds, and how many blocks there were.
+// pool, once for each block: the pool is not looked at again after the two, so a wrong charge
+// stays. How often less was charged than the pool holds, and how many blocks there were.
 std::string pool_race(const Words& w) {
   const CUcontext own = current_context();
   const uint64_t before = free_bytes();
@@ -139,7 +140,7 @@ std::string cancel_in_vain(const Words& w) {
   return answer(0, job.granted.load());
 }
 
-// storm THREADS MILLISECONDS BYTES: threads that take a block, or free one of theirs, as it comes.
+// storm THREADS MILLISECONDS BYTES: threads that take a block, or free one of theirs, at random.
 // The first code that is neither 0 nor "out of memory", how many blocks there were, and how many
 // refusals. Everything is freed at the end.
 std::string storm(const Words& w) {

@@ -43,7 +43,7 @@ sockaddr_un address_of(const std::string& path) {
   return address;
 }
 
-// A datagram socket at `path`, ready before the answer goes out: nobody has to wait for it.
+// A datagram socket at `path`, ready before the answer goes out: no process has to wait for it.
 std::map<std::string, int> sockets;
 std::string listen_at(const Words& w) {
   const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -100,7 +100,7 @@ CUresult import_next(const std::string& path, CUmemGenericAllocationHandle* hand
 }
 
 // import PATH BYTES [AGAIN]: imports the next descriptor and maps it, after AGAIN times of mapping
-// and unmapping; the handle is let go, the mapping alone holds the memory.
+// and unmapping; the handle is released, only the mapping holds the memory.
 std::string import_from(const Words& w) {
   CUmemGenericAllocationHandle handle{};
   CUresult r = import_next(w[1], &handle);
@@ -117,7 +117,8 @@ std::string import_from(const Words& w) {
   return r == CUDA_SUCCESS ? answer(r, keep({"mapped", at, bytes, nullptr, 0})) : answer(r);
 }
 
-// import-briefly PATH BYTES TIMES: maps and unmaps the next descriptor so often, and keeps nothing.
+// import-briefly PATH BYTES TIMES: maps and unmaps the next descriptor TIMES times, and keeps
+// nothing.
 std::string import_briefly(const Words& w) {
   CUmemGenericAllocationHandle handle{};
   CUresult r = import_next(w[1], &handle);

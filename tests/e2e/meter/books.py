@@ -113,7 +113,7 @@ class Books:
         return sum((self.word(EXPORTS_AT + i * 192) >> 22 & 3) != 0 for i in range(EXPORTS))
 
     def sum_of_charges(self, card=0, part=0):
-        """All charges of an account. Its last change may stand half done (its maker died): completed here as anybody would."""
+        """All charges of an account. Its last change may be half done (its maker died): completed here as any process would."""
         charges = {}
         for slot in range(SLOTS):
             if self.word(self.slot_at(slot) + 8) == part:

@@ -71,7 +71,7 @@ class RightCard(support.World):
                     actor.kill()
 
     def test_no_road_to_a_card_outside(self):
-        """Made visible, a card outside the grant gives no memory by any of the roads that name a card."""
+        """Made visible, a card outside the grant gives no memory by any call that names a card."""
         actor = self.actor(self.books, CUDA_VISIBLE_DEVICES="3,2").start(0)
         for kind in ("create", "exportable", "mapped", "own-pool", "default-pool", "graph"):
             self.assertEqual(actor.ask(f"take {kind} 64M 1")[0], OOM, kind)
@@ -123,7 +123,7 @@ class RightCard(support.World):
         self.assertEqual((got, code), (3 * GIB, OOM))
 
     def test_cap_pins_and_caps(self):
-        """The same through `mete cap`, as a user has it."""
+        """Visible cards and limits through `mete cap`, as a user runs it."""
         script = ("import os,sys,subprocess\nfor v in ('3,1', '1', os.environ['CUDA_VISIBLE_DEVICES']):\n"
                   "  subprocess.run([sys.argv[1], 'init,uuids,total 0,retain 0,fill alloc 64M'],"
                   " env={**os.environ, 'CUDA_VISIBLE_DEVICES': v})\n")
@@ -179,7 +179,7 @@ class Parts(support.World):
             self.assert_exact(books, part=part)
         free = 4 * GIB - CONTEXT - RESERVE
         self.assertEqual(got, [free // (16 * MIB) * 16 * MIB] * 3)
-        # A part's bytes come back to the part, whoever looks for the dead.
+        # A part's bytes come back to the part, whichever process looks for dead ones.
         actors[1].kill()
         again = self.actor(books, METE_PART=1).start()
         self.assertEqual(again.fill()[0], got[1])
@@ -210,7 +210,7 @@ class LiveChange(support.World):
         self.assertEqual(actor.ask("info")[2], 6 * GIB)
         more, code = actor.fill()
         self.assertEqual((code, more), (OOM, 2 * GIB))
-        # Below what is held: growth stops, nothing is taken away, questions still have answers.
+        # Below what is held: growth stops, nothing is taken away, queries still have answers.
         books.set_limit(2 * GIB)
         self.assertEqual(actor.ask("info"), [0, 0, 2 * GIB])
         self.assertEqual(actor.ask("nvml")[1].split(":")[1:], [str(2 * GIB)] * 2)
@@ -224,7 +224,7 @@ class LiveChange(support.World):
         self.assert_exact(books)
 
     def test_changes_under_way(self):
-        """The limit moves while several processes fill and free: nobody ever passes the highest one."""
+        """The limit moves while several processes fill and free: no process ever passes the highest one."""
         books = self.grant(6 * GIB)
         actors = [self.actor(books, METE_SIM_DELAY_US="200").start() for _ in range(4)]
         for turn in range(6):

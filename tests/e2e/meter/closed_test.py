@@ -110,7 +110,7 @@ class NoGrant(support.World):
         self.assertEqual(len(done.stderr.splitlines()), 1)
 
     def test_the_undamaged_copy_works(self):
-        """So that the refusals above are those of the damage."""
+        """Shows that the refusals above come from the damage."""
         env = self.job_env(self.books, METE_GRANT=self.damaged(lambda data: None))
         done = subprocess.run([ACTOR, "init,retain 0,take alloc 64M"], env=env, capture_output=True, text=True)
         self.assertEqual((done.stdout.splitlines(), done.stderr), (["0", "0", "0 1"], ""))

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Contexts: counted uses, those for graphics, very many of them, stacks that grow and shrink, errors that stay."""
+"""Contexts: counted uses, contexts for graphics, very many of them, stacks that grow and shrink, sticky errors."""
 import support
 from books import CONTEXT, MIB, MORE, RESERVE, UNIT
 from support import GIB, OOM
 
 EACH = CONTEXT + RESERVE
 THREADS = 132 * 2048  # that an H200 can run
-STACK = 1024          # of each, unless somebody asks for another
+STACK = 1024  # of each, by default
 
 
 def stack_bytes(size):
@@ -144,7 +144,7 @@ class Stacks(support.World):
 
 
 class StickyErrors(support.World):
-    """While somebody publishes what the card has free, cuMemGetInfo is answered from the books: an error must show all the same."""
+    """While a sampler publishes the card's free memory, cuMemGetInfo is answered from the books: an error must still show."""
 
     def start(self, fault):
         self.books = self.grant(4 * GIB)
@@ -210,7 +210,7 @@ class SlowDeath(support.World):
     sim = "1xT4"
 
     def test_a_driver_without_memory_is_asked_again(self):
-        """The books have room, the card has not: the memory of somebody who died is still on its way back."""
+        """The books have room, the card has not: the memory of a dead process is still on its way back."""
         books = self.grant(16 * GIB)
         other, actor = (self.actor(books).start() for _ in range(2))
         other.fill("alloc", "64M")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Death is free: kills and stops at each driver call, random kills, reused pids, exec chains, slow teardown."""
+"""The memory of a dead process is free at once: kills and stops at each driver call, random kills, reused pids, exec chains, slow teardown."""
 import os
 import random
 import signal
@@ -9,7 +9,7 @@ import support
 from books import CONTEXT, MIB, MORE, RESERVE
 from support import GIB, OOM
 
-# What the victim does before, the commands of which the last meets the driver call, and the how many-eth call it is.
+# What the victim does first, the commands of which the last one makes the driver call, and the number of that call.
 PLAIN = ["init", "retain 0"]
 STEPS = {
     "cuInit": ([], ["init"]),
@@ -39,7 +39,7 @@ STEPS = {
     "cuDeviceGetGraphMemAttribute": (PLAIN, ["take graph 512M"]),
     "cuDeviceGraphMemTrim": (PLAIN, ["take graph 512M", "drop 1", "trim"]),
     "cuArrayCreate_v2": (PLAIN, ["take array 512M"]),
-    "cuArray3DCreate_v2": (PLAIN, ["take array3d 512M"], 2),  # the first is the twin that tells the size
+    "cuArray3DCreate_v2": (PLAIN, ["take array3d 512M"], 2),  # the first is the twin that reports the size
     "cuArrayDestroy": (PLAIN, ["take array 512M", "drop 1"], 2),
     "cuMipmappedArrayCreate": (PLAIN, ["take mipmap 512M"], 2),
     "cuMipmappedArrayDestroy": (PLAIN, ["take mipmap 512M", "drop 1"], 2),
@@ -109,17 +109,17 @@ class AtEachCall(support.World):
                     victim = self.victim(function, action)
                     held = self.books.total() - self.base
                     self.assert_exact(self.books)
-                    # Whatever the stopped one has in the books, the rest is there, and no more.
+                    # Whatever the stopped process has in the books, the rest is available, and no more.
                     got, code = self.sibling.fill("alloc", "2M")
                     self.assertEqual((got, code), (LIMIT - self.base - held, OOM))
                     self.assertEqual(self.sibling.ask("info")[1], 0)
                     self.drop_fill()
                     self.assert_exact(self.books)
-                    # It goes on as if nothing had been ...
+                    # It goes on as if nothing had happened ...
                     victim.process.send_signal(signal.SIGCONT)
                     self.assertEqual(victim.hear()[0], 0)
                     self.assert_exact(self.books)
-                    # ... and a stopped one that is killed gives everything back.
+                    # ... and a stopped process that is killed gives everything back.
                     victim.process.send_signal(signal.SIGSTOP)
                     victim.wait_state("T")
                     victim.kill()
@@ -222,7 +222,7 @@ class Identity(support.World):
         victim = self.actor(books).start()
         victim.take("alloc", "2G")
         slot = books.slot_of(victim.pid)
-        # The books as they look when the pid of a dead process has been given to a new one, which lives.
+        # The books after the pid of a dead process was given to a new one, which lives.
         raw = books.word(books.slot_at(slot))
         books.set_word(books.slot_at(slot), raw ^ 1 << 20)  # a bit of the start time
         other = self.actor(books).start()
@@ -264,7 +264,8 @@ class Identity(support.World):
     def test_all_slots(self):
         """A thousand processes, one after the other and some at once: no slot is lost."""
         books = self.grant(4 * GIB)
-        for slot in range(1024):  # what a thousand dead processes leave: a pid above any that lives, and a charge of nothing
+        for slot in range(1024):  # what a thousand dead processes leave: a pid above any living one, and a charge of
+                                  # nothing
             books.set_word(books.slot_at(slot), (4194303 - slot) << 42 | 12345)
         books.set_word(128, 1024)
         # Their namespace is index 0, which the first process registers as its own.

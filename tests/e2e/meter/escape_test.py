@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Roads around the meter are noticed: NVML's reading counts what they take, and stops the growth of the job."""
+"""Ways around the meter are noticed: NVML's reading counts what they take, and stops the growth of the job."""
 import os
 import signal
 
@@ -26,7 +26,7 @@ class Bypass(support.World):
         wait_until(refused, "growth of the others stops")
 
     def outside(self, actor, words, answers):
-        """A child of the job that goes around the meter; its answers come on the same stream as that of the actor."""
+        """A child of the job that goes around the meter; its answers come on the stream of the actor."""
         actor.say(words)
         said = [actor.hear() for _ in range(answers + 1)]
         self.assertTrue(all(words[0] == 0 for words in said), said)
@@ -85,7 +85,7 @@ class Bypass(support.World):
         self.assertEqual(actor.code("retain 0"), 0)
         stranger = self.actor(None).start()
         stranger.take("alloc", "3G")
-        # The reading that saw the stranger also saw the card: its free memory is published.
+        # The reading that saw the foreign process also saw the card: its free memory is published.
         wait_until(lambda: 0 < books.word(2048 + 48) < 137 * GIB, "the card's free memory is published")
         before = books.word(2048 + 56)
         wait_until(lambda: books.word(2048 + 56) > before, "and once more")

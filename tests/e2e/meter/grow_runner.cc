@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runner of a growing job, as far as growth goes, on a grant file that is there already:
+// The runner of a growing job, reduced to growth, on an existing grant file:
 //   grow_runner FILE
-// Tells each ask ("ask CARD BYTES") and does what stdin says:
+// Reports each ask ("ask CARD BYTES") and follows stdin:
 //   allow CARD BYTES    "most BYTES": what the job can hold from then on
-//   refuse CARD         answers the open ask with a no
+//   refuse CARD         refuses the open ask
 //   always BYTES        answers every ask from now on by itself, with a yes up to that total
 //   status CARD         "status USED ALLOWED"
 //   park, unpark        "park OK", "unpark OK": 1 or 0

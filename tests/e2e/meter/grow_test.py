@@ -75,7 +75,7 @@ class Grow(World):
         self.assertEqual(actor.hear()[0], OOM)
         self.assertEqual(self.books.refusals(), 1)
         self.assertEqual(self.books.total(), BASE)
-        self.assertEqual(actor.code(f"take alloc {LOW - BASE}"), 0)  # what is guaranteed is there
+        self.assertEqual(actor.code(f"take alloc {LOW - BASE}"), 0)  # the guarantee is available
 
     def test_beyond_the_ceiling_nobody_is_asked(self):
         actor = self.start()
@@ -83,7 +83,7 @@ class Grow(World):
         self.assertEqual(self.runner.status(), [BASE, LOW])  # and no ask before it
 
     def test_nobody_answers(self):
-        """Once it waits in vain; from then on not before somebody has answered."""
+        """It waits in vain once; from then on not before the runner has answered."""
         actor = self.start()
         self.runner.process.send_signal(signal.SIGSTOP)
         self.assertEqual(actor.code("take alloc 2G"), OOM)
@@ -104,7 +104,7 @@ class Grow(World):
         self.runner.expect("ask")
         self.runner.kill()
         self.assertEqual(actor.hear()[0], OOM)
-        for _ in range(1000):  # nobody waits for the dead
+        for _ in range(1000):  # a dead runner is not waited for
             self.assertEqual(actor.code("take alloc 2G"), OOM)
         self.assertEqual(actor.code(f"take alloc {LOW - BASE}"), 0)
 
@@ -145,7 +145,7 @@ class Grow(World):
         wait_until(lambda: self.books.total() >= LOW - 128 * MIB, "they are at work")
         for i in range(60):
             self.runner.allow(HIGH - i % 3 * GIB)
-            # Down again, wherever eight threads stand in the middle of it.
+            # Down again, wherever eight threads are in the middle of it.
             most = self.runner.allow(LOW + i % 5 * GIB)
             self.assertLessEqual(self.physical(pids=[actor.pid]), most)
             self.assertLessEqual(self.books.total(), most)
@@ -173,10 +173,10 @@ class Grow(World):
         self.runner.say("park")
         self.assertEqual(self.runner.expect("park"), [1])
         self.assertEqual(self.books.total(), BASE)
-        self.runner.say("refuse 0")  # while it lies parked
+        self.runner.say("refuse 0")  # while it is parked
         self.runner.say("unpark")
         self.assertEqual(self.runner.expect("unpark"), [1])
-        # Back again it asks anew: what was said while it was away is old.
+        # After its return it asks again: an answer from the time it was parked is old.
         self.assertEqual(self.runner.expect("ask"), [0, BASE + 2 * GIB])
         self.runner.allow(BASE + 2 * GIB)
         self.assertEqual(actor.hear()[0], 0)

@@ -2,7 +2,7 @@
 // Makes a grant file for a test, as a launcher would, without one:
 //   make_grant [--parkable] FILE PARTS CARD...
 // Each CARD is UUID:LIMIT:FIRST:MORE in bytes, with :GUARANTEE behind it in a grant that grows.
-// Prints nothing; ends with 1 when the words are out of range.
+// Prints nothing; ends with 1 when the arguments are out of range.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A guest with manners: sanitizers, wrappers of malloc, fork and its kin, threads, and machines without a driver."""
+"""The meter in special programs: sanitizers, wrappers of malloc, fork and its relatives, threads, and machines without a driver."""
 import os
 import shutil
 import subprocess
@@ -48,7 +48,7 @@ class Guest(support.World):
         self.under_sanitizer("thread")
 
     def test_looking_for_the_next_definition(self):
-        """Before us and behind us, and as often as asked."""
+        """Before and behind the meter, and repeatedly."""
         wrap, library = PROGRAMS / "libmeter_wrap.so", PROGRAMS / "libmeter_next.so"
         for preload in (PRELOAD, [str(wrap), *PRELOAD], [*PRELOAD, str(wrap)]):
             with self.subTest(preload=preload):
@@ -119,7 +119,7 @@ class Guest(support.World):
         self.assertEqual(self.books.total(), EACH)
 
     def test_many_threads(self):
-        """Eight threads by all roads at once, with room and without; the books are exact at the end."""
+        """Eight threads by all calls at once, with room and without; the books are exact at the end."""
         for limit, delay in ((4 * GIB, 0), (4 * GIB, 30), (EACH + 48 * MIB, 0), (EACH + 48 * MIB, 30)):
             with self.subTest(limit=limit, delay=delay):
                 books = self.grant(limit)
@@ -162,7 +162,7 @@ class Guest(support.World):
 
 class Drivers(support.World):
     def test_without_a_driver(self):
-        """cuInit fails as it would have, and says nothing."""
+        """cuInit fails as without the meter, without a message."""
         if "libcuda.so.1" in subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True).stdout:
             self.skipTest("this machine has a driver")
         books = self.grant(4 * GIB)

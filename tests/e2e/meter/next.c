@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library that looks for the next definition of functions, as wrappers of malloc and of system
-// calls do, as often as it is asked to. Built twice: with WRAP it is itself such a wrapper, to be
+// calls do, as often as requested. Built twice: with WRAP it is itself such a wrapper, to be
 // preloaded.
 #define _GNU_SOURCE
 #include <dlfcn.h>

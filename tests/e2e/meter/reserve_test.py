@@ -38,7 +38,7 @@ def inside(count):
     said["rested"] = books.total() + books.excess()
     said["got"], said["code"] = actors[0].fill("alloc", "2M")
     said["full"] = physical()
-    # One of the others grows unasked: that is beyond the grant, and nothing else is given until it is back.
+    # One of the others grows unasked: that is beyond the grant, and nothing else is granted until it is back.
     said["module"] = actors[1].code(f"module {40 * MIB}")
     grown = physical()
     wait_until(lambda: books.total() + books.excess() >= grown + count * HEADROOM, "growth is charged")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What programs that mean harm, or that are merely unlucky, once did to the books: nothing is lost, nothing is charged for ever.
+"""What hostile or unlucky programs once did to the books: nothing is lost, nothing is charged for ever.
 
 Each test stands for a mistake that was there; the races run long enough that the mistake would show.
 """

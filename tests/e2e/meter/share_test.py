@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that outlives its maker: shared with other processes, in pools that were destroyed. Charged once, until the last lets go."""
+"""Memory that outlives its maker: shared with other processes, in pools that were destroyed. Charged once, until the last process releases it."""
 import support
 from books import CONTEXT, EXPORTS, MIB, RESERVE
 from support import GIB, OOM
@@ -95,7 +95,7 @@ class Shared(support.World):
         for name, share in self.ways():
             with self.subTest(way=name):
                 owner, opener = (self.actor(self.books).start() for _ in range(2))
-                opener.take("exportable", "512M")  # one of the same size, its own
+                opener.take("exportable", "512M")  # one of equal size, its own
                 for _ in range(3):
                     share(owner, opener, "512M")
                 before = self.books.total()
@@ -129,7 +129,7 @@ class Shared(support.World):
             ident = owner.take("alloc", "4K")
             self.assertEqual(owner.code(f"ipc-get {ident}"), 0)
             self.assertEqual(owner.code(f"drop {ident}"), 0)
-            owner.take("alloc", "4K")  # takes the place, so that the next has another address
+            owner.take("alloc", "4K")  # takes the place, so that the next block has another address
         self.assertLess(self.books.exports(), 10)
         before = self.books.total()
         self.share_legacy(owner, opener)
@@ -150,7 +150,7 @@ class Shared(support.World):
         actor = self.actor(self.books).start()
         ident = actor.take("own-pool", "64M")
         self.assertEqual(actor.code("set-pool 0"), 0)
-        other = actor.take("async", "64M")  # from the same pool
+        other = actor.take("async", "64M")  # from this pool
         self.assertEqual(actor.code("destroy-pool 0"), 0)
         self.assertEqual(actor.code("default-is-current"), 0)
         third = actor.take("async", "64M")  # from the default pool
@@ -232,7 +232,7 @@ class TwoCards(support.World):
         self.assertEqual(owner.code(f"drop {ident}"), 0)
         self.assertEqual(self.totals(self.books), (2 * EACH + GIB, 2 * EACH), "the opener has it")
         self.assertEqual(opener.code(f"drop {opened}"), 0)
-        self.assertEqual(owner.ask("take alloc 8G")[0], OOM)  # whoever is refused looks for what is back
+        self.assertEqual(owner.ask("take alloc 8G")[0], OOM)  # a refused process looks for what came back
         self.assertEqual(owner.code("retain 0"), 0)
         owner.take("alloc", str(8 * GIB - 2 * EACH))
 

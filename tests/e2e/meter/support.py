@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the end-to-end tests of the meter share: a machine of simulated cards, grants, and actors that do as they are told.
+"""What the end-to-end tests of the meter share: a machine of simulated cards, grants, and actors that follow commands.
 
 A `World` is one simulated machine in a folder of its own. `world.grant(...)` makes a grant file; `world.actor(...)` starts
 the actor under it with the real preload, the way a launcher does. Nothing here waits for a time: only for an answer.
@@ -25,7 +25,7 @@ ACTOR = str(PROGRAMS / "meter_actor")
 METE = str(BUILD / "bin/mete")
 SIMGPU = str(BUILD / "simgpu")
 PRELOAD = [str(BUILD / "lib" / name) for name in ("libmete.so", "libmete-cuda.so", "libmete-nvml.so", "libmete-nvml-1.so")]
-BOUND_S = 60  # far beyond anything that works
+BOUND_S = 60  # far beyond the duration of anything that works
 MIB, GIB = 1 << 20, 1 << 30
 OOM = 2
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Driver trouble: a full card, failures of every call, a lost card, a hundred thousand blocks; the books stay true."""
+"""Driver failures: a full card, failures of every call, a lost card, a hundred thousand blocks; the books stay true."""
 import support
 from books import CONTEXT, MIB, RESERVE
 from support import GIB, OOM
 
 EACH = CONTEXT + RESERVE
 
-# The call that fails, and what the program does; the step before is done without trouble.
+# The call that fails, and what the program does; the step before succeeds.
 CALLS = {
     "cuMemAlloc_v2": "take alloc 64M", "cuMemAllocPitch_v2": "take pitch 64M", "cuMemAllocManaged": "take managed 64M",
     "cuMemCreate": "take create 64M", "cuMemMap": "take mapped 64M", "cuMemAllocAsync": "take async 64M",
@@ -37,16 +37,16 @@ class Failing(support.World):
                     actor.kill()
 
     def test_a_full_card_is_believed_unless_somebody_died_just_now(self):
-        """Told by what the driver would have answered the second time."""
+        """Recognised by the driver's second answer."""
         books = self.grant(8 * GIB)
         faults = "cuMemAlloc_v2:1:fail=2,cuMemAlloc_v2:2:fail=719"
         actor = self.actor(books, METE_SIM_FAULT=faults).start()
-        self.assertEqual(actor.code("take alloc 64M"), OOM, "nobody died: it was asked once")
+        self.assertEqual(actor.code("take alloc 64M"), OOM, "no process died: it was called once")
         actor.kill()
         neighbour = self.actor(books).start()
         actor = self.actor(books, METE_SIM_FAULT=faults).start()
         neighbour.kill()
-        self.assertEqual(actor.code("take alloc 64M"), 719, "somebody died: it was asked again")
+        self.assertEqual(actor.code("take alloc 64M"), 719, "a process died: it was called again")
         self.assertEqual(books.total(), EACH)
 
     def test_a_context_that_fails(self):
@@ -116,7 +116,7 @@ class FullCard(support.World):
                 self.assertEqual(actor.ask(f"take {kind} 64M")[0], OOM)
                 self.assertEqual(books.refusals(), before, "the meter refused nothing")
                 self.assertEqual((books.total(), books.pending()), (EACH, 0))
-        # Nobody publishes: the driver is asked, and free is what the card has, not what the books would allow.
+        # No sampler publishes: the driver is called, and free is what the card has, not what the books would allow.
         self.assertLess(actor.ask("info")[1], 64 * MIB)
         stranger.kill()
         self.assertEqual(actor.ask("take alloc 4G")[0], 0)

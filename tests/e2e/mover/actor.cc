@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process whose memory is parked, and a daemon, for the tests of the mover: does what it is told,
-// one line of words in, one line of words out. As a process it is an ordinary program of the driver
-// API with exportable memory; it speaks the mover's protocol itself.
+// A process whose memory is parked, and a daemon, for the tests of the mover: follows commands, one
+// line in, one line out. As a process it is an ordinary program of the driver API with exportable
+// memory; it speaks the mover's protocol itself.
 //
 //   uuid | free                       of card 0: its name; bytes free
 //   make ID BYTES SEED                memory full of a pattern

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Peers that lie, send junk, never listen, come in crowds, or are somebody else: one clear answer each, nobody harmed."""
+"""Peers that lie, send junk, never read, come in crowds, or belong to another user: one clear answer each, no other client harmed."""
 import os
 import resource
 import socket
@@ -162,7 +162,7 @@ class HostileTest(MoverTest):
         except BlockingIOError:
             pass
         self.assertLess(sent, 100000)
-        job = self.process(32 * MIB, pieces={1: 8 * MIB})  # another one is served meanwhile
+        job = self.process(32 * MIB, pieces={1: 8 * MIB})  # another process is served meanwhile
         self.assertEqual(job.ask("out 1"), "done 1")
         job.kill()
         raw.close()
@@ -181,7 +181,7 @@ class HostileTest(MoverTest):
         self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
         crowd = [self.raw() for _ in range(1000)]
         self.assertEqual(self.status(self.controller)[0], 128 * MIB)
-        # Most have been sent away again, the oldest first; those who came last may still speak.
+        # Most have been disconnected again, the oldest first; the latest may still send.
         wait_until(lambda: len(os.listdir(f"/proc/{self.running.pid}/fd")) < 400, "strangers are sent off")
         self.assertEqual(crowd[-1].ask(message(HELLO, size=0, token=ALICE)).kind, DONE)
         self.assertIsNone(crowd[0].hear())

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One mover for a socket; it ends when it is not needed and not before, whoever asks."""
+"""One mover for a socket; it ends when it is not needed and not before, whatever the request."""
 import os
 import signal
 import subprocess
@@ -18,7 +18,7 @@ class LifeTest(MoverTest):
         self.assertIn("another mover holds", second.stderr.read())
         self.assertIsNone(first.poll())
         self.assertTrue(self.listens())
-        # A killed one leaves its socket behind, which the next one replaces.
+        # A killed mover leaves its socket behind, which the next one replaces.
         first.kill()
         first.wait()
         self.assertTrue(os.path.exists(self.socket))
@@ -51,8 +51,8 @@ class LifeTest(MoverTest):
         job = self.process(32 * MIB, pieces={1: 8 * MIB})
         self.assertEqual(job.ask("out 1"), "done 1")
         mover.send_signal(signal.SIGTERM)
-        self.assertIn("waits until nothing is parked", mover.stderr.readline())
-        self.expect_refused(self.raw().ask(message(HELLO, size=0, token=ALICE)), NO_MOVER)  # nobody new
+        self.assertIn("waiting until nothing is parked", mover.stderr.readline())
+        self.expect_refused(self.raw().ask(message(HELLO, size=0, token=ALICE)), NO_MOVER)  # no new clients
         self.assertEqual(job.ask("in 1"), "done 1")
         self.assertEqual(job.ask("check 1 1"), "same")
         self.assertIsNone(mover.poll())

@@ -22,7 +22,7 @@ class ParkTest(MoverTest):
         self.assertEqual(job.ask("in 4 3 2 1"), "done 4")
         for ident in sizes:
             self.assertEqual(job.ask(f"check {ident} {ident}"), "same")
-        self.assertEqual(self.status(daemon)[1], sum(sizes.values()))  # kept until it is dropped
+        self.assertEqual(self.status(daemon)[1], sum(sizes.values()))  # stored until it is dropped
         self.assertEqual(job.ask("drop 2"), "done 2")
         self.assertEqual(job.ask("drop 0"), "done 0")
         self.assertEqual(self.status(daemon)[1], 0)
@@ -75,7 +75,7 @@ class ParkTest(MoverTest):
             job = self.process(128 * MIB, pieces=sizes)
             for words in chance.choice(([f"out {everything}"], [f"out {everything}", f"in {everything}"])):
                 job.say(words)
-            time.sleep(chance.uniform(0, 0.06))  # any moment will do
+            time.sleep(chance.uniform(0, 0.06))  # at any moment
             job.kill()
         wait_until(lambda: self.status(daemon)[1] == sum(sizes.values()), "all but the witness's is free")
         self.assertEqual(witness.ask(f"in {everything}"), "done 8")
@@ -92,12 +92,12 @@ class ParkTest(MoverTest):
         self.assertEqual(other.ask(f"hello {BOB} {28 * MIB}"), "done 0")
         other.ask(f"make 1 {32 * MIB} 1")
         self.assertEqual(other.ask("out 1"), f"refused 1 {NO_ROOM} 0 {28 * MIB}")
-        self.assertEqual(other.ask("check 1 1"), "same")  # nothing has happened to it
+        self.assertEqual(other.ask("check 1 1"), "same")  # it is unharmed
         self.assertEqual(self.status(daemon)[:3], [128 * MIB, 128 * MIB, 128 * MIB])
 
     def test_a_token_has_a_limit_of_its_own(self):
         self.mover("--arena", "128M")
-        self.wait_size(self.daemon(size=32 * MIB), 128 * MIB)  # what is not pinned yet is not told
+        self.wait_size(self.daemon(size=32 * MIB), 128 * MIB)  # memory that is not pinned yet is not reported
         job = self.actor()
         job.ask(f"connect {self.socket}")
         self.assertEqual(job.ask(f"hello {ALICE} {64 * MIB}"), f"refused 0 {NO_ROOM} 0 {32 * MIB}")
@@ -125,7 +125,7 @@ class ParkTest(MoverTest):
         job = self.actor()
         job.ask(f"connect {self.socket}")
         job.say(f"hello {ALICE} {32 * MIB}")
-        self.assertEqual(self.status(daemon), [0, 0, 64 * MIB, 0])  # others are answered meanwhile
+        self.assertEqual(self.status(daemon), [0, 0, 64 * MIB, 0])  # other clients are answered meanwhile
         self.assertEqual(job.hear(), f"refused 0 {NO_ROOM} 0 0")
         self.assertEqual(job.ask(f"hello {ALICE} 0"), "done 0")
 

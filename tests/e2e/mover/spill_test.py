@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What does not fit the arena goes to disk when asked, comes back byte for byte, and leaves nothing there."""
+"""Memory that does not fit the arena goes to disk if configured, comes back byte for byte, and leaves nothing there."""
 import os
 import unittest
 

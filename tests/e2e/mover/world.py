@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the mover share: a machine of simulated cards, movers on it, and actors that do as they are told.
+"""What the tests of the mover share: a machine of simulated cards, movers on it, and actors that follow commands.
 
 Nothing here waits for a time: only for an answer, or until something has come true.
 """
@@ -18,7 +18,7 @@ BUILD = pathlib.Path(os.environ.get("METE_BUILD_DIR", "build/release")).resolve(
 MOVER = str(BUILD / "bin/mete-mover")
 ACTOR = str(BUILD / "tests/mover_actor")
 SIMGPU = str(BUILD / "simgpu")
-BOUND_S = 60  # far beyond anything that works
+BOUND_S = 60  # far beyond the duration of anything that works
 MIB, GIB = 1 << 20, 1 << 30
 ALICE, BOB = "a1" * 16, "b2" * 16  # tokens
 
@@ -47,7 +47,7 @@ class Answer:
 
 
 class Raw:
-    """A connection by hand, for what no honest process says."""
+    """A raw connection, for messages that no honest process sends."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -134,7 +134,7 @@ class MoverTest(unittest.TestCase):
             actor.kill()
 
     def start(self, *words, env=None, before=()):
-        """A mover, as the daemon would start it, or by the words of another program before its own."""
+        """A mover, as the daemon would start it, or behind the arguments of another program."""
         command = [*before, MOVER, "--card", self.uuid, "--socket", self.socket, "--cuda", SIMGPU + "/libcuda.so.1", *map(str, words)]
         process = subprocess.Popen(command, env={**self.env, **(env or {})}, stderr=subprocess.PIPE, text=True, start_new_session=True)
         self.addCleanup(self.stop, process)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The facts of the NVML ABI as told by our own header.
+// The facts of the NVML ABI from our own header.
 #include "abi/nvml_api.h"
 #include "tests/e2e/nvml/abi_table.h"
 

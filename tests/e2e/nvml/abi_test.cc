@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares src/abi/nvml_api.h with a real nvml.h, fact by fact, and checks that no name of our
-// header escaped the list.
+// header is missing in the list.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The facts of the NVML ABI as told by a real nvml.h, whose path the build passes as METE_NVML_H.
+// The facts of the NVML ABI from a real nvml.h, whose path the build passes as METE_NVML_H.
 #define NVML_NO_UNVERSIONED_FUNC_DEFS
 #include METE_NVML_H
 

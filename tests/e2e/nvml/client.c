@@ -88,7 +88,7 @@ static void handles(void) {
   IS(NVML_ERROR_INVALID_ARGUMENT, nvmlDeviceGetName((nvmlDevice_t)text, text, sizeof(text)));
 }
 
-// Older functions were given shorter structs and must not write past them.
+// Older functions have shorter structs and must not write past them.
 static void pci_versions(void) {
   nvmlPciInfo_t pci;
   memset(&pci, 0x5a, sizeof(pci));
@@ -225,7 +225,7 @@ static void threads(void) {
   for (int i = 0; i < 4; ++i) pthread_join(thread[i], NULL);
 }
 
-// Parent and child go on asking, each over its own connection.
+// Parent and child go on calling, each over its own connection.
 static void forking(void) {
   char text[96];
   const pid_t child = fork();
@@ -238,7 +238,7 @@ static void forking(void) {
 int main(void) {
   starting();
   handles();
-  if (broken) return 1;  // the rest would stumble over wild handles
+  if (broken) return 1;  // the rest would fail on invalid handles
   pci_versions();
   texts();
   memory();

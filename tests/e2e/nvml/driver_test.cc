@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NvmlDriver, the sampler and the context probe end to end: over the simulated libraries, and over
-// an NVML of long ago.
+// an old NVML. A holder process takes memory on a simulated card; the test reads what the driver
+// reports about it.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
@@ -40,7 +41,7 @@ struct StepClock final : seam::Clock {
   WallTime wall() override { return {}; }
 };
 
-// Holds a context and some memory on a card until it is let go.
+// Holds a context and some memory on a card until it is released.
 class Holder {
  public:
   Holder(unsigned card, Bytes bytes) {
@@ -177,7 +178,7 @@ TEST_F(SimulatedCards, ShowWhoDoesSomething) {
   works.work();
   EXPECT_GT(load(works).value_or(0), 0u);
   EXPECT_EQ(load(sleeps), 0u);
-  // What was lately is over at some time, long before this loop is.
+  // Recent work is over at some time, long before this loop is.
   for (int i = 0; i < 30'000 && load(works) != 0u; ++i) usleep(1000);
   ASSERT_EQ(load(works), 0u);
   setenv("METE_SIM_NVML_NO_PROCESS_LOAD", "1", 1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's eyes over simulated cards: real processes hold memory, the helper sees them, and
-// each is known for what it is.
+// The daemon's helper over simulated cards: real processes hold memory, the helper sees them, and
+// each is attributed correctly. Lost cards and a killed helper show in the next readings. Every
+// check waits for a snapshot that began after its cause.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
@@ -28,8 +29,8 @@ std::string build(const std::string& path) {
   return std::string(folder != nullptr ? folder : ".") + "/" + path;
 }
 
-// Holds memory on card 0 until it is let go; below a process of its own, as a program is below its
-// runner.
+// Holds memory on card 0 until it is released; below a process of its own, as a program is below
+// its runner.
 class Runner {
  public:
   explicit Runner(std::uint64_t mib) {

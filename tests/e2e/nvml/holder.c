@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds memory on one card until its standard input ends: holder LIBCUDA ORDINAL PLAIN_BYTES
-// MANAGED_BYTES. Prints "ready" when it holds everything. For each byte that it is sent it writes
-// to its plain memory and prints "done". Exit code 1 and the failing call on stderr otherwise.
+// MANAGED_BYTES. Prints "ready" when it holds everything. For each byte of input it writes to its
+// plain memory and prints "done". Exit code 1 and the failing call on stderr otherwise.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

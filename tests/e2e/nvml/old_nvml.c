@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An NVML of long ago: only first versions of functions, no reserved memory, no sensors. Two cards;
-// the first has more processes than a small buffer holds, and its list grows between two calls;
-// figures of one process are not available. OLD_NVML_LOST=1: the second card is lost.
+// An old NVML: only first versions of functions, no reserved memory, no sensors. Two cards; the
+// first has more processes than a small buffer holds, and its list grows between two calls; figures
+// of one process are not available. OLD_NVML_LOST=1: the second card is lost.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kills a process at its Nth step from now on. A step is a system call by which somebody else can
+// Kills a process at its Nth step from now on. A step is a system call by which another process can
 // see that it has done something: it writes, syncs, renames, removes, connects, starts a process,
-// or wakes those who wait for a word of shared memory. What lies between two steps nobody can tell
-// apart. The process needs to know nothing of it.
+// or wakes waiters on a word of shared memory. Two moments between two steps cannot be
+// distinguished from outside. The process needs to know nothing of it.
 //
 //   die_at PID N    "ready"; then "died N CALL" before that call was made, or "ended" when it has
 //                   ended by itself, or, when SIGTERM comes, "alive COUNT" with the steps so far
@@ -49,12 +49,12 @@ static void say(const char* line) {
   fflush(stdout);
 }
 
-// Its name, or null: this call is none.
+// Its name, or null: this call is no step.
 static const char* step_of(const struct __ptrace_syscall_info* info) {
   if (info->op != PTRACE_SYSCALL_INFO_ENTRY) return NULL;
   for (size_t i = 0; i < sizeof kSteps / sizeof *kSteps; ++i) {
     if ((long)info->entry.nr != kSteps[i].number) continue;
-    // Threads of one process among themselves are nobody else.
+    // A wake-up among threads of one process is not visible outside.
     if (kSteps[i].number == SYS_futex && info->entry.args[1] != FUTEX_WAKE) return NULL;
     return kSteps[i].name;
   }
@@ -115,7 +115,7 @@ int main(int argc, char** argv) {
         return 0;
       }
     } else if (event == PTRACE_EVENT_STOP && number != SIGTRAP) {
-      (void)ptrace(PTRACE_LISTEN, tid, 0, 0);  // stopped by somebody else
+      (void)ptrace(PTRACE_LISTEN, tid, 0, 0);  // stopped by another process
       continue;
     } else if (event == 0) {
       deliver = number;

@@ -5,7 +5,7 @@ import pathlib
 import subprocess
 
 PROGRAM = pathlib.Path(os.environ["METE_BUILD_DIR"]) / "tests" / "die_at"
-CANNOT = 77  # the machine lets nobody follow processes
+CANNOT = 77  # the machine does not allow tracing
 
 
 class DieAt:
@@ -26,7 +26,7 @@ class DieAt:
 
 
 def every_step(test, once, apart=1, most=1000):
-    """once(step) makes a process die at that step and checks what is left; it returns close()'s words. `apart`: only at every so manieth."""
+    """once(step) makes a process die at that step and checks what is left; it returns close()'s words. `apart`: the distance between tested steps."""
     seen = []
     for step in range(1, most, apart):
         try:

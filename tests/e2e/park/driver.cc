@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a program under a parkable grant, as a runner does, without a daemon: parks it, brings it
-// back and says what came of it. One line of JSON for each thing that happens.
+// back and reports the results. One line of JSON for each event.
 //
-//   park_driver --state DIR --movers DIR --token HEX --preload LIBS [--simgpu DIR] --card UUID
-//   LIMIT TOTAL...
-//               [--procs N] [--context BYTES] [--checkpoint PROGRAM] [--no-meter] -- PROGRAM...
+//   park_driver --state DIR --movers DIR --token HEX --preload LIBS [--simgpu DIR]
+//               --card UUID LIMIT TOTAL... [--procs N] [--context BYTES] [--checkpoint PROGRAM]
+//               [--no-meter] -- PROGRAM...
 //   --plain: the program has stdin and stdout, and is never parked
 //   --no-meter: it is started as one that the meter cannot park
 //   stdin: "park MS", "unpark", "deep MS", "undeep", "status", "kill N" (process N, with SIGKILL),

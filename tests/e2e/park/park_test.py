@@ -40,7 +40,7 @@ class Parking(ParkTest):
         self.assert_ends()
 
     def test_launches_go_through_the_gate_as_they_are(self):
-        """Their arguments lie on the stack; and who looks through the stack meanwhile finds who called."""
+        """Their arguments lie on the stack, and unwinding the stack meanwhile finds the caller."""
         self.start_mover()
         self.run_("launch", 2500, 4)
         for _ in range(3):
@@ -83,7 +83,7 @@ class Parking(ParkTest):
         self.assert_ends()
 
     def test_virtual_memory_of_the_program_itself(self):
-        """Mapped twice, not at all, in a row, let go of while mapped: moved and back. What was exported stays."""
+        """Mapped twice, not at all, in a row, released while mapped: moved and back. Exported memory stays."""
         self.start_mover()
         self.run_("vmm", self.go)
         before = self.status()["held"]
@@ -129,7 +129,7 @@ class Parking(ParkTest):
 
 class Sharing(ParkTest):
     def test_blocks_that_another_process_opens(self):
-        """cuIpcGetMemHandle works on memory in chunks; while somebody has it open neither of them can be parked."""
+        """cuIpcGetMemHandle works on memory in chunks; while a process has it open neither of them can be parked."""
         self.start_mover()
         self.run_("ipc", self.folder, procs=2)
         before = self.status()
@@ -138,7 +138,7 @@ class Sharing(ParkTest):
         self.assert_refused(self.park(), "shares memory")
         (self.folder / "close").touch()
         self.up()
-        wait_until(lambda: self.status()["obstacle"] == "", "nobody has anything open")
+        wait_until(lambda: self.status()["obstacle"] == "", "no process has anything open")
         self.assertEqual(self.status()["held"], before["held"], "what is shared is charged once")
         self.assert_parked(self.park())
         self.assertTrue(self.unpark()["ok"])
@@ -196,7 +196,7 @@ class Kills(ParkTest):
             time.sleep(dice.random() * 0.08)
             self.tell("kill 0")
             self.assert_ends(137)
-            # However far it has come, the other one is brought back.
+            # However far it has come, the other process is brought back.
             wait_until(lambda: self.status()["state"] in (RUNNING, PARKED), "nothing is under way")
             if self.status()["state"] == PARKED:
                 self.assertTrue(self.unpark()["ok"])
@@ -206,7 +206,7 @@ class Kills(ParkTest):
             self.end_driver()
 
     def test_the_mover_is_killed_at_any_moment(self):
-        """A process either has its memory still, or is told that it is gone: never other bytes."""
+        """A process either still has its memory, or its loss is reported: never other bytes."""
         dice = random.Random(4)
         for _ in range(8):
             self.go.unlink(missing_ok=True)
@@ -224,7 +224,7 @@ class Kills(ParkTest):
             else:
                 end = self.unpark()
                 self.assertEqual((end["ok"], end["state"]), (False, PARKED))
-                self.assertIn("the mover is gone", end["why"])
+                self.assertIn("the mover that held its memory is gone", end["why"])
                 self.tell("kill 0")
                 self.assert_ends(137)
             self.end_driver()
@@ -246,7 +246,7 @@ class Refusals(ParkTest):
         self.assert_ends()
 
     def test_a_mover_of_another_version(self):
-        """Whatever it says, in whatever size: the program does without it."""
+        """Whatever it answers, in whatever size: the program goes on without it."""
         path = str(self.folder / "m" / self.card)
         hello = struct.Struct("<IHH64x")
         for answer in (hello.pack(0x4d455445, 2, 33), hello.pack(0x4d455445, 0, 32), b"HELLO" * 100, b""):
@@ -326,7 +326,7 @@ class Refusals(ParkTest):
         self.mover.kill()
         end = self.unpark()
         self.assertEqual((end["ok"], end["state"]), (False, PARKED))
-        self.assertIn("the mover is gone that kept its memory", end["why"])
+        self.assertIn("the mover that held its memory is gone", end["why"])
 
     def test_an_answer_that_is_not_to_what_was_asked(self):
         """Memory is not released for an answer that was meant for another piece."""
@@ -380,7 +380,7 @@ class Refusals(ParkTest):
 
 class NeverParked(ParkTest):
     def test_the_cap_is_exact_to_the_granule(self):
-        """The last granule can be had, also where a larger chunk does not fit any more."""
+        """The last granule is available, even if a larger chunk does not fit any more."""
         context = 518 * MIB + 60 * MIB + 2 * MIB
         self.run_("many", 100, 2 * MIB, self.go, limit=context + 200 * MIB)
         self.go.touch()

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// An ordinary program of the driver API that knows nothing of parking, and notices if anything is
+// An ordinary program of the driver API that knows nothing of parking, and reports anything that is
 // not as it was: bytes, addresses, errors.
 //
 // park_program MODE...:
-//   uuid                    tells the first card's
+//   uuid                    prints the first card's
 //   work MS THREADS BLOCKS  blocks of many sizes, written and read all the time
-//   launch MS THREADS       kernels whose arguments lie on the stack, while somebody looks through
-//   it hold FILE BYTES         holds so much until FILE is there, then looks at each byte many
-//   COUNT BYTES FILE   many equal blocks; the same capture FILE            a stream is being
-//   captured until FILE is there capturelater FILE       begins to capture a stream when FILE is
-//   there late FILE               its first call into the driver comes when FILE is there managed
-//   FILE            holds managed memory until FILE is there vmm FILE                virtual memory
-//   of its own: mapped twice, released, exported vmmwork MS THREADS      makes and gives back
-//   virtual memory all the time ipc FOLDER              two of it share blocks, see program_ipc.cc
+//   launch MS THREADS       kernels whose arguments lie on the stack, while it is unwound
+//   hold FILE BYTES         holds BYTES until FILE is there, then checks each byte
+//   many COUNT BYTES FILE   many equal blocks, likewise
+//   capture FILE            a stream is being captured until FILE is there
+//   capturelater FILE       begins to capture a stream when FILE is there
+//   late FILE               its first call into the driver comes when FILE is there
+//   managed FILE            holds managed memory until FILE is there
+//   vmm FILE                virtual memory of its own: mapped twice, released, exported
+//   vmmwork MS THREADS      makes and gives back virtual memory all the time
+//   ipc FOLDER              two of it share blocks, see program_ipc.cc
 //   callback FILE           work on the card waits for a host function, and that for a call into
 //                           the driver by another thread
 #include "tests/e2e/park/program.h"
@@ -61,11 +63,11 @@ int work(int ms, int threads, int blocks) {
   return 0;
 }
 
-// Whoever looks through the stack at any moment (a profiler, a debugger, an exception) finds who
-// called the driver.
+// A profiler, debugger or exception that unwinds the stack at any moment finds the caller of the
+// driver.
 std::atomic<long> looks{0};
 std::atomic<long> lost{0};
-std::atomic<long> within{0};  // of the looks, those that were inside a call
+std::atomic<long> within{0};  // those inside a call
 
 [[gnu::noinline]] long launch_often(CUfunction function, CUdeviceptr word,
                                     std::chrono::steady_clock::time_point end) {
@@ -137,7 +139,7 @@ int launch(int ms, int threads) {
   for (std::thread& one : all) one.join();
   std::fprintf(stderr, "launched %ld looks %ld within %ld lost %ld\n", launched.load(),
                looks.load(), within.load(), lost.load());
-  expect(launched > 0 && within > 0 && lost == 0, "whoever looks through the stack");
+  expect(launched > 0 && within > 0 && lost == 0, "unwinding the stack");
   return 0;
 }
 
@@ -163,7 +165,7 @@ int many(size_t count, size_t bytes, const char* file) {
   return 0;
 }
 
-// On every card that it sees, other bytes on each.
+// On every card that it sees, with different bytes on each.
 int cards(size_t bytes, const char* file) {
   begin();
   int count = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of park_program share: calls into the driver that must succeed, blocks whose bytes
-// are known.
+// What the parts of park_program share: calls into the driver that must succeed, blocks with known
+// bytes.
 #pragma once
 
 #include <sys/stat.h>
@@ -73,7 +73,7 @@ inline void look_at(const Block& block) {
   for (const std::uint32_t word : bytes) expect(word == block.last, "a byte has changed");
 }
 
-// What a call answers that may fail.
+// The result of a call that may fail.
 #define ANSWER(name, ...) (CU(name)(__VA_ARGS__))
 
 int vmm(const char* file);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two processes that share blocks by cuIpcGetMemHandle. The first to come is the owner: it writes
-// its handles into a file; the other opens them, changes a byte of each, lets go of them when it is
-// told to, and opens them once more at the end.
+// Two processes that share blocks by cuIpcGetMemHandle. The first one is the owner: it writes its
+// handles into a file; the other opens them, changes a byte of each, closes them on request, and
+// opens them once more at the end.
 #include <fcntl.h>
 
 #include <fstream>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Virtual memory that the program makes by itself, in every state that it can be in when the
-// process is parked; it is as it was afterwards, and all of it can be given back.
+// Virtual memory that the program creates itself, in every state that it can be in when the process
+// is parked: mapped, mapped twice, unmapped, released, exported. Afterwards it is as before, and
+// all of it can be given back.
 #include <chrono>
 #include <thread>
 
@@ -52,7 +53,7 @@ void expect_range(CUdeviceptr address, size_t bytes) {
   expect(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE, "the access of a mapping");
 }
 
-// Makes, maps, lets go, looks, unmaps, over and over; some stay mapped for a while.
+// Creates, maps, releases, checks, unmaps, over and over; some stay mapped for a while.
 void work_on(CUcontext context, std::uint32_t value, std::chrono::steady_clock::time_point end) {
   CALL(cuCtxSetCurrent, context);
   std::vector<Block> kept;
@@ -99,7 +100,7 @@ int vmm(const char* file) {
   CALL(cuMemGetInfo_v2, &free_before, &total);
   constexpr auto kBoth = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 
-  // Mapped twice, once to read alone; and let go of while it is mapped.
+  // Mapped twice, once read-only; and released while it is mapped.
   const CUmemGenericAllocationHandle twice = make(4 * kMiB);
   const Block first = filled(map(twice, 4 * kMiB, kBoth), 4 * kMiB, 11);
   const CUdeviceptr second = map(twice, 4 * kMiB, CU_MEM_ACCESS_FLAGS_PROT_READ);
@@ -108,7 +109,7 @@ int vmm(const char* file) {
   expect(ANSWER(cuMemMap, second, 4 * kMiB, 0, twice, 0) == CUDA_ERROR_INVALID_VALUE,
          "mapped after its release");
 
-  // Not mapped now, with bytes in it.
+  // Not mapped now, with content.
   const CUmemGenericAllocationHandle loose = make(20 * kMiB);
   const Block once = filled(map(loose, 20 * kMiB, kBoth), 20 * kMiB, 12);
   unmap(once.address, once.bytes);
@@ -126,7 +127,7 @@ int vmm(const char* file) {
   CALL(cuMemSetAccess, segment, kParts * 2 * kMiB, &access, 1);
   const Block whole = filled(segment, kParts * 2 * kMiB, 13);
 
-  // Given to others: it stays.
+  // Exported to another process: it stays.
   const CUmemGenericAllocationHandle shared = make(8 * kMiB, true);
   const Block given = filled(map(shared, 8 * kMiB, kBoth), 8 * kMiB, 14);
   int descriptor = -1;

@@ -18,7 +18,7 @@ class Steps(ParkTest):
         wait_until(lambda: self.arena_used() == 0, "the mover has forgotten it")
 
     def test_the_mover(self):
-        """Its job has its memory still and runs on, and is parked by the next mover; or it is told that its memory is gone. Never other bytes."""
+        """Its job still has its memory and runs on, and is parked by the next mover; or the loss of its memory is reported. Never other bytes."""
         def once(step):
             self.go.unlink(missing_ok=True)
             self.start_mover(arena=256 * MIB)
@@ -39,7 +39,7 @@ class Steps(ParkTest):
             else:
                 end = self.unpark()
                 self.assertEqual((end["ok"], end["state"]), (False, PARKED))
-                self.assertIn("the mover is gone that kept its memory", end["why"])
+                self.assertIn("the mover that held its memory is gone", end["why"])
                 self.tell("kill 0")
                 self.assert_ends(137)
             self.end_driver()

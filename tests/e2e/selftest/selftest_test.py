@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`mete selftest` on simulated cards: it passes; and with any one hook of the meter left out it fails and names it.
 
-The hooks are read from src/meter/hooks.def, so a hook that nobody's absence would notice fails this test. The runs
+The hooks are read from src/meter/hooks.def, so a hook whose absence no check notices fails this test. The runs
 use a prefix of their own with the meter's variant for tests (METE_TEST_DISABLE_HOOKS) in place of libmete.so.
 """
 import concurrent.futures
@@ -20,8 +20,8 @@ import jsonschema
 BUILD = pathlib.Path(os.environ["METE_BUILD_DIR"])
 SOURCE = pathlib.Path(os.environ["METE_SOURCE_DIR"])
 METER = pathlib.Path(os.environ["SELFTEST_METER"])
-# Hooks whose absence cannot show on simulated cards, and why. Every one of them has its check all the same: on cards
-# whose driver offers the function, `mete selftest` runs it, unless that would need a driver for graphics.
+# Hooks whose absence cannot show on simulated cards, and why. Each of them has its check nevertheless: on cards whose
+# driver offers the function, `mete selftest` runs it, unless that would need a driver for graphics.
 NOT_ON_SIMULATED_CARDS = {
     "cuGraphExecDestroy": "without it a graph that is gone stays in a table; no figure shows that",
     **{name: "needs a graphics driver; tests/e2e/meter/context_test.py looks at it on simulated cards"
@@ -92,7 +92,7 @@ class Selftest(unittest.TestCase):
         self.assertTrue(all(row["evidence"] for row in rows if row["verdict"] == "skipped"))
         named = {row["entry"] for row in rows}
         self.assertEqual(set(hooks()) - named, set(), "hooks without a check")
-        # What is skipped here stands in the table above, or is shown by another row of the same name.
+        # A skipped row is in the table above, or is proved by another row with its name.
         proved = {row["entry"] for row in rows if row["verdict"] == "ok"}
         self.assertLessEqual(skipped - proved, set(NOT_ON_SIMULATED_CARDS))
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes of arrays, as a real H200 told them through arrays with deferred mapping.
+// Sizes of arrays, as a real H200 reported them for arrays with deferred mapping.
 #include "tests/e2e/simgpu/support.h"
 
 namespace simgpu_test {

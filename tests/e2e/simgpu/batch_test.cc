@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches of copies: all of a batch or, with a mistake in it, nothing; and when sources are read.
+// Batches of copies: all of a batch or, with a mistake in it, nothing; and when sources are read:
+// at the call, in stream order, or any time, as their attributes say. Boxes of 3D batches are
+// compared with loops on the host.
 #include <semaphore.h>
 #include <string.h>
 
@@ -82,7 +84,7 @@ TEST_F(BatchTest, AMistakeAnywhereMeansThatNothingIsCopied) {
     CHECK_EQ(1, failed);
     OK(cuMemcpyDtoH_v2(&byte, block, 1));
     CHECK_EQ(0, byte);
-    // Mistakes that are those of no copy.
+    // Mistakes that belong to no single copy.
     bytes[1] = 1;
     CHECK_EQ(CUDA_ERROR_INVALID_VALUE,
              cuMemcpyBatchAsync(to, from, bytes, 2, &good, &second, 1, &failed, stream));
@@ -101,7 +103,7 @@ TEST_F(BatchTest, AMistakeAnywhereMeansThatNothingIsCopied) {
 }
 
 // Behind a host function that waits, a source in stream order is read late, one "during the call"
-// was read at once.
+// is read at once.
 TEST_F(BatchTest, SourcesAreReadWhenTheirAttributesSay) {
   in_child([] {
     begin();

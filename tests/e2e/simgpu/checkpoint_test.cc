@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuCheckpointProcess*: what a process that is locked, checkpointed and restored notices, and what
-// the others get.
+// other processes get: its memory is free meanwhile, its calls wait, its bytes come back, and a
+// restore without room is final.
 #include <signal.h>
 #include <unistd.h>
 
@@ -17,7 +18,7 @@ constexpr size_t kLeft = 4 * kMiB;
 
 class CheckpointTest : public SimTest {
  protected:
-  // A child that holds `bytes`, filled with 7, says so, waits for `go`, and looks at them.
+  // A child that holds `bytes`, filled with 7, reports it, waits for `go`, and checks them.
   pid_t holder(Pipe* up, Pipe* go, size_t bytes) {
     return start([=] {
       begin();
@@ -129,7 +130,7 @@ TEST_F(CheckpointTest, ALockWaitsForWorkAndGivesUp) {
     CHECK(lock(job, 200) == CUDA_ERROR_NOT_READY);
     CHECK(state_of(job) == CU_PROCESS_STATE_RUNNING);
   });
-  // Whoever is killed while it waits leaves it running too.
+  // A locker that is killed while it waits leaves it running too.
   const pid_t locker = start([&] {
     OK(cuInit(0));
     (void)lock(job, 0);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contents are real: whatever is written by copies and fills is read back, byte for byte.
+// Contents are real: everything written by copies and fills is read back, byte for byte. Random
+// operations are repeated on host memory, and both must stay equal; a budget of host memory bounds
+// real data.
 #include <stdlib.h>
 #include <string.h>
 

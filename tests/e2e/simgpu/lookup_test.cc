@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which function, which card: cuGetProcAddress, CUDA_VISIBLE_DEVICES, METE_SIM, and the exported
-// names.
+// Which function, which card: cuGetProcAddress by name, version and flags, the exported names,
+// CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER, and the texts and files of METE_SIM. Answers for
+// unknown names and old versions are those of driver 580.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -144,7 +145,7 @@ TEST_F(LookupTest, BeforeInitAndWithoutAContext) {
   });
 }
 
-// The cards a child sees, as places in the machine, by their PCI bus: "0 2 1".
+// The cards a child sees, as positions in the machine, by their PCI bus: "0 2 1".
 std::string seen_by_child(const std::function<pid_t(const std::function<void()>&)>& start_child,
                           const std::function<int(pid_t)>& wait_child, int* result) {
   Pipe answer;
@@ -196,7 +197,7 @@ TEST_F(LookupTest, VisibleDevices) {
   const std::string uuid = dump.substr(dump.find("GPU-", third), 40);
   EXPECT_EQ("2 0", seen((uuid + ",0").c_str()));
   EXPECT_EQ("2", seen(uuid.substr(0, 12).c_str()));
-  EXPECT_EQ("", seen("GPU-"));  // the beginning of all of them names none
+  EXPECT_EQ("", seen("GPU-"));  // a prefix of all of them names none
 }
 
 TEST_F(LookupTest, MachineFilesAndDeviceOrder) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What memory costs, in bytes, as measured on a real H200.
+// What memory costs, in bytes, as measured on a real H200: contexts, stack limits, blocks of every
+// size, pitches, managed memory. Each test compares the card's used bytes before and after in a
+// child process.
 #include <signal.h>
 #include <sys/wait.h>
 

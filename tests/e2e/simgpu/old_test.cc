@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The allocating interface of CUDA 3.1: its functions work in its own contexts alone.
+// The allocating interface of CUDA 3.1: its functions work only in its own contexts.
 #include <string.h>
 
 #include <vector>
@@ -112,7 +112,7 @@ TEST_F(OldTest, ArraysAreDescribedAndCopied) {
     OK(cuMemcpy3D_v2(&out));
     for (size_t y = 0; y < 6; ++y)
       for (size_t x = 0; x < 10; ++x) CHECK_EQ(text[(y + 5) * 64 + x + 3], back[y * 10 + x]);
-    // The first row of an array, by the functions that know rows alone.
+    // The first row of an array, by the functions that only know rows.
     CUdeviceptr_v1 p = 0;
     OK(cuMemAlloc(&p, 64));
     OK(cuMemcpyAtoD_v2(p, a, 8, 40));

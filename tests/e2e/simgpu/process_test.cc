@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several processes on one card: death, sharing, many at once.
+// Several processes on one card: death, sharing, many at once. Killed processes release their
+// memory, forked children keep it, importers keep what the owner lost; NVML's figures follow. Pipes
+// order the steps of the processes.
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -26,7 +28,7 @@ void hold(Pipe* ready, size_t bytes) {
   for (;;) pause();
 }
 
-// What NVML counts to this process on the first card.
+// NVML's figure for this process on the first card.
 size_t counted_here() {
   void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
   CHECK(library != nullptr);
@@ -78,7 +80,7 @@ TEST_F(ProcessTest, ForkedChildrenOfADeadProcessKeepItsMemory) {
     CUdeviceptr block = 0;
     OK(cuMemAlloc_v2(&block, 10 * kGiB));
     if (fork() == 0) {
-      alarm(60);  // nobody waits for this one
+      alarm(60);  // no process waits for this one
       // As after any fork of an initialised process.
       CHECK_EQ(CUDA_ERROR_NOT_INITIALIZED, cuInit(0));
       CHECK_EQ(CUDA_ERROR_NOT_INITIALIZED, cuMemFree_v2(block));
@@ -186,7 +188,7 @@ TEST_F(ProcessTest, ThirtyTwoProcessesFillACardTogether) {
   for (int i = 0; i < 32; ++i) {
     pids.push_back(start([&] {
       begin();
-      ready.signal();  // all have their context before anybody fills the card
+      ready.signal();  // all have their context before any of them fills the card
       go.wait();
       size_t mine = kContext;
       CUdeviceptr block = 0;

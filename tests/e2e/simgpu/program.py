@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# The same as program.c, through ctypes, as many Python packages reach the driver.
+# program.c through ctypes, as many Python packages reach the driver.
 import ctypes
 import sys
 

@@ -25,7 +25,7 @@ here=$(dirname "$0")
 expect python3 "$here/program.py" libcuda.so.1
 expect python3 "$here/program.py" libcuda.so
 
-# Only the driver's names are shown, and libc alone is needed.
+# Only the driver's names are exported, and only libc is needed.
 needed=$(readelf -d "$simgpu/libcuda.so.1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -v '^ld-linux' | sort -u)
 [ "$needed" = libc.so.6 ] || { echo "libcuda.so.1 needs: $needed" >&2; exit 1; }
 foreign=$(nm -D --defined-only "$simgpu/libcuda.so.1" | awk '{print $3}' | grep -v '^cu' || true)

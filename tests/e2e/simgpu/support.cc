@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See support.h.
+// See support.h. A scenario's child reports a failed CHECK on stderr and exits; the test waits for
+// it and fails on its status. Each test has a fresh directory in METE_SIM_DIR, and with it a fresh
+// server, which ends 300 ms after its last client.
 #include "tests/e2e/simgpu/support.h"
 
 #include <fcntl.h>

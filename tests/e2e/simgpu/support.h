@@ -82,10 +82,10 @@ class SimTest : public ::testing::Test {
   void in_child(const std::function<void()>& body);
 
   std::string control(const std::string& command);
-  // Of `mete-simgpu --ctl dump`: a number of the card's entry, such as "used_bytes".
+  // From `mete-simgpu --ctl dump`: a number of the card's entry, such as "used_bytes".
   uint64_t card_number(int card, const std::string& key);
   uint64_t used(int card = 0) { return card_number(card, "used_bytes"); }
-  // True when `condition` came true; asks again for up to 20 seconds.
+  // True when `condition` came true; polls for up to 20 seconds.
   static bool eventually(const std::function<bool()>& condition);
 
   std::string folder_;
@@ -94,7 +94,7 @@ class SimTest : public ::testing::Test {
 
 // In a child: cuInit, the primary context of a card, current.
 CUcontext begin(int device = 0);
-// In a child: bytes used on the current card, as CUDA says.
+// In a child: bytes used on the current card, by CUDA.
 size_t used_here();
 int run_program(const std::string& command);  // a shell command's exit status
 

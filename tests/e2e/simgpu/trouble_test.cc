@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults on demand, delays, lost cards, a dead server, threads.
+// Faults on demand, delays, lost cards, a dead server, threads. METE_SIM_FAULT makes a call fail,
+// block, stop or kill; a lost card or server is an error of every later call, never a hang or a
+// signal; errno and signal masks stay as they were.
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -77,7 +79,7 @@ TEST_F(TroubleTest, StopAfterTheWorkHoldsTheMemory) {
   ASSERT_EQ(stopped, waitpid(stopped, &status, WUNTRACED));
   ASSERT_TRUE(WIFSTOPPED(status));
   EXPECT_EQ(kContext + kGiB, used());
-  // Nobody waits for a stopped process.
+  // A stopped process does not block others.
   unsetenv("METE_SIM_FAULT");
   in_child([] { begin(); });
   kill(stopped, SIGCONT);
@@ -154,7 +156,7 @@ TEST_F(TroubleTest, ManyThreadsShareADriver) {
       threads.emplace_back([context, t] {
         CUcontext none = nullptr;
         OK(cuCtxGetCurrent(&none));
-        CHECK(none == nullptr);  // a context is a thread's own affair
+        CHECK(none == nullptr);  // the current context belongs to a thread
         OK(cuCtxSetCurrent(context));
         for (int i = 0; i < 300; ++i) {
           const size_t bytes = static_cast<size_t>(1 + (i * 7919 + t * 104729) % (3 << 20));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Virtual memory management: a handle, a mapping and the right to use it are three things.
+// Virtual memory management: a handle, a mapping and the right to use it are three things. Memory
+// lives as long as a reference, a mapping or a copy of a descriptor; a copy without access rights,
+// and wrong arguments, are refused.
 #include <unistd.h>
 
 #include <vector>

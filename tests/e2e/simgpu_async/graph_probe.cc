@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs: nodes of every kind do their work, and graph memory comes at launch and stays until
-// trimmed.
+// trimmed. Each scenario builds a graph, launches or uploads it, and prints what the card holds
+// after every step; graph_test.cc compares the values.
 #include <initializer_list>
 
 #include "probe.h"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Modules, libraries and launches: what they take from the card, and that built-in kernels work.
+// Each scenario loads images, launches kernels and prints the used bytes of the card after every
+// step; module_test.cc compares the values.
 #include "probe.h"
 
 extern "C" CUresult cuLinkCreate_v2(unsigned int, CUjit_option*, void**, void**);
@@ -180,7 +182,7 @@ void libraries() {
   OK(CU(cuMemcpyDtoH_v2)(&last, g + bytes - 4, 4));
   say("by_function", last == value);
   value = 0x77;
-  // A kernel handle may stand where a function is asked for.
+  // A kernel handle may be passed in place of a function.
   OK(launch(reinterpret_cast<CUfunction>(kernel), arguments));
   OK(CU(cuMemcpyDtoH_v2)(&last, g, 4));
   say("by_kernel", last == value);
@@ -231,7 +233,7 @@ void linked() {
   say("launch", launch(function(module, "two")));
 }
 
-// A kernel that writes where nothing is mapped is a fault, and a fault stays.
+// A kernel that writes to unmapped memory is a fault, and a fault stays.
 void fault() {
   probe::start();
   CUmodule module = load("simgpu-module 1\nkernel fill\n");

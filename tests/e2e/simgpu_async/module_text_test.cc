@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Module images, text in and values out; and images that somebody damaged.
+// Module images, text in and values out; and damaged images.
 #include "simgpu/module_text.h"
 
 #include <gtest/gtest.h>

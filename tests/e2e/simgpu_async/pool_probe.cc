@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream-ordered pools: growth, reuse, release, limits, sharing between processes.
+// Stream-ordered pools: growth, reuse, release, limits, sharing between processes. Each scenario
+// prints what the pool and the card hold after every step; pool_test.cc compares the values. A gate
+// in a host function keeps a stream pending where a scenario needs that.
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -313,7 +315,7 @@ void fill() {
   say("sync", CU(cuStreamSynchronize)(stream));
 }
 
-// Blocks lie across growth steps: odd sizes waste nothing, and contents are right there too.
+// Blocks may cross growth steps: odd sizes waste nothing, and contents are right there too.
 void odd_sizes() {
   probe::start();
   CUstream stream = make_stream();
@@ -422,7 +424,7 @@ int receive_pool(int socket_fd, CUmemPoolPtrExportData* data) {
   return fd;
 }
 
-// The owner makes a pool with one block, hands it over, and is killed; the importer still reads it.
+// The owner makes a pool with one block, exports it, and is killed; the importer still reads it.
 void owner_dies() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) _Exit(74);
@@ -461,7 +463,7 @@ void owner_dies() {
   unsigned char bytes[4096] = {};
   OK(CU(cuMemcpyDtoH_v2)(bytes, pointer, sizeof bytes));
   say("byte_4095", bytes[4095]);
-  // The dead owner's context goes when the server has noticed; only then compare.
+  // The dead owner's context is gone once the server has noticed; only then compare.
   constexpr long long kContext = 500 * static_cast<long long>(kMiB);
   for (int i = 0; i < 1000 && with_owner - probe::used() < kContext; i++) usleep(10'000);
   const long long held = probe::used();

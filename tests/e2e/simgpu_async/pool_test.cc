@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream-ordered pools of the simulated driver, in bytes, as measured on an H200.
+// Stream-ordered pools of the simulated driver, in bytes, as measured on an H200. Each test runs
+// one scenario of pool_probe.cc and compares its values: what a pool reserves at each step, what a
+// trim or a synchronisation gives back, and what an importer keeps.
 #include "run_probe.h"
 
 namespace simgpu_async {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every probe program shares: a driver-API program loads libcuda.so.1 the way programs do,
-// runs one named scenario and prints "key value" lines. Judging them is the test's business, so the
-// same program can be run on a real card and its lines compared.
+// What every probe program shares: a driver-API program loads libcuda.so.1 as programs do, runs one
+// named scenario and prints "key value" lines. The test judges them, so the program can also be run
+// on a real card and its lines compared.
 #pragma once
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a probe program on simulated cards of its own (a fresh directory, so a fresh server) and
-// hands back what it printed. A probe that fails prints why on stderr, and the test fails with it.
+// returns what it printed. A probe that fails prints why on stderr, and the test fails with it.
 #pragma once
 
 #include <gtest/gtest.h>

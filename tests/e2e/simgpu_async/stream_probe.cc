@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams, events and capture: order, completion, what is forbidden while a capture goes on.
+// Streams, events and capture: order, completion, what is forbidden during a capture. Host
+// functions and spinning kernels make work pending on purpose; each scenario prints the order and
+// the codes that it saw, and stream_test.cc compares them.
 #include <pthread.h>
 #include <time.h>
 
@@ -160,7 +162,7 @@ void host_functions() {
   say("own_thread", pthread_equal(order.thread, pthread_self()) == 0);
 }
 
-// What a host function writes is what a later copy of the same stream reads.
+// A later copy in the same stream reads what a host function wrote.
 void host_function_before_copy() {
   probe::start();
   CUstream stream = make_stream();
@@ -204,7 +206,7 @@ void synchronous_copies() {
   say("byte", byte);
 }
 
-// A stream waits for a word that another stream writes; what is behind the wait comes after it.
+// A stream waits for a word that another stream writes; work behind the wait comes after it.
 void value_waits() {
   probe::start();
   CUstream waiting = make_stream();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many threads at once on pools, streams, events and host functions; and the end of a context that
-// is full of everything.
+// Many threads at once on pools, streams, events and host functions; and the end of a context with
+// all of these.
 #include <pthread.h>
 
 #include <atomic>
@@ -55,7 +55,7 @@ void* work(void* number) {
     const unsigned which = random.next(2);
     Held& h = held[random.next(8)];
     if (h.pointer != 0) {
-      // Made in whichever stream: order this one behind the other before looking at it.
+      // Made in either stream: order this one behind the other before looking at it.
       OK(CU(cuEventRecord)(event, streams[1 - which]));
       OK(CU(cuStreamWaitEvent)(streams[which], event, 0));
       check(h, streams[which]);

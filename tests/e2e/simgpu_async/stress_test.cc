@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulated driver's asynchronous half under threads, and at a context's end.
+// The asynchronous half of the simulated driver under threads, and at a context's end.
 #include "run_probe.h"
 
 namespace simgpu_async {

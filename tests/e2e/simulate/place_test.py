@@ -89,7 +89,7 @@ class Place(Verb):
         self.assertEqual((document["placed"][0]["node"], document["placed"][0]["cards"]), ("b", [0, 1]))
         text = self.mete("place", "--pool", pool, "--gpu", "2", "--max-moves", "50%").stdout
         self.assertIn("move small from b, card 1 (H200)", text)
-        # Nobody has room elsewhere: then nothing is moved.
+        # No job has room elsewhere: then nothing is moved.
         self.assertEqual(self.document("place", "--pool", pool, "--gpu", "3", "--max-moves", "9", code=69)["moves"], [])
         self.refused(self.mete("place", "--pool", pool, "--gpu", "2", "--max-moves", "many"), 64, "'many'")
         self.refused(self.mete("place", "--pool", pool, "--gpu", "2", "--max-moves", "1", "--copies", "2"), 64, "--copies")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`mete simulate` with times: on one's own cards, on instances, on the history of a daemon; and that it can be ended."""
+"""`mete simulate` with times: on own cards, on instances, on the history of a daemon; and that it can be interrupted."""
 import json
 import os
 import pty
@@ -160,7 +160,7 @@ class History(simulate_test.SimulateTest):
         self.assertEqual(self.document("--history", path, "--instances", "p3.8xlarge")["waits"]["mean_s"], 0)
         result = self.mete("--history", path, "--pool", "2xH200")
         self.assertIn("waits would have been shorter by", result.stdout)
-        # Cards by name are whole cards: the document says which there were.
+        # Cards by name are whole cards: the document has them.
         card = {"card": "GPU-0", "index": 0, "bytes": 1 << 37, "whole": True}
         named = [{key: value for key, value in job.items() if key != "request"} | {"grant": [card]} for job in jobs]
         by_name = self.file("n.json", json.dumps({"schema": "mete.ps/1", "at": "2026-11-15T12:00:00.000Z", "jobs": named}))
