@@ -245,7 +245,7 @@ void Engine::take(const Asked& asked, std::vector<Answer>& answers) {
   if (asked.ticket != 0) unsaid_.push_back(std::move(answer));
 }
 
-// The error for whoever asked: a job that will not wait hears what it would have waited for.
+// The error that the client gets. A job that will not wait is told what it would have waited for.
 Error Engine::refused(const Asked& asked, Error error) const {
   const auto* submit = std::get_if<core::Submit>(&asked.input);
   if (submit == nullptr || error != core::no_room_now()) return error;
@@ -254,7 +254,7 @@ Error Engine::refused(const Asked& asked, Error error) const {
   return error;
 }
 
-// What the first request of this key was answered with, or would have been.
+// The answer to the first request with this key, given or not.
 Result<core::JobId> Engine::answer_again(core::JobId id, const core::Submit& submit) const {
   const core::Job& job = *state_.first_of(id);
   // start_now_or_never() took it back.

@@ -86,8 +86,8 @@ class Engine {
   core::Moment moment() const { return {machine_, options_.policy, now_}; }
   // Why a pending job waits; empty for others. As of the last turn; found when it is asked for.
   core::SharedWait wait_of(core::JobId id);
-  // The line as of the last turn, or a second before: how far running jobs have come changes what
-  // can be said of those that wait.
+  // The queue as of the last turn, or a second before: the progress of running jobs changes the
+  // forecasts of waiting ones.
   core::Sight& sight();
   // The next turn should not wait for an input.
   bool again() const { return again_; }

@@ -78,7 +78,7 @@ TEST_F(GrantFileTest, AGrowingGrantBeginsAtItsGuarantee) {
   EXPECT_EQ(file->grant().accounts[0][0].limit_bytes.load(), 8ull << 30);
   EXPECT_EQ(file->grant().header.cards[0].ceiling_bytes, 20ull << 30);
   EXPECT_EQ(GrantFile::make(folder_, name, card_, 2).error().code, ErrorCode::kUnsupported);
-  // Where nobody answers, all of it is there at once.
+  // Without a runner that answers, the whole ceiling is available at once.
   const Result<GrantFile> alone = GrantFile::make(folder_, {}, card_);
   ASSERT_TRUE(alone);
   EXPECT_EQ(alone->grant().accounts[0][0].limit_bytes.load(), 20ull << 30);

@@ -41,7 +41,7 @@ constexpr int kLookAgainMs = 100;
 constexpr int kLookLaterMs = 1'000;
 constexpr int kSignalsAtOnce = 64;
 
-// At once would mean never.
+// A timer of 0 would never fire.
 itimerspec timer_in(std::chrono::milliseconds time) {
   itimerspec when{};
   when.it_value.tv_sec = time.count() / 1000;

@@ -53,15 +53,15 @@ class Responder {
 
   // Sends the head (its body is not used); then chunks go out until close().
   void start_stream(const Response& head) { exchange_->start_stream(head); }
-  // One chunk. A client that lets more than Limits::stream_bytes pile up is cut off. False: it is
-  // gone or cut off, and so are all later chunks.
+  // One chunk. A client that lets more than Limits::stream_bytes accumulate is cut off. False: it
+  // is gone or cut off, and so are all later chunks.
   bool send(std::string_view chunk) { return exchange_->send(chunk); }
-  // What of it the client's socket has not taken yet.
+  // Bytes that the client's socket has not taken yet.
   std::size_t unsent() const { return exchange_->unsent(); }
-  // The same, with what the client has not read of its socket: 0 once it has all.
+  // unsent() and what the client has not read from its socket: 0 once it has everything.
   std::size_t unread() const { return exchange_->unread(); }
-  // Called once, as on_gone is, when the socket has taken all of it: for whoever has more to say
-  // than should pile up.
+  // Called once, as on_gone is, when the socket has taken everything: for a sender that has more to
+  // send than should accumulate.
   void on_sent(std::function<void()> function) { exchange_->on_sent(std::move(function)); }
   void close() { exchange_->close(); }
 

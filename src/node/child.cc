@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kMostOutput = std::size_t{64} << 10;
 constexpr seam::Milliseconds kKillPatience{2000};
 
-// The file actions and attributes of posix_spawn, given back in any case.
+// The file actions and attributes of posix_spawn, freed in any case.
 struct SpawnSetup {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;

@@ -38,7 +38,7 @@ Fd open_plain(const std::string& path) {
                  O_RDONLY | O_CLOEXEC | O_NONBLOCK));
 }
 
-// A copy, since a file that its owner cuts off would end whoever has it mapped.
+// A copy, since truncating the file would kill a process that has it mapped.
 bool read_grant(int fd, abi::Grant& grant) {
   void* const header = &grant.header;
   void* const accounts = grant.accounts;

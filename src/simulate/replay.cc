@@ -53,7 +53,7 @@ Mix mix_of_jobs(const World& world) {
   return as_mix(counts);
 }
 
-// Moves whoever has to move, if it is worth it.
+// Moves jobs if necessary and worthwhile.
 std::optional<Spot> make_room(Cluster& cluster, NodePolicy& policy, KindId kind,
                               std::uint32_t arrival, Tenants& tenants, MoveLimit& limit,
                               Replay& result) {

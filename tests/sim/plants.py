@@ -171,7 +171,7 @@ def planted(name, text, places):
 
 
 def with_plants(tree, file):
-    """The source with all its mistakes, and the names of those whose place is gone."""
+    """The source with all its mistakes, and the names of the mistakes whose place is gone."""
     text, gone = (pathlib.Path(tree) / "src" / file).read_text(), []
     for name, places in IN_SOURCES.items():
         if file not in places:
