@@ -59,9 +59,11 @@ class Watch {
         return std::move(reply->view);
       }
       if (!reply->view.wait) continue;
-      line_.draw("waits for " + reply->view.wait->text);
+      const std::string waits_for =
+          "waits for " + wire::wait_text(*reply->view.wait, seam::system_clock().wall());
+      line_.draw(waits_for);
       if (!line_.terminal() && !std::exchange(said_, true))
-        output_.say("job " + to_string(id) + " waits for " + reply->view.wait->text);
+        output_.say("job " + to_string(id) + " " + waits_for);
     }
   }
 

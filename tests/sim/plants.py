@@ -109,8 +109,8 @@ IN_SOURCES = {
         ("  store_.keep_blobs(std::move(blobs));\n",
          "  store_.keep_blobs(P ? std::vector<std::string>{} : std::move(blobs));\n")]},
     "parked-not-counted": {"core/job/state.cc": [
-        ("    add_grant(machine, holder_of(job), held_now(job));\n",
-         "    if (!P || !is_away(job)) add_grant(machine, holder_of(job), held_now(job));\n")]},
+        ("    add_grant(machine, holder_of(job, rules_), held_now(job));\n",
+         "    if (!P || !is_away(job)) add_grant(machine, holder_of(job, rules_), held_now(job));\n")]},
     "unpark-forgotten-after-restart": {"core/job/state.cc": [
         ("  for (Job& job : parts.jobs) {\n    const JobId id = job.id;\n",
          "  for (Job& job : parts.jobs) {\n    if (P && job.park) job.park->wants_back = false;\n    const JobId id = job.id;\n")]},

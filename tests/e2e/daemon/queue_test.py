@@ -253,6 +253,11 @@ class Looking(VerbTest):
         self.assertNotIn("METE_STATE_DIR=", shown)
         document = self.document("show", "show", job)
         self.assertEqual(document["job"]["reason"], "resources")
+        wait = document["job"]["wait"]
+        self.assertEqual((wait["kind"], wait["place"], wait["needs"]), ("resources", 1, {"cards": 1, "bytes": 8 << 30, "share": "8G"}))
+        self.assertEqual([(card["index"], card["why"], card["holders"][0]["job"]) for card in wait["cards"]], [(0, "whole", holder), (1, "whole", holder)])
+        self.assertNotIn("big", json.dumps(wait), "the names of jobs are for their users")
+        self.assertIn("ends_at", wait["cards"][0]["holders"][0])
         why = self.ok("explain", job).stdout
         self.assertIn("in line", why)
         self.assertIn(f"job {holder}", why)
