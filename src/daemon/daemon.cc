@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// See daemon.h. One thread and one loop. Daemon owns the parts, in the order in which they need
+// each other, and connects them: requests and what the eyes see go to the service, which takes
+// turns of the engine; the engine uses the hands, and what they report comes back as inputs. Once a
+// second tick() checks that the store and the socket are still in place, and whether there is
+// anything left to do. run_daemon() claims the socket and the store before anything slow.
 #include "daemon/daemon.h"
 
 #include <grp.h>
@@ -8,15 +13,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "abi/grant.h"
 #include "base/exit_code.h"
@@ -24,12 +26,11 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "daemon/claims_keeper.h"
-#include "daemon/context_costs.h"
 #include "daemon/courier.h"
+#include "daemon/eyes.h"
 #include "daemon/front_door.h"
 #include "daemon/hands.h"
-#include "daemon/judge.h"
-#include "daemon/machine.h"
+#include "daemon/log.h"
 #include "daemon/seam_loop.h"
 #include "engine/engine.h"
 #include "engine/notifier.h"
@@ -51,18 +52,10 @@ namespace {
 
 constexpr seam::Milliseconds kLookPeriod{1'000};
 constexpr seam::Milliseconds kMetricsRetry{10'000};
-// A reading this old says nothing about what others took meanwhile.
-constexpr std::chrono::seconds kStale{5};
-// Processes of a job that has just ended may still be in the last reading.
-constexpr std::int64_t kJustEndedMs = 3'000;
 
 void log_line(const std::string& text) {
   const std::string line = to_string(seam::system_clock().wall()) + " " + text + "\n";
   (void)!write(STDERR_FILENO, line.data(), line.size());
-}
-
-std::string in_one_line(const Error& error) {
-  return error.message + (error.evidence.empty() ? "" : " (" + error.evidence + ")");
 }
 
 std::optional<node::ClaimBook> open_claims(const std::string& simulation) {
@@ -94,12 +87,17 @@ class Daemon {
         service_(loop_, clock_, engine_, identity()),
         courier_(parts_.notify, options_.config.sendmail.value, seam_),
         notifier_(notifier_hooks(), seam_, clock_, base::host_name()),
-        cards_(helper_settings(), seam_, clock_, [this] { look(); }) {
+        eyes_(eyes_settings(), seam_, clock_, engine_.state(), claims_, hands_.movers(),
+              {[this](core::Input input) { service_.tell(std::move(input)); },
+               [this](serve::MachineReading machine) {
+                 service_.see(std::move(machine));
+                 claims_.see(engine_.machine());
+               }}) {
     hands_.meet(engine_.state(), service_.machine());
     service_.on_fatal = [this](const Error& error) { fail(error); };
     service_.on_stop = [this] { stop(); };
     service_.on_turn = [this](bool busy) {
-      cards_.set_busy(busy);
+      eyes_.set_busy(busy);
       notifier_.pump();
     };
   }
@@ -173,7 +171,7 @@ class Daemon {
   }
 
   serve::Around around() const {
-    return {door_.path(), server_ ? server_->connections() : 0, cards_.restarts(),
+    return {door_.path(), server_ ? server_->connections() : 0, eyes_.restarts(),
             metrics_ ? options_.config.metrics_listen.value : "", metrics_trouble_};
   }
 
@@ -267,12 +265,19 @@ class Daemon {
 
   std::string readings_path() const { return base::join_path(options_.state_dir, "readings"); }
 
-  node::CardHelperSettings helper_settings() const {
-    node::CardHelperSettings settings;
-    settings.open =
+  EyesSettings eyes_settings() const {
+    EyesSettings settings;
+    settings.helper.open =
         node::open_nvml(simulated_.empty() ? "libnvidia-ml.so.1"
                                            : base::join_path(parts_.simgpu, "libnvidia-ml.so.1"));
-    settings.readings = readings_path();
+    settings.helper.readings = readings_path();
+    const char* costs = simulated_.empty() ? "context-cost" : "context-cost-sim";
+    settings.cost_files.push_back(base::join_path(options_.state_dir, costs));
+    if (Result<std::string> users = launch::state_dir())
+      settings.cost_files.push_back(base::join_path(*users, costs));
+    settings.parking = !parts_.mover.empty();
+    settings.may_stop = in_first_namespace();
+    settings.config = options_.config;
     return settings;
   }
 
@@ -322,80 +327,6 @@ class Daemon {
     return std::nullopt;
   }
 
-  // ---- what is seen ----
-
-  std::vector<node::JobHold> holds() {
-    std::vector<node::JobHold> holds;
-    const std::int64_t now = clock_.wall().ms;
-    const core::State& state = engine_.state();
-    for (const core::JobId id : state.active()) {
-      const core::Job& job = *state.find(id);
-      node::JobHold& hold = holds.emplace_back(node::JobHold{id, job.runner, job.spec->uid, {}});
-      for (const core::GrantedCard& card : job.grant) hold.cards.push_back(card.uuid);
-    }
-    for (const core::Job* job : state.ended_after(WallTime{now - kJustEndedMs}))
-      holds.push_back({job->id, job->runner, job->spec->uid, {}});
-    return holds;
-  }
-
-  std::vector<std::string> cost_files() const {
-    const char* name = simulated_.empty() ? "context-cost" : "context-cost-sim";
-    std::vector<std::string> files{base::join_path(options_.state_dir, name)};
-    if (Result<std::string> users = launch::state_dir())
-      files.push_back(base::join_path(*users, name));
-    return files;
-  }
-
-  WallTime wall_of(seam::Nanoseconds moment) {
-    const auto ago = std::chrono::duration_cast<seam::Milliseconds>(clock_.monotonic() - moment);
-    return WallTime{clock_.wall().ms - ago.count()};
-  }
-
-  void look() {
-    const std::optional<node::CardSnapshot>& last = cards_.last();
-    const std::optional<Error>& trouble = cards_.trouble();
-    if (!last && !trouble) return;
-    MachineInputs inputs;
-    inputs.snapshot = last ? &*last : nullptr;
-    if (trouble) inputs.trouble = in_one_line(*trouble);
-    if (!last) inputs.unread = trouble;
-    inputs.capacities = capacities_;
-    if (!trouble && !claims_.trouble().empty())
-      inputs.trouble = "other daemons' claims: " + claims_.trouble();
-    inputs.stale = cards_.age() && *cards_.age() > kStale;
-    inputs.jobs = holds();
-    inputs.claims = claims_.others();
-    inputs.reserve = options_.config.reserve.value;
-    inputs.granted_here = [this](const seam::CardReading& card) {
-      return config::allows(options_.config, card.index, card.uuid);
-    };
-    if (last) inputs.contexts = contexts_.of(*last, clock_.monotonic());
-    if (last) hands_.movers().see_cards(last->cards.size());
-    inputs.parking = !parts_.mover.empty();
-    inputs.movers = hands_.movers().pids();
-    inputs.arena = hands_.movers().arena();
-    MachineSeen seen = look_at(inputs, owners_);
-    owners_ = std::move(seen.owners);
-    capacities_ = std::move(seen.capacities);
-    if (last) {
-      Judge::Verdicts verdicts = judge_.see(*last, wall_of(last->at), owners_,
-                                            std::move(seen.loads), subjects(), inputs.stale);
-      seen.machine.idle_since = std::move(verdicts.idle_since);
-      for (core::Input& input : verdicts.inputs) service_.tell(std::move(input));
-    }
-    service_.see(std::move(seen.machine));
-    claims_.see(engine_.machine());
-  }
-
-  std::vector<Judge::Subject> subjects() const {
-    std::vector<Judge::Subject> jobs;
-    for (const core::JobId id : engine_.state().active()) {
-      const core::Job& job = *engine_.state().find(id);
-      jobs.push_back({id, job.grant, job.state == core::JobState::kRunning, job.idle.has_value()});
-    }
-    return jobs;
-  }
-
   // The driver counts processes as the first pid namespace does. A daemon in another one (a
   // container) may take one process for another: there nobody is ended for that.
   bool in_first_namespace() const {
@@ -403,6 +334,8 @@ class Daemon {
     const Result<std::uint64_t> ours = node::read_pid_namespace(getpid());
     return !simulated_.empty() || (ours && *ours == kFirst);
   }
+
+  // ---- every second ----
 
   // Somebody removed or replaced it: what is recorded now would be lost, and told as if it were
   // not.
@@ -424,8 +357,7 @@ class Daemon {
       return;
     }
     keep_listening();
-    // What changes without a new reading: its age, and what others claim.
-    if (cards_.age() && *cards_.age() > kStale) look();
+    eyes_.tick();
     if (!idle_end_s()) return;
     const bool idle =
         service_.idle() && server_->connections() == 0 && notifier_.counts().waiting == 0;
@@ -478,15 +410,11 @@ class Daemon {
   serve::Service service_;
   Courier courier_;
   engine::Notifier notifier_;
-  node::CardHelper cards_;
+  Eyes eyes_;
   std::optional<net::HttpServer> server_;
   std::optional<net::HttpServer> metrics_;  // over TCP
   std::string metrics_trouble_;
   net::Timer metrics_timer_;
-  std::map<pid_t, core::JobId> owners_;
-  Judge judge_{options_.config.escape_stop.value && in_first_namespace()};
-  std::map<std::string, Bytes> capacities_;
-  ContextCosts contexts_{cost_files()};
   std::optional<base::FileId> store_file_;
   Fd signals_;
   net::Watch signal_watch_;

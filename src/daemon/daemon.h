@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// meted put together: the loop, the store, the engine, its eyes (CardHelper, claims), its hands
-// (ProcessWatcher) and its door (Service). Everything decided is decided elsewhere.
+// meted put together: the loop, the store, the engine, its eyes (eyes.h), its hands (hands.h) and
+// its door (front_door.h, serve::Service). Everything decided is decided elsewhere.
 #pragma once
 
 #include <string>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// See hands.h. What the engine asks for goes to one of three: promises to ClaimsKeeper, detached
+// jobs to Keepers, runs to ProcessWatcher. What these report comes back through their callbacks and
+// is told as an input. The plan of a keeper is made when the keeper is started, which may be later
+// than start(): from the job and the machine as they are then.
 #include "daemon/hands.h"
 
 #include <fcntl.h>

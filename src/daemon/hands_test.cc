@@ -47,8 +47,8 @@ class HandsTest : public testing::Test {
     settings_.parts.preload = {folder_ + "/libmete.so"};
     settings_.socket = [] { return "/run/meted.sock"; };
     settings_.descriptors.shares = {10, 10, 10};
-    write(settings_.parts.keeper,
-          "#!/bin/sh\ncat <&3 > " + folder_ + "/plan\n" + "echo 'not now out of order' >&4\n");
+    write(settings_.parts.keeper, "#!/bin/sh\ncat /proc/$$/fd/3 > " + folder_ + "/plan\n" +
+                                      "echo 'not now out of order' >&4\n");
     const launch::SmallLibrary meter;
     write(folder_ + "/libmete.so",
           std::string(reinterpret_cast<const char*>(&meter), sizeof meter));

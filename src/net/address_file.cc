@@ -80,17 +80,17 @@ Result<Fd> write_address(const std::string& state_dir, const std::string& socket
         address.former.push_back(path);
   }
   // The file gets its name only when it is whole and locked. After a crash it may be empty: then no
-  // client from before the crash is left.
+  // client from before the crash is left. Errors name the file and not the temporary one, whose
+  // name changes with each try: the daemon logs an error once as long as its text is the same.
   const std::string path = path_in(state_dir);
   std::string temporary = path + ".XXXXXX";
   Fd file(mkostemp(temporary.data(), O_CLOEXEC));
-  if (!file) return Error::from_errno("create " + temporary, errno);
+  if (!file) return Error::from_errno("create " + path, errno);
   Result<void> done;
-  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0)
-    done = Error::from_errno("lock " + temporary, errno);
+  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) done = Error::from_errno("lock " + path, errno);
   if (done) done = write_lines(file.get(), address);
   if (done && rename(temporary.c_str(), path.c_str()) != 0)
-    done = Error::from_errno("rename " + temporary + " to " + path, errno);
+    done = Error::from_errno("replace " + path, errno);
   if (done) return file;
   (void)unlink(temporary.c_str());
   return std::move(done).error();
