@@ -53,7 +53,7 @@ class HandsTest : public testing::Test {
     write(folder_ + "/libmete.so",
           std::string(reinterpret_cast<const char*>(&meter), sizeof meter));
     machine_.pool.cards.emplace_back().card = {0, kCard, "H200", Bytes::from_gib(80)};
-    machine_.cards.emplace_back();
+    machine_.cards.try_emplace(kCard);
     machine_.driver = "570.1";
     claims_->see(machine_.pool);
     claims_->begin();
