@@ -93,7 +93,8 @@ void Runners::parked(Call& call) {
   if (!may_report(call, Report::kMemory)) return;
   Result<wire::ParkReport> report = wire::decode_park_report(call.request.body);
   if (!report) return call.reply(refuse_words(report.error()));
-  if (report->parked && engine_.state().find(call.job) != nullptr)
+  const core::Job* job = engine_.state().find(call.job);
+  if (report->parked && job != nullptr && may_see(identity_, *job, call.peer()))
     cards_.doubt(call.job, report->held);
   ask(call, core::ParkReport{call.job, call.peer().uid, report->parked, std::move(report->held),
                              report->moved, std::move(report->why), report->standing, report->wakes,

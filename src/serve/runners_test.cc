@@ -136,5 +136,17 @@ TEST_F(RunnersTest, MemoryThatAJobSaysToHaveParkedIsNotGrantedBeforeItIsSeenFree
   EXPECT_EQ(engine_.state().find(other)->state, JobState::kStarting);
 }
 
+TEST_F(RunnersTest, AReportOfAnotherUserTakesNoMemoryFromTheCards) {
+  const JobId id = running(alice(), "70G");
+  reading_.used[id][kCard] = gib(60);
+  see();
+  wire::ParkReport report;
+  report.parked = true;
+  report.held = {gib(1)};
+  EXPECT_EQ(ask(bob(), "POST", path_of(id, "/parked"), wire::encode(report))->status, 404);
+  const JobId other = run(bob(), "8G");
+  EXPECT_EQ(engine_.state().find(other)->state, JobState::kStarting);
+}
+
 }  // namespace
 }  // namespace mete::serve
