@@ -96,8 +96,8 @@ std::string to_string(Bytes bytes);
 // "8GB", "4097B". Of two that are as short the one in powers of 1024.
 std::string to_exact_string(Bytes bytes);
 
-// For hints: a short size that parse_bytes reads as this amount or a little less: "139.7G", "23.5G",
-// "512M".
+// For hints: a short size that parse_bytes reads as this amount or a little less: "139.7G",
+// "23.5G", "512M".
 std::string to_short_size(Bytes bytes);
 
 }  // namespace mete::base

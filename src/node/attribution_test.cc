@@ -65,7 +65,8 @@ TEST_F(AttributionTest, AReusedRunnerPidIsNotTheRunner) {
   lives(101, 100, "python");
   holds(101, mib(700));
   EXPECT_TRUE(use().jobs.empty());
-  EXPECT_EQ(use().outside, (std::vector<HeldBy>{{"process 101 of alice (python)", mib(700)}}));
+  EXPECT_EQ(use().outside,
+            (std::vector<HeldBy>{{"process 101 of alice (python)", mib(700), "alice", 101}}));
 }
 
 TEST_F(AttributionTest, WhoEntersAJobsContainerIsOfTheJob) {
@@ -124,9 +125,10 @@ TEST_F(AttributionTest, ForeignProcessesAreGroupedByUser) {
   holds(402, mib(50));
   holds(403, mib(900));
   holds(404, mib(5));
-  EXPECT_EQ(use().outside, (std::vector<HeldBy>{{"process 403 of bob (train)", mib(900)},
-                                                {"2 processes of alice", mib(150)},
-                                                {"process 404 of another user", mib(5)}}));
+  EXPECT_EQ(use().outside,
+            (std::vector<HeldBy>{{"process 403 of bob (train)", mib(900), "bob", 403},
+                                 {"2 processes of alice", mib(150), "alice"},
+                                 {"process 404 of another user", mib(5), "", 404}}));
   EXPECT_EQ(use().foreign.size(), 4u);
 }
 

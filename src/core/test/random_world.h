@@ -259,6 +259,7 @@ class RandomWorld : public World {
     }
     (void)take(Look{});
     if (one_in(50)) apply(Booted{"boot-" + std::to_string(below(1000))});
+    if (one_in(50)) apply(Repaired{below(3), 0});
   }
 
   std::mt19937_64 random_;

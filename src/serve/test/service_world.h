@@ -143,8 +143,9 @@ class ServiceTest : public testing::Test {
     spec.request.gpu = *core::parse_gpu(gpu);
     return spec;
   }
-  static std::string run_body(const std::string& gpu) {
-    return wire::encode(wire::RunRequest{spec(gpu), 7, true});
+  // Each is of another runner, which has one job at most.
+  std::string run_body(const std::string& gpu) {
+    return wire::encode(wire::RunRequest{spec(gpu), ++runner_ticks_, true});
   }
   static wire::RunReply job_in(const ClientPtr& client) {
     Result<wire::RunReply> reply = wire::decode_run_reply(client->body);
@@ -183,6 +184,7 @@ class ServiceTest : public testing::Test {
   engine::Engine engine_;
   Service service_;
   MachineReading reading_;
+  std::uint64_t runner_ticks_ = 6;
 };
 
 }  // namespace mete::serve
