@@ -64,7 +64,7 @@ skips() {
 # tests PRESET LABEL-REGEX must|may: `may`: it is fine if there are none.
 tests() {
   local preset=$1 label=$2 need=$3 log total bad cases whole lost status=0 at_once=$jobs
-  [[ $label != e2e ]] || at_once=$((jobs + 1))  # these wait more than they work
+  [[ $label != e2e ]] || at_once=$((2 * jobs))  # these wait more than they work
   log=build/$preset/ctest-$label.log
   log=${log//|/-}
   ctest --preset "$preset" -L "^($label)$" -j "$at_once" --no-tests=error 2>&1 | tee "$log" | grep -vE '^ *Start |^$|^Test project' || true

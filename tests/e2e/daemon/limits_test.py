@@ -85,7 +85,7 @@ class Limits(DaemonTest):
         for verb in ("run", "submit"):
             self.assert_refused(self.mete(verb, "--cpu-only", "--cpus", "60000", "--", "true"), 69, "--cpus 60000 can never fit here",
                                 f"this machine has {os.cpu_count()} CPU", f"--cpus {os.cpu_count()} would fit")
-            self.assert_refused(self.mete(verb, "--cpu-only", "--ram", "4000T", "--", "true"), 69, "--ram 4096000G can never fit here", "of memory")
+            self.assert_refused(self.mete(verb, "--cpu-only", "--ram", "4000T", "--", "true"), 69, "--ram 4000T can never fit here", "of memory")
         self.assert_refused(self.mete("run", "--dry-run", "--cpu-only", "--cpus", "60000"), 69, "--cpus 60000 can never fit here")
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root, to become a user without permission")
