@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds mete and runs `mete demo`: programs share cards, one hits its cap, one waits in line. Options are those of
+# Builds mete and runs `mete demo`: programs share cards, one hits its cap, one waits in the queue. Options are those of
 # `mete demo` (--sim, --real, --yes, -o json). Without a GPU, and without a terminal to ask, the cards are simulated.
 # Ends with non-zero if something that is shown does not hold.
 set -euo pipefail

@@ -260,7 +260,7 @@ Result<void> DemoStory::wait_for_a_card() {
   if (!now) return std::move(now).error();
   const wire::JobView* job = find_job(*now, "whole");
   report_.check(told && job != nullptr && job->job.state == core::JobState::kPending,
-                "it waits in line and is told who holds what", last_of(talk));
+                "it waits in the queue and is told who holds what", last_of(talk));
 
   Stage::end_input(*anna_.actor);
   Stage::end_input(*bert_.actor);

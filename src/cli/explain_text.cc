@@ -27,7 +27,7 @@ std::string ordinal(std::uint64_t number) {
   return std::to_string(number) + ending;
 }
 
-// "waiting 12 min · 3rd of 7 in line · starts about 14:05, 80% sure by 14:30"
+// "waiting 12 min · 3rd of 7 in the queue · starts about 14:05, 80% sure by 14:30"
 std::string first_line(const ExplainDocument& document) {
   std::vector<std::string> parts;
   if (document.waiting_s)
@@ -37,12 +37,12 @@ std::string first_line(const ExplainDocument& document) {
   if (document.place) {
     std::string place = ordinal(*document.place);
     if (document.in_line) place += " of " + std::to_string(*document.in_line);
-    parts.push_back(place + " in line");
+    parts.push_back(place + " in the queue");
   }
   if (document.forecast)
     parts.push_back("starts about " + wire::forecast_text(*document.forecast, document.at));
   else if (document.state == core::JobState::kPending)
-    parts.emplace_back("nobody can tell when it starts");
+    parts.emplace_back("no forecast of its start");
   return base::join(parts, " · ");
 }
 

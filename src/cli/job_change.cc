@@ -37,7 +37,7 @@ std::string cancelled_before(runner::DaemonClient& client, core::JobId id) {
 constexpr Change kCancel{"cancel", "DELETE", "", "cancelled", cancelled_before};
 constexpr Change kHold{"hold", "POST", "/hold", "held"};
 constexpr Change kRelease{"release", "POST", "/release", "released"};
-constexpr Change kRequeue{"requeue", "POST", "/requeue", "in line again"};
+constexpr Change kRequeue{"requeue", "POST", "/requeue", "in the queue again"};
 constexpr std::array kOptions{kOutputOption};
 
 // `body` is JSON; "": none.

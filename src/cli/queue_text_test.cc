@@ -202,16 +202,17 @@ TEST_F(QueueText, ExplainNamesPlaceTimeHoldersAndTheWayOut) {
   document.wait = wait;
   document.changes = {{"gpu", "a smaller share", "--gpu 20G", {}},
                       {"job-ends", "bob's job 14 ended", "", core::JobId{14}}};
-  EXPECT_EQ(explain_text(document),
-            "job 31: waiting 12 min · resources · 3rd of 7 in line · starts about 14:05, 80% sure "
-            "by 14:30\n"
-            "  waits for 32 GiB on one card\n"
-            "  card 0  needs 32 GiB, 20 GiB free; held by alice's job 12 with 100 GiB (ends by "
-            "14:05), bob's job 14 with 9 GiB (ends about 15:20, idle for 3 h)\n"
-            "  card 1  139 GiB reserved for carol until 18:00\n"
-            "  card 2  drained\n"
-            "  would start now  with --gpu 20G (a smaller share)\n"
-            "               or  if bob's job 14 ended");
+  EXPECT_EQ(
+      explain_text(document),
+      "job 31: waiting 12 min · resources · 3rd of 7 in the queue · starts about 14:05, 80% sure "
+      "by 14:30\n"
+      "  waits for 32 GiB on one card\n"
+      "  card 0  needs 32 GiB, 20 GiB free; held by alice's job 12 with 100 GiB (ends by "
+      "14:05), bob's job 14 with 9 GiB (ends about 15:20, idle for 3 h)\n"
+      "  card 1  139 GiB reserved for carol until 18:00\n"
+      "  card 2  drained\n"
+      "  would start now  with --gpu 20G (a smaller share)\n"
+      "               or  if bob's job 14 ended");
 }
 
 TEST_F(QueueText, ExplainNamesWhatIsHeldOutsideGrantsAndNothingOnCardsThatAreNotAskedFor) {
@@ -269,7 +270,8 @@ TEST_F(QueueText, PlacesAreCountedAsPeopleDo) {
   for (const auto& [place, text] : std::map<std::uint64_t, std::string>{
            {1, "1st"}, {2, "2nd"}, {11, "11th"}, {13, "13th"}, {22, "22nd"}, {103, "103rd"}}) {
     document.place = place;
-    EXPECT_NE(explain_text(document).find(" " + text + " in line"), std::string::npos) << place;
+    EXPECT_NE(explain_text(document).find(" " + text + " in the queue"), std::string::npos)
+        << place;
   }
 }
 

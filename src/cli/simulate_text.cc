@@ -115,7 +115,7 @@ std::string timed_text(const SimulateReport& report) {
                      duration(static_cast<double>(timed.mean.span_ms) / 1000) + "\n\n";
   text += line("of the cards given out, on average", percent(timed.mean.alloc_pct));
   text += line("fragmented, on average", percent(timed.mean.frag_pct));
-  text += line("in line, on average", decimal(timed.mean.waiting, 1) + " jobs");
+  text += line("in the queue, on average", decimal(timed.mean.waiting, 1) + " jobs");
   if (report.score.rejected > 0)
     text += line("refused, since they can never fit",
                  std::to_string(report.score.rejected) + " jobs; " + timed.refused_why);

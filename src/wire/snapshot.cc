@@ -47,7 +47,7 @@ void fields_of(auto& list, Is<Snapshot::Queue::Entry> auto& entry) {
 }
 
 void fields_of(auto& list, Is<Snapshot::Queue> auto& queue) {
-  list.put("order", each("the place in line", queue.order));
+  list.put("order", each("the place in the queue", queue.order));
   list.must("left_off", queue.left_off);
   list.put("depth", queue.depth);
 }

@@ -78,7 +78,7 @@ std::string who_is_on(const CardWait& card, Now now) {
   if (const std::size_t more = shares.size() + card.unlisted - parts.size(); more > 0)
     parts.push_back("and " + std::to_string(more) + (more == 1 ? " other" : " others"));
   if (!card.kept.is_zero())
-    parts.push_back(to_string(card.kept) + " is kept for a job ahead in line");
+    parts.push_back(to_string(card.kept) + " is kept for a job ahead in the queue");
   return base::join(parts, ", ");
 }
 

@@ -40,7 +40,8 @@ std::uint64_t running_cost(const Job& job, WallTime now) {
 }  // namespace
 
 Error no_room_now() {
-  return Error::exhausted("there is no room now").with_hint("leave --no-wait out to wait in line");
+  return Error::exhausted("there is no room now")
+      .with_hint("leave --no-wait out to wait in the queue");
 }
 
 const Job* State::find(JobId id) const {

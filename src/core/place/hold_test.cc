@@ -79,7 +79,7 @@ TEST(Hold, ThoseBehindAreToldWhy) {
   EXPECT_EQ(wait.reason, Reason::kPriority);
   EXPECT_EQ(wire::wait_text(wait),
             "10 GiB on one card; card 0: 0 bytes free of the 10 GiB needed, alice's job 1 (train) "
-            "holds 60 GiB, 50 GiB is kept for a job ahead in line");
+            "holds 60 GiB, 50 GiB is kept for a job ahead in the queue");
   EXPECT_EQ(wait.holders, (std::vector<JobId>{{1}}));
 }
 

@@ -15,7 +15,7 @@ import unittest
 
 import jsonschema
 
-from world import BOUND_S, DaemonTest, wait_until
+from world import BOUND_S, DaemonTest, read, wait_until
 
 SCHEMA = pathlib.Path(__file__).resolve().parents[3] / "docs" / "formats" / "notification.schema.json"
 
@@ -185,7 +185,9 @@ class Notify(DaemonTest):
         self.submit("--notify", f"cmd:test -e {gate} && cat >> {out}", "--", "true")
         wait_until(lambda: self.counts()["waiting"] == 1, "it is waiting")
         self.kill_daemon()
-        wait_until(lambda: not self.processes("mete-notify"), "none is under way: it would tell as well")
+        # Neither its process nor the shell that this started is under way: it would tell as well.
+        wait_until(lambda: not self.processes("mete-notify") and not any(
+            str(gate).encode() in read(path) for path in pathlib.Path("/proc").glob("[0-9]*/cmdline")), "none is under way")
         gate.touch()
         self.mete("ps")
         wait_until(lambda: self.line("told"), "the next daemon tells")

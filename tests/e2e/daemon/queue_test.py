@@ -259,7 +259,7 @@ class Looking(VerbTest):
         self.assertNotIn("big", json.dumps(wait), "the names of jobs are for their users")
         self.assertIn("ends_at", wait["cards"][0]["holders"][0])
         why = self.ok("explain", job).stdout
-        self.assertIn("in line", why)
+        self.assertIn("in the queue", why)
         self.assertIn(f"job {holder}", why)
         document = self.document("explain", "explain", job)
         self.assertEqual(document["id"], job)

@@ -80,7 +80,7 @@ class OneCard(DaemonTest):
         holder = self.holder("60%")
         said = self.run_("--gpu", "60%", "--dry-run", "--", "python", "train.py")
         self.assertEqual(said.returncode, 0, said.stderr)
-        self.assertRegex(said.stdout, r"^would wait: resources · 1st of 1 in line · ")
+        self.assertRegex(said.stdout, r"^would wait: resources · 1st of 1 in the queue · ")
         self.assertIn("would start now  with --gpu ", said.stdout)
         self.assertNotIn("mete priority", said.stdout, "there is no job to say that of")
         document = self.document("dry-run", "run", "--gpu", "60%", "--dry-run")

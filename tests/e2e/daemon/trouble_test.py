@@ -343,7 +343,7 @@ class FileSizes(DaemonTest):
         """It does not start where its state could not grow. One that runs already takes jobs from there."""
         submit = (METE, "submit", "--cpu-only", "--", "true")
         self.assert_refused(self.limited(512, *submit), 75, "ulimit -H -f: 256 KiB")
-        self.assertIsNone(self.daemon_pid())
+        wait_until(lambda: self.daemon_pid() is None, "the daemon has ended")
         self.mete("cards")
         result = self.limited(0, *submit)
         self.assertEqual(result.returncode, 0, result.stderr)
