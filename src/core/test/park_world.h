@@ -86,7 +86,8 @@ class ParkWorld : public StateWorld {
   }
   Bytes granted_on_first() {
     Bytes sum;
-    for (const Holder& holder : state_.with_grants(machine_).cards[0].holders) sum += holder.bytes;
+    const Pool pool = state_.with_grants(machine_);
+    for (const Holder& holder : pool.cards[0].holders) sum += holder.bytes;
     return sum;
   }
 };
