@@ -8,6 +8,7 @@
 
 #include <re2/re2.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ namespace {
 constexpr std::int64_t kMaxMemory = 2 << 20;
 constexpr unsigned kMaxCount = 1'000;  // RE2 has the same limit, for nested counts multiplied
 constexpr std::size_t kMaxDepth = 250;
+constexpr std::size_t kMaxWritten = 256 << 10;  // of a pattern for RE2
 constexpr std::string_view kAnyCharacter =
     R"((?:[\x00-\x09\x0b\x0c\x0e-\x7f]|[\xc0-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf][\x80-\xbf])"
     R"(|[\xf0-\xff][\x80-\xbf][\x80-\xbf][\x80-\xbf]))";
@@ -109,8 +111,28 @@ class Translator {
     // "As few as possible" matches the same values: a value matches as a whole.
     if (next_is("?")) ++at_;
     if (next_is("+")) return wrong("possessive repetition is not supported");
+    if (times.size() > 1 && out_.find('{', part) != std::string::npos) return unroll(part, times);
     out_.insert(part, "(?:");
     out_ += ')' + times;
+    return {};
+  }
+  // RE2 allows nested counts up to 1,000 together: the outer one is written out.
+  Result<void> unroll(std::size_t part, const std::string& times) {
+    const std::string piece = "(?:" + out_.substr(part) + ")";
+    const std::size_t comma = times.find(',');
+    const std::uint64_t least =
+        *base::parse_uint(times.substr(1, std::min(comma, times.size() - 1) - 1));
+    const bool open_end = comma != std::string::npos && comma + 2 == times.size();
+    const std::uint64_t most =
+        comma == std::string::npos || open_end
+            ? least
+            : *base::parse_uint(times.substr(comma + 1, times.size() - comma - 2));
+    if ((most + 1) * piece.size() > kMaxWritten) return wrong("the pattern is too large");
+    out_.resize(part);
+    out_ += "(?:";
+    for (std::uint64_t i = 0; i < most; ++i) out_ += i < least ? piece : piece + "?";
+    if (open_end) out_ += piece + "*";
+    out_ += ")";
     return {};
   }
   Result<unsigned> number(std::string& times) {
@@ -172,19 +194,17 @@ class Translator {
     out_ += text_[at_++];
     return {};
   }
-  // What follows the first byte of a range. A - that follows \d is a byte of the set.
+  // What follows the first byte of a range. A - that follows \d is a byte of the set. An escaped
+  // letter at an end of a range is that letter: queries of that form are stored, and stay valid.
   Result<void> range(const Set& low) {
-    const auto escape = [&] { return std::string(text_.substr(at_ - 2, 2)); };
-    if (!low.only && std::string_view("tnr").find(text_[at_ - 1]) == std::string_view::npos)
-      return {};
-    if (!low.only) return wrong("a range cannot begin with " + escape());
+    const char last = text_[at_ - 1];
+    if (!low.only && std::string_view("tnr").find(last) == std::string_view::npos) return {};
     ++at_;
-    const Result<Set> high = next_is("\\") ? escaped() : Set{"", text_[at_++]};
-    if (!high) return high.error();
-    if (!high->only) return wrong("a range cannot end with " + escape());
-    if (static_cast<unsigned char>(*high->only) < static_cast<unsigned char>(*low.only))
+    char high = text_[at_++];
+    if (high == '\\' && !ended()) high = text_[at_++];
+    if (static_cast<unsigned char>(high) < static_cast<unsigned char>(last))
       return wrong("the range ends before it begins");
-    out_ += '-' + byte(*high->only);
+    out_ += (low.only ? "-" : byte(last) + "-") + byte(high);
     return {};
   }
 

@@ -228,7 +228,18 @@ TEST(Pattern, MatchesWholeValues) {
   EXPECT_TRUE(matches("a**b{2}{2}", "aabbbb"));
   EXPECT_TRUE(matches("(^)*\\_[\\d-]$", "_-"));
   EXPECT_FALSE(matches("[^a]", "ü")) << "a set has bytes";
-  for (const char* wrong : {"(a{50}){50}", "[\\t-z]", "[.-\\d]", "(?i)a", "[[:alpha:]]", "\\pN"})
+  // Queries with these are in the logs of older daemons, and must stay readable.
+  const std::string many(2'500, 'a');
+  EXPECT_TRUE(matches("(a{50}){50}", many.c_str()));
+  EXPECT_FALSE(matches("(a{50}){50}", many.c_str() + 1));
+  EXPECT_TRUE(matches("(a{2}){1,3}b", "aaaab"));
+  EXPECT_FALSE(matches("(a{2}){1,3}b", "aaaaaaaab"));
+  EXPECT_TRUE(matches("(a{2}){2,}", "aaaaaaaaaa"));
+  EXPECT_TRUE(matches("x(a{2}){0}", "x"));
+  EXPECT_TRUE(matches("[\\t-z]+", "\tuz"));
+  EXPECT_FALSE(matches("[\\t-z]", "a"));
+  EXPECT_TRUE(matches("[.-\\d]+", "05d"));
+  for (const char* wrong : {"(?i)a", "[[:alpha:]]", "\\pN"})
     EXPECT_FALSE(Pattern::parse(wrong).ok()) << wrong;
 }
 
