@@ -121,7 +121,7 @@ arm64() {
 wanted() { [[ -z $only || $only == "$1" ]] && { ((full)) || [[ $1 == release ]]; }; }
 
 setup=(tools/setup)
-((full)) && setup+=(--arm64)
+((full)) && setup+=(--arm64 --packages)
 stage "set-up" "${setup[@]}" || exit 1
 if { wanted release || wanted long; } && once "build release" build release; then
   if wanted release; then

@@ -17,6 +17,7 @@
 
 #include "abi/account.h"
 #include "abi/grant.h"
+#include "abi/old_glibc.h"
 
 namespace mete::abi {
 
@@ -134,7 +135,7 @@ inline Self read_self() {
   self.start = stat.start;
   self.stack = stat.stack;
   struct statx info {};
-  if (statx(AT_FDCWD, "/proc/self/ns/pid", 0, STATX_INO, &info) == 0)
+  if (look_at(AT_FDCWD, "/proc/self/ns/pid", 0, STATX_INO, &info) == 0)
     self.name_space = info.stx_ino;
   return self;
 }

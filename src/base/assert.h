@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // METE_ASSERT(condition): for what cannot happen unless our own code is wrong. It stays on in
-// release builds: dying with a line number is cheaper than going on with a broken ledger. It is
-// never for bad input, full disks or drivers that say no: those are a Result. Not for src/meter or
-// src/simgpu, which are guests and must not abort their host.
+// release builds: dying with a line number is cheaper than continuing with a broken ledger. Bad
+// input, full disks and driver errors are a Result instead. Not for src/meter or src/simgpu, which
+// are guests and must not abort their host.
 #pragma once
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figures where there is little room: a line of a chat, a cell of a screen. Cut, never rounded up.
+// Figures for narrow places: a line of a chat, a cell of a screen. Cut, never rounded up.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ std::string brief(Bytes bytes);
 
 // "45s", "12m", "3h", "4d": whole units, of the largest that fits.
 std::string brief_duration(std::int64_t seconds);
-// The same from one moment to another; "0s" where a clock was set back.
+// The time from one moment to another; "0s" if a clock was set back.
 std::string brief_duration(WallTime from, WallTime to);
-// "0:45", "12:05", "3:12:05", "4d 3:12": as a clock counts.
+// "0:45", "12:05", "3:12:05", "4d 3:12".
 std::string clock_duration(std::int64_t seconds);
 
 // {0,1,2,5}, ascending: "0-2,5".

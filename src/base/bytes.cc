@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes to and from text, in integers only: no float ever touches an amount of memory.
+// Sizes to and from text, in integers only: an amount of memory is never a float.
 #include "base/bytes.h"
 
 #include <array>

@@ -50,13 +50,12 @@ class Bytes {
     if (scaled_count > static_cast<Wide>(UINT64_MAX)) return std::nullopt;
     return Bytes(static_cast<std::uint64_t>(scaled_count));
   }
-  // Down to a whole number of granules.
   constexpr Bytes round_down(Bytes granule) const {
     METE_ASSERT(granule.count_ != 0);
     return Bytes(count_ - count_ % granule.count_);
   }
 
-  // For readings, which may be anything: what is too much or too little is the most or nothing.
+  // For readings, which may be anything: saturate at the maximum and at zero.
   constexpr Bytes plus(Bytes other) const { return checked_add(other).value_or(Bytes(UINT64_MAX)); }
   constexpr Bytes minus(Bytes other) const { return checked_sub(other).value_or(Bytes()); }
 
@@ -88,12 +87,12 @@ class Bytes {
 // to the byte.
 Result<Bytes> parse_bytes(std::string_view text);
 
-// For people: "8 GiB", "55.92 GiB", "512 MiB", "12 KiB", "100 bytes". Cut, never rounded up, to two
+// For users: "8 GiB", "55.92 GiB", "512 MiB", "12 KiB", "100 bytes". Cut, never rounded up, to two
 // decimals.
 std::string to_string(Bytes bytes);
 
-// For machines: the shortest text that parse_bytes reads back as the same amount: "8G", "512M",
-// "8GB", "4097B". Of two that are as short the one in powers of 1024.
+// For programs: the shortest text that parse_bytes reads back as this amount: "8G", "512M", "8GB",
+// "4097B". Powers of 1024 win if two texts are equally short.
 std::string to_exact_string(Bytes bytes);
 
 // For hints: a short size that parse_bytes reads as this amount or a little less: "139.7G",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See checksum.h. The steps of MurmurHash64A (Austin Appleby, public domain): each of them can be
-// undone, so that two different words never become the same.
+// See checksum.h. The steps of MurmurHash64A (Austin Appleby, public domain): each is reversible,
+// so that two different words never become equal.
 #include "base/checksum.h"
 
 #include <bit>
@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kFactor = 0xc6a4a7935bd1e995ull;
 constexpr int kShift = 47;
 
-// Eight bytes or fewer, the first one lowest: the same on every machine.
+// Up to eight bytes, little-endian on every machine.
 std::uint64_t word(const char* data, std::size_t bytes) {
   std::uint64_t value = 0;
   if (bytes == 8 && std::endian::native == std::endian::little) {

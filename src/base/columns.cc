@@ -16,7 +16,7 @@ struct Range {
 
 #define TWO(first, last)
 #define NONE(first, last) Range{first, last},
-// Not std::array: to find out its length clang 14 would nest deeper than it may.
+// Not std::array: clang 14 would exceed its nesting limit when deducing the size.
 constexpr Range kNone[] = {
 #include "character_widths.def"
 };
@@ -38,7 +38,7 @@ bool contains(const Table& table, std::uint32_t character) {
   return after != std::begin(table) && character <= (after - 1)->last;
 }
 
-constexpr std::uint32_t kPlainEnd = 0x300;  // below it every character takes one column
+constexpr std::uint32_t kPlainEnd = 0x300;  // every character below takes one column
 
 }  // namespace
 
@@ -90,7 +90,7 @@ Glyph first_glyph(std::string_view text) {
 
 std::string fit_columns(std::string_view text, std::size_t columns) {
   std::size_t used = 0;
-  std::size_t kept = 0;  // bytes that leave room for the sign that something is missing
+  std::size_t kept = 0;  // bytes that leave room for "…"
   std::string_view rest = text;
   while (!rest.empty()) {
     const Glyph glyph = first_glyph(rest);

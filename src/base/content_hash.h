@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The name of a content: its SHA-256 (FIPS 180-4) as 64 hexadecimal digits. Equal contents have
-// equal names, and no two contents with one name are known. src/store/content_hash.cc computes it
-// with libcrypto, so that base has no dependency: a program that calls this links
-// mete::content_hash.
+// equal names. src/store/content_hash.cc computes it with libcrypto, so that base has no
+// dependency: a program that calls this links mete::content_hash.
 #pragma once
 
 #include <string>

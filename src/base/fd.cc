@@ -16,7 +16,7 @@ void Fd::reset(int number) {
   const int old = std::exchange(number_, number);
   if (old < 0) return;
   const int saved = errno;
-  // On Linux the descriptor is gone even after EINTR: closing again could close somebody else's.
+  // On Linux the descriptor is gone even after EINTR: closing it again could close another one.
   (void)close(old);
   errno = saved;
 }
@@ -47,7 +47,7 @@ bool write_all(int fd, std::string_view bytes) {
 
 namespace {
 
-// Calls `step` with what is done so far until it is all of `bytes`.
+// Calls `step` with the bytes done so far, until all are done.
 template <class Step>
 bool repeat(std::size_t bytes, Step step) {
   for (std::size_t done = 0; done < bytes;) {
@@ -85,12 +85,12 @@ Result<Pipe> make_pipe() {
 
 void fill_standard_descriptors() {
   for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number)
-    if (fcntl(number, F_GETFD) < 0 && errno == EBADF)  // the lowest free number: this one
+    if (fcntl(number, F_GETFD) < 0 && errno == EBADF)  // gets the lowest free number: this one
       (void)!open("/dev/null", (number == STDOUT_FILENO ? O_RDONLY : O_RDWR) | O_CLOEXEC);
 }
 
 void outlive_file_size_limit() {
-  // Not ignored: that would be inherited, but a handler ends with exec.
+  // Not SIG_IGN, which would be inherited: exec resets a handler.
   struct sigaction action {};
   if (sigaction(SIGXFSZ, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) return;
   action = {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fd: a file descriptor that is owned by one place and closed there. Every descriptor that we make
-// is close-on-exec from birth: a job must not inherit our files by accident, not even when another
+// Fd: a file descriptor with one owner, which closes it. Every descriptor that we make is
+// close-on-exec from birth: a job must not inherit our files by accident, not even when another
 // thread forks.
 #pragma once
 
@@ -31,9 +31,8 @@ class Fd {
   int get() const { return number_; }
   bool valid() const { return number_ >= 0; }
   explicit operator bool() const { return valid(); }
-  // Gives up ownership; the caller closes it.
   int release() { return std::exchange(number_, -1); }
-  // Closes what is held (errno is kept) and holds `number` instead.
+  // Closes the present descriptor (errno is kept) and holds `number` instead.
   void reset(int number = -1);
 
  private:
@@ -43,9 +42,10 @@ class Fd {
 // open(2) with O_CLOEXEC added; retried on EINTR.
 Result<Fd> open_fd(const std::string& path, int flags, mode_t mode = 0);
 
-// Writes all bytes, and waits for room where the descriptor would block. False: errno says why not.
+// Writes all bytes, and waits while the descriptor would block. False: errno has the reason.
 bool write_all(int fd, std::string_view bytes);
-// At this offset of a file, all of it. False: errno says why not; EIO also where the file ends.
+// Writes all bytes at this offset of a file. False: errno has the reason; EIO also at the end of
+// the file.
 bool write_at(int fd, std::string_view bytes, std::uint64_t offset);
 bool read_at(int fd, void* into, std::size_t bytes, std::uint64_t offset);
 
@@ -55,13 +55,13 @@ struct Pipe {
 };
 Result<Pipe> make_pipe();
 
-// First of all in a program: whoever starts us with 0, 1 or 2 closed must not have what we say
-// written into the next file that we open. Writing to a 1 that was closed fails, as it should. A
-// program that we start still finds them closed.
+// Call first in a program: if it was started with 0, 1 or 2 closed, its messages must not go to the
+// next file that it opens. Writing to a closed 1 fails, as it should. Programs that we start still
+// find them closed.
 void fill_standard_descriptors();
 
-// Early in a program: a file that may not grow any more (ulimit -f) is an error of the write that
-// found it (EFBIG), and not our end by SIGXFSZ. Programs that we start find the signal as we did.
+// Call early in a program: a write beyond the file size limit (ulimit -f) fails with EFBIG instead
+// of killing us by SIGXFSZ. Programs that we start inherit the signal's original setting.
 void outlive_file_size_limit();
 
 }  // namespace mete::base

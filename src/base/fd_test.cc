@@ -16,8 +16,8 @@ namespace {
 
 bool is_open(int number) { return fcntl(number, F_GETFD) >= 0; }
 
-// In a child, whose signals are its own: 0 when a write past the limit is an error and no end, and
-// what is run then would die of it (or not, where we were started so).
+// In a child, which has its own signals. 0: a write past the limit is an error, and a program that
+// is run then would die of it (or not, if the signal was ignored before).
 int write_past_the_limit(bool ignored) {
   const pid_t child = fork();
   if (child != 0) {

@@ -85,7 +85,7 @@ Result<void> make_directories(const std::string& path, mode_t mode) {
   const int error = errno;
   struct stat info {};
   if (error == EEXIST && stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return {};
-  // mkdir says EROFS even where the directory exists.
+  // mkdir fails with EROFS even if the directory exists.
   if (error == EROFS && stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return {};
   return Error::from_errno("make directory " + path, error == EEXIST ? ENOTDIR : error);
 }

@@ -16,12 +16,12 @@ namespace mete::base {
 
 namespace {
 
-// Descriptors are closed by number and not by name, so that none is forgotten; locks that the
-// parent holds by them stay the parent's.
+// Descriptors are closed by number, so that none is forgotten. Locks that the parent holds on them
+// stay the parent's.
 [[noreturn]] void become_child(const char* name, const std::function<void(int)>& body, int socket,
                                pid_t parent) {
   (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(0);  // it died before it could be our reason to die
+  if (getppid() != parent) _exit(0);  // the parent died before PR_SET_PDEATHSIG
   (void)prctl(PR_SET_NAME, name);
   constexpr int kSocket = 3;
   if (socket != kSocket && dup3(socket, kSocket, O_CLOEXEC) < 0) _exit(1);
@@ -44,7 +44,7 @@ Result<Forked> fork_around_socket(const char* name, const std::function<void(int
   const Fd theirs(pair[1]);
   sigset_t all, old;
   sigfillset(&all);
-  (void)sigprocmask(SIG_SETMASK, &all, &old);  // the child is born with its mask
+  (void)sigprocmask(SIG_SETMASK, &all, &old);  // the child inherits the mask
   const pid_t parent = getpid();
   forked.pid = fork();
   if (forked.pid == 0) become_child(name, body, theirs.get(), parent);

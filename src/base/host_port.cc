@@ -20,7 +20,7 @@ Result<HostPort> parse_host_port(std::string_view text) {
   if (brackets) host = host.substr(1, host.size() - 2);
   HostPort address{std::string(host), static_cast<std::uint16_t>(*port)};
   unsigned char bytes[sizeof(in6_addr)];
-  // A NUL would end what inet_pton sees.
+  // inet_pton stops at a NUL.
   if (host.find('\0') != std::string_view::npos || address.ipv6() != brackets ||
       inet_pton(brackets ? AF_INET6 : AF_INET, address.host.c_str(), bytes) != 1)
     return no;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An address to listen at, as a configuration says it: numbers only, no names, so that nothing is
-// looked up and nobody wonders which of several addresses a name meant.
+// An address to listen on, from a configuration: numbers only, no names, so that nothing is looked
+// up and no name can mean several addresses.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@
 namespace mete::base {
 
 std::string marked(std::string_view text, std::size_t at) {
-  constexpr std::size_t kBefore = 50, kAfter = 28;  // columns, so that it fits on any terminal
+  constexpr std::size_t kBefore = 50, kAfter = 28;  // columns, so that it fits on 80
   std::vector<std::string> shown;
   std::size_t mark = 0;
   for (std::size_t begin = 0; begin < text.size();) {

@@ -8,9 +8,8 @@
 
 namespace mete::base {
 
-// Two lines: as much of the text as fits around the character at byte `at`, written as printable()
-// does and with blanks as spaces, and a ^ below that character. One past the end of the text:
-// behind its last character.
+// Two lines: as much of the text as fits around the character at byte `at`, made printable and with
+// blanks as spaces, and a ^ below that character. `at` may be one past the end of the text.
 std::string marked(std::string_view text, std::size_t at);
 
 }  // namespace mete::base

@@ -53,7 +53,7 @@ std::string distance(WallTime time, WallTime now) {
 
 Result<WallTime> parse_since(std::string_view text, WallTime now) {
   constexpr std::int64_t kDayMs = 86'400'000;
-  // "10:30" is a clock here, not ten minutes and a half.
+  // "10:30" is a time of day here, not ten and a half minutes.
   if (text.find(':') == std::string_view::npos)
     if (const Result<std::uint64_t> seconds = base::parse_duration(text))
       return WallTime{now.ms - static_cast<std::int64_t>(*seconds) * 1000};
@@ -62,7 +62,7 @@ Result<WallTime> parse_since(std::string_view text, WallTime now) {
     return std::move(moment).error().with_hint(
         "write 10m (ago), 14:05, \"2026-11-15 08:00\" or 2026-11-15T08:00:00Z");
   if (*moment <= now) return moment;
-  // A clock alone is the next one: that of the day before was the last.
+  // A clock alone is the next time it shows that: seen from yesterday that is the last one.
   return base::parse_moment(text, WallTime{now.ms - kDayMs});
 }
 

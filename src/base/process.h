@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// This process: its environment, the name of its machine, and the words for a program that it
+// This process: its environment, the name of its machine, and the arguments for programs that it
 // starts.
 #pragma once
 
@@ -10,10 +10,9 @@ namespace mete::base {
 
 // The value of an environment variable; "" if it is not set.
 std::string variable(const char* name);
-// The environment, "NAME=VALUE" each.
 std::vector<std::string> own_environment();
 
-// HOME, or else the folder from the user database; "" if neither is known.
+// HOME, or the folder from the user database; "" if neither is known.
 std::string home_folder();
 
 // "node7.example.org"; "localhost" if the machine has no name.

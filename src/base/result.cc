@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of error codes, and errno turned into an Error. Must never lose the system's own words.
+// Names of error codes, and errno turned into an Error. Never loses the system's own message.
 #include "base/result.h"
 
 #include <cerrno>
@@ -58,7 +58,7 @@ ErrorCode code_of(int error_number) {
 }  // namespace
 
 Error Error::from_errno(std::string_view what, int error_number) {
-  // generic_category().message() and not strerror(), which shares one buffer between threads.
+  // Not strerror(), which shares one buffer between threads.
   return {code_of(error_number),
           std::string(what) + ": " + std::generic_category().message(error_number)};
 }

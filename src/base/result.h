@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Result<T> holds a value or an Error. Errors are values because they are stored, sent over HTTP,
 // injected by tests, and because part of our code runs under C frames where a throw is fatal. An
-// Error says what happened (message), what was seen (evidence) and one thing that helps (hint); its
-// code drives behaviour. Asking a Result for what it does not hold is a bug in the caller and
-// asserts.
+// Error says what happened (message), what was seen (evidence) and what to do (hint); its code
+// drives behaviour. Asking a Result for what it does not hold is a bug in the caller and asserts.
 #pragma once
 
 #include <string>
@@ -16,15 +15,15 @@
 namespace mete::base {
 
 enum class ErrorCode {
-  kInvalid,      // the input is wrong; asking again will not help
-  kNotFound,     // the thing named does not exist
-  kDenied,       // it exists, and this user may not
-  kBusy,         // try again
+  kInvalid,      // the input is wrong; a retry will not help
+  kNotFound,     // no such thing
+  kDenied,       // it exists, but this user may not
+  kBusy,         // retry
   kExhausted,    // no room now; waiting helps
   kInfeasible,   // no room ever on this machine
   kIo,           // the operating system or the driver failed
-  kCorrupt,      // bytes that we should understand and do not
-  kUnsupported,  // understood, and not offered here
+  kCorrupt,      // bytes that should be readable are not
+  kUnsupported,  // understood, but not offered here
 };
 
 // "invalid", "not_found", ...: as in the JSON error object.
@@ -51,16 +50,16 @@ struct Error {
   static Error unsupported(std::string message) {
     return {ErrorCode::kUnsupported, std::move(message)};
   }
-  // "open /var/lib/mete/log: Permission denied". ENOENT is not_found, EACCES and EPERM are denied,
-  // EAGAIN, EBUSY and what means that descriptors or memory are short at the moment (EMFILE,
-  // ENFILE, ENOMEM, ENOBUFS) are busy, ENOSPC and EDQUOT are exhausted, everything else is io.
+  // "open /var/lib/mete/log: Permission denied". ENOENT is not_found; EACCES and EPERM are denied;
+  // EAGAIN, EBUSY and a shortage of descriptors or memory (EMFILE, ENFILE, ENOMEM, ENOBUFS) are
+  // busy; ENOSPC and EDQUOT are exhausted; everything else is io.
   static Error from_errno(std::string_view what, int error_number);
   // The message with the cause as evidence: a shortage stays one, everything else is io.
   static Error because(std::string message, const Error& cause) {
     return {cause.is_shortage() ? cause.code : ErrorCode::kIo, std::move(message), cause.message};
   }
 
-  // Descriptors, memory or room on a disk are missing at the moment: trying again later helps.
+  // Descriptors, memory or disk space are short now: a later retry helps.
   bool is_shortage() const { return code == ErrorCode::kBusy || code == ErrorCode::kExhausted; }
 
   Error with_evidence(std::string text) && {
@@ -147,7 +146,7 @@ class [[nodiscard]] Result<void> {
 
 }  // namespace mete::base
 
-// The words that every folder uses are visible in all of mete.
+// Names that every folder uses are visible in all of mete.
 namespace mete {
 using base::Error;
 using base::ErrorCode;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See text.h. No locale, no float, no exception.
+// See text.h. No locale, no float, no exception. printable() and printable_json() decode UTF-8
+// character by character and share one rule for what is escaped. parse_uint() and parse_milli() are
+// exact, with overflow checked. nearest() ranks candidates by edit distance, where a swap of
+// neighbours counts as one edit.
 #include "base/text.h"
 
 #include <algorithm>
@@ -14,7 +17,7 @@ constexpr std::string_view kHex = "0123456789abcdef";
 
 void append_hex(std::string& out, char c) { out.append("\\x").append(to_hex({&c, 1})); }
 
-// None that is not shown is beyond U+FFFF, so that one escape is enough.
+// No escaped character is beyond U+FFFF, so one escape is enough.
 void append_unicode(std::string& out, std::uint32_t code) {
   out += "\\u";
   for (int shift = 12; shift >= 0; shift -= 4) out += kHex[code >> shift & 15];
@@ -172,7 +175,7 @@ Result<Milli> parse_milli(std::string_view text) {
 }
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  // Three rows of the usual table: the row before the last is for swapped neighbours.
+  // Three rows of the usual table: the oldest is for swapped neighbours.
   std::vector<std::size_t> before(b.size() + 1);
   std::vector<std::size_t> previous(b.size() + 1);
   std::vector<std::size_t> current(b.size() + 1);

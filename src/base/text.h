@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small text helpers: exact numbers in, readable text out. ASCII only and independent of the
-// locale, so that a request means the same everywhere. None of these allocates more than its input
-// plus a constant.
+// locale, so that a request means the same everywhere. No helper allocates more than its input plus
+// a constant.
 #pragma once
 
 #include <cstddef>
@@ -20,28 +20,31 @@ namespace mete::base {
 std::string to_lower(std::string_view text);
 std::string_view trim(std::string_view text);
 
-// "a,b," gives {"a", "b", ""}; "" gives {""}: what was written between separators, nothing dropped.
+// "a,b," gives {"a", "b", ""}; "" gives {""}: empty parts are kept.
 std::vector<std::string_view> split(std::string_view text, char separator);
+// The parts of a temporary would outlive it.
+template <typename Text, typename = std::enable_if_t<std::is_same_v<Text, std::string>>>
+std::vector<std::string_view> split(Text&& text, char separator) = delete;
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
 // The text in single quotes with control characters and invalid bytes as \xNN, cut after 80
-// characters: for error messages, where an argument must not be able to move the reader's cursor.
+// characters: for error messages, where an argument must not move the terminal's cursor.
 std::string quote(std::string_view text);
 
-// For text of others that people read on a terminal. Stays as it is: ASCII and UTF-8. As \xNN, byte
-// by byte: control characters (also those of U+0080 to U+009F, which terminals obey), marks that
-// turn the direction of writing and so make a name look like another, separators of lines, and what
-// is no UTF-8.
+// For text of other users on a terminal. ASCII and UTF-8 are unchanged. Escaped as \xNN, byte by
+// byte: control characters (including U+0080 to U+009F, which terminals obey), marks that change
+// the direction of writing and so disguise a name, line separators, and bytes that are not UTF-8.
 std::string printable(std::string_view text);
 
-// The same for a JSON document, which means what it meant before: such a character is written
-// \uNNNN. In JSON they stand inside of texts only; what is no UTF-8 becomes \ufffd.
+// printable() for a JSON document, whose meaning does not change: such a character, which can be
+// only inside a string, is written \uNNNN; what is not UTF-8 becomes \ufffd.
 std::string printable_json(std::string json);
 
-// Two digits for each byte, lower case; and back, nullopt if it is not of that form.
+// Two lower-case digits for each byte; and back, nullopt if the text is not hexadecimal.
 std::string to_hex(std::string_view bytes);
 std::optional<std::string> from_hex(std::string_view hex);
-// For a value as it lies in memory. take_hex() leaves it alone if the text is not of its size.
+// For the bytes of a value in memory. take_hex() leaves the value unchanged if the text has another
+// size.
 template <class Value>
 std::string hex_of(const Value& value) {
   static_assert(std::is_trivially_copyable_v<Value>);
@@ -56,7 +59,7 @@ bool take_hex(std::string_view hex, Value& value) {
   return true;
 }
 
-// Decimal digits only: no sign, no space, no empty text; an overflow is an error of its own.
+// Decimal digits only: no sign, no space, no empty text; an overflow has its own error.
 Result<std::uint64_t> parse_uint(std::string_view text);
 
 // A number with up to three decimals, exactly: "0.4" is {0, 400}, "2" is {2, 0}, ".5" is {0, 500}.
@@ -70,8 +73,8 @@ Result<Milli> parse_milli(std::string_view text);
 // Insertions, deletions, replacements and swaps of neighbours that turn one text into the other.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The candidate nearest to a mistyped word, or "" if none is near enough to be meant (more than a
-// third of it differs). Of equals one that begins alike (gpu for gpus) wins, then the first.
+// The candidate nearest to a mistyped word, or "" if none is near (more than a third of it
+// differs). Among equals one with the same beginning (gpu for gpus) wins, then the first.
 std::string_view nearest(std::string_view word, const std::vector<std::string_view>& candidates);
 
 }  // namespace mete::base

@@ -133,8 +133,8 @@ TEST(Printable, ShowsBytesThatAreNoText) {
   EXPECT_EQ(printable("\xff"
                       "a\xe2\x82"),
             "\\xffa\\xe2\\x82");
-  EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf");           // longer than needed
-  EXPECT_EQ(printable("\xe0\x80\x9b"), "\\xe0\\x80\\x9b");  // the same
+  EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf");           // overlong
+  EXPECT_EQ(printable("\xe0\x80\x9b"), "\\xe0\\x80\\x9b");  // overlong
   EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // a surrogate
   EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");
   EXPECT_EQ(printable(std::string_view("\0x", 2)), "\\x00x");

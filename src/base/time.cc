@@ -56,7 +56,7 @@ std::optional<WallTime> parse_wall_time(std::string_view text) {
   parts.tm_min = number(14, 2);
   parts.tm_sec = number(17, 2);
   const WallTime time{static_cast<std::int64_t>(timegm(&parts)) * 1000 + number(20, 3)};
-  // The 31st of February is no day: timegm would make it the 3rd of March.
+  // Refuses February 31st, which timegm would turn into March 3rd.
   if (to_string(time) != text) return std::nullopt;
   return time;
 }

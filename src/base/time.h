@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A moment as people and documents mean it: milliseconds of UTC since 1970. Never for measuring (a
-// clock that is set jumps); handed in, never asked for here.
+// A point in time for users and documents: milliseconds of UTC since 1970. Not for measuring (a
+// clock can be set); passed in, never read here.
 #pragma once
 
 #include <compare>
@@ -22,7 +22,7 @@ std::string to_string(WallTime time);
 // Exactly what to_string writes; nullopt for anything else.
 std::optional<WallTime> parse_wall_time(std::string_view text);
 
-// For people: "12 s", "3 min 20 s", "2 h 5 min", "3 d 4 h".
+// For users: "12 s", "3 min 20 s", "2 h 5 min", "3 d 4 h".
 std::string duration_in_words(std::int64_t seconds);
 
 }  // namespace mete::base

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See time_words.h.
+// See time_words.h. A duration with ":" or "-" is read by its parts, any other by its unit. A
+// moment is split into day, clock and zone; the parts give a time as if in UTC (as_utc), from which
+// the zone, or from_local() for the local one, gives the moment. Every number is bounded by kMost,
+// so nothing overflows.
 #include "base/time_words.h"
 
 #include <array>
@@ -16,8 +19,8 @@ namespace mete::base {
 namespace {
 
 constexpr std::int64_t kDay = 86'400;
-constexpr std::int64_t kLastMoment = 253'402'300'799;  // of the year 9999: four digits in documents
-constexpr std::uint64_t kMost = 1'000'000'000;         // of any number: nothing overflows later on
+constexpr std::int64_t kLastMoment = 253'402'300'799;  // year 9999: documents have four digits
+constexpr std::uint64_t kMost = 1'000'000'000;  // for any number, so that nothing overflows later
 
 Error not_a_duration(std::string_view text) {
   return Error::invalid(quote(text) + " is no duration")
@@ -36,7 +39,7 @@ std::optional<std::uint64_t> small_number(std::string_view text) {
   return value && *value <= kMost ? std::optional(*value) : std::nullopt;
 }
 
-// "12:30" and "12:30:15" behind a number of days; "10:30" is minutes and seconds without one.
+// "12:30" and "12:30:15" after a number of days; without one, "10:30" is minutes and seconds.
 std::optional<std::uint64_t> with_colons(std::string_view text) {
   const std::size_t dash = text.find('-');
   const bool days_said = dash != std::string_view::npos;
@@ -98,7 +101,7 @@ struct Date {
   int day = 0;
 };
 
-// Digits of a fixed shape ("0000-00-00"); nullopt when the text is not of it.
+// Digits of a fixed shape ("0000-00-00").
 bool has_shape(std::string_view text, std::string_view shape) {
   if (text.size() != shape.size()) return false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -114,7 +117,7 @@ int number_at(std::string_view text, std::size_t at, std::size_t width) {
   return value;
 }
 
-// The date and time of day as if all the world had UTC; days and months that are too large carry.
+// The date and time of day as if in UTC; days and months that are too large carry over.
 std::int64_t as_utc(const Date& date, std::int64_t second_of_day) {
   std::tm parts{};
   parts.tm_year = date.year - 1900;
@@ -126,7 +129,6 @@ std::int64_t as_utc(const Date& date, std::int64_t second_of_day) {
 std::optional<Date> parse_date(std::string_view text) {
   if (!has_shape(text, "0000-00-00")) return std::nullopt;
   const Date date{number_at(text, 0, 4), number_at(text, 5, 2), number_at(text, 8, 2)};
-  // The 31st of February is no day.
   const std::time_t seconds = as_utc(date, 0);
   std::tm back{};
   if (date.year < 1970 || gmtime_r(&seconds, &back) == nullptr || back.tm_mday != date.day ||
@@ -156,8 +158,8 @@ std::tm local(std::int64_t seconds) {
 
 std::int64_t offset_at(std::int64_t seconds) { return local(seconds).tm_gmtoff; }
 
-// When local clocks show `wanted` (a time as if it were UTC). Zones change their offset at most
-// once within two days: the offsets a day before and a day after are the only ones that can hold.
+// When local clocks show `wanted` (a time as if in UTC). A zone changes its offset at most once
+// within two days, so only the offsets a day before and a day after are possible.
 std::int64_t from_local(std::int64_t wanted) {
   std::int64_t before = wanted - kDay;
   std::int64_t after = wanted + kDay;
@@ -169,7 +171,7 @@ std::int64_t from_local(std::int64_t wanted) {
   if (first_holds && second_holds) return by_before < by_after ? by_before : by_after;
   if (first_holds) return by_before;
   if (second_holds) return by_after;
-  // Skipped: the first moment of the new offset.
+  // A skipped time: the first moment of the new offset.
   while (after - before > 1) {
     const std::int64_t middle = before + (after - before) / 2;
     (offset_at(middle) == offset_before ? before : after) = middle;
@@ -190,7 +192,7 @@ std::optional<Date> parse_day(std::string_view text, std::int64_t now) {
   return date;
 }
 
-// "Z" and "+01:00" at the end, taken off `text`: seconds east of Greenwich.
+// Removes "Z" or "+01:00" from the end of `text`: seconds east of Greenwich.
 std::optional<std::int64_t> take_zone(std::string_view& text) {
   if (text.ends_with("z")) {
     text.remove_suffix(1);
@@ -224,7 +226,7 @@ std::optional<std::int64_t> moment_of(std::string_view text, std::int64_t now) {
   }
   if (const std::optional<Date> date = parse_date(text)) return from_local(as_utc(*date, 0));
   std::size_t gap = text.find_first_of(" ");
-  if (gap == std::string_view::npos) gap = text.find('t', 1);  // not that of "today"
+  if (gap == std::string_view::npos) gap = text.find('t', 1);  // not the t of "today"
   if (gap == std::string_view::npos) return std::nullopt;
   const std::string_view day = text.substr(0, gap);
   std::string_view rest = trim(text.substr(gap + 1));
@@ -246,7 +248,7 @@ Result<std::uint64_t> parse_duration(std::string_view text) {
 }
 
 Result<WallTime> parse_moment(std::string_view text, WallTime now) {
-  tzset();  // localtime_r alone need not look at TZ
+  tzset();  // localtime_r alone need not read TZ
   const std::int64_t second = now.ms >= 0 ? now.ms / 1000 : (now.ms - 999) / 1000;
   const std::optional<std::int64_t> moment = moment_of(to_lower(trim(text)), second);
   if (!moment || *moment > kLastMoment) return not_a_moment(text);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times as people type them: text in, seconds or a moment out. The moment that is "now" is handed
-// in; of the world only the time zone is read (TZ, /etc/localtime).
+// Times as users type them: text in, seconds or a moment out. "Now" is passed in; only the time
+// zone is read from the system (TZ, /etc/localtime).
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ Result<std::uint64_t> parse_duration(std::string_view text);
 // clock  := HH:MM [ :SS ]                      zone := "Z" | ( "+" | "-" ) HH:MM
 //
 // Without a zone it is local time. A clock alone is the next time that it shows that; a date alone
-// is its first moment. After "now+" a duration may also be "2 hours", "30minutes", as in Slurm.
-// Where clocks are set forward, a time that they skip is the moment at which they jump; where they
-// are set back, a time that they show twice is the first of both (write a zone for the second).
+// is the beginning of that day. After "now+" a duration may also be "2 hours", "30minutes", as in
+// Slurm. If clocks are set forward, a skipped time is the moment of the change; if they are set
+// back, a time that comes twice is the first one (write a zone for the second).
 Result<WallTime> parse_moment(std::string_view text, WallTime now);
 
 }  // namespace mete::base

@@ -26,7 +26,7 @@ class Moment : public testing::Test {
   }
   static void in(const char* zone) { setenv("TZ", zone, 1); }
 
-  // As UTC; "-": not understood.
+  // As UTC; "-": refused.
   static std::string parsed(std::string_view text, const char* now = "2026-11-15T12:00:00.500Z") {
     const Result<WallTime> moment = parse_moment(text, *parse_wall_time(now));
     return moment ? to_string(*moment).substr(0, 16) : "-";
@@ -75,7 +75,7 @@ TEST_F(Moment, CountsFromNow) {
   EXPECT_EQ(parsed("now+30minutes"), "2026-11-15T12:30");
   EXPECT_EQ(parsed("now+1 hour"), "2026-11-15T13:00");
   EXPECT_EQ(parsed("now+2weeks"), "2026-11-29T12:00");
-  in("Europe/Berlin");  // hours pass also over a change of the clocks
+  in("Europe/Berlin");  // hours pass across a change of the clocks too
   EXPECT_EQ(parsed("now+1d", "2026-03-28T12:00:00.000Z"), "2026-03-29T12:00");
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete advise`: the smallest instance type, or the smallest share of one's own cards, that holds a
-// request or a job that was measured. With a request it neither needs nor starts a daemon.
+// `mete advise`: the smallest instance type, or the smallest share of the user's own cards, that
+// holds a request or a measured job. The request comes from the command line (no daemon is needed
+// or started) or from the daemon's advice for a job; every candidate becomes an empty node of a
+// Cluster, and the nodes that hold the request are listed by size.
 #include <algorithm>
 #include <array>
 #include <set>
@@ -40,7 +42,7 @@ constexpr std::array kAdviseOptions{
     kOutputOption,
 };
 
-// What of these nodes could hold it when empty, the smallest first.
+// The nodes that could hold it when empty, the smallest first.
 Result<std::vector<AdviseReport::Option>> options_for(const std::vector<NodeSpec>& nodes,
                                                       const Ask& ask) {
   Result<Cluster> cluster = Cluster::make(nodes);
@@ -85,7 +87,7 @@ Input<core::Request> request_of_words(const Parsed& parsed) {
   return spec.request;
 }
 
-// What a job should ask for next time: as the daemon advises, else as it asked.
+// What a job should request next time: the daemon's advice, else its own request.
 Input<core::Request> request_of_job(const Parsed& parsed, AdviseReport& report) {
   if (parsed.rest.size() > 1) return bad_words(Error::invalid("one job at a time"));
   for (const char* option : {"--gpu", "--gpu-type", "--cpu-only", "--cpus", "--ram"})
@@ -102,7 +104,7 @@ Input<core::Request> request_of_job(const Parsed& parsed, AdviseReport& report) 
   if (!document) return Failure{document.error(), exit_code_of(document.error().code)};
   report.job = to_string(ids->front());
   core::Request request = core::request_of(document->view.job);
-  // Cards that are named, and nothing else, are whole ones.
+  // Named cards without a share are whole cards.
   if (!request.gpu && !request.devices.empty())
     request.gpu = core::whole_cards(static_cast<std::uint32_t>(request.devices.size()));
   request.devices.clear();
@@ -134,7 +136,7 @@ Input<std::vector<NodeSpec>> candidates(const Parsed& parsed) {
   return nodes;
 }
 
-// A type that nobody has heard of is a slip, and not a request that nothing holds.
+// An unknown type is a typing error, not a request that nothing can hold.
 Result<void> check_type(const Ask& ask, const std::vector<NodeSpec>& nodes,
                         const std::vector<simulate::CardType>& cards) {
   std::set<std::string> known;

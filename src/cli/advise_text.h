@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mete advise` prints: values in, text for people or the document mete.advise/1 out. Pure.
+// The output of `mete advise`: values in, text or the document mete.advise/1 out. Pure.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ namespace mete::cli {
 struct AdviseReport {
   std::string request;     // "--gpu 2x30G --cpus 8"
   std::string job;         // "12"; "": a request was given
-  std::string gpu;         // what that job should ask for; "": as it did
-  std::string why;         // the same
+  std::string gpu;         // what that job should request; "": as it did
+  std::string why;         // reason for `gpu`
   bool own_cards = false;  // cards, not instance types
   struct Option {
     core::cluster::NodeSpec node;
-    std::int32_t share = 0;  // thousandths of each card that it takes
+    std::int32_t share = 0;  // thousandths of each card
   };
   std::vector<Option> options;  // the smallest first
 };

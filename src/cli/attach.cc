@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete attach ID`: this terminal is the job's, until one leaves with Ctrl-\ twice or the job ends.
-// The job was submitted with --tty; its keeper holds the other end. Whatever ends us, the terminal
-// is put back as it was.
+// `mete attach ID`: connects this terminal to the job's, until Ctrl-\ is typed twice or the job
+// ends. The job was submitted with --tty; its keeper holds the other end. Session copies bytes
+// between stdin, the keeper's socket and stdout in one poll loop; RawTerminal restores the terminal
+// in every case. When the program hangs up, after_end() waits for the exit code from the daemon.
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -34,12 +35,12 @@ namespace {
 constexpr std::array kAttachOptions{
     OptionSpec{"--read-only", "", "send nothing to the program", "-r"},
 };
-constexpr int kHeldMs = 1'000;  // how long a single Ctrl-\ waits for a second one
+constexpr int kHeldMs = 1'000;  // how long a first Ctrl-\ waits for the second
 constexpr std::size_t kMaxUnsent = 64 << 10;
-constexpr net::Milliseconds kEndsNow{500};  // for the daemon to hear of the end
-constexpr int kEndPatience = 10;            // seconds, once we have said that we wait
+constexpr net::Milliseconds kEndsNow{500};  // for the daemon to learn of the end
+constexpr int kEndPatience = 10;            // seconds, after the message that we wait
 
-// Raw mode of the terminal that stdin is, for as long as this lives.
+// Raw mode of the terminal at stdin, while this object lives.
 class RawTerminal {
  public:
   RawTerminal() {
@@ -51,7 +52,7 @@ class RawTerminal {
   ~RawTerminal() {
     if (!changed_) return;
     (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
-    // What the program left behind: colours, a hidden cursor, half a line.
+    // Undoes what the program left behind: colours, a hidden cursor, half a line.
     constexpr std::string_view kPlain = "\033[0m\033[?25h\r\n";
     if (write(STDERR_FILENO, kPlain.data(), kPlain.size()) < 0) return;
   }
@@ -63,7 +64,7 @@ class RawTerminal {
   bool changed_ = false;
 };
 
-// This terminal and the job's, joined.
+// Connects this terminal to the job's.
 class Session {
  public:
   enum class End { kDetached, kHungUp, kSignal, kNobodyReads };
@@ -107,7 +108,7 @@ class Session {
     std::array<char, 4096> keys{};
     const ssize_t got = read(STDIN_FILENO, keys.data(), keys.size());
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    if (got <= 0) {  // the terminal is gone; a signal says so if we shall go too
+    if (got <= 0) {  // the terminal is gone; if we are to end, a signal follows
       reads_ = false;
       return;
     }
@@ -128,7 +129,7 @@ class Session {
       const ssize_t sent =
           ::send(socket_.get(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent < 0 && errno == EINTR) continue;
-      // What the program wrote before it hung up is still to be shown: recv tells of the end.
+      // Output from before the hang-up is still to be shown: recv reports the end.
       if (sent < 0 && errno == EPIPE) unsent_.clear();
       if (sent < 0) return errno == EAGAIN || errno == EPIPE;
       unsent_.erase(0, static_cast<std::size_t>(sent));
@@ -136,17 +137,17 @@ class Session {
     return true;
   }
 
-  // Blocked before the terminal is changed, so that none comes between.
+  // Blocked before the terminal is changed, so that no signal comes between.
   WaitSignals signals_{SIGWINCH};
   Fd socket_;
   bool reads_;
-  bool nobody_reads_ = false;  // what we show
+  bool nobody_reads_ = false;  // stdout is closed
   DetachKeys keys_;
   std::string unsent_;
   int signal_ = 0;
 };
 
-// Where the keeper of a job listens.
+// The socket of a job's keeper.
 Result<std::string> path_of(runner::DaemonClient& client, const core::Job& job) {
   const Result<std::string> body = client.call("GET", "/v1/daemon");
   const Result<wire::DaemonView> daemon = body ? wire::decode_daemon(*body) : body.error();
@@ -176,8 +177,8 @@ Result<void> check(const wire::ShowDocument& shown) {
   return {};
 }
 
-// The program hung up: normally because it has ended, which the daemon is told this moment, and
-// then its code is ours. Signals end us here as everywhere.
+// The program hung up, normally because it has ended. The daemon learns of that now, and we exit
+// with its code. Signals end us here too.
 int after_end(runner::DaemonClient client, core::JobId id, const Output& output) {
   runner::LastingClient daemon(std::move(client), output.talk());
   daemon.begin(job_target(id, "/wait"));

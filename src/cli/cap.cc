@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete cap`: runs a program inside a memory cap. No daemon, no reservation; one grant file, gone
-// when the job is. The words become a plan, the plan is resolved on the cards of this machine, and
-// runner/job_runner does the rest.
+// `mete cap`: runs a program inside a memory cap. No daemon, no reservation; one grant file,
+// removed with the job. The options become a plan, the plan is resolved on the cards of this
+// machine, and runner/job_runner does the rest.
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -36,16 +36,16 @@ std::vector<OptionSpec> cap_options() {
       kQuietOption,
       kOutputOption,
   };
-  for (const std::string_view name : {"--procs",      "--where",       "--compute",
-                                      "--cpus",       "--ram",         "--time",
-                                      "--priority",   "--after",       "--array",
-                                      "--retries",    "--retry-gpu",   "--requeue",
-                                      "--begin",      "--deadline",    "--notify",
-                                      "--notify-on",  "--preemptible", "--not-preemptible",
-                                      "--no-preempt", "--shed",        "--or-cpu",
-                                      "--tty",        "--log",         "--err",
-                                      "--name",       "--no-wait",     "--exec",
-                                      "--pool"})
+  for (const std::string_view name : {"--procs",     "--where",       "--compute",
+                                      "--cpus",      "--ram",         "--time",
+                                      "--priority",  "--after",       "--array",
+                                      "--retries",   "--retry-gpu",   "--requeue",
+                                      "--begin",     "--deadline",    "--notify",
+                                      "--notify-on", "--preemptible", "--not-preemptible",
+                                      "--idle",      "--no-preempt",  "--shed",
+                                      "--or-cpu",    "--tty",         "--log",
+                                      "--err",       "--name",        "--no-wait",
+                                      "--exec",      "--pool"})
     all.push_back({.name = name, .not_built = kDaemon});
   return all;
 }
@@ -76,7 +76,7 @@ Result<void> resolve_shares(runner::JobPlan& plan) {
   return {};
 }
 
-// Changes nothing, and reads the cards only after the words have been checked: a wrong word is an
+// Changes nothing, and reads the cards only after the options were checked: a wrong option is an
 // error on every machine.
 Result<runner::JobPlan> make_cap_plan(const Parsed& parsed) {
   runner::JobPlan plan;
@@ -89,7 +89,7 @@ Result<runner::JobPlan> make_cap_plan(const Parsed& parsed) {
         .with_hint("mete run --gpu " + as_written(*plan.spec.request.gpu) +
                    " -- command grows; or give one size");
   if (Result<void> r = parse_program(parsed, "cap", plan); !r) return std::move(r).error();
-  // The words alone may already be wrong, or need no card.
+  // The options alone may be wrong, or need no card.
   if (plan.spec.request.gpu == core::no_gpu() ||
       (!plan.spec.request.gpu && plan.spec.request.devices.empty())) {
     Result<std::vector<core::CardShare>> none = core::resolve(plan.spec.request, {});

@@ -60,7 +60,7 @@ int print_cards(const Parsed& parsed, const Output& output) {
   Result<runner::DaemonClient> client = runner::DaemonClient::open(
       may_start ? runner::DaemonClient::Start::kIfNeeded : runner::DaemonClient::Start::kNever);
   if (!client && !may_start && runner::nobody_listens(client.error()))
-    return output.fail(Error::not_found("no daemon runs").with_hint("leave --no-start out"));
+    return output.fail(Error::io("no daemon runs").with_hint("leave --no-start out"));
   if (!client) return output.fail(client.error());
   if (const Result<void> r = client->check_simulated(); !r) return output.fail(r.error());
   const Result<std::string> document = client->call("GET", "/v1/cards");
@@ -100,8 +100,8 @@ const Verb kCardsVerb{
     "mete cards -o json | jq '.cards[].grantable_bytes'\n"
     "METE_SIM=4xH200 mete cards           # simulated cards",
     "GRANTED is reserved by jobs, USED is all memory in use according to NVML, GRANTABLE is what a "
-    "new job can get. JOBS lists job numbers, with ! for a job that has the whole card, and "
-    "user:pid for processes outside mete. Starts a daemon if none runs.",
+    "new job can get. JOBS lists users with their job numbers, with ! for a job that has the whole "
+    "card, and user:pid for processes outside mete. Starts a daemon if none runs.",
     kCardsOptions,
     Rest::kNothing,
     run_cards,

@@ -2,8 +2,10 @@
 // See cards_table.h.
 #include "cli/cards_table.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
 #include "base/brief.h"
 #include "base/text.h"
@@ -15,9 +17,13 @@ namespace {
 
 using wire::CardView;
 
+constexpr std::size_t kStateColumn = 2, kJobsColumn = 9;
+static_assert(kCardColumns[kStateColumn].title == "STATE" &&
+              kCardColumns[kJobsColumn].title == "JOBS");
 constexpr double kStaleS = 5;  // then the daemon grants nothing; it reads at least once a second
 
-std::string bytes_if(const std::optional<Bytes>& bytes) { return bytes ? to_string(*bytes) : ""; }
+std::string bytes_of(Bytes bytes) { return bytes.is_zero() ? "0" : to_string(bytes); }
+std::string bytes_if(const std::optional<Bytes>& bytes) { return bytes ? bytes_of(*bytes) : ""; }
 
 bool stale(const CardView& card) { return card.reading_age_s.value_or(0) > kStaleS; }
 
@@ -27,12 +33,18 @@ std::string state_of(const CardView& card) {
   return card.state;
 }
 
-// "12,13 alice:412 bob": our jobs, then processes of others, then other daemons' claims.
+// "alice 12,13! bob 14 carol:412": the jobs of each user, in the order of the first ones; then
+// processes outside mete, then claims of other daemons.
 std::string jobs_of(const CardView& card) {
-  std::vector<std::string> jobs;
-  for (const CardView::JobShare& job : card.jobs) jobs.push_back(job.id + (job.whole ? "!" : ""));
+  std::vector<std::pair<std::string, std::vector<std::string>>> users;
+  for (const CardView::JobShare& job : card.jobs) {
+    auto user = std::find_if(users.begin(), users.end(),
+                             [&](const auto& known) { return known.first == job.user; });
+    if (user == users.end()) user = users.insert(users.end(), {job.user, {}});
+    user->second.push_back(job.id + (job.whole ? "!" : ""));
+  }
   std::vector<std::string> parts;
-  if (!jobs.empty()) parts.push_back(base::join(jobs, ","));
+  for (const auto& [user, jobs] : users) parts.push_back(user + " " + base::join(jobs, ","));
   for (const CardView::Foreign& other : card.foreign_list)
     parts.push_back(other.user + (other.pid ? ":" + std::to_string(*other.pid) : " (its mete)"));
   return base::join(parts, " ");
@@ -72,9 +84,9 @@ Cells cells_of(const CardView& card) {
           card.name,
           state_of(card),
           bytes_if(card.total),
-          to_string(card.granted),
+          bytes_of(card.granted),
           bytes_if(card.used),
-          to_string(card.grantable),
+          bytes_of(card.grantable),
           card.utilisation_pct ? std::to_string(*card.utilisation_pct) + "%" : "",
           card.temperature_c ? std::to_string(*card.temperature_c) + " C" : "",
           jobs_of(card),
@@ -132,7 +144,13 @@ std::string holders_of(const CardView& card, WallTime now) {
 
 std::string cards_table(const wire::CardsDocument& document, const Columns& columns,
                         std::optional<std::size_t> width) {
-  Table table({kCardColumns.begin(), kCardColumns.end()});
+  std::vector<Column> all(kCardColumns.begin(), kCardColumns.end());
+  // A state is worth its column where it is not the usual one.
+  const bool usual = std::all_of(document.cards.begin(), document.cards.end(),
+                                 [](const CardView& card) { return state_of(card) == "ok"; });
+  if (usual) all[kStateColumn].rank = 4;
+  Table table(std::move(all));
+  table.always(kJobsColumn);
   for (const CardView& card : document.cards) {
     const Cells cells = cells_of(card);
     table.add(std::span<const std::string>(cells));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cards for people. Pure: a document in, text out.
+// Cards for people. Pure: a document in, text out. On a narrow terminal the jobs with their users
+// stay; temperature, load and total size are left out first.
 #pragma once
 
 #include <array>
@@ -15,16 +16,16 @@ namespace mete::cli {
 
 inline constexpr std::array kCardColumns{
     Column{"CARD", Align::kRight},
-    Column{"NAME", Align::kLeft, 28},
+    Column{"NAME", Align::kLeft, 28, false, 4},
     Column{"STATE"},
-    Column{"TOTAL", Align::kRight},
+    Column{"TOTAL", Align::kRight, 0, false, 0, 1},
     Column{"GRANTED", Align::kRight},
     Column{"USED", Align::kRight},
     Column{"GRANTABLE", Align::kRight},
-    Column{"UTIL", Align::kRight},
-    Column{"TEMP", Align::kRight},
-    Column{"JOBS"},
-    Column{"NOTE"},
+    Column{"UTIL", Align::kRight, 0, false, 0, 2},
+    Column{"TEMP", Align::kRight, 0, false, 0, 3},
+    Column{"JOBS", Align::kLeft, 0, false, 16},
+    Column{"NOTE", Align::kLeft, 0, false, 12},
     Column{"TYPE", Align::kLeft, 0, true},
     Column{"UUID", Align::kLeft, 0, true},
     Column{"CAPACITY", Align::kRight, 0, true},

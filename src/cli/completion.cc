@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete completion SHELL`: a script that completes verbs, options and ids of jobs, made from the
-// same table as --help. After the first word that is not ours the shell's own completion of
-// commands and files takes over.
+// `mete completion SHELL`: a script that completes verbs, options and job ids, made from the same
+// table as --help. After the first word of the user's command the shell's own completion of
+// commands and files takes over. bash_script(), zsh_script() and fish_script() each go over the
+// verbs and add their options, their second words, and the command that lists ids.
 #include <algorithm>
 #include <array>
 
@@ -43,7 +44,7 @@ std::string words_of(const Verb& verb) {
   return base::join(words, " ");
 }
 
-// What lists the jobs that this verb may be about; "": it is about none.
+// The command that lists the job ids for this verb; "": it takes none.
 std::string jobs_for(const Verb& verb) {
   constexpr std::array<std::string_view, 8> kUnfinished{"attach", "cancel",   "explain", "hold",
                                                         "park",   "priority", "release", "unpark"};

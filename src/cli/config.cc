@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete config show|check`: what the configuration comes to, and what is wrong with a file. Asks no
-// daemon, changes nothing.
+// `mete config show|check`: prints the values in effect and where they come from, or the errors of
+// a file. Never contacts a daemon, never changes anything.
 #include "config/config.h"
 
 #include <sys/stat.h>
@@ -27,7 +27,7 @@ constexpr std::array kConfigOptions{
     kOutputOption,
 };
 
-// Variables that decide where things are; they are no part of a file.
+// Variables that say where things are; they have no key in the file.
 constexpr std::array kVariables{"METE_CONFIG", "METE_SOCKET",  "METE_STATE_DIR",
                                 "METE_SIM",    "METE_SIM_DIR", "METE_CLAIMS_DIR"};
 
@@ -37,11 +37,11 @@ bool exists(const std::string& path) {
 }
 
 std::string show_text(const Config& values, const ConfigPlaces& places, bool origins) {
-  std::string text;
+  std::string text = "version = " + std::to_string(config::kFileVersion) + "\n";
   std::string_view section;
   for (const Shown& shown : config::show(values)) {
     if (shown.section != section) {
-      text.append(section.empty() ? "[" : "\n[").append(shown.section).append("]\n");
+      text.append("\n[").append(shown.section).append("]\n");
       section = shown.section;
     }
     std::string line = shown.value.empty() ? "# " + std::string(shown.key) + " is not set"
@@ -115,11 +115,6 @@ int run_check(const Parsed& parsed, const Output& output) {
     if (found.empty()) good.push_back(path);
     errors.insert(errors.end(), found.begin(), found.end());
   }
-  // One error object with -o json, as everywhere: the first, which names how many there are.
-  if (output.json() && !errors.empty()) {
-    if (errors.size() > 1) errors.front().evidence = std::to_string(errors.size()) + " errors";
-    return output.fail(errors.front(), kExitBadFile);
-  }
   for (const Error& error : errors) (void)output.fail(error, kExitBadFile);
   if (!errors.empty()) return kExitBadFile;
   if (output.json()) {
@@ -127,7 +122,7 @@ int run_check(const Parsed& parsed, const Output& output) {
     return kExitOk;
   }
   for (const std::string& path : good) output.data(printable(path) + ": good");
-  if (good.empty()) output.say("there is no configuration file; the defaults hold");
+  if (good.empty()) output.say("there is no configuration file; the defaults apply");
   return kExitOk;
 }
 
@@ -149,7 +144,7 @@ const Verb kConfigVerb{
     "mete reads /etc/mete/config.toml, then $XDG_CONFIG_HOME/mete/config.toml; the later file "
     "overrides the earlier. METE_CONFIG=FILE replaces both. show prints the values in effect, as a "
     "configuration file. check prints all errors with line and column, and then returns exit code "
-    "65. A running daemon keeps its values until mete daemon stop.",
+    "65. A running daemon takes new values with mete daemon reload.",
     kConfigOptions,
     Rest::kWords,
     run_config,

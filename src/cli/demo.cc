@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete demo`: shows on cards what mete does, and checks that it is so. The cards are simulated
-// unless there are real ones and the user agrees. Leaves nothing behind.
+// `mete demo`: shows on cards what mete does, and checks it. The cards are simulated unless there
+// are real ones and the user agrees. Leaves nothing behind. Stage (demo_stage.h) starts and cleans
+// up, DemoStory (demo_story.h) plays and checks, DemoReport (demo_report.h) prints.
 #include <unistd.h>
 
 #include <array>
@@ -34,7 +35,7 @@ constexpr std::array kDemoOptions{
     kOutputOption,
 };
 
-// Nobody is asked who is not there to answer.
+// Asks only if there is a terminal to answer on.
 bool user_agrees(const std::string& card) {
   if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) return false;
   std::fprintf(stderr,
@@ -66,13 +67,13 @@ Result<launch::Parts> demo_parts(bool real) {
   Result<launch::Parts> parts = launch::find_parts();
   if (!parts) return parts;
   if (parts->demo_program.empty() || (!real && parts->simgpu.empty()))
-    return Error::not_found(parts->demo_program.empty() ? "mete-demo-program is missing"
-                                                        : "the simulated drivers are missing")
+    return Error::io(parts->demo_program.empty() ? "mete-demo-program is missing"
+                                                 : "the simulated drivers are missing")
         .with_hint("build or install all of mete: cmake --build --preset release");
   return parts;
 }
 
-// How this program can be typed from here: the user may have built it and never installed it.
+// The command for this program from the current folder: it may have been built and not installed.
 std::string typed(const std::string& path) {
   std::error_code error;
   const std::string here = std::filesystem::current_path(error).string() + "/";

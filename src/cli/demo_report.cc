@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See demo_report.h.
+// See demo_report.h. Each call prints at once, wrapped to the terminal's width and styled, or with
+// -o json only adds to the lists from which document() is made at the end. progress() draws one
+// line on stderr that the next output erases.
 #include "cli/demo_report.h"
 
 #include <unistd.h>
@@ -18,9 +20,9 @@ namespace mete::cli {
 
 namespace {
 
-constexpr std::size_t kWidth = 100;  // where there is no terminal, and no more on a wide one
+constexpr std::size_t kWidth = 100;  // without a terminal, and at most on a wide one
 
-// Words in lines of at most `width` characters: `first`, then as many lines as needed after `next`.
+// Wraps words to `width` characters: the first line begins with `first`, the others with `next`.
 std::string wrapped(std::string_view first, std::string_view next, std::string_view text,
                     std::size_t width) {
   std::string result(first);
@@ -80,7 +82,7 @@ void DemoReport::quote(const std::string& line) const {
   std::vector<std::string> parts;
   if (text.size() + 5 <= width_) {
     parts.push_back("   | " + text);
-  } else {  // a line of mete names one card after another, after semicolons
+  } else {  // a message of mete lists cards with semicolons between
     for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 2) {
       end = text.find("; ", begin);
       const std::string part =
@@ -95,7 +97,7 @@ bool DemoReport::check(bool holds, const std::string& what, const std::string& e
   ++checks_;
   if (!holds) ++failed_;
   steps_.back().checks.push_back({what, holds, evidence});
-  // The colour is put in afterwards: it has no width.
+  // The colour is inserted afterwards: it has no width.
   std::string line = wrapped(holds ? "   ok    " : "   FAIL  ", "         ", what, width_);
   line.replace(3, holds ? 2 : 4, holds ? styled("32", "ok") : styled("1;31", "FAIL"));
   if (!holds) line += "\n" + wrapped("         seen: ", "         ", printable(evidence), width_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mete demo` shows: steps, the commands one could type, what was seen and what was checked.
-// For people it is printed as it happens; for programs it is one document at the end,
+// The output of `mete demo`: steps, the commands that a user could type, what was seen and what was
+// checked. As text it is printed as it happens; as JSON it is one document at the end,
 // docs/formats/demo.schema.json.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace mete::cli {
 
-// A program of the demo, as the daemon remembers it.
+// A program of the demo, from the daemon's records.
 struct DemoJob {
   std::string name;
   std::string request;
@@ -30,15 +30,15 @@ class DemoReport {
 
   void intro(const std::string& text) const;
   void step(const std::string& title);
-  // "mete run ...", as one would type it.
+  // "mete run ...", as a user would type it.
   void command(const std::string& text);
-  // What a program or mete said. A long line is broken after ';' and between words.
+  // A message of a program or of mete. A long line is broken after ';' and between words.
   void quote(const std::string& line) const;
-  // Returns `holds`. `evidence` says what was seen instead when it does not hold.
+  // Returns `holds`. `evidence` is what was seen, printed if it does not hold.
   bool check(bool holds, const std::string& what, const std::string& evidence);
   void jobs(std::vector<DemoJob> jobs);
 
-  // What is waited for: a line that vanishes, on a terminal.
+  // Shows what the demo waits for: on a terminal, a line that vanishes.
   void progress(std::string_view what, int seconds) const;
   void end_progress() const;
 

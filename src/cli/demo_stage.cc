@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See demo_stage.h.
+// See demo_stage.h. Actors are spawned with pipes and an environment that points into the stage's
+// folder. turn() polls signals and all pipes once, collects lines and reaps children; wait() and
+// ask() repeat it until their condition holds. close() ends the actors, the daemon and the
+// simulated cards in this order, then kills what is left and removes the folder.
 #include "cli/demo_stage.h"
 
 #include <fcntl.h>
@@ -32,10 +35,10 @@ namespace mete::cli {
 namespace {
 
 constexpr int kTickMs = 100;
-constexpr std::chrono::seconds kPatience{60};  // far beyond anything that works
+constexpr std::chrono::seconds kPatience{60};  // far longer than anything should take
 constexpr int kEndPatienceS = 10;
-constexpr std::size_t kMaxLines = 1000;  // of one actor; ours say a handful
-// The socket's path has 107 bytes at most.
+constexpr std::size_t kMaxLines = 1000;  // per actor; ours print a handful
+// A socket's path has 107 bytes at most.
 constexpr std::size_t kLongestParent = 60;
 
 std::chrono::nanoseconds now() { return seam::system_clock().monotonic(); }
@@ -51,8 +54,8 @@ bool names(std::string_view line, std::string_view name) {
   return line.starts_with(name) && line.substr(name.size()).starts_with("=");
 }
 
-// On simulated cards nothing that the user has set for real ones holds; on real cards the
-// configuration and the claims of others do.
+// Simulated cards ignore all settings for real ones; on real cards the user's configuration and the
+// claims of other daemons apply.
 bool is_dropped(std::string_view line, bool simulated) {
   if (simulated) return line.starts_with("METE_") || names(line, "CUDA_VISIBLE_DEVICES");
   for (const std::string_view name :
@@ -61,7 +64,7 @@ bool is_dropped(std::string_view line, bool simulated) {
   return false;
 }
 
-// Whole lines go to `lines`; `part` keeps the rest.
+// Complete lines go to `lines`; `part` keeps the rest.
 void take_text(int fd, std::string& part, std::vector<std::string>& lines) {
   char buffer[4096];
   for (ssize_t bytes = 0; (bytes = read(fd, buffer, sizeof buffer)) > 0;) {
@@ -78,7 +81,7 @@ void take_all(Actor& actor) {
   take_text(actor.errors.get(), actor.part_of_talk, actor.talk);
 }
 
-// What posix_spawn needs besides, freed at the end.
+// Attributes and file actions for posix_spawn, freed at the end.
 class SpawnWishes {
  public:
   SpawnWishes(int in, int out, int err, const sigset_t& mask) {
@@ -123,7 +126,7 @@ Stage::Stage(const launch::Parts& parts, const std::string& sim, Progress progre
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) sigaddset(&set, number);
   (void)sigprocmask(SIG_BLOCK, &set, &mask_before_);
   signals_.reset(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  // Whoever reads our output or hears our nudges may be gone: we have to clean up all the same.
+  // The readers of our output or of an actor's input may be gone: we must clean up all the same.
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   (void)sigaction(SIGPIPE, &ignore, &pipe_before_);
@@ -190,11 +193,11 @@ Result<Actor*> Stage::spawn(const std::string& program, const std::vector<std::s
 }
 
 void Stage::nudge(Actor& actor) {
-  // One that has ended meanwhile is found by its silence.
+  // An actor that has ended is noticed by its missing lines.
   if (actor.input && write(actor.input.get(), "\n", 1) != 1) actor.input.reset();
 }
 
-// One look at everything that may have happened.
+// Polls once and handles everything that has happened.
 void Stage::turn(int timeout_ms) {
   std::vector<pollfd> ready{{signals_.get(), POLLIN, 0}};
   for (const std::unique_ptr<Actor>& actor : actors_) {
@@ -273,7 +276,7 @@ void Stage::run_to_end(const std::string& program, const std::vector<std::string
   if (spawn(program, words, false)) (void)wait_for_actors(kEndPatienceS);
 }
 
-// Everything that was started by anything here has our folder in its environment.
+// Every process that was started here has our folder in its environment.
 std::vector<std::string> Stage::end_leftovers() {
   const Result<node::ProcessStat> self = node::read_stat(getpid());
   const std::uint64_t began = self ? self->start_ticks : 0;
@@ -281,8 +284,8 @@ std::vector<std::string> Stage::end_leftovers() {
   std::vector<std::string> killed;
   for (const pid_t pid : launch::all_processes()) {
     const Result<node::ProcessStat> stat = node::read_stat(pid);
-    // To read the environment of a process that hangs in the driver could hang us too: none but
-    // younger ones are looked at.
+    // Reading the environment of a process that hangs in the driver could block us: only younger
+    // processes are looked at.
     if (!stat || stat->is_dead() || stat->start_ticks < began) continue;
     if (node::read_variable(pid, "METE_STATE_DIR") != folder_ + "/state") continue;
     const Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
@@ -306,7 +309,7 @@ std::vector<std::string> Stage::close() {
       if (!actor->ended()) (void)kill(actor->pid, SIGKILL);
   (void)wait_for_actors(kEndPatienceS);
   run_to_end(self_, {"daemon", "stop"});
-  // To speak to simulated cards that are not there would make them.
+  // Contacting a server of simulated cards that does not run would start it.
   if (!sim_.empty() && access((folder_ + "/sim/gpu.sock").c_str(), F_OK) == 0)
     run_to_end(base::join_path(parts_.simgpu, "mete-simgpu"), {"--ctl", "stop"});
   std::vector<std::string> left = end_leftovers();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stage of `mete demo`: a temporary folder with everything that mete needs there (state,
-// socket, simulated cards), so that the demo meets nobody, and the `mete` processes that play on
-// it. They are ordinary child processes, in process groups of their own: Ctrl-C is ours to hear and
-// theirs to be told. Closing the stage ends them all, the daemon and the simulated cards, and
-// removes the folder. For programs with one thread.
+// The stage of `mete demo`: a temporary folder with everything that mete needs (state, socket,
+// simulated cards), so that the demo affects no other job, and the `mete` processes that run in it.
+// They are ordinary child processes in their own process groups: we get Ctrl-C and pass it on.
+// Closing the stage ends them all, the daemon and the simulated cards, and removes the folder. For
+// single-threaded programs.
 #pragma once
 
 #include <signal.h>
@@ -22,7 +22,7 @@
 
 namespace mete::cli {
 
-// A `mete` that was started, and what it has said so far, in lines.
+// A `mete` process, and its output so far, in lines.
 struct Actor {
   pid_t pid = -1;
   Fd input;
@@ -30,8 +30,8 @@ struct Actor {
   Fd errors;
   std::vector<std::string> lines;     // stdout
   std::vector<std::string> talk;      // stderr
-  std::string part_of_line;           // of stdout, its end not read yet
-  std::string part_of_talk;           // likewise
+  std::string part_of_line;           // of stdout: an incomplete line
+  std::string part_of_talk;           // of stderr: an incomplete line
   std::optional<int> exit_code = {};  // once it has ended; 128+N for a signal
 
   bool ended() const { return exit_code.has_value(); }
@@ -39,7 +39,7 @@ struct Actor {
 
 class Stage {
  public:
-  // Called about ten times a second while there is something to wait for: what, and since when.
+  // Called about ten times a second during a wait: for what, and since when.
   using Progress = std::function<void(std::string_view what, int seconds)>;
 
   // `sim`: METE_SIM; "": the machine's own cards.
@@ -49,24 +49,24 @@ class Stage {
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
-  // Starts `mete WORDS`; the actor lives as long as the stage. With `listens` it has an input that
-  // is open until end_input(), else none.
+  // Starts `mete WORDS`; the actor lives as long as the stage. With `listens` its stdin stays open
+  // until end_input(), else it has none.
   Result<Actor*> start(const std::vector<std::string>& words, bool listens = false);
-  void nudge(Actor& actor);  // gives it an empty line
+  void nudge(Actor& actor);  // sends an empty line
   static void end_input(Actor& actor) { actor.input.reset(); }
 
-  // Until `done` or all actors have ended, which is no error. busy: it takes too long. io: a signal
-  // came, see signal().
+  // Waits until `done` or until all actors have ended, which is no error. busy: timeout. io: a
+  // signal came, see signal().
   Result<void> wait(std::string_view what, const std::function<bool()>& done);
-  // All that `mete WORDS` prints. Its failure is an error.
+  // The output of `mete WORDS`. Its failure is an error.
   Result<std::string> ask(std::string_view what, const std::vector<std::string>& words);
 
   // The signal that ends the demo; 0: none.
   int signal() const { return signal_; }
   const std::string& folder() const { return folder_; }
 
-  // Ends everything; no more than once. What did not go by itself and had to be killed, or could
-  // not be removed: empty when all is well.
+  // Ends everything; call once. Returns what had to be killed or could not be removed: empty when
+  // all is well.
   std::vector<std::string> close();
 
  private:

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See demo_story.h.
+// See demo_story.h. tell() finds a free card and plays four acts: two programs share a card, a
+// third exceeds its share, one has to wait, and all leave. Each act starts players through Stage,
+// waits for their lines "NAME: WORD key=value", and compares those facts and the daemon's job list
+// with what must be true.
 #include "cli/demo_story.h"
 
 #include <algorithm>
@@ -16,7 +19,7 @@ constexpr unsigned kModestBlocks = 4;
 constexpr Bytes kBlock = Bytes::from_mib(256);  // src/demo/program.c
 constexpr std::string_view kAway = "starting a daemon of its own";
 
-// The last line "NAME: WORD ..." that the player has said; "" when there is none.
+// The player's last line "NAME: WORD ..."; "": there is none.
 std::string_view last_line(const Actor& actor, std::string_view name, std::string_view word) {
   const std::string begin = std::string(name) + ": " + std::string(word) + " ";
   for (auto line = actor.lines.rbegin(); line != actor.lines.rend(); ++line)
@@ -24,7 +27,7 @@ std::string_view last_line(const Actor& actor, std::string_view name, std::strin
   return "";
 }
 
-// "value" of " key=value" in such a line.
+// "value" of " key=value" in a player's line.
 std::string_view fact(std::string_view line, std::string_view key) {
   for (const std::string_view word : base::split(line, ' '))
     if (word.starts_with(key) && word.substr(key.size()).starts_with("="))
@@ -41,7 +44,7 @@ std::string last_of(const std::vector<std::string>& lines) {
   return lines.empty() ? "nothing was said" : lines.back();
 }
 
-// The player whose name is the program's first word.
+// The job of a player: its name is the program's first argument.
 const wire::JobView* find_job(const std::vector<wire::JobView>& jobs, std::string_view name) {
   for (const wire::JobView& view : jobs)
     if (view.job.spec->command.size() > 1 && view.job.spec->command[1] == name) return &view;
@@ -56,7 +59,7 @@ std::string number_of(const core::GrantedCard* card) {
   return card == nullptr ? "no card" : "card " + std::to_string(card->index);
 }
 
-// Nobody is there, nothing is granted: the demo needs nearly all of it.
+// Empty and ungranted: the demo needs nearly the whole card.
 bool is_free(const wire::CardView& card) {
   return card.state == "ok" && card.unusable.empty() && card.capacity && card.jobs.empty() &&
          card.foreign_list.empty() && card.granted.is_zero() &&
@@ -101,7 +104,7 @@ Result<void> DemoStory::look_at_cards() {
   return {};
 }
 
-// On real cards everything stays on the one that was found free; on simulated ones mete chooses.
+// On real cards everything stays on the card that was found free; on simulated cards mete chooses.
 Result<DemoStory::Player> DemoStory::enter(const std::string& name, const std::string& share,
                                            unsigned blocks, bool listens) {
   std::vector<std::string> words{"run", "--gpu", share};
@@ -114,7 +117,7 @@ Result<DemoStory::Player> DemoStory::enter(const std::string& name, const std::s
   return Player{name, *actor};
 }
 
-// Its end is waited for as well: somebody who fails will not say what he should.
+// Also ends when the player does: a program that fails never prints the line.
 Result<void> DemoStory::wait_for_line(const Player& player, std::string_view word,
                                       std::size_t times) {
   const std::string begin = player.name + ": " + std::string(word) + " ";
@@ -139,7 +142,7 @@ Result<std::vector<wire::JobView>> DemoStory::jobs() {
   return wire::decode_ps(*text);
 }
 
-// ---- 1: two share a card ----
+// ---- 1: two programs share a card ----
 
 Result<void> DemoStory::share_a_card() {
   const std::size_t others = cards_.size() - 1;
@@ -182,11 +185,11 @@ void DemoStory::check_sizes(const std::vector<wire::JobView>& jobs) {
                 "anna sees " + to_string(seen_by_anna) + ", bert " + to_string(seen_by_bert));
 }
 
-// ---- 2: one wants too much ----
+// ---- 2: one asks for too much ----
 
 Result<void> DemoStory::be_greedy() {
   const Bytes share = card_.capacity->checked_scale(15, 100).value_or(Bytes());
-  // Twice its share: should the cap not hold, it stops there all the same.
+  // Twice its share: it stops there even if the cap does not hold.
   const auto blocks = static_cast<unsigned>(share.count() * 2 / kBlock.count());
   report_.step("A greedy one beside them may have 15% and wants " + to_string(kBlock * blocks) +
                ". Look at who is refused.");
@@ -254,7 +257,7 @@ Result<void> DemoStory::wait_for_a_card() {
                                    [&] { return !talk.empty() || whole->actor->ended(); });
       !r)
     return r;
-  const bool told = !talk.empty() && talk.front().starts_with("mete: waiting for ");
+  const bool told = !talk.empty() && talk.front().starts_with("mete: waiting");
   if (told) report_.quote(talk.front());
   Result<std::vector<wire::JobView>> now = jobs();
   if (!now) return std::move(now).error();
@@ -308,7 +311,7 @@ Result<void> DemoStory::leave() {
     if (const core::GrantedCard* card = first_card(&view)) row.share = card->bytes;
     if (view.job.exit && !view.job.exit->peaks.empty())
       row.peak = *std::max_element(view.job.exit->peaks.begin(), view.job.exit->peaks.end());
-    // A program that took memory and has no peak was not measured at all.
+    // A program that took memory and has no peak was not measured.
     within = within && row.peak && !row.peak->is_zero() && *row.peak <= row.share;
     rows.push_back(std::move(row));
   }

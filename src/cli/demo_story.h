@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The story of `mete demo`: who starts, who takes how much, who waits; and what must then be true.
-// Everything goes through `mete run`, as typed by a user; what is checked is what the programs saw
-// and what the daemon remembers.
+// The story of `mete demo`: which programs start, how much they take, which one waits; and what
+// must then be true. Everything goes through `mete run`, as a user would type it; the checks use
+// what the programs saw and what the daemon recorded.
 #pragma once
 
 #include <string>
@@ -20,10 +20,10 @@ class DemoStory {
   DemoStory(Stage& stage, DemoReport& report, std::string program, bool simulated)
       : stage_(stage), report_(report), program_(std::move(program)), simulated_(simulated) {}
 
-  // Checks that do not hold are in the report and do not end it. Errors: it could not go on.
+  // Failed checks are in the report and do not end it. Errors: the story could not continue.
   Result<void> tell();
 
-  // The card that was shared; before tell(), nothing.
+  // The shared card; empty before tell().
   const wire::CardView& card() const { return card_; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the keys typed into an attached terminal are the program's, and which say that one wants
-// to leave: Ctrl-\ twice. Pure.
+// Separates the keys typed into an attached terminal: those for the program, and Ctrl-\ twice,
+// which detaches. Pure.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@ namespace mete::cli {
 
 class DetachKeys {
  public:
-  // What the program gets of it. A first Ctrl-\ is held back until the next key says what it was.
+  // The bytes for the program. A first Ctrl-\ is held back until the next key decides.
   std::string typed(std::string_view bytes);
   bool detached() const { return detached_; }
-  // Is a Ctrl-\ held back? Then flush() gives it to the program after all.
+  // Whether a Ctrl-\ is held back. flush() then passes it to the program.
   bool holds() const { return held_; }
   std::string flush();
 
-  static constexpr char kKey = '\x1c';  // Ctrl-\, which is SIGQUIT to most programs
+  static constexpr char kKey = '\x1c';  // Ctrl-\, SIGQUIT to most programs
 
  private:
   bool held_ = false;

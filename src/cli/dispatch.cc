@@ -10,6 +10,7 @@
 #include "cli/help.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/slurm.h"
 #include "cli/verbs.h"
 
 namespace mete::cli {
@@ -56,6 +57,12 @@ int run_verb(const Verb& verb, const std::vector<std::string>& args) {
 
 int run(int argc, char** argv) {
   std::vector<std::string> args(argv, argv + argc);
+  // A link of that name to mete: share/mete/slurm/srun.
+  const std::string called = args.empty() ? "" : args.front().substr(args.front().rfind('/') + 1);
+  if (is_slurm_program(called)) {
+    args.front() = called;
+    return run_verb(kSlurmVerb, args);
+  }
   if (!args.empty()) args.erase(args.begin());
   if (args.empty()) return print(overview());
   std::string name = args.front();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete doctor`: looks at everything that mete needs, and says what is wrong and what helps. Starts
-// no daemon, changes nothing, and never waits for ever.
+// `mete doctor`: checks everything that mete needs, and says what is wrong and what helps. Starts
+// no daemon, changes nothing, and never waits for ever: each group of checks runs in a helper
+// process, all at the same time, and writes its results into a pipe; a helper that does not finish
+// within kLimitMs is a failed check.
 #include "cli/doctor.h"
 
 #include <unistd.h>
@@ -21,7 +23,7 @@ namespace mete::cli {
 namespace {
 
 constexpr int kExitFound = 1;
-constexpr int kLimitMs = 20'000;  // a driver that has just been loaded takes seconds
+constexpr int kLimitMs = 20'000;  // a driver that was just loaded takes seconds
 constexpr std::array kDoctorOptions{kOutputOption};
 
 struct Group {
@@ -107,19 +109,26 @@ std::string document(const std::vector<Found>& found) {
       .str();
 }
 
-int run_doctor(const Parsed&, const Output& output) {
-  // All at once: several that hang take no longer than one.
+// All helpers at once: several that hang take no longer than one.
+std::vector<Found> look_at_all() {
   std::vector<Result<launch::HelperProcess>> helpers;
   for (const Group& group : kGroups) helpers.push_back(begin(group));
   std::vector<Found> found;
   for (std::size_t i = 0; i < kGroups.size(); ++i)
     for (Check& check : collect(kGroups[i], helpers[i]))
       found.push_back({kGroups[i].name, std::move(check)});
+  return found;
+}
+
+int run_doctor(const Parsed&, const Output& output) {
+  const std::vector<Found> found = look_at_all();
   output.data(output.json() ? document(found) : table(found));
   return count(found, Verdict::kFail) == 0 ? kExitOk : kExitFound;
 }
 
 }  // namespace
+
+std::string doctor_text() { return table(look_at_all()) + "\n"; }
 
 std::string_view to_string(Verdict verdict) {
   switch (verdict) {
@@ -136,7 +145,7 @@ std::string_view to_string(Verdict verdict) {
 }
 
 std::string encode_checks(const Checks& checks) {
-  // Whatever others say, it must not look like two fields.
+  // Text from outside must not look like two fields.
   const auto field = [](std::string text) {
     std::replace_if(
         text.begin(), text.end(), [](char c) { return c == '\t' || c == '\n' || c == '\0'; }, ' ');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mete doctor: the socket, and who answers there. Starts no daemon.
+// mete doctor: the socket, and the daemon behind it. Starts none.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,12 +53,12 @@ void check_answer(runner::DaemonClient& client, const std::string& path, Checks&
 
 bool is_program(const std::string& path) { return access(path.c_str(), X_OK) == 0; }
 
-// What --notify needs, with the PATH that deliveries have. Only what the configuration asks for is
-// missed.
+// The programs that --notify needs, looked up in the PATH that deliveries have. Only those that the
+// configuration uses may be reported as missing.
 void check_notify(Checks& checks) {
   const Result<config::Config> config =
       config::load_config(config::ConfigPlaces::from_environment(true));
-  if (!config) return;  // check_state says so
+  if (!config) return;  // check_state reports it
   const std::string& mailer = config->sendmail.value;
   const bool curl =
       is_program("/usr/local/bin/curl") || is_program("/usr/bin/curl") || is_program("/bin/curl");
@@ -78,7 +78,7 @@ void check_notify(Checks& checks) {
 void check_daemon(Checks& checks) {
   check_notify(checks);
   const Result<runner::DaemonPlace> place = runner::daemon_place();
-  if (!place) return;  // check_state says so
+  if (!place) return;  // check_state reports it
   Result<runner::DaemonClient> client =
       runner::DaemonClient::open(runner::DaemonClient::Start::kNever);
   if (client) {

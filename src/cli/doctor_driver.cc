@@ -34,7 +34,7 @@ void check_devices(Checks& checks) {
   }
 }
 
-// The kernel's half of the driver: "580.159.04" of /proc/driver/nvidia/version, "" without.
+// The driver's kernel module: "580.159.04" from /proc/driver/nvidia/version, "" without one.
 std::string kernel_module() {
   const Result<std::string> text = base::read_all("/proc/driver/nvidia/version");
   if (!text) return "";
@@ -50,7 +50,7 @@ std::string cuda_text(int version) {
   return "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-// Persistence is asked beside NvmlDriver, which has no use for it.
+// Persistence mode is read here: NvmlDriver has no use for it.
 std::string persistence_of(const node::NvmlLibrary& nvml, unsigned index) {
   nvmlDevice_t device = nullptr;
   nvmlEnableState_t mode{};
@@ -127,7 +127,7 @@ void check_driver(Checks& checks) {
   const Result<launch::Parts> found = launch::find_parts();
   const launch::Parts parts = found ? *found : launch::Parts{};
   const bool simulated = !base::variable("METE_SIM").empty();
-  if (simulated && parts.simgpu.empty()) return;  // check_program says so
+  if (simulated && parts.simgpu.empty()) return;  // check_program reports it
   if (simulated)
     checks.push_back({Verdict::kInfo, "simulation",
                       "METE_SIM=" + base::variable("METE_SIM") + ": no real card is used"});

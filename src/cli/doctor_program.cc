@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mete doctor: our own parts, whether they load into a program, and who else is preloaded.
+// mete doctor: our own parts, whether they load into a program, and what else is preloaded.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -23,8 +23,8 @@ namespace {
 
 constexpr const char* kReinstall = "install mete again, all of it";
 
-// What a program says on stderr that does nothing but load our libraries; the loader complains
-// there and goes on.
+// The stderr of a program that only loads our libraries: the loader reports errors there and
+// continues.
 Result<std::string> load_into_true(const std::vector<std::string>& preload) {
   Result<base::Pipe> pipe = base::make_pipe();
   if (!pipe) return std::move(pipe).error();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// mete doctor: where state is kept, what other daemons say, and the configuration.
+// mete doctor: the state folder, other daemons' claims, and the configuration. check_folder() looks
+// at the folder, or at its nearest parent that exists: kind of file system, owner and mode, free
+// space, and locks, tried on a file without a name, so that nothing is left behind.
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
@@ -29,7 +31,7 @@ namespace {
 constexpr const char* kElsewhere = "export METE_STATE_DIR=/var/tmp/mete-$USER";
 constexpr Bytes kLittle = Bytes::from_mib(64);
 
-// A word for file systems whose files may be shared with other machines, or do not stay.
+// A verdict on file systems whose files may be shared with other machines, or do not last.
 struct Disk {
   Verdict verdict = Verdict::kOk;
   std::string text;
@@ -62,7 +64,7 @@ Disk disk_of(const std::string& folder) {
   return {Verdict::kOk, "on a local disk"};
 }
 
-// Locks of open files, on a file without a name: nothing is left.
+// Tries locks on an unnamed file: nothing is left behind.
 Check check_locks(const std::string& folder) {
   const Result<Fd> file = base::open_fd(folder, O_TMPFILE | O_RDWR, 0600);
   if (!file) return {Verdict::kInfo, "locks", "cannot be tried: " + file.error().message};
@@ -123,7 +125,7 @@ void check_folder(const std::string& name, const std::string& path, Checks& chec
   checks.push_back(check_locks(there));
 }
 
-// As the daemon decides which folder it trusts.
+// The daemon's rule for folders that it trusts.
 std::string distrust(const std::string& folder) {
   struct stat info {};
   if (lstat(folder.c_str(), &info) != 0) return Error::from_errno(folder, errno).message;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// mete doctor: what the machine allows. Mostly for information: mete works without most of it.
+// mete doctor: what the machine allows: runtime folder, control groups, limits, /proc. Mostly for
+// information, since mete works without most of it. The parsers of /proc files are pure functions
+// with tests.
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,7 +45,7 @@ void check_runtime_dir(Checks& checks) {
     checks.push_back({Verdict::kWarn, "runtime folder", wrong, "unset XDG_RUNTIME_DIR"});
 }
 
-// Version 1: a group can be made below our own where that is writable (root, mostly).
+// Version 1: a group can be made below our own if that is writable (mostly for root).
 std::string version1_evidence(const std::string& own) {
   const Result<std::string> mounts = base::read_all("/proc/self/mountinfo");
   if (mounts) {
@@ -136,7 +138,7 @@ CgroupView parse_cgroup(std::string_view text) {
         view = {CgroupView::Kind::kV2, std::string(line.substr(3))};
     } else if (line.find(":memory") != std::string_view::npos ||
                line.find("cpu") != std::string_view::npos) {
-      view.kind = CgroupView::Kind::kV1;  // hybrid: the controllers that we need are here
+      view.kind = CgroupView::Kind::kV1;  // hybrid: the controllers that we need are in version 1
     }
   }
   return view;
@@ -145,7 +147,7 @@ CgroupView parse_cgroup(std::string_view text) {
 std::string parse_hidepid(std::string_view mountinfo) {
   std::string found;
   for (const std::string_view line : base::split(mountinfo, '\n')) {
-    // "36 35 0:32 / /proc rw,nosuid shared:13 - proc proc rw,hidepid=2": the last mount holds.
+    // "36 35 0:32 / /proc rw,nosuid shared:13 - proc proc rw,hidepid=2": the last mount applies.
     const std::vector<std::string_view> fields = base::split(line, ' ');
     if (fields.size() < 7 || fields[4] != "/proc") continue;
     found.clear();

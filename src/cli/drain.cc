@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete drain CARD...` and `mete undrain CARD...`: whether new jobs may start on a card. What runs
-// there runs on.
+// `mete drain CARD...` and `mete undrain CARD...`: whether new jobs may start on a card. Running
+// jobs continue.
 #include <array>
 
 #include "base/text.h"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array kDrainOptions{kOutputOption};
 
-// The card of a word that the daemon has just understood: by number, or by the beginning of a UUID.
+// The card that the daemon has just found by this word: by number, or by a prefix of its UUID.
 const wire::CardView* find(const wire::CardsDocument& document, const std::string& word) {
   for (const wire::CardView& card : document.cards)
     if (std::to_string(card.index) == word || card.uuid.starts_with(word)) return &card;
@@ -38,7 +38,7 @@ int change_cards(const Parsed& parsed, const Output& output, bool drain) {
   if (parsed.rest.empty())
     return output.fail(Error::invalid("which card is not said")
                            .with_hint("mete " + verb + " 0; mete cards lists them"));
-  // A card is drained for the daemons to come as well: one is started where none runs.
+  // The drained state outlives the daemon: one is started if none runs.
   Result<runner::DaemonClient> client =
       runner::DaemonClient::open(runner::DaemonClient::Start::kIfNeeded);
   if (!client) return output.fail(client.error());
@@ -50,7 +50,7 @@ int change_cards(const Parsed& parsed, const Output& output, bool drain) {
     const Result<wire::CardsDocument> cards = body ? wire::decode_cards(*body) : body.error();
     if (!cards) {
       failures.add(cards.error());
-      if (client->silent()) break;  // the others would wait as long, each
+      if (client->silent()) break;  // each of the others would wait as long
       continue;
     }
     last = *body;

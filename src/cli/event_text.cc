@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See event_text.h.
+// See event_text.h. Detail has one overload per kind of event, which returns the details as text;
+// an unknown kind (from a newer daemon) gets a line without details. The columns before them come
+// from the document alone.
 #include "cli/event_text.h"
 
 #include <variant>
@@ -35,7 +37,7 @@ std::string quota_words(const core::Quota& quota) {
   return parts.empty() ? "no limit" : base::join(parts, ", ");
 }
 
-// What the type and the job do not say already.
+// The details beyond the type and the job.
 struct Detail {
   WallTime now;
 
@@ -141,7 +143,7 @@ std::string event_text(const wire::EventDocument& event, WallTime now) {
   pad(text, moment_to_the_second(event.at, now), 8);
   pad(text, event.type, 13);
   pad(text, event.job, 6);
-  // A newer daemon's kind of event has a line, too.
+  // A kind of event that only a newer daemon knows gets a line, too.
   if (const Result<core::Happened> what = wire::decode_event(event))
     text += printable(std::visit(Detail{now}, *what));
   text.erase(text.find_last_not_of(' ') + 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One event as one line for people. Pure: a document in, a line out.
+// One event as one line of text. Pure: a document in, a line out.
 #pragma once
 
 #include <string>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete events`: what has happened, from the log that the daemon keeps, and with -w what happens
-// from now on. One line each. Over restarts of the daemon nothing is missed and nothing comes
-// twice: events have numbers without gaps.
+// `mete events`: past events from the daemon's log, and with -w new ones as they happen. One line
+// each. Across restarts of the daemon no event is missed or repeated: their numbers have no gaps.
 #include <poll.h>
 #include <unistd.h>
 
@@ -43,7 +42,7 @@ void print(const wire::EventsDocument& page, const Output& output) {
   if (!lines.empty()) output.data(lines);
 }
 
-// The answer; nullopt: nobody reads what we print any more.
+// nullopt: stdout is closed.
 std::optional<Result<std::string>> ask(runner::LastingClient& daemon, const std::string& target) {
   daemon.begin(target);
   for (;;) {
@@ -67,7 +66,7 @@ int run_events(const Parsed& parsed, const Output& output) {
     from = *number;
   }
   Result<runner::DaemonClient> client = runner::DaemonClient::open_for_jobs();
-  if (!client) return output.fail(client.error());
+  if (!client) return output.fail(client.error(), exit_code_of_failure(client.error().code));
   runner::LastingClient daemon(*std::move(client), output.talk());
   for (;;) {
     const std::optional<Result<std::string>> body = ask(daemon, target(from, watch));
@@ -75,7 +74,7 @@ int run_events(const Parsed& parsed, const Output& output) {
     const Result<wire::EventsDocument> page = *body ? wire::decode_events(**body) : body->error();
     if (!page) return output.fail(page.error());
     print(*page, output);
-    if (output.failed()) return kExitOk;  // which becomes another one where that is a failure
+    if (output.failed()) return kExitOk;  // finish() changes it if that is a failure
     const bool more = !from || page->next > *from;
     from = page->next;
     if (!watch && !more) return kExitOk;

@@ -7,6 +7,7 @@
 
 #include "cli/explain_text.h"
 #include "cli/named_jobs.h"
+#include "cli/table.h"
 #include "cli/verbs.h"
 
 namespace mete::cli {
@@ -26,7 +27,7 @@ int run_explain(const Parsed& parsed, const Output& output) {
     if (!document)
       failures.add(document.error());
     else
-      output.data(output.json() ? *body : explain_text(*document));
+      output.data(output.json() ? *body : wrapped(explain_text(*document), stdout_width()));
     if (client->silent()) break;  // the others would wait as long, each
   }
   return failures.exit_code();

@@ -126,15 +126,28 @@ std::string waits_text(const ExplainDocument& document) {
   return text;
 }
 
+// "job 12", "job 12 of alice (40% → 32 GiB, card 0)", "job 13 of alice (--gpu 8G)"
+std::string subject(const ExplainDocument& document) {
+  const std::string name = "job " + to_string(document.id);
+  if (document.user.empty()) return name;
+  core::Job job;
+  job.gpu = document.request;
+  job.grant = document.grant;
+  std::string share = (job.grant.empty() && job.gpu ? "--gpu " : "") + wire::gpu_text(job);
+  if (!job.grant.empty())
+    share += (job.grant.size() == 1 ? ", card " : ", cards ") + wire::cards_text(job);
+  return name + " of " + printable(document.user) + (share.empty() ? "" : " (" + share + ")");
+}
+
 }  // namespace
 
 std::string explain_text(const ExplainDocument& document) {
   if (document.state != core::JobState::kPending) {
     const std::string text = about(document, wire::Cards::kNamed);
-    return "job " + to_string(document.id) + " is " + std::string(to_string(document.state)) +
+    return subject(document) + " is " + std::string(to_string(document.state)) +
            (text.empty() ? "" : ": " + printable(text));
   }
-  return "job " + to_string(document.id) + ": " + waits_text(document);
+  return subject(document) + ": " + waits_text(document);
 }
 
 // "would start now on card 0 with 56.4 GiB"

@@ -15,7 +15,7 @@ void pad_to(std::string& line, std::size_t column) {
   line.append(line.size() < column ? column - line.size() : 1, ' ');
 }
 
-// Appends the words to a text that stands at `column`, where further lines begin too.
+// Appends words to a text that is at `column`, where further lines begin too.
 void append_wrapped(std::string& text, std::string_view words, std::size_t column) {
   constexpr std::size_t kWidth = 80;
   std::size_t at = column;
@@ -78,7 +78,7 @@ int run_help(const Parsed& parsed, const Output& output) {
 }  // namespace
 
 std::string overview(bool all) {
-  // The verbs of every day: the overview fits on a screen.
+  // The most common verbs: the overview fits on a screen.
   static constexpr std::array<std::string_view, 10> kCommon{
       "run", "submit", "ps", "top", "explain", "logs", "cancel", "cards", "cap", "doctor"};
   std::string text =

@@ -10,9 +10,9 @@ namespace mete::cli {
 
 inline constexpr OptionSpec kHelpOption{"--help", "", "show examples and options", "-h"};
 
-// What `mete` alone prints: a screen at most.
+// The output of `mete` alone: one screen at most.
 std::string overview(bool all = false);
-// What `mete VERB --help` prints: examples first.
+// The output of `mete VERB --help`: examples first.
 std::string verb_help(const Verb& verb);
 
 }  // namespace mete::cli

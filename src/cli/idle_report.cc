@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See idle_report.h.
+// See idle_report.h. Reader plays the log: it keeps the state of each job (Known), opens a span
+// when a job becomes idle and closes it when the job is active, parked or ended. A closed span is
+// compared with the policy's times; what would have been freed counts to the end of the span if the
+// job had been parked, to the real end of the attempt if it had been stopped.
 #include "cli/idle_report.h"
 
 #include <algorithm>
@@ -31,16 +34,16 @@ std::string gib_hours(std::uint64_t mib_s) {
   return text;
 }
 
-// What is known of a job at this place in the log.
+// The state of a job at the current place in the log.
 struct Known {
   std::string user, name;
   bool parkable = false;
-  std::optional<WallTime> refused_at;  // since then something stands in the way of parking it
-  std::string refused;                 // what
+  std::optional<WallTime> refused_at;  // since when something prevents parking
+  std::string refused;                 // what prevents it
   Bytes bytes;
-  std::optional<WallTime> since;     // it is idle
-  WallTime last_known;               // to be so
-  std::vector<std::size_t> stopped;  // spans after which it would have been gone
+  std::optional<WallTime> since;     // start of the open idle span
+  WallTime last_known;               // when it was last reported idle
+  std::vector<std::size_t> stopped;  // spans in which the policy would have ended the job
 };
 
 class Reader {
@@ -78,7 +81,7 @@ class Reader {
     job.parkable = core::is_parkable(*what.spec);
   }
   void on(const core::JobGranted& what) {
-    // Of an array what was submitted is its number's.
+    // The elements of an array were submitted under its number.
     if (const auto whole = jobs_.find(JobId{what.id.number});
         what.id.element && whole != jobs_.end() && !jobs_.contains(what.id))
       jobs_[what.id] = whole->second;
@@ -126,7 +129,7 @@ class Reader {
     end_attempt(job, at_);
   }
 
-  // The job would have been gone from its stop to its real end.
+  // The job would have been gone from its stop to its actual end.
   void end_attempt(Known& job, WallTime until) {
     for (const std::size_t index : job.stopped) {
       IdleReport::Span& span = report_.spans[index];
@@ -143,7 +146,7 @@ class Reader {
   void end_span(JobId id, Known& job, WallTime until) {
     if (!job.since) return;
     const WallTime since = *std::exchange(job.since, std::nullopt);
-    if (!job.stopped.empty() || until <= since) return;  // it would not have been there any more
+    if (!job.stopped.empty() || until <= since) return;  // the policy would have ended it before
     const IdlePolicy& policy = report_.policy;
     IdleReport::Span span{
         to_string(id), job.user, job.name, since, until, job.bytes, {}, {}, {}, {}, "", 0};

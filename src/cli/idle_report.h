@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mete stats --idle`: what a policy for idle jobs would have done in the past, from the log of
-// events. Pure: events in, a report out; nothing is warned, parked or ended by it.
+// events. Pure: events in, a report out; it warns, parks or ends nothing.
 #pragma once
 
 #include <cstdint>
@@ -24,31 +24,31 @@ struct IdlePolicy {
 };
 
 struct IdleReport {
-  // A time in which a job did nothing on its cards.
+  // A time in which a job was idle on its cards.
   struct Span {
     std::string job;
     std::string user;
     std::string name;
     WallTime since;
     WallTime until;
-    Bytes bytes;  // that it held
+    Bytes bytes;  // held by the job
     std::optional<WallTime> warned;
     std::optional<WallTime> notified;
     std::optional<WallTime> parked;
     std::optional<WallTime> stopped;
-    std::string unparkable;         // why it could not have been parked when the policy says so
-    std::uint64_t freed_mib_s = 0;  // MiB times seconds that others could have had
+    std::string unparkable;         // why the policy could not have parked it
+    std::uint64_t freed_mib_s = 0;  // MiB times seconds available to other jobs
   };
   WallTime at;
-  WallTime from;  // as far back as the log goes, or as was asked for
+  WallTime from;  // the beginning of the log, or the requested time
   IdlePolicy policy;
   std::vector<Span> spans;
-  std::uint64_t idle_mib_s = 0;   // of all spans, whatever would have been done
+  std::uint64_t idle_mib_s = 0;   // of all spans, whatever the policy
   std::uint64_t freed_mib_s = 0;  // of all spans
 };
 
-// `events` in order. What began before `from` counts from its beginning. A span that was cut off
-// without a word (another daemon began to look) ends where it was last known.
+// `events` in order. A span that began before `from` counts from its beginning. A span without an
+// end (another daemon began to look) ends where the job was last known to be idle.
 IdleReport idle_report(const std::vector<core::Event>& events, const IdlePolicy& policy,
                        WallTime from, WallTime now);
 

@@ -52,7 +52,7 @@ TEST_F(IdleReportTest, WhatIsEndedIsFreeUntilItsRealEnd) {
   const JobId id = runs(0, 8);
   idle(id, 1);
   works(4, id);
-  idle(id, 5);  // it would not have been there any more
+  idle(id, 5);  // the policy would have ended it before
   works(7, id);
   ends(9, id);
   const IdleReport told = report(hours(1, 0, 2));
@@ -84,7 +84,7 @@ TEST_F(IdleReportTest, WhatCannotBeParkedIsNot) {
   using core::JobState;
   happens(0.1, core::JobUnparked{managed, JobState::kRunning, "it has managed memory", true});
   happens(0.1, core::JobUnparked{again, JobState::kRunning, "it has managed memory", true});
-  happens(0.2, core::JobUnparked{again, JobState::kRunning, "", false});  // it is freed
+  happens(0.2, core::JobUnparked{again, JobState::kRunning, "", false});  // the obstacle is gone
   for (const JobId id : {plain, managed, later, again}) idle(id, 1);
   happens(3, core::JobUnparked{later, JobState::kRunning, "too large", true});
   const IdleReport told = report(hours(0, 1, 5));

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See job_file.h. yaml-cpp throws; nothing of that leaves this file.
+// See job_file.h. Reader goes over the YAML tree: each key is looked up in the table of `mete
+// submit`'s options, and its value becomes a word with its place; keys above jobs: are the defaults
+// of every job below. order_of_jobs() sorts by after:. yaml-cpp throws; no exception leaves this
+// file.
 #include "cli/job_file.h"
 
 #include <yaml-cpp/eventhandler.h>
@@ -46,7 +49,7 @@ std::vector<Key> all_keys() {
   return keys;
 }
 
-// The key that somebody had in mind: what other programs call it, or the nearest.
+// The key that was probably meant: the name in other programs, or the nearest.
 std::string_view meant_key(std::string_view key, const std::vector<std::string_view>& names) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kTheirs{
       {{"cards", "gpu"},
@@ -111,14 +114,14 @@ class Reader {
     return jobs;
   }
 
-  // `list`: where jobs: may stand.
+  // `list`: receives jobs:, where it is allowed.
   Result<void> read_map(const YAML::Node& map, FileJob& job, YAML::Node* list) {
     job.where = path_ + ":" + std::to_string(map.Mark().line + 1);
     std::set<std::string> seen;
     for (const auto& entry : map) {
       if (!entry.first.IsScalar())
         return at(entry.first, "a key is a word").with_hint("write gpu: 8G");
-      // A hyphen and an underscore are the same in every key.
+      // Hyphens and underscores are equal in keys.
       std::string key = entry.first.Scalar();
       std::replace(key.begin(), key.end(), '_', '-');
       if (!seen.insert(key).second)
@@ -184,7 +187,7 @@ class Reader {
     const bool yes = text == "true" || text == "yes" || text == "on";
     if (!yes && text != "false" && text != "no" && text != "off")
       return at(value, key.name + " is true or false").with_hint("write " + key.name + ": true");
-    // It is more than the absence of the flag, which leaves it to the configuration.
+    // `false` is more than the absence of the flag, which leaves the choice to the configuration.
     if (!yes && key.option->name == kPreemptibleOption.name)
       job.words.push_back({kNotPreemptibleOption.name, "", place(value)});
     else
@@ -263,7 +266,7 @@ class Reader {
   std::vector<Key> keys_;
 };
 
-// Hears where documents begin, and nothing else.
+// Records where documents begin.
 class Beginnings : public YAML::EventHandler {
  public:
   std::vector<YAML::Mark> documents;
@@ -282,8 +285,8 @@ class Beginnings : public YAML::EventHandler {
   void OnMapEnd() override {}
 };
 
-// Whether there is one document. Not by YAML::LoadAll: that of yaml-cpp 0.7 never ends on a text
-// such as ",a", of which it reads nothing, again and again.
+// Whether there is exactly one document. YAML::LoadAll of yaml-cpp 0.7 cannot be used: it never
+// returns for a text such as ",a", of which it consumes nothing.
 Result<void> check_one_document(const std::string& text, const std::string& path) {
   std::istringstream in(text);
   YAML::Parser parser(in);
@@ -338,7 +341,7 @@ Result<std::vector<std::size_t>> order_of_jobs(const std::vector<FileJob>& jobs,
     }
     placed[i] = true;
     order.push_back(i);
-    i = 0;  // an earlier one may have waited for it
+    i = 0;  // an earlier job may have waited for this one
   }
   if (order.size() == jobs.size()) return order;
   std::vector<std::string> left;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Job files: YAML in, the words of one job or of several out, each with its line and column. Keys
-// are the long options without their dashes; what is not one is named with the nearest. Only the
-// text is looked at. docs/formats/job-file.md has every key.
+// Job files: YAML in, the words of one or several jobs out, each with its line and column. Keys are
+// the long options without their dashes; an unknown key is reported with the nearest one. Only the
+// text is read. docs/formats/job-file.md has every key.
 #pragma once
 
 #include <optional>
@@ -17,12 +17,12 @@ namespace mete::cli {
 inline constexpr std::size_t kMaxJobFile = 1 << 20;
 inline constexpr std::size_t kMaxFileJobs = 1000;
 
-// What a job runs: one of the three.
+// The program of a job: one of the three.
 struct FileProgram {
   std::vector<std::string> command;
   std::string shell;                // `command:` as one text: a line for /bin/sh
-  std::vector<std::string> script;  // `script:` as a path and what it is given
-  std::string text;                 // `script:` as the text of one
+  std::vector<std::string> script;  // `script:` as a path with arguments
+  std::string text;                 // `script:` as the text of a script
   std::string where;
   bool is_said() const { return !where.empty(); }
 };
@@ -34,11 +34,11 @@ struct FileJob {
   std::string where;  // "job.yaml:3"
 };
 
-// `path` is for the places in errors: "job.yaml:3:5: ...". One job at least.
+// `path` is for the places in errors: "job.yaml:3:5: ...". At least one job.
 Result<std::vector<FileJob>> parse_job_file(std::string_view text, const std::string& path);
 
-// The jobs in an order in which each comes after those that it names; the file's own order where
-// that leaves a choice. `after[i]`: the names that job i has. invalid: they go round in a circle.
+// The jobs in an order in which each follows the jobs that it names; otherwise in the file's order.
+// `after[i]`: the names that job i waits for. invalid: they form a cycle.
 Result<std::vector<std::size_t>> order_of_jobs(const std::vector<FileJob>& jobs,
                                                const std::vector<std::vector<std::string>>& after);
 

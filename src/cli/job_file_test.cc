@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Job files, and what --dry-run makes of a job.
+// Job files, and the output of --dry-run. A file is written to a temporary folder and parsed by
+// `mete submit -f`, as a user would do it; bad() is the error message of a file that is refused.
+// The output of --dry-run is read back and must mean the same job.
 #include "cli/submit_test.h"
 
 namespace mete::cli {

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// See job_words.h. Each option is parsed by itself and fails with an error that names it, so that
+// one option of a job file can be checked alone; rules between options are in check_limits() and
+// check_share_is_said(). parse_request() combines the options about cards.
 #include "cli/job_words.h"
 
 #include <unistd.h>
@@ -15,7 +18,7 @@ namespace mete::cli {
 
 namespace {
 
-// A limit below what the first page faults take kills the program before it has begun.
+// A limit below what the first page faults need would kill the program at its start.
 constexpr Bytes kLeastRam = Bytes::from_mib(4);
 constexpr std::size_t kMostOfName = 255;
 
@@ -33,6 +36,16 @@ Result<std::uint64_t> parse_time(const std::string& text) {
   if (!seconds)
     return Error::invalid("--time " + seconds.error().message)
         .with_hint("write --time 90s, 10m, 2h, 1d, 1:30:00 or 2-12:00:00");
+  return seconds;
+}
+
+// 0: never.
+Result<std::uint64_t> parse_idle(const std::string& text) {
+  if (text == "never") return 0;
+  Result<std::uint64_t> seconds = base::parse_duration(text);
+  if (!seconds)
+    return Error::invalid("--idle " + seconds.error().message)
+        .with_hint("write --idle 10m, 2h or never");
   return seconds;
 }
 
@@ -132,6 +145,11 @@ Result<void> parse_limits(const Parsed& parsed, core::JobSpec& spec) {
         .with_hint("leave one of the two out");
   if (parsed.has("--preemptible")) spec.preemptible = true;
   if (parsed.has("--not-preemptible")) spec.preemptible = false;
+  if (const std::string* idle = parsed.find("--idle"); idle != nullptr) {
+    const Result<std::uint64_t> seconds = parse_idle(*idle);
+    if (!seconds) return seconds.error();
+    spec.idle_s = *seconds;
+  }
   spec.no_preempt = parsed.has("--no-preempt");
   spec.shed = parsed.has("--shed");
   return parse_notifications(parsed, spec.notify);
@@ -142,6 +160,11 @@ Result<void> check_limits(const core::JobSpec& spec) {
       spec.request.gpu && std::holds_alternative<core::Growing>(spec.request.gpu->memory);
   if (spec.shed && !grows)
     return Error::invalid("--shed is for shares that grow").with_hint("say --gpu 8G..20G");
+  if (spec.preemptible == false && core::parks_itself(spec))
+    return Error::invalid("--not-preemptible and --idle contradict each other")
+        .with_hint("leave one of the two out");
+  if (spec.request.gpu == core::no_gpu() && core::parks_itself(spec))
+    return Error::invalid("--idle is for jobs with a GPU").with_hint("leave --idle out");
   if (spec.notify.none && !spec.notify.on.empty())
     return Error::invalid("--notify none contradicts --notify-on")
         .with_hint("leave one of the two out");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words that `mete cap`, `mete run` and `mete submit` have in common: options, and what they
-// mean. Words in, values out; nothing is looked at.
+// The options that `mete cap`, `mete run` and `mete submit` have in common, and their meaning.
+// Words in, values out; nothing else is read.
 #pragma once
 
 #include <string>
@@ -53,6 +53,9 @@ inline constexpr OptionSpec kTimeOption{
     "--time", "TIME",
     "end the job after this time, with exit code 124: 90, 90s, 10m, 2h, 1d, 1:30:00 or 2-12:00:00",
     "-t"};
+inline constexpr OptionSpec kDryRunOption{
+    "--dry-run", "",
+    "print the cards the job would start on, or why and how long it would wait; run nothing"};
 inline constexpr OptionSpec kNoWaitOption{
     "--no-wait", "", "fail with exit code 75 if there is no room now, instead of waiting"};
 inline constexpr OptionSpec kNameOption{
@@ -66,6 +69,10 @@ inline constexpr OptionSpec kPreemptibleOption{
     "--preemptible", "", "allow mete to park this job for jobs with a higher priority"};
 inline constexpr OptionSpec kNotPreemptibleOption{"--not-preemptible", "",
                                                   "never park this job, whatever the default"};
+inline constexpr OptionSpec kIdleOption{
+    "--idle", "TIME",
+    "park this job after TIME without work on its cards, and bring it back at its next GPU call; "
+    "never turns this off, whatever the default"};
 inline constexpr OptionSpec kNoPreemptOption{"--no-preempt", "",
                                              "wait for room; do not park other jobs for this job"};
 inline constexpr OptionSpec kShedOption{
@@ -82,11 +89,11 @@ inline constexpr OptionSpec kNotifyOnOption{
 // --gpu, --cpu-only, --devices, --gpu-type, --where.
 Result<core::Request> parse_request(const Parsed& parsed);
 
-// --procs, --cpus, --ram, --time, --priority, --or-cpu, --preemptible, --no-preempt, --shed,
-// --notify, --notify-on. Each value by itself: one option of a file is looked at alone, so that its
-// error names its line.
+// --procs, --cpus, --ram, --time, --priority, --or-cpu, --preemptible, --idle, --no-preempt,
+// --shed, --notify, --notify-on. Checks each value by itself: an option of a file is parsed alone,
+// so that its error names its line.
 Result<void> parse_limits(const Parsed& parsed, core::JobSpec& spec);
-// Options that need another option, or contradict it. For a whole job, never for one option alone.
+// Options that need or contradict another option. For a whole job, never for one option alone.
 Result<void> check_limits(const core::JobSpec& spec);
 
 // The value of an option that is a number.
@@ -101,7 +108,7 @@ Result<bool> parse_visible(const Parsed& parsed);
 // --env.
 Result<std::vector<std::pair<std::string, std::string>>> parse_variables(const Parsed& parsed);
 
-// A request that says nothing about cards is a mistake where cards are given out.
+// A request without a share is a mistake for verbs that grant cards.
 Result<void> check_share_is_said(const core::Request& request);
 
 std::string current_folder();

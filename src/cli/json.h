@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the small JSON documents of the command line. Keys stay in the order in which they were
-// added. Text that is not UTF-8 (a command line may hold anything) is written with U+FFFD in place
-// of what is wrong: always valid JSON. What a terminal would obey is escaped.
+// added. Invalid UTF-8 (a command line may hold anything) is replaced by U+FFFD: always valid JSON.
+// Control characters are escaped.
 #pragma once
 
 #include <cstdint>

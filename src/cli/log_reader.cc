@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See log_reader.h.
+// See log_reader.h. parts_ holds the open files in the order in which they are read: FILE.1 if it
+// belongs to this job, then FILE. next() reads on; at the end of the last part it checks whether
+// FILE is another file now (replaced) and then opens what followed (follow_rename). inotify wakes
+// the caller; correctness does not depend on it.
 #include "cli/log_reader.h"
 
 #include <fcntl.h>
@@ -47,7 +50,7 @@ std::optional<Seen> look_at(const std::string& path) {
   return seen_of(status);
 }
 
-// Not blocked by a pipe that somebody put there; terminals and folders are no logs.
+// Does not block on a pipe; terminals and folders are no logs.
 Result<Fd> open_log(const std::string& path) {
   Result<Fd> file = base::open_fd(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!file) return file;
@@ -72,16 +75,16 @@ Result<Tail> tail_of(int fd, std::uint64_t lines) {
   if (!file) return Error::from_errno("look at the log", errno);
   Tail tail{file->size, 0};
   std::array<char, kBlock> block{};
-  off_t begin = file->size;  // of what has been looked at
+  off_t begin = file->size;  // start of the part that was read
   while (begin > 0 && lines > 0) {
     const off_t from = std::max<off_t>(0, begin - static_cast<off_t>(kBlock));
     const Result<std::size_t> got =
         read_at(fd, block.data(), static_cast<std::size_t>(begin - from), from);
     if (!got) return got.error();
-    if (from + static_cast<off_t>(*got) < begin) return Tail{0, 0};  // cut while we read
+    if (from + static_cast<off_t>(*got) < begin) return Tail{0, 0};  // truncated while we read
     for (off_t at = begin - 1; at >= from; --at) {
       const bool ends_line = block[static_cast<std::size_t>(at - from)] == '\n';
-      if (!ends_line || at == file->size - 1) continue;  // the newline of the last line itself
+      if (!ends_line || at == file->size - 1) continue;  // the newline that ends the last line
       tail.begin = at + 1;
       if (++tail.lines == lines) return tail;
     }
@@ -92,7 +95,8 @@ Result<Tail> tail_of(int fd, std::uint64_t lines) {
 }
 
 Result<LogReader> LogReader::open(std::string path, const From& from) {
-  // What belongs to the log (FILE.1, its times) is beside the file itself, not beside a link to it.
+  // The companions of a log (FILE.1, its times) are beside the file itself, not beside a link to
+  // it.
   const std::string real = base::real_path(path);
   LogReader reader(real.empty() ? std::move(path) : real);
   if (Result<void> r = reader.add_parts(from); !r) return std::move(r).error();
@@ -103,7 +107,7 @@ Result<LogReader> LogReader::open(std::string path, const From& from) {
 Result<void> LogReader::skip_until(WallTime since, const std::string& path, Part& part) {
   const Result<std::uint64_t> offset = launch::offset_since(path, since);
   if (!offset)
-    return Error::not_found("it is not known when what was written to " + path)
+    return Error::io("it is not known when what was written to " + path)
         .with_evidence(offset.error().message)
         .with_hint("--tail 100 shows the last lines");
   const std::optional<Seen> file = look_at(part.file.get());
@@ -113,7 +117,7 @@ Result<void> LogReader::skip_until(WallTime since, const std::string& path, Part
 }
 
 Result<void> LogReader::add_parts(const From& from) {
-  // The old one first: if it is renamed over between the two, we have both all the same.
+  // FILE.1 first: if the keeper renames between the two calls, we still have both files.
   Result<Fd> old = open_log(path_ + ".1");
   const std::optional<Seen> old_seen = old ? look_at(old->get()) : std::nullopt;
   Result<Fd> file = open_log(path_);
@@ -126,7 +130,7 @@ Result<void> LogReader::add_parts(const From& from) {
   if (ours) before.emplace(Part{*std::move(old), 0});
   if (from.since) {
     if (Result<void> r = skip_until(*from.since, path_, now); !r) return r;
-    // One of which no times are left is older than what has some.
+    // A file without any times left is older than one that has some.
     if (before && !skip_until(*from.since, path_ + ".1", *before)) before.reset();
   }
   if (from.tail) {
@@ -148,8 +152,8 @@ Result<void> LogReader::add_parts(const From& from) {
   return {};
 }
 
-// The first line's beginning is gone, and its end alone says nothing. One without an end in sight
-// is all that there is.
+// The beginning of the first line is gone, and its rest alone is useless. A line without an end in
+// the first block is shown all the same.
 void LogReader::skip_half_a_line() {
   Part& part = parts_.front();
   std::string block(kBlock, '\0');
@@ -177,7 +181,7 @@ Result<std::string> LogReader::next() {
     } else if (last_was_replaced_) {
       follow_rename();
     } else if (!replaced()) {
-      // Emptied by its user: what is written now is at its beginning.
+      // The user truncated it: new output is at its beginning.
       const std::optional<Seen> file = look_at(part.file.get());
       if (!file || file->size >= part.at) return std::string();
       part.at = 0;
@@ -185,8 +189,8 @@ Result<std::string> LogReader::next() {
   }
 }
 
-// Another file has the name now. What was written into ours before that is read once more: it may
-// have come after we saw its end.
+// Whether another file has the name now. Our file is then read once more: the last bytes may have
+// come after we saw its end.
 bool LogReader::replaced() {
   const std::optional<Seen> ours = look_at(parts_.back().file.get());
   const std::optional<Seen> there = look_at(path_);
@@ -194,14 +198,14 @@ bool LogReader::replaced() {
   return last_was_replaced_;
 }
 
-// Normally ours is FILE.1 now, and FILE is next. If it has lost that name too, FILE.1 is what came
-// after ours.
+// Normally our file is FILE.1 now, and FILE is next. If ours has lost that name too, FILE.1 follows
+// ours.
 void LogReader::follow_rename() {
   last_was_replaced_ = false;
   const std::optional<Seen> ours = look_at(parts_.back().file.get());
   Result<Fd> old = open_log(path_ + ".1");
   Result<Fd> file = open_log(path_);
-  if (!file) return;  // renamed this moment; the next look finds it
+  if (!file) return;  // just being renamed; the next look finds it
   const std::optional<Seen> old_seen = old ? look_at(old->get()) : std::nullopt;
   parts_.clear();
   if (ours && !ours->has_name && old_seen && old_seen->written >= ours->written)
@@ -210,7 +214,7 @@ void LogReader::follow_rename() {
   watch();
 }
 
-// The file for what is written, its folder for the file that comes after it.
+// Watches the file for new output, and its folder for the next file.
 void LogReader::watch() {
   if (!watch_) {
     watch_.reset(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));

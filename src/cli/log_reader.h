@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the log of a job as its user: from the beginning, the last lines, or on and on while it is
-// written. The keeper that writes it renames FILE to FILE.1 when it is full and makes a new one,
-// also when somebody has removed it: reading goes on over all of that, without a gap and without a
-// byte twice. Never holds more than a block in memory.
+// Reads the log of a job as its user: from the beginning, the last lines, or continuously while it
+// is written. The keeper renames FILE to FILE.1 when it is full and makes a new one, also when FILE
+// was removed: reading continues over all of that, without a gap and without a repeated byte. Never
+// holds more than a block in memory.
 #pragma once
 
 #include <sys/types.h>
@@ -19,8 +19,8 @@
 namespace mete::cli {
 
 // Where the last `lines` lines of a file begin, and how many there are if there are fewer. Reads
-// backwards from the end: of a file of gigabytes only as much as is asked for. A last line without
-// its newline is one.
+// backwards from the end: only as much as needed, even of gigabytes. A last line without a newline
+// counts.
 struct Tail {
   off_t begin = 0;
   std::uint64_t lines = 0;
@@ -31,21 +31,21 @@ class LogReader {
  public:
   struct From {
     std::optional<std::uint64_t> tail;  // the last lines only
-    std::optional<WallTime> since;      // only what was written then or later (launch/log_times.h)
-    WallTime began;                     // of the job: an older FILE.1 is somebody else's
+    std::optional<WallTime> since;      // only what was written since (launch/log_times.h)
+    WallTime began;                     // start of the job: an older FILE.1 belongs to another one
   };
   // not_found: there is no such file (yet, or any more).
   static Result<LogReader> open(std::string path, const From& from);
 
-  // How much of what was written comes before what is read here and is gone: of a long log only the
-  // end is kept. Known where all of it was asked for.
+  // How many bytes before the first one that is read here are gone: only the end of a long log is
+  // kept. Known if everything was requested.
   std::uint64_t gone() const { return gone_; }
 
-  // A block of what there is; "": nothing more at the moment.
+  // The next block; "": nothing more at the moment.
   Result<std::string> next();
 
-  // Readable when there may be more: to be polled, then cleared by heard(). -1: the system has no
-  // more watches to give, and one has to look now and then.
+  // Readable when there may be more: poll it, then call heard(). -1: the system has no more
+  // watches, so look from time to time.
   int descriptor() const { return watch_.get(); }
   void heard();
 
@@ -63,8 +63,7 @@ class LogReader {
   void watch();
 
   std::string path_;
-  std::deque<Part>
-      parts_;  // in the order in which they are read; the last is the one being written
+  std::deque<Part> parts_;  // in reading order; the last is being written
   std::uint64_t gone_ = 0;
   bool last_was_replaced_ = false;
   Fd watch_;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// LogReader on real files in a temporary folder. The tests play the keeper: they append, rename
+// FILE to FILE.1, remove and truncate, between the calls of a reader that is open, which must miss
+// and repeat nothing.
 #include "cli/log_reader.h"
 
 #include <fcntl.h>
@@ -29,7 +32,7 @@ class LogReaderTest : public testing::Test {
   void append(const std::string& text) { std::ofstream(log_, std::ios::app) << text; }
   void rotate() { std::filesystem::rename(log_, log_ + ".1"); }
 
-  // Everything there is at the moment.
+  // Everything that is there at the moment.
   static std::string all(LogReader& reader) {
     std::string text;
     for (;;) {
@@ -137,7 +140,7 @@ TEST_F(LogReaderTest, TellsWhenThereIsMore) {
   reader->heard();
   const auto readable = [&] {
     char byte = 0;
-    // A look without taking: events of inotify cannot be read in parts.
+    // Looks without taking: events of inotify cannot be read in parts.
     return ::read(reader->descriptor(), &byte, 1) < 0 && errno == EINVAL;
   };
   EXPECT_FALSE(readable());

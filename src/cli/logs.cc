@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete logs ID...`: what a job has written. The daemon says where; the files are read here, as
-// who asks, and by root as the job's user. With -f until the jobs have ended and everything is
-// printed.
+// `mete logs ID...`: the output of jobs. The daemon knows the paths; the files are read here, as
+// the calling user, and by root as the job's user. Logs finds the jobs and opens a LogReader each,
+// Printer prints what they have under a heading. With -f, follow() alternates between the daemon's
+// wait for the end and new output, until all jobs have ended and everything is printed.
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,7 +35,7 @@ constexpr std::array kLogsOptions{
     OptionSpec{"--err", "", "print the file of mete submit --err instead of the log"},
     kOutputOption,
 };
-constexpr int kTickMs = 1'000;
+constexpr int kFollowTickMs = 1'000;
 constexpr std::size_t kMaxFollowed = 100;
 
 // A job and its log.
@@ -42,10 +43,10 @@ struct Source {
   core::JobId id;
   wire::ShowDocument shown;
   std::string path;
-  // Whose folders the path leads through: root follows no link there that its user could not.
+  // Whose folders the path leads through: root follows no link there that this user could not.
   launch::Identity owner = {};
   std::optional<LogReader> reader = {};
-  bool refused = false;  // it cannot be read, and that was said
+  bool refused = false;  // unreadable, and reported
 };
 
 bool file_exists(const std::string& path) {
@@ -55,12 +56,12 @@ bool file_exists(const std::string& path) {
 
 bool never_ran(const core::Job& job) { return !job.started && job.attempts.empty(); }
 
-// Prints what several logs have, each under its name.
+// Prints several logs, each under its name.
 class Printer {
  public:
   Printer(bool several, const Output& output) : several_(several), output_(output) {}
 
-  // Everything that is there now; whether there was something.
+  // Prints everything that is there now; returns whether there was something.
   Result<bool> print(Source& source) {
     bool some = false;
     for (;;) {
@@ -151,7 +152,7 @@ class Logs {
     for (const Source& source : sources_)
       if (never_ran(source.shown.view.job))
         output_.say(wire::sentence(source.shown.view, source.shown.at));
-    // The jobs are waited for one after the other: whoever has ended meanwhile is told at once.
+    // Waits for the jobs one after the other: the answer for a job that has ended comes at once.
     for (std::size_t waited = 0; waited < ids_.size(); ++waited) {
       daemon.begin(job_target(ids_[waited], "/wait"));
       std::optional<Result<std::string>> over;
@@ -179,7 +180,7 @@ class Logs {
   bool err_;
   const Output& output_;
   Failures failures_;
-  std::vector<core::JobId> ids_;  // as they were named
+  std::vector<core::JobId> ids_;  // as named on the command line
   std::vector<Source> sources_;
 };
 
@@ -194,15 +195,14 @@ void Logs::add(core::JobId id) {
   if (shown->elements.empty()) {
     std::string path = err_ ? shown->err : shown->log;
     if (path.empty())
-      return failures_.add(
-          Error::not_found("job " + to_string(id) + " has no file of its own for errors")
-              .with_hint("leave --err out: they are in its log"));
+      return failures_.add(Error::io("job " + to_string(id) + " has no file of its own for errors")
+                               .with_hint("leave --err out: they are in its log"));
     const launch::Identity owner =
         geteuid() == 0 ? launch::identity_of(shown->view.job.spec->uid) : launch::Identity();
     sources_.push_back({id, *std::move(shown), std::move(path), owner});
     return;
   }
-  // An array: each of its jobs has a log of its own.
+  // Each job of an array has its own log.
   const Result<std::string> list = client_.call("GET", "/v1/jobs?all=1&id=" + to_string(id));
   const Result<std::vector<wire::JobView>> views = list ? wire::decode_ps(*list) : list.error();
   if (!views) return failures_.add(views.error());
@@ -210,7 +210,7 @@ void Logs::add(core::JobId id) {
     if (!client_.silent()) add(view.job.id);
 }
 
-// False: there is none, or none yet.
+// False: there is no log, or not yet.
 bool Logs::open(Source& source) {
   if (source.reader) return true;
   if (source.refused) return false;
@@ -232,7 +232,7 @@ bool Logs::open(Source& source) {
                   to_string(source.id) + " are not kept any more");
     return true;
   }
-  // One that could not be read does not become readable by asking every second.
+  // A log that could not be read does not become readable by retrying.
   const bool missing = reader.error().code == ErrorCode::kNotFound && !exists;
   if (!missing) failures_.add(reader.error());
   source.refused = !missing;
@@ -241,15 +241,14 @@ bool Logs::open(Source& source) {
 
 void Logs::say_missing(const Source& source) {
   if (source.refused) return;
-  // Nothing is missing of a job that has not written anything.
+  // Nothing is missing from a job that never ran.
   if (never_ran(source.shown.view.job))
     return output_.say(wire::sentence(source.shown.view, source.shown.at));
-  failures_.add(
-      Error::not_found("the log of job " + to_string(source.id) + " is not there any more")
-          .with_evidence(source.path));
+  failures_.add(Error::io("the log of job " + to_string(source.id) + " is not there any more")
+                    .with_evidence(source.path));
 }
 
-// False: nobody reads what we print.
+// False: stdout is closed.
 bool Logs::print_new(Printer& printer) {
   for (Source& source : sources_) {
     if (!open(source)) continue;
@@ -267,7 +266,7 @@ void Logs::pause(const runner::LastingClient& daemon) {
   std::vector<pollfd> ready{{daemon.descriptor(), POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
   for (const Source& source : sources_)
     if (source.reader) ready.push_back({source.reader->descriptor(), POLLIN, 0});
-  (void)poll(ready.data(), ready.size(), kTickMs);
+  (void)poll(ready.data(), ready.size(), kFollowTickMs);
 }
 
 Result<LogReader::From> parse_from(const Parsed& parsed) {

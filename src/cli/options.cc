@@ -20,7 +20,7 @@ struct Written {
   std::string value;
 };
 
-// "-5" is a number where words are expected: no option of ours is a digit.
+// "-5" is a number where words are expected: none of our options is a digit.
 bool is_option(const std::string& word, Rest rest) {
   const bool digit = word.size() > 1 && word[1] >= '0' && word[1] <= '9';
   return word.size() > 1 && word.front() == '-' && !(digit && rest == Rest::kWords);
@@ -44,7 +44,7 @@ Written look_up(std::span<const OptionSpec> specs, const std::string& word) {
   return written;
 }
 
-// What Slurm and others call it.
+// The names in Slurm and other programs.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kOtherNames{
     {{"--cpus-per-task", "--cpus"},
      {"--dependency", "--after"},
@@ -69,7 +69,7 @@ Error unknown(std::span<const OptionSpec> specs, const std::string& name) {
                               : "did you mean " + std::string(near) + "?");
 }
 
-// Checks one option against the table and what came before it.
+// Checks one option against the table and the options before it.
 Result<void> check(const Written& written, const Parsed& parsed) {
   const OptionSpec& spec = *written.spec;
   if (!spec.not_built.empty()) {
@@ -110,10 +110,10 @@ Result<Parsed> parse_options(std::span<const OptionSpec> specs,
   Parsed parsed;
   for (std::size_t i = 0; i < args.size(); ++i) {
     if (args[i] == "--" || (!is_option(args[i], rest) && rest != Rest::kWords)) {
-      parsed.rest.insert(parsed.rest.end(), args.begin() + static_cast<std::ptrdiff_t>(i),
-                         args.end());
       parsed.dashes = args[i] == "--";
-      if (parsed.dashes) parsed.rest.erase(parsed.rest.begin());
+      parsed.rest.insert(parsed.rest.end(),
+                         args.begin() + static_cast<std::ptrdiff_t>(parsed.dashes ? i + 1 : i),
+                         args.end());
       break;
     }
     if (!is_option(args[i], rest)) {

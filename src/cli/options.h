@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words after a verb: a table of options in, values and what follows them out. The same table
+// The words after a verb: a table of options in, values and the remaining words out. The same table
 // makes --help and the shells' completions. Why not a library: the command of `mete cap` must reach
-// the program untouched, so where our own options end is decided here anyway, and errors have one
+// the program untouched, so the end of our own options is decided here anyway, and errors have one
 // shape.
 #pragma once
 
@@ -21,9 +21,9 @@ struct OptionSpec {
   std::string_view help = {};        // one paragraph; --help wraps it
   std::string_view short_name = {};  // "-o"
   bool repeats = false;
-  // Understood, and refused with these words as evidence; not shown in --help.
+  // Recognised, and refused with this text as evidence; not shown in --help.
   std::string_view not_built = {};
-  // Understood, and refused because it is this verb's ("mete submit"); not shown in --help.
+  // Recognised, and refused as an option of this verb ("mete submit"); not shown in --help.
   std::string_view other_verb = {};
   bool value_optional = false;  // "--watch", or "--watch=5"; never the next word
   static constexpr OptionSpec later(std::string_view name, std::string_view value,

@@ -67,6 +67,11 @@ TEST(Options, MayStandBetweenWords) {
   EXPECT_TRUE(result->has("--quiet"));
 }
 
+TEST(Options, WordsBeforeTheDashesStay) {
+  EXPECT_EQ(parsed({"exec", "--quiet", "--", "--x", "y"}, Rest::kWords)->rest,
+            (Words{"exec", "--x", "y"}));
+}
+
 TEST(Options, ANegativeNumberIsAWordAmongWords) {
   EXPECT_EQ(parsed({"12", "-5"}, Rest::kWords)->rest, (Words{"12", "-5"}));
   EXPECT_FALSE(parsed({"-5", "cmd"}, Rest::kCommand).ok());

@@ -22,8 +22,8 @@ namespace mete::cli {
 
 namespace {
 
-// Errors and talk name what others have written: paths, words, what a daemon's log says. Every line
-// is indented alike: a mark below a character stays below it.
+// Makes text from outside printable: paths, words, lines of a daemon's log. All lines have the same
+// indentation: a mark below a character stays below it.
 std::string printable_lines(std::string_view text, std::string_view indent = "") {
   std::string out;
   const char* end = "";
@@ -43,7 +43,7 @@ bool is_terminal(int fd) {
 bool wants_colour(int fd) { return base::variable("NO_COLOR").empty() && is_terminal(fd); }
 
 void Output::data(std::string text) const {
-  // A daemon's document holds what others have written, and may be read on a terminal.
+  // A daemon's document contains text of other users, and may be read on a terminal.
   if (json()) text = base::printable_json(std::move(text));
   bytes(text += '\n');
 }

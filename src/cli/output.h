@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said to people and to programs: data to stdout, talk to stderr, errors in one shape, exit
-// codes from one table. Colour only on a terminal, never with NO_COLOR.
+// All output: data to stdout, talk to stderr, errors in one shape, exit codes from one table.
+// Colour only on a terminal, never with NO_COLOR.
 #pragma once
 
 #include <functional>
@@ -14,12 +14,14 @@
 namespace mete::cli {
 
 using base::exit_code_of;
+using base::exit_code_of_failure;
 using base::kExitBadFile;
 using base::kExitCannotRun;
 using base::kExitDenied;
 using base::kExitFailed;
 using base::kExitInfeasible;
 using base::kExitNoRoom;
+using base::kExitNoSuch;
 using base::kExitNotFound;
 using base::kExitOk;
 using base::kExitTimeout;
@@ -30,29 +32,29 @@ enum class Format { kText, kJson };
 class Output {
  public:
   explicit Output(Format format) : format_(format) {}
-  // All of it goes elsewhere: what is watched is drawn as one block.
+  // Sends everything to `everything`: --watch draws it as one block.
   Output(Format format, std::function<void(std::string_view)> everything)
       : format_(format), everything_(std::move(everything)) {}
 
   bool json() const { return format_ == Format::kJson; }
 
-  // A document or a table, to stdout; a newline is added. What cannot be written is remembered, and
-  // nothing follows it.
+  // Writes a document or a table to stdout; adds a newline. After a failed write, which is
+  // remembered, nothing more is written.
   void data(std::string text) const;
-  // The same for bytes as they are.
+  // data() for bytes as they are.
   void bytes(std::string_view bytes) const;
-  // Whether something could not be written to stdout.
+  // Whether a write to stdout failed.
   bool failed() const { return write_error_ != 0; }
-  // The exit code of the whole: output that was lost is a failure, and said. Whoever just stops
-  // reading (| head) is none.
+  // The exit code of the program: lost output is a failure, and is reported. A reader that stops
+  // early (mete ps | head) is not.
   int finish(int exit_code) const;
   // One line of talk to stderr: "mete: ...".
   void say(std::string_view text) const;
-  // say(), for what knows nothing of outputs. Not longer than this one lives.
+  // say() as a function, for code that does not know Output. Must not outlive this object.
   std::function<void(std::string_view)> talk() const {
     return [this](std::string_view text) { say(text); };
   }
-  // A line to stderr as it is (JSON).
+  // Writes a line to stderr as it is (JSON).
   void say_json(std::string_view text) const;
   // Prints the error to stderr and returns its exit code.
   //   error: --gpu 200G can never fit here
@@ -66,20 +68,20 @@ class Output {
 
   Format format_;
   std::function<void(std::string_view)> everything_;
-  mutable int write_error_ = 0;  // of stdout: errno
+  mutable int write_error_ = 0;  // errno of stdout
 };
 
-// Whether a terminal is there that understands more than lines; whether it may have colours.
+// Whether `fd` is a terminal that understands more than lines; whether it may have colours.
 bool is_terminal(int fd);
 bool wants_colour(int fd);
 
-// Whether whoever read our stdout has left: a pipe tells before the next write would.
+// Whether the reader of our stdout has left: a pipe shows that before the next write would.
 bool nobody_reads();
 
 // Value of -o: "text" or "json".
 Result<Format> parse_format(std::string_view text);
 
-// Now, as documents say it: "2026-11-15T05:50:43.123Z".
+// The current time in the form of documents: "2026-11-15T05:50:43.123Z".
 std::string timestamp();
 
 }  // namespace mete::cli

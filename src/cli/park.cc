@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete park ID...` and `mete unpark ID...`: a running job gives its GPU memory back, and has it
-// again. Both wait until it is done, or say why it is not.
+// `mete park ID...` and `mete unpark ID...`: a running job gives its GPU memory back, and gets it
+// again. ParkVerb sends the order for each job or array; Watch then polls each affected job (long
+// poll by tag) until it has arrived, shows what it waits for, and turns its final state into a
+// sentence or an error. --no-wait skips that.
 #include <array>
 #include <chrono>
 #include <utility>
@@ -38,7 +40,7 @@ class Watch {
   Watch(runner::LastingClient& client, const Output& output, bool park)
       : client_(client), output_(output), park_(park) {}
 
-  // Until the job stands still where it was asked to go, or elsewhere.
+  // Waits until the job is no longer on its way, whether it got where it should or not.
   Result<wire::JobView> wait_for(core::JobId id) {
     std::string tag = "-";
     for (;;) {
@@ -67,7 +69,7 @@ class Watch {
     }
   }
 
-  // What to say of it; an error: it did not come to what was asked for.
+  // The sentence about the result; an error: the order was not carried out.
   Result<std::string> outcome(const wire::JobView& view, bool changed) const {
     const core::Job& job = view.job;
     const std::string name = "job " + to_string(job.id);
@@ -94,11 +96,11 @@ class Watch {
   const Output& output_;
   bool park_;
   StatusLine line_;
-  bool said_ = false;  // for what it waits
+  bool said_ = false;  // said what it waits for
   seam::Nanoseconds began_ = seam::system_clock().monotonic();
 };
 
-// One verb of ours, for the jobs that are named.
+// One call of park or unpark, for the named jobs.
 class ParkVerb {
  public:
   ParkVerb(const Parsed& parsed, runner::DaemonClient client, const Output& output, bool park)
@@ -111,7 +113,7 @@ class ParkVerb {
   int go() {
     for (const core::JobId id : named_jobs(parsed_.rest, client_.socket(), failures_)) {
       one(id);
-      if (client_.silent()) break;  // the others would wait as long, each
+      if (client_.silent()) break;  // each of the others would wait as long
     }
     if (output_.json()) output_.data(wire::encode(all_));
     return failures_.exit_code();
@@ -122,7 +124,7 @@ class ParkVerb {
     Watch watch(client_, output_, park_);
     const std::string path = park_ ? (parsed_.has("--deep") ? "/park?deep=1" : "/park") : "/unpark";
     const Result<std::string> body = client_.call("POST", job_target(id, path));
-    // Of an order that was given twice, what the first has changed is not in the answer.
+    // If the order was sent twice, the answer lacks what the first one changed.
     const bool repeated = client_.repeated();
     const Result<wire::ChangedDocument> answer =
         body ? wire::decode_changed(*body) : Result<wire::ChangedDocument>(body.error());
@@ -161,7 +163,8 @@ class ParkVerb {
       failures_.add(reply.error());
   }
 
-  // The job, or those of an array that are parked or on their way, by this order or one before it.
+  // The job, or the elements of an array that are parked or on their way, by this order or an
+  // earlier one.
   Result<std::vector<core::JobId>> under_way(core::JobId id) {
     const Result<std::string> list = client_.call("GET", "/v1/jobs?all=1&id=" + to_string(id));
     const Result<std::vector<wire::JobView>> views = list ? wire::decode_ps(*list) : list.error();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete place --pool pool.yaml --job job.yaml`: one decision with its reasons, on a pool that is
-// described. Neither needs nor starts a daemon.
+// `mete place --pool pool.yaml --job job.yaml`: one decision with its reasons, on a described pool.
+// No daemon is needed or started. settle() puts the file's running jobs on the nodes, ledger_of()
+// keeps the nodes that --where selects, and the policy chooses. Without room, make_room() tries
+// moves, and otherwise the report says how many copies fit and which change would help.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -52,13 +54,13 @@ constexpr std::array kPlaceOptions{
     kOutputOption,
 };
 
-// What is asked for, and of which nodes.
+// The request, and the nodes that it accepts.
 struct Asked {
   Ask ask;
-  core::Request request;  // as it was written, --where included
+  core::Request request;  // as written, including --where
 };
 
-// Where each of those that run already is.
+// A running job and its place.
 struct Taken {
   Ask ask;
   Spot spot;
@@ -70,7 +72,7 @@ struct Pool {
   std::vector<Taken> taken;
 };
 
-// The cards that a line of the file names, or those that the policy would take on its node.
+// The cards that the file names for a job, or those that the policy would take on its node.
 Result<Spot> spot_of(const Cluster& cluster, core::cluster::NodePolicy& policy, KindId kind,
                      const PoolJob& job) {
   if (job.node.empty()) {
@@ -101,7 +103,7 @@ Result<Spot> spot_of(const Cluster& cluster, core::cluster::NodePolicy& policy, 
   return Error::invalid(job.where + ": there is no node " + base::quote(job.node));
 }
 
-// Those who run, put where they are.
+// Places the file's running jobs.
 Result<Pool> settle(const PoolFile& file, core::cluster::NodePolicy& policy) {
   Result<Cluster> cluster = Cluster::make(file.nodes);
   if (!cluster) return cluster.error();
@@ -118,7 +120,7 @@ Result<Pool> settle(const PoolFile& file, core::cluster::NodePolicy& policy) {
   return pool;
 }
 
-// Nodes, and who is where on them; an arrival is a place in Pool::taken.
+// Nodes and the jobs on them; an arrival is an index in Pool::taken.
 struct Ledger {
   Cluster cluster;
   simulate::Tenants tenants;
@@ -130,7 +132,7 @@ struct Ledger {
   }
 };
 
-// The ledger of these nodes. `only`: of those that it means.
+// The ledger of these nodes; with `only`, of the nodes that match it.
 Result<Ledger> ledger_of(const Pool& pool, const core::Query* only) {
   Result<Cluster> all = Cluster::make(pool.nodes);
   if (!all) return all.error();
@@ -228,7 +230,7 @@ PlaceReport::Placed placed_on(const Cluster& cluster, KindId kind, const Spot& s
   return placed;
 }
 
-// CPUs are asked for as whole numbers: less than what would fit still does.
+// CPUs are requested in whole numbers: rounding down still fits.
 std::vector<core::cluster::Change> whole_cpus(std::vector<core::cluster::Change> list) {
   for (core::cluster::Change& change : list) change.ask.cpu_milli -= change.ask.cpu_milli % 1000;
   std::erase_if(list, [](const core::cluster::Change& change) {
@@ -239,7 +241,7 @@ std::vector<core::cluster::Change> whole_cpus(std::vector<core::cluster::Change>
   return list;
 }
 
-// Carries the plan out: `ledger` is as it would be after it.
+// Applies the moves: `ledger` is then as after them.
 void make_room(Ledger& ledger, core::cluster::NodePolicy& policy, KindId kind,
                const simulate::MoveLimit& limit, const Pool& pool, PlaceReport& report) {
   if (limit.jobs == 0) return;
@@ -260,7 +262,7 @@ void make_room(Ledger& ledger, core::cluster::NodePolicy& policy, KindId kind,
   report.decision = PlaceReport::Decision::kPlaced;
 }
 
-// How many copies have a place, of so many at most.
+// How many copies fit, at most `most`.
 std::size_t copies_in(Cluster cluster, core::cluster::NodePolicy& policy, const Ask& ask,
                       std::size_t most) {
   const KindId kind = *cluster.kind_of(ask);
@@ -270,7 +272,7 @@ std::size_t copies_in(Cluster cluster, core::cluster::NodePolicy& policy, const 
   return copies;
 }
 
-// The same in an empty pool.
+// How many copies fit in the empty pool, at most `most`.
 std::size_t copies_ever(const Cluster& cluster, core::cluster::NodePolicy& policy, const Ask& ask,
                         std::size_t most) {
   std::vector<NodeSpec> nodes;
@@ -319,7 +321,7 @@ int run_place(const Parsed& parsed, const Output& output) {
       report.on.push_back(
           {node.spec.name, cause_on(cluster->groups()[index_of(node.group)],
                                     cluster->shape(node.cls), cluster->kind(*kind))});
-  // What runs is what is expected to come; and this.
+  // The running jobs and this one are the expected mix.
   std::map<KindId, std::uint64_t> counts{{*kind, 1}};
   for (const Taken& taken : pool->taken) ++counts[*cluster->kind_of(taken.ask)];
   core::cluster::Mix mix;

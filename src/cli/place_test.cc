@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pool files, and what mete place and mete advise say.
+// Pool files, and the output of mete place and mete advise.
 #include <gtest/gtest.h>
 
 #include "cli/advise_text.h"

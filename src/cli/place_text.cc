@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See place_text.h.
+// See place_text.h. Both forms are made from one PlaceReport: first the decision, then where the
+// copies and moved jobs are, then, without room, what would help, and with --explain the cause per
+// node. in_words() has the sentence for each cause.
 #include "cli/place_text.h"
 
 #include "base/bytes.h"
@@ -14,7 +16,7 @@ using core::cluster::Cause;
 
 namespace {
 
-constexpr std::size_t kMostNodes = 100;  // listed for people
+constexpr std::size_t kMostNodes = 100;  // listed in the text
 
 std::string_view word_of(PlaceReport::Decision decision) {
   switch (decision) {
@@ -121,7 +123,7 @@ std::string place_json(const PlaceReport& report, const std::string& at) {
 
 namespace {
 
-// A node with room for a copy is no reason why all of them have none.
+// A node with room for one copy does not explain why there is no room for all.
 std::string why_on(const PlaceReport& report, Cause cause) {
   const bool some = cause == Cause::kHasRoom && report.placed.empty() && report.copies > 1;
   return some ? "has room, but not for all copies" : in_words(cause);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mete place` prints: a decision in, text for people or the document mete.place/1 out. Pure.
+// The output of `mete place`: a decision in, text or the document mete.place/1 out. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace mete::cli {
 struct PlaceReport {
   std::string policy;
   std::string request;     // "--gpu 2x30G --cpus 8"
-  std::size_t copies = 1;  // that are asked for
-  // Where there is no room for all: how many copies have a place now, and in an empty pool.
+  std::size_t copies = 1;  // requested
+  // Without room for all: how many copies fit now, and in an empty pool.
   std::size_t fit_now = 0;
   std::size_t fit_empty = 0;
   enum class Decision { kPlaced, kWait, kNever } decision = Decision::kNever;
@@ -24,17 +24,17 @@ struct PlaceReport {
     std::vector<std::uint32_t> cards;
     std::string card_type;
     std::int32_t share = 0;        // thousandths of each card
-    std::int64_t share_bytes = 0;  // of each; 0: how large the card is is not known
+    std::int64_t share_bytes = 0;  // per card; 0: the size of the card is unknown
   };
-  std::vector<Placed> placed;  // one for each copy; empty: there is no room
+  std::vector<Placed> placed;  // one per copy; empty: there is no room
   struct Moved {
     std::string job;  // its name, or its place in the file
     Placed from;
     Placed to;
   };
-  std::vector<Moved> moves;  // first, in this order
+  std::vector<Moved> moves;  // needed first, in this order
   core::cluster::Rejection nodes;
-  std::vector<core::cluster::Change> changes;  // where there is no room
+  std::vector<core::cluster::Change> changes;  // that would help, without room
   struct OnNode {
     std::string name;
     core::cluster::Cause cause{};

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See pool_file.h. yaml-cpp throws; nothing of that leaves this file.
+// See pool_file.h. Reader goes over the YAML tree: cards: become nodes, nodes: are read one by one
+// (with their instance type as the base), jobs: are requests with an optional node and cards.
+// Unknown keys are errors with the nearest known key. yaml-cpp throws; no exception leaves this
+// file.
 #include "cli/pool_file.h"
 
 #include <yaml-cpp/yaml.h>
@@ -20,7 +23,7 @@ namespace {
 
 using core::cluster::NodeSpec;
 
-// The key that somebody had in mind: what other programs call it, or the nearest.
+// The key that was probably meant: the name in other programs, or the nearest.
 std::string_view meant_in_pool(const std::string& key, const std::vector<std::string_view>& keys) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kTheirs{
       {{"gpus", "gpu"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pool files: YAML in, the nodes of a pool and what runs on them out, each error with its line and
-// column. docs/formats/pool-file.md has every key. Only the text is looked at.
+// Pool files: YAML in, the nodes of a pool and its running jobs out, each error with its line and
+// column. docs/formats/pool-file.md has every key. Only the text is read.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ inline constexpr std::size_t kMaxPoolFile = 16 << 20;
 inline constexpr std::uint64_t kMaxPoolNodes = 100'000;
 inline constexpr std::uint64_t kMaxPoolJobs = 100'000;
 
-// Something that runs in the pool already.
+// A job that already runs in the pool.
 struct PoolJob {
   core::cluster::Ask ask;
-  std::string node;                  // "": where the policy says
-  std::vector<std::uint32_t> cards;  // none: where the policy says
+  std::string node;                  // "": chosen by the policy
+  std::vector<std::uint32_t> cards;  // empty: chosen by the policy
   std::string where;                 // "pool.yaml:7:5"
   std::string name = {};             // "": not said
 };
@@ -33,7 +33,7 @@ struct PoolFile {
   std::vector<PoolJob> jobs;
 };
 
-// `path` is for the places in errors. One node at least.
+// `path` is for the places in errors. At least one node.
 Result<PoolFile> parse_pool_file(std::string_view text, const std::string& path,
                                  const TypeTables& types);
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete ps`: the jobs that the daemon knows. Where none ever ran none is started; one that has gone
-// and left its jobs is, since only it can tell them: an empty list means that there is no job. Ten
-// thousand jobs are listed before one has looked up: for the table the daemon sends lines
-// (wire/ps_lines.h), and its JSON is passed on as it is.
+// `mete ps`: the jobs that the daemon knows. If no daemon runs and none has left jobs behind, none
+// is started. A daemon that has ended and left jobs behind is started again, since only it knows
+// them: an empty list means that there is no job. Ten thousand jobs are listed within some 50 ms:
+// for the table the daemon sends lines (wire/ps_lines.h), and its JSON is passed on unchanged.
 #include <fnmatch.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -28,38 +29,55 @@ namespace {
 
 constexpr std::array kPsOptions{
     OptionSpec{"--all", "", "include ended jobs", "-a"},
-    OptionSpec{"--user", "NAME", "list only jobs of this user"},
+    OptionSpec{"--user", "NAME", "list only jobs of this user", "-u"},
+    OptionSpec{"--mine", "", "list only your own jobs"},
     OptionSpec{"--state", "STATE",
                "list only jobs in these states, separated by commas: pending,running"},
     OptionSpec{"--name", "NAME", "list only jobs with this name; * and ? are wildcards"},
     OptionSpec{"--columns", "NAMES", "print only these columns, separated by commas: id,user,used"},
+    OptionSpec{"--wide", "", "print whole commands and reasons, the sizes of grants, and the user",
+               "-w"},
+    OptionSpec{"--expand", "", "print each waiting job of an array on a line of its own"},
     kWatchOption,
-    OptionSpec{"--quiet", "", "print job numbers only", "-q"},
+    OptionSpec{"--quiet", "",
+               "print job numbers only; other users' jobs only with --user (administrators: all)",
+               "-q"},
     kOutputOption,
 };
 
-// What is to be listed.
+// What is to be listed, and how.
 struct Question {
   bool all = false;
+  bool mine = false;
+  bool others = true;  // also the jobs of other users, as far as they are shown
   std::string user;
   std::vector<core::JobState> states;
   std::string name;
   std::vector<core::JobId> ids;
   std::optional<std::vector<std::size_t>> columns;
+  PsWishes wishes;
 
   bool filters() const { return !states.empty() || !name.empty() || !ids.empty(); }
   bool wants(const core::Job& job) const {
     const bool state =
         states.empty() || std::find(states.begin(), states.end(), job.state) != states.end();
-    return state && (name.empty() || fnmatch(name.c_str(), job.spec->name.c_str(), 0) == 0);
+    // A name that is not shown matches nothing, not even "*".
+    return state && (name.empty() || (!job.spec->name.empty() &&
+                                      fnmatch(name.c_str(), job.spec->name.c_str(), 0) == 0));
   }
   std::vector<std::string> targets() const {
-    std::string query = all ? "?all=1" : "";
-    if (!user.empty()) query += (query.empty() ? "?user=" : "&user=") + net::percent_encode(user);
-    if (ids.empty()) return {"/v1/jobs" + query};
+    std::vector<std::string> query;
+    if (all) query.emplace_back("all=1");
+    if (mine) query.emplace_back("mine=1");
+    if (others) query.emplace_back("others=1");
+    if (!user.empty()) query.push_back("user=" + net::percent_encode(user));
     std::vector<std::string> each;
-    for (const core::JobId id : ids)
-      each.push_back("/v1/jobs" + query + (query.empty() ? "?id=" : "&id=") + to_string(id));
+    for (const core::JobId id : ids) {
+      query.push_back("id=" + to_string(id));
+      each.push_back("/v1/jobs?" + base::join(query, "&"));
+      query.pop_back();
+    }
+    if (ids.empty()) each.push_back("/v1/jobs?" + base::join(query, "&"));
     return each;
   }
 };
@@ -81,7 +99,14 @@ Result<Question> parse_question(const Parsed& parsed) {
   for (const std::string& word : parsed.rest)
     if (const Result<JobRef> ref = parse_job_ref(word); !ref) return ref.error();
   question.all = parsed.has("--all") || !parsed.rest.empty();
+  question.wishes = {geteuid(), parsed.has("--wide"), parsed.has("--expand")};
   if (const std::string* user = parsed.find("--user"); user != nullptr) question.user = *user;
+  question.mine = parsed.has("--mine");
+  if (question.mine && !question.user.empty())
+    return Error::invalid("--mine and --user exclude each other").with_hint("give one of them");
+  // What -q prints is for mete cancel and the like: other users' jobs only if they are asked for.
+  question.others =
+      !question.mine && (!parsed.has("--quiet") || !question.user.empty() || !parsed.rest.empty());
   if (const std::string* name = parsed.find("--name"); name != nullptr) question.name = *name;
   if (const std::string* names = parsed.find("--columns"); names != nullptr) {
     Result<std::vector<std::size_t>> columns = parse_columns(*names, kPsColumns);
@@ -98,7 +123,7 @@ Result<Question> parse_question(const Parsed& parsed) {
   return question;
 }
 
-// Neither a daemon nor anything that one has left behind.
+// There is neither a daemon nor state that one has left behind.
 int without_daemon(const Output& output) {
   if (output.json()) output.data(wire::encode_ps({}, seam::system_clock().wall()));
   output.say("no daemon runs, so no job waits or runs");
@@ -107,13 +132,13 @@ int without_daemon(const Output& output) {
 
 // After an empty answer to the question about this target: a job that was named is not there.
 void add_missing(const Question& question, std::size_t target, Failures& failures) {
-  if (question.ids.empty() || !question.user.empty()) return;
+  if (question.ids.empty() || !question.user.empty() || question.mine) return;
   failures.add(Error::not_found("there is no job " + to_string(question.ids[target]))
                    .with_hint("mete ps -a lists the jobs"));
 }
 
-// A daemon's own document, to be read by somebody else's program, is not read by ours as well;
-// where some jobs are wanted and others not, a new one is made.
+// The document of the daemon is printed unchanged, without being parsed. With filters a new
+// document is made.
 int print_json(runner::DaemonClient& client, const Question& question, const Output& output,
                Failures& failures) {
   std::vector<wire::JobView> jobs;
@@ -135,7 +160,7 @@ int print_json(runner::DaemonClient& client, const Question& question, const Out
   return kExitOk;
 }
 
-// Hands on each job that is wanted; before them the lines in which they stand.
+// Calls `take` for each job that is wanted, and `begin` with all lines before the first of them.
 Result<void> read_jobs(runner::DaemonClient& client, const Question& question, Failures& failures,
                        const std::function<void(std::string_view lines)>& begin,
                        const std::function<void(const wire::JobView& view)>& take) {
@@ -171,7 +196,7 @@ int print_ids(runner::DaemonClient& client, const Question& question, const Outp
 
 int print_table(runner::DaemonClient& client, const Question& question, const Output& output,
                 Failures& failures) {
-  PsTable table(seam::system_clock().wall());
+  PsTable table(seam::system_clock().wall(), question.wishes);
   if (question.columns) table.choose(*question.columns);
   const Result<void> read = read_jobs(
       client, question, failures, [&table](std::string_view lines) { table.expect(lines); },
@@ -182,7 +207,8 @@ int print_table(runner::DaemonClient& client, const Question& question, const Ou
   else if (failures.exit_code() == kExitOk)
     output.say(question.filters() || !question.user.empty() ? "there is no such job"
                : question.all                               ? "there are no jobs"
-                              : "no job waits or runs; -a shows those that have ended");
+               : question.mine ? "no job of yours waits or runs; -a shows those that have ended"
+                               : "no job waits or runs; -a shows those that have ended");
   return kExitOk;
 }
 
@@ -214,18 +240,25 @@ int run_ps(const Parsed& parsed, const Output& output) {
 const Verb kPsVerb{
     "ps",
     "list waiting and running jobs",
-    "mete ps [-a] [ID...] [--user NAME] [--state STATE] [--name NAME]\n"
-    "        [--columns NAMES] [--watch[=SECONDS]] [-q] [-o json]",
+    "mete ps [-a] [ID...] [--mine | --user NAME] [--state STATE] [--name NAME]\n"
+    "        [--columns NAMES] [--wide] [--expand] [--watch[=SECONDS]]\n"
+    "        [-q] [-o json]",
     "mete ps\n"
-    "mete ps -a                  # include ended jobs\n"
+    "mete ps -a                  # include your ended jobs\n"
+    "mete ps -u alice            # only the jobs of this user\n"
+    "mete ps --wide              # whole commands, and why each job waits\n"
     "mete ps --watch             # repeat every 2 seconds\n"
     "mete ps 12                  # all jobs of array 12\n"
     "mete cancel $(mete ps -q --name 'sweep*')\n"
     "mete ps -o json | jq -r '.jobs[].wait.for // empty'",
-    "Lists your own jobs; administrators see the jobs of all users. TIME is how long a job has "
-    "waited or run. For a waiting job, STARTS is the forecast of its start, and the last column is "
-    "the reason for the wait. If a private daemon has ended and left jobs behind, mete ps starts "
-    "it again. mete ls is an alias.",
+    "On a machine with a daemon for all users, other users' jobs are listed with user, share, "
+    "cards, time and state, but without name and command, unless the administrator has set "
+    "[sight] others to all or totals. --mine lists your own jobs. Administrators see everything. "
+    "TIME is how long a job has waited or run. For a waiting job, NOTE is the forecast of its "
+    "start and a short reason: ~14:20, 2 ahead. The waiting jobs of an array are one line: "
+    "45_[3-9]. USER is shown if there are jobs of other users. Lines are cut to the width of the "
+    "terminal; --wide prints everything. If a private daemon has ended and left jobs behind, mete "
+    "ps starts it again. mete ls is an alias.",
     kPsOptions,
     Rest::kWords,
     run_ps,

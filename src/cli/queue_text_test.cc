@@ -264,6 +264,23 @@ TEST_F(QueueText, ExplainOfAJobThatDoesNotWait) {
   EXPECT_EQ(explain_text(document), "job 12 is running: it has started at 11:15");
 }
 
+TEST_F(QueueText, ExplainOfAnotherUsersJobNamesUserAndShare) {
+  wire::ExplainDocument document;
+  document.id = {12};
+  document.at = at(0);
+  document.state = core::JobState::kRunning;
+  document.started = at(-45);
+  document.user = "alice";
+  document.request = *core::parse_gpu("0.4");
+  document.grant = {{0, "GPU-0", Bytes::from_gib(32)}};
+  EXPECT_EQ(explain_text(document),
+            "job 12 of alice (0.4 → 32 GiB, card 0) is running: it has started at 11:15");
+  document.state = core::JobState::kPending;
+  document.grant.clear();
+  EXPECT_TRUE(explain_text(document).starts_with("job 12 of alice (--gpu 0.4"))
+      << explain_text(document);
+}
+
 TEST_F(QueueText, PlacesAreCountedAsPeopleDo) {
   wire::ExplainDocument document;
   document.id = {1};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete quota`: what each user may have at a time. `set` changes the limits that are named and
-// leaves the others; `none` takes one away; `rm` takes all of a user's own away, and the default
-// holds.
+// `mete quota`: the limits of each user. `set` changes the named limits and leaves the others;
+// `none` removes one; `rm` removes all of a user's own limits, so that the default applies. A
+// change reads the current limits from the daemon, applies the options to them and sends the whole
+// quota back.
 #include <array>
 
 #include "base/bytes.h"
@@ -79,7 +80,7 @@ core::Quota own_quota(const wire::QuotaDocument& document, const std::string& us
   return {};
 }
 
-// Whom the words are about: "" is everybody.
+// The user whose limits are meant; "": the default for all users.
 Result<std::string> whose(const Parsed& parsed) {
   const std::string* user = parsed.find("--user");
   if ((user != nullptr) == parsed.has("--default"))
@@ -121,11 +122,11 @@ int run_quota(const Parsed& parsed, const Output& output) {
                            .with_hint("mete quota set --user NAME ..."));
   }
   if (const Result<void> r = no_more_than(1, parsed.rest); !r) return output.fail(r.error());
-  // Limits are for what is to come: they need no job, and no daemon that happens to run.
+  // Limits concern future jobs too: setting them starts a daemon if none runs.
   Result<runner::DaemonClient> client =
       word == "list" ? runner::DaemonClient::open_for_jobs()
                      : runner::DaemonClient::open(runner::DaemonClient::Start::kIfNeeded);
-  if (!client) return output.fail(client.error());
+  if (!client) return output.fail(client.error(), exit_code_of_failure(client.error().code));
   const Result<std::string> body =
       word == "list" ? client->call("GET", "/v1/quotas") : change(*client, parsed, word == "rm");
   const Result<wire::QuotaDocument> document = body ? wire::decode_quota(*body) : body.error();

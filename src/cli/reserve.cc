@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete reserve`: cards that are somebody's for a time to come. Alone it lists them; with a share
-// and times it makes one; `rm ID` takes one back.
+// `mete reserve`: cards reserved for a user, for a future time. Without arguments it lists
+// reservations; with a share and times it makes one; `rm ID...` removes them. make() turns the
+// options into a request (--until and --for relative to --from), and the daemon decides whether the
+// cards are free then.
 #include <array>
 
 #include "base/moment.h"
@@ -42,7 +44,7 @@ Result<WallTime> end_of(const Parsed& parsed, WallTime from) {
                                             : "how long is not said")
         .with_hint("--for 4h, or --until 22:00");
   if (until != nullptr) {
-    // "22:00" is the next one after it begins.
+    // "22:00" is the first one after the start.
     Result<WallTime> moment = base::parse_moment(*until, from);
     if (!moment) return std::move(moment).error().within("--until");
     return moment;
@@ -130,7 +132,7 @@ int remove(const std::vector<std::string>& ids, const Output& output) {
     Result<std::string> body = client->call("DELETE", "/v1/reservations/" + id);
     if (!body) {
       failures.add(body.error());
-      if (client->silent()) break;  // the others would wait as long, each
+      if (client->silent()) break;  // each of the others would wait as long
       continue;
     }
     last = *std::move(body);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete run`: waits its turn, then runs the program as a small parent in the same terminal. The
-// place in line and the job are the daemon's to remember, and ours to keep: a daemon that restarts
-// finds us by our pid, and we find it again by its socket.
+// `mete run`: waits in the queue, then runs the program as a small parent in the same terminal.
+// wait_for_cards() submits the job and long-polls it until it is granted; run() executes it through
+// runner/job_runner, with hooks that report to the daemon and hear from it. Requests are repeated
+// over restarts of the daemon: it knows us by our pid, and we find it again by its socket.
+#include "cli/run.h"
+
 #include <poll.h>
 #include <unistd.h>
 
@@ -13,7 +16,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "cli/explain_text.h"
+#include "cli/dry_run.h"
 #include "cli/run_plan.h"
 #include "cli/verbs.h"
 #include "cli/wait_line.h"
@@ -26,8 +29,8 @@
 #include "runner/runner_line.h"
 #include "runner/ungranted.h"
 #include "seam/clock.h"
-#include "wire/explain.h"
 #include "wire/job.h"
+#include "wire/job_text.h"
 #include "wire/wait_text.h"
 
 namespace mete::cli {
@@ -39,13 +42,15 @@ using core::JobState;
 constexpr net::Milliseconds kReportPatience{5'000};
 constexpr net::Milliseconds kFirstAnswer{20'000};
 constexpr int kTickMs = 1'000;
-constexpr int kMaxFailures = 60;  // of reaching the daemon, one after another
-constexpr int kMaxStarts = 8;     // the same, before there is a job
-constexpr int kMaxAway = 600;     // the same, when it is not ours to start: about ten minutes
+constexpr int kMaxFailures = 60;  // consecutive failures to reach the daemon
+constexpr int kMaxStarts = 8;     // consecutive failures before there is a job
+constexpr int kMaxAway = 600;     // consecutive failures of a daemon that we must not start
 constexpr int kSayAway = 3;
-constexpr int kTurnedAway = 2;  // it is there, and is asked on until it has time
+constexpr int kTurnedAway = 2;  // failures counted for a busy daemon: it is asked until it has time
 constexpr int kMaxForgotten = 3;
-// A program that ends sooner is reported once: its start together with its end.
+constexpr std::chrono::seconds kLookEvery{5};  // at the queue, for the line of a terminal
+constexpr net::Milliseconds kLookPatience{1'000};
+// A program that ends sooner is reported once: start and end together.
 constexpr int kFirstTickMs = 50;
 
 std::string job_path(core::JobId id) { return "/v1/jobs/" + to_string(id); }
@@ -58,19 +63,27 @@ std::uint64_t start_ticks(pid_t pid) {
 // One `mete run`, from the request to the exit code.
 class Run {
  public:
-  Run(RunPlan plan, const Output& output) : plan_(std::move(plan)), output_(output) {}
+  Run(RunPlan plan, const Output& output, Companion* companion)
+      : plan_(std::move(plan)), output_(output), companion_(companion) {
+    if (companion_ != nullptr) companion_->begin(signals_.descriptor());
+  }
 
   int go() {
     Result<wire::RunReply> granted = wait_for_cards();
     if (!granted && interrupted_ != 0) return 128 + interrupted_;
-    if (!granted) return output_.fail(granted.error(), exit_code(granted.error()));
+    if (!granted) {
+      const int code = output_.fail(granted.error(), exit_code(granted.error()));
+      if (companion_ != nullptr) companion_->failed(granted.error());
+      return code;
+    }
+    if (companion_ != nullptr) companion_->granted();
     return run(*granted);
   }
 
  private:
   int exit_code(const Error& error) const {
     if (went_away_) return kExitFailed;  // "busy" is then not about cards
-    // Of what was wrong the daemon says where it is, but not that it was a file.
+    // The daemon's error names the place of the mistake, but not that it is in a file.
     if (!id_ && error.code == ErrorCode::kInvalid &&
         !config::load_config(config::ConfigPlaces::from_environment(true)))
       return kExitBadFile;
@@ -81,12 +94,14 @@ class Run {
 
   Result<wire::RunReply> wait_for_cards() {
     Result<wire::RunReply> reply = submit();
+    if (reply && !reply->note.empty() && !plan_.quiet) output_.say(reply->note);
     while (reply && reply->view.job.state == JobState::kPending) {
       id_ = reply->view.job.id;
-      const core::SharedWait& wait = reply->view.wait;
-      line_.show(wait ? wire::wait_text(*wait, seam::system_clock().wall()) : "", waited_s());
+      show_wait(reply->view);
+      if (companion_ != nullptr) companion_->waits(what_);
       reply = next_news(reply->tag);
-      // Its state was removed, and with it our place: at the end of the line is better than out.
+      // The daemon's state was removed, and our place with it: the end of the queue is better than
+      // an error.
       if (!reply && reply.error().code == ErrorCode::kNotFound && interrupted_ == 0 &&
           ++forgotten_ <= kMaxForgotten) {
         id_.reset();
@@ -101,14 +116,43 @@ class Run {
     return reply;
   }
 
-  // A second time for the same runner is the same job.
+  void show_wait(const wire::JobView& view) {
+    const WallTime now = seam::system_clock().wall();
+    what_ = view.wait ? wire::wait_text(*view.wait, now) : "";
+    if (line_.wants(what_, waited_s())) look_at_queue();
+    line_.show(what_, queue_, waited_s());
+  }
+
+  // The place in the queue and the forecast, which change without news of the job: asked on a
+  // connection of their own. What cannot be found out at once is left as it was.
+  void look_at_queue() {
+    looked_ = seam::system_clock().monotonic();
+    Result<runner::DaemonClient> client =
+        runner::DaemonClient::open_again({socket_}, runner::DaemonClient::Start::kNever);
+    if (!client) return;
+    const Result<std::string> body = client->call("GET", "/v1/jobs?id=" + to_string(*id_), {},
+                                                  {kLookPatience, signals_.descriptor()});
+    const Result<std::vector<wire::JobView>> views = body ? wire::decode_ps(*body) : body.error();
+    if (!views || views->size() != 1) return;
+    queue_ = wire::queue_text(views->front(), seam::system_clock().wall());
+  }
+
+  void refresh_line() {
+    if (line_.wakes() && id_ && seam::system_clock().monotonic() - looked_ >= kLookEvery) {
+      look_at_queue();
+      line_.show(what_, queue_, waited_s());
+    }
+    line_.refresh(waited_s());
+  }
+
+  // A repeated request of one runner refers to the same job.
   Result<wire::RunReply> submit() {
     wire::RunRequest request = request_of(plan_);
     request.runner_start_ticks = start_ticks(getpid());
     return ask_on("POST", "/v1/jobs", wire::encode(request));
   }
 
-  // Waits until the job is no longer what it was.
+  // Waits until the job has changed.
   Result<wire::RunReply> next_news(const std::string& tag) {
     Result<wire::RunReply> reply = ask_on("GET", job_path(*id_) + "?tag=" + tag, "");
     if (!reply && interrupted_ != 0) {
@@ -118,15 +162,15 @@ class Run {
     return reply;
   }
 
-  // Asks until there is an answer, over restarts of the daemon. One that cannot be reached or
-  // started at all is given up after a while.
+  // Repeats the request until it is answered, over restarts of the daemon. Gives up after a while
+  // on a daemon that cannot be reached or started.
   Result<wire::RunReply> ask_on(std::string_view method, const std::string& target,
                                 const std::string& request) {
     for (int failures = 0;; ++failures) {
       const bool had_answer = client_.has_value();
       Result<std::string> body = ask(method, target, request);
       if (body) return understood(wire::decode_run_reply(*body));
-      // Without a job there is nothing to lose: a daemon that never comes up is an error soon.
+      // Without a job nothing is lost: a daemon that never comes up is soon an error.
       const int most = !id_ ? kMaxStarts : may_start_ ? kMaxFailures : kMaxAway;
       if (!went_away_ || failures == most || (interrupted_ != 0 && method != "DELETE") ||
           (interrupted_ != 0 && !may_start_ && failures == kSayAway))
@@ -138,26 +182,37 @@ class Run {
         output_.say("the machine's daemon is away; job " + to_string(*id_) +
                     " has its place when it comes back");
       }
-      // Others start it too; whoever was killed while starting was killed by somebody.
+      // Other clients may be starting it too; a daemon that died at its start was killed.
       if (!had_answer || failures > 2) pause_or_signal(20 * failures);
     }
   }
 
+  // Readable when take_signal() may have something.
+  int signals() const {
+    return companion_ != nullptr ? companion_->descriptor() : signals_.descriptor();
+  }
+
+  // The signal that ends the wait; 0: none.
+  int take_signal() {
+    while (const int number = signals_.take())
+      if (companion_ == nullptr || !companion_->takes(number)) return number;
+    return companion_ != nullptr && companion_->is_over() ? SIGTERM : 0;
+  }
+
   void pause_or_signal(int milliseconds) {
-    pollfd ready{signals_.descriptor(), POLLIN, 0};
+    pollfd ready{signals(), POLLIN, 0};
     (void)poll(&ready, 1, std::min(milliseconds, 1'000));
   }
 
   Result<void> connect() {
     if (client_) return {};
-    Result<runner::DaemonClient> client =
-        open(runner::DaemonClient::Start::kIfNeeded, signals_.descriptor());
+    Result<runner::DaemonClient> client = open(runner::DaemonClient::Start::kIfNeeded, signals());
     if (client && !known_)
       if (Result<void> r = check_version(*client); !r) client = std::move(r).error();
     if (!client) {
-      if (interrupted_ == 0) interrupted_ = signals_.take();
+      if (interrupted_ == 0) interrupted_ = take_signal();
       Error error = std::move(client).error();
-      // Nobody answers, or it died while it was starting: not what a daemon says of itself.
+      // The daemon gave no answer, or died at its start; its other errors are answers.
       went_away_ = error.code == ErrorCode::kBusy || error.code == ErrorCode::kIo ||
                    (!socket_.empty() && !may_start_ && error.code == ErrorCode::kNotFound);
       return error;
@@ -166,11 +221,11 @@ class Run {
     return {};
   }
 
-  // Anything may listen at a path: what does not answer this soon is no daemon of ours. (A request
-  // for cards may take as long as the driver does.)
+  // Any program may listen at a path: one that does not answer this soon is not our daemon. (A
+  // request for cards may take as long as the driver does.)
   Result<void> check_version(runner::DaemonClient& client) {
     const Result<std::string> body =
-        client.call("GET", "/v1/version", {}, {kFirstAnswer, signals_.descriptor()});
+        client.call("GET", "/v1/version", {}, {kFirstAnswer, signals()});
     if (!body && client.http().stopped() == net::HttpClient::Stopped::kTimeout)
       return Error::corrupt("what listens at " + client.http().path() + " does not answer")
           .with_evidence("process " + std::to_string(client.http().peer().pid) + " of user " +
@@ -181,7 +236,7 @@ class Run {
     return {};
   }
 
-  // After the first time always the same one.
+  // Always the daemon that was found first.
   Result<runner::DaemonClient> open(runner::DaemonClient::Start start, int interrupt = -1) {
     if (!may_start_) start = runner::DaemonClient::Start::kNever;
     Result<runner::DaemonClient> client =
@@ -194,33 +249,33 @@ class Run {
     return client;
   }
 
-  // A request that may take hours, with the line kept alive and signals heard.
+  // Sends a request that may take hours; keeps the status line alive and reacts to signals.
   Result<std::string> ask(std::string_view method, const std::string& target,
                           std::string_view body) {
     went_away_ = false;
     if (Result<void> r = connect(); !r) return std::move(r).error();
     const bool ending = interrupted_ != 0;
     const net::Wait wait{line_.wakes() ? std::optional(net::Milliseconds(1'000)) : std::nullopt,
-                         ending ? -1 : signals_.descriptor()};
+                         ending ? -1 : signals()};
     Result<std::string> answer = client_->call(method, target, body, wait);
     while (!answer && client_->http().stopped() != net::HttpClient::Stopped::kNo) {
       if (client_->http().stopped() == net::HttpClient::Stopped::kInterrupted && !ending) {
-        interrupted_ = signals_.take();
+        interrupted_ = take_signal();
         if (interrupted_ != 0) {
           client_->http().abandon();
           return answer;
         }
       }
-      line_.refresh(waited_s());
+      refresh_line();
       answer = client_->receive(wait);
     }
     if (!answer && client_->turned_away() && !ending && interrupted_ == 0)
-      interrupted_ = signals_.take();
+      interrupted_ = take_signal();
     went_away_ = !answer && (client_->went_away() || client_->turned_away());
     return answer;
   }
 
-  // Another version's words, or not a daemon at all; never a mistake in what was typed.
+  // The answer is from another version, or not from a daemon; never a mistake of the user.
   static Result<wire::RunReply> understood(Result<wire::RunReply> reply) {
     if (reply) return reply;
     return Error::corrupt("the daemon's answer is not understood")
@@ -290,7 +345,7 @@ class Run {
       output_.say("job " + to_string(*id_) + ": " + describe(job));
   }
 
-  // The cards that the daemon decided on.
+  // Takes the daemon's decision into the plan.
   Result<void> fill(runner::JobPlan& job, const wire::RunReply& reply) {
     job.job = to_string(*id_);
     job.attempt = reply.view.job.attempt;
@@ -323,11 +378,11 @@ class Run {
     const auto since = now - last_mend_;
     if (since < std::chrono::milliseconds(told_start_ ? kTickMs : kFirstTickMs)) return false;
     last_mend_ = now;
-    // One connection is enough for somebody who only listens.
+    // From now on one connection, for listening, is enough.
     client_.reset();
     if (!told_start_) tell_start();
     if (told_start_) news_->mend();
-    return false;
+    return companion_ != nullptr && companion_->is_over();
   }
 
   int launch_failed(const Error& error) {
@@ -339,8 +394,8 @@ class Run {
 
   int replace(const runner::JobPlan& job) {
     report_start(getpid());
-    // Later there is no process that could: the daemon tells by this that the program is its own
-    // runner.
+    // There will be no other process to report it: the daemon learns by this that the program is
+    // its own runner.
     for (int failures = 0; !told_start_ && failures < kMaxStarts; ++failures) {
       if (failures > 0) pause_or_signal(20 * failures);
       tell_start();
@@ -367,21 +422,22 @@ class Run {
     return {*program_, static_cast<std::uint64_t>(ago.count())};
   }
 
-  // The daemon may be away just now: the program runs all the same, and tick() tells it later.
+  // The daemon may be away: the program runs all the same, and tick() reports it later.
   void tell_start() {
     const Result<wire::RunReply> told =
         runner::tell_daemon({socket_}, *id_, "started", wire::encode(start_report()));
     told_start_ = told || told.error().code != ErrorCode::kIo;
   }
 
-  // Of the job, beside the program. True: somebody cancels it.
+  // News of the job while the program runs. True: the job is to be ended.
   bool hear() {
     const std::optional<wire::RunReply> reply = news_->hear();
     if (!reply) return false;
     if (parker_) parker_->hear(*reply);
+    if (companion_ != nullptr) companion_->hears(reply->view);
     const bool stopping = reply->view.job.state == JobState::kStopping;
     if (!stopping && !plan_.quiet) warn(reply->view);
-    // Ended by a policy, and not by somebody.
+    // A remark says that a policy, not a user, ended it.
     if (stopping && !reply->view.remark.empty() && !std::exchange(said_why_, true))
       output_.say("job " + to_string(*id_) + " is " + said(reply->view));
     return stopping;
@@ -391,7 +447,7 @@ class Run {
     return wire::remark_text(view.remark, seam::system_clock().wall());
   }
 
-  // Of memory outside its meter and of idling: each is said once, however often it is seen.
+  // Warns of memory outside the meter and of idling, once each.
   void warn(const wire::JobView& view) {
     const bool escaped = !view.job.escapes.empty() && !std::exchange(said_escape_, true);
     const bool idle = view.idle_since && !std::exchange(said_idle_, true);
@@ -420,16 +476,20 @@ class Run {
 
   RunPlan plan_;
   const Output& output_;
-  WaitSignals signals_;  // while we have no program to give them to
+  Companion* companion_;  // nullptr: there is none
+  WaitSignals signals_;   // until there is a program to pass them to
   WaitLine line_;
+  std::string what_;            // the job waits for
+  std::string queue_;           // its place in the queue and its forecast, as last seen
+  seam::Nanoseconds looked_{};  // when that was
   seam::Nanoseconds began_ = seam::system_clock().monotonic();
   std::optional<runner::DaemonClient> client_;
-  bool known_ = false;     // it has answered once
-  bool said_why_ = false;  // it is ended
+  bool known_ = false;     // the daemon has answered once
+  bool said_why_ = false;  // said why the job was ended
   bool said_escape_ = false;
   bool said_idle_ = false;
-  std::string socket_;     // of the daemon that knows us
-  bool may_start_ = true;  // it is ours
+  std::string socket_;     // of the daemon that knows our job
+  bool may_start_ = true;  // the daemon is ours to start
   std::optional<core::JobId> id_;
   int interrupted_ = 0;
   int forgotten_ = 0;
@@ -442,26 +502,25 @@ class Run {
   bool told_start_ = false;
 };
 
-// What would happen; whoever could not start now and would not wait is told so by the exit code.
 int dry_run(const wire::RunRequest& request, const Output& output) {
   Result<runner::DaemonClient> client =
       runner::DaemonClient::open(runner::DaemonClient::Start::kIfNeeded);
   if (!client) return output.fail(client.error());
-  const Result<std::string> body = client->call("POST", "/v1/try", wire::encode(request));
-  const Result<wire::DryRunDocument> document = body ? wire::decode_dry_run(*body) : body.error();
-  if (!document) return output.fail(document.error());
-  output.data(output.json() ? *body : dry_run_text(*document));
-  return kExitOk;
+  return print_dry_run(*client, wire::encode(request), "", output);
 }
 
 int run_verb(const Parsed& parsed, const Output& output) {
   Result<RunPlan> plan = make_run_plan(parsed);
   if (!plan) return output.fail(plan.error());
   if (parsed.has("--dry-run")) return dry_run(request_of(*plan), output);
-  return Run(*std::move(plan), output).go();
+  return run_to_the_end(*std::move(plan), output);
 }
 
 }  // namespace
+
+int run_to_the_end(RunPlan plan, const Output& output, Companion* companion) {
+  return Run(std::move(plan), output, companion).go();
+}
 
 const Verb kRunVerb{
     "run",

@@ -15,7 +15,7 @@ namespace mete::cli {
 
 namespace {
 
-// For jobs that nobody sits beside.
+// Options for jobs without a terminal.
 constexpr OptionSpec of_submit(std::string_view name, std::string_view value) {
   return {.name = name, .value = value, .other_verb = "mete submit"};
 }
@@ -33,9 +33,7 @@ constexpr std::array kRunPlanOptions{
     kTimeOption,
     kPriorityOption,
     kNoWaitOption,
-    OptionSpec{
-        "--dry-run", "",
-        "print the cards the job would start on, or why and how long it would wait; run nothing"},
+    kDryRunOption,
     OptionSpec{"--exec", "",
                "replace mete with the program instead of starting it as a child: no hints, no "
                "--time, and mete does not learn the exit code"},
@@ -57,9 +55,11 @@ constexpr std::array kRunPlanOptions{
     kNotifyOnOption,
     kPreemptibleOption,
     kNotPreemptibleOption,
+    kIdleOption,
     kNoPreemptOption,
     kShedOption,
     of_submit("--hold", ""),
+    of_submit("--print", ""),
     of_submit("--label", "KEY=VALUE"),
     of_submit("--tty", ""),
     of_submit("--log", "FILE"),
@@ -67,8 +67,8 @@ constexpr std::array kRunPlanOptions{
     OptionSpec::later("--pool", "NAME", "it comes with Slurm support"),
 };
 
-// What lists show of a command: of thousands of file names the first are enough, and a request has
-// a limit.
+// The part of a command that lists show: the first of thousands of file names are enough, and a
+// request has a limit.
 std::vector<std::string> shown(const std::vector<std::string>& command) {
   constexpr std::size_t kMost = 16 << 10;
   std::vector<std::string> words;
@@ -98,7 +98,7 @@ Result<RunPlan> make_run_plan(const Parsed& parsed) {
   if (Result<void> r = parse_limits(parsed, spec); !r) return std::move(r).error();
   if (Result<void> r = check_share_is_said(spec.request); !r) return std::move(r).error();
   if (Result<void> r = check_limits(spec); !r) return std::move(r).error();
-  if (spec.command.empty()) spec.command = {"-"};  // a dry run, of nothing in particular
+  if (spec.command.empty()) spec.command = {"-"};  // a dry run without a command
   Result<std::string> name = job_name(parsed, spec.command.front());
   if (!name) return std::move(name).error();
   spec.name = *std::move(name);
@@ -112,8 +112,8 @@ Result<RunPlan> make_run_plan(const Parsed& parsed) {
         .with_hint("leave --exec out");
   if (plan.exec && core::is_parkable(spec))
     return Error::invalid(
-               "--exec contradicts --preemptible and shares that grow: nobody is left "
-               "to park it")
+               "--exec contradicts --preemptible, --idle and shares that grow: no process "
+               "is left that could park the job")
         .with_hint("leave --exec out");
   if (Result<void> r = runner::check_not_nested(); !r && spec.request.gpu != core::no_gpu())
     return std::move(r).error();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mete run` is asked for, as a value: words in, a plan out. Changes nothing and asks nobody:
-// which cards, if any, is the daemon's to say.
+// The request of `mete run` as a value: words in, a plan out. Changes nothing and contacts nothing:
+// the daemon decides on the cards.
 #pragma once
 
 #include <span>
@@ -24,10 +24,10 @@ std::span<const OptionSpec> run_options();
 
 Result<RunPlan> make_run_plan(const Parsed& parsed);
 
-// What the daemon is asked for.
+// The request to the daemon.
 wire::RunRequest request_of(const RunPlan& plan);
 
-// The document mete.run/1 that says what was granted.
+// The document mete.run/1, which says what was granted.
 std::string grant_json(const runner::JobPlan& plan, const std::string& id);
 
 }  // namespace mete::cli

@@ -94,7 +94,8 @@ Result<std::vector<std::string>> split_words(std::string_view line) {
   return words;
 }
 
-Result<ScriptOptions> read_script_options(std::string_view text, const std::string& name) {
+Result<ScriptOptions> read_script_options(std::string_view text, const std::string& name,
+                                          const SlurmOptions& over) {
   ScriptOptions options;
   std::vector<Word> ours;
   SlurmOptions slurm;
@@ -124,6 +125,7 @@ Result<ScriptOptions> read_script_options(std::string_view text, const std::stri
     options.slurm = options.slurm || kind == Kind::kSlurm;
   }
   if ((options.slurm || !ours.empty()) && !text.starts_with("#!")) return no_shebang(name);
+  slurm.add(over);
   Result<std::vector<Word>> theirs = slurm.words(options.warnings);
   if (!theirs) return std::move(theirs).error();
   options.words = merge(*std::move(theirs), std::move(ours));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/slurm_options.h"
 #include "cli/submit_job.h"
 
 namespace mete::cli {
@@ -22,9 +23,11 @@ struct ScriptOptions {
   bool slurm = false;                 // there are #SBATCH lines
 };
 
-// `name` is for the places in errors: "train.sh:3: ...". invalid, unsupported: a line is wrong, or
-// there are lines and no shebang.
-Result<ScriptOptions> read_script_options(std::string_view text, const std::string& name);
+// `name` is for the places in errors: "train.sh:3: ...". `over` are options of sbatch's command
+// line, which replace those of #SBATCH lines. invalid, unsupported: a line is wrong, or there are
+// lines and no shebang.
+Result<ScriptOptions> read_script_options(std::string_view text, const std::string& name,
+                                          const SlurmOptions& over = {});
 
 // A line as a shell splits it: blanks, quotes, backslashes, a comment at the end. No variables.
 Result<std::vector<std::string>> split_words(std::string_view line);

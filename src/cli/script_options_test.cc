@@ -146,7 +146,7 @@ TEST_F(SlurmTest, CardsAreAskedForInManyWays) {
   EXPECT_EQ(gpu("--gpus=h200:2"), "2:h200");
   EXPECT_EQ(gpu("--gpus-per-node=4 --gres=gpu:h200:4"), "4:h200");
   EXPECT_EQ(gpu("--gpus 1 --gpus 3"), "3") << "the last holds";
-  EXPECT_EQ(bad("--gpus 1 --gres=gpu:2"), "s.sh:2: #SBATCH lines ask for 1 and for 2 GPUs");
+  EXPECT_EQ(bad("--gpus 1 --gres=gpu:2"), "s.sh:2: the options ask for 1 and for 2 GPUs");
   EXPECT_EQ(bad("--gpus=x:y:2"), "s.sh:2: #SBATCH --gpus 'x:y:2' is no number of GPUs");
   EXPECT_EQ(bad("--gres=gpu:a:1,gpu:b:1"),
             "s.sh:2: #SBATCH --gres 'gpu:a:1,gpu:b:1' is not possible here");
@@ -168,7 +168,7 @@ TEST_F(SlurmTest, MemoryAndCpusMultiply) {
   EXPECT_EQ(job("--mem-per-cpu=2G -c 4").spec.request.ram, Bytes::from_gib(8));
   EXPECT_EQ(job("--mem-per-gpu=32G --gpus=2").spec.request.ram, Bytes::from_gib(64));
   EXPECT_EQ(job("--cpus-per-gpu=6 --gpus=2").spec.request.cpus, 12u);
-  EXPECT_EQ(bad("--mem-per-gpu=1G"), "s.sh:2: #SBATCH --mem-per-gpu without a GPU");
+  EXPECT_EQ(bad("--mem-per-gpu=1G"), "s.sh:2: --mem-per-gpu without a GPU");
   EXPECT_EQ(bad("--mem=lots"), "s.sh:2: #SBATCH --mem 'lots' is no amount of memory");
 }
 
@@ -228,11 +228,23 @@ TEST_F(SlurmTest, WhatHasNoMeaningIsNamed) {
                           "s.sh:3: #SBATCH --gres 'tmp:5' has no meaning here and was left out"}));
 }
 
+TEST_F(SlurmTest, WhatIsSaidForATaskIsNeededForEach) {
+  const wire::SubmitRequest tasks = job("-n4 --gpus-per-task=1 -c 2 --mem-per-cpu=1G");
+  EXPECT_EQ(to_string(*tasks.spec.request.gpu), "4");
+  EXPECT_EQ(tasks.spec.request.cpus, 8u);
+  EXPECT_EQ(tasks.spec.request.ram, Bytes::from_gib(8));
+  EXPECT_EQ(tasks.spec.request.procs, 1u) << "the script runs once: its srun starts the tasks";
+  EXPECT_EQ(tasks.environment.back(), "SLURM_METE_TASKS=4");
+  EXPECT_EQ(job("--gpus=2 --ntasks-per-gpu=3").environment.back(), "SLURM_METE_TASKS=6");
+  EXPECT_EQ(bad("-n2 --gpus-per-task=1 --gpus=3"), "s.sh:2: the options ask for 3 and for 2 GPUs");
+}
+
 TEST_F(SlurmTest, WhatWouldBeAnotherJobIsRefused) {
   EXPECT_EQ(job("-N 1 -n1 --ntasks-per-node=1 --nodes=1-1 --export=ALL").spec.request.procs, 1u);
   EXPECT_EQ(job("--export=ALL,A=1").environment.back(), "A=1");
   EXPECT_EQ(bad("-N 2"), "s.sh:2: #SBATCH --nodes '2' is not possible here");
-  EXPECT_EQ(bad("--ntasks=8"), "s.sh:2: #SBATCH --ntasks '8' is not possible here");
+  EXPECT_EQ(bad("--ntasks=many"), "s.sh:2: #SBATCH --ntasks 'many' is no number of tasks");
+  EXPECT_EQ(bad("--ntasks-per-gpu=2"), "s.sh:2: #SBATCH --ntasks-per-gpu '2' without a GPU");
   EXPECT_EQ(bad("--exclusive"), "s.sh:2: #SBATCH --exclusive is not possible here");
   EXPECT_EQ(bad("--export=NONE"), "s.sh:2: #SBATCH --export 'NONE' is not possible here");
   EXPECT_EQ(bad("--export=A,B"), "s.sh:2: #SBATCH --export 'A,B' is not possible here");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mete selftest`: shows on the user's own card that the promises of a cap hold. It runs `mete cap`
 // with mete-selftest (src/selftest) inside, exactly as a user would run a program, reads its rows
-// and prints them. The verdict is made here: one failed row is exit code 1.
+// and prints them. This file decides the result: one failed row is exit code 1.
 #include <fcntl.h>
 #include <limits.h>
 #include <spawn.h>
@@ -34,9 +34,9 @@ namespace {
 
 // Below 2^32, so that the 32-bit queries of old programs can tell the cap from the card.
 constexpr Bytes kUsualCap = Bytes::from_mib(4000);
-// Three contexts and something to fill.
+// Three contexts and some memory to fill.
 constexpr Bytes kSmallestCap = Bytes::from_mib(2048);
-// Left to others on the card.
+// Left to other processes on the card.
 constexpr Bytes kLeftFree = Bytes::from_mib(512);
 
 constexpr std::array kSelftestOptions{
@@ -58,7 +58,7 @@ constexpr std::array kGroups = std::to_array<std::string_view>(
     {"start", "lookups", "linear", "virtual", "pools", "managed", "managed-current", "graphs",
      "arrays", "contexts", "old", "queries", "nvml", "sharing", "deaths"});
 
-// A card as mete-selftest --cards prints it.
+// A card in the output of mete-selftest --cards.
 struct SeenCard {
   std::string index;
   std::string uuid;
@@ -85,7 +85,7 @@ struct Plan {
   std::vector<std::string> only;
 };
 
-// Empty when the driver does not answer: `mete cap` then says why, in its own words.
+// Empty if the driver does not answer: `mete cap` then reports why.
 std::vector<SeenCard> read_cards(const Plan& plan) {
   const std::string nvml = plan.simulated ? base::join_path(plan.parts.simgpu, "libnvidia-ml.so.1")
                                           : "libnvidia-ml.so.1";
@@ -103,7 +103,7 @@ std::vector<SeenCard> read_cards(const Plan& plan) {
   return cards;
 }
 
-// The emptiest card; of equals the last, so that an order that is not the driver's would show.
+// The emptiest card; among equals the last, so that an order other than the driver's would show.
 const SeenCard* emptiest(const std::vector<SeenCard>& cards) {
   const SeenCard* best = nullptr;
   for (const SeenCard& card : cards)
@@ -142,7 +142,7 @@ Result<Plan> make_plan(const Parsed& parsed) {
   if (!parts) return std::move(parts).error();
   plan.parts = *std::move(parts);
   if (plan.parts.selftest.empty()) {
-    return Error::not_found("mete-selftest is missing")
+    return Error::io("mete-selftest is missing")
         .with_hint("build or install all of mete: cmake --build --preset release");
   }
   plan.simulated = !base::variable("METE_SIM").empty();
@@ -154,7 +154,7 @@ Result<Plan> make_plan(const Parsed& parsed) {
     for (const SeenCard& seen : plan.cards)
       if (seen.index == *device || seen.uuid == *device) card = &seen;
   } else if (std::getenv("CUDA_VISIBLE_DEVICES") == nullptr) {
-    // Otherwise the choice is the user's already, and `mete cap` follows it.
+    // Otherwise the user has chosen already, and `mete cap` follows that.
     card = emptiest(plan.cards);
     if (card != nullptr) plan.device = card->index;
   }
@@ -177,7 +177,7 @@ std::vector<std::string> command_of(const Plan& plan, const std::string& self, b
   return words;
 }
 
-// A line that says how far it is, on a terminal, and that vanishes.
+// A progress line on a terminal, which vanishes at the end.
 class Progress {
  public:
   explicit Progress(bool wanted) : shown_(wanted && isatty(STDERR_FILENO) == 1) {}
@@ -262,7 +262,7 @@ std::size_t count(const std::vector<Row>& rows, std::string_view verdict) {
       rows.begin(), rows.end(), [&](const Row& row) { return row.verdict == verdict; }));
 }
 
-// Rows under their promises, in the order in which the promises first appear.
+// Rows grouped by promise, in the order in which the promises first appear.
 std::string table(const Plan& plan, const std::vector<Row>& rows) {
   std::vector<std::string> promises;
   std::size_t width = 0;
@@ -323,7 +323,7 @@ int run_selftest(const Parsed& parsed, const Output& output) {
   if (!plan) return output.fail(plan.error());
   const Result<Outcome> outcome = run_checks(*plan, output.json());
   if (!outcome) return output.fail(outcome.error());
-  // `mete cap` has said what was wrong.
+  // `mete cap` has reported what was wrong.
   if (outcome->rows.empty() && outcome->exit_code != 0) return outcome->exit_code;
   if (outcome->rows.empty() || (!outcome->complete && outcome->exit_code == 0))
     return output.fail(Error::io("the self-test came to no end"));

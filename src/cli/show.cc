@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete show ID...`: everything about a job: what was asked for, what it holds and used, where its
-// log is, how its attempts ended, and what to ask for next time.
+// `mete show ID...`: everything about a job: its request, what it holds and used, its log, how its
+// attempts ended, and what to request next time.
 #include "wire/show.h"
 
 #include <array>
@@ -30,7 +30,7 @@ int run_show(const Parsed& parsed, const Output& output) {
     else
       output.data((first ? "" : "\n") + show_text(*document));
     first = false;
-    if (client->silent()) break;  // the others would wait as long, each
+    if (client->silent()) break;  // each of the others would wait as long
   }
   return failures.exit_code();
 }

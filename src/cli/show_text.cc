@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See show_text.h.
+// See show_text.h. show_text() adds the lines in a fixed order: what happens to the job now, its
+// cards and processes, its request, its logs and attempts, notes and advice. Lines leaves out a
+// line without a value, so that a helper returns "" for what does not apply.
 #include "cli/show_text.h"
 
 #include <string_view>
@@ -17,7 +19,8 @@ namespace {
 using core::Job;
 using core::JobState;
 
-// "key       value" lines; what is empty is left out. Words of others cannot move the cursor.
+// "key       value" lines; empty values are left out. Control characters in values are made
+// harmless.
 class Lines {
  public:
   void add(std::string_view key, const std::string& value) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything about one job, for people. Pure: a document in, lines out.
+// Everything about one job as text. Pure: a document in, lines out.
 #pragma once
 
 #include <string>

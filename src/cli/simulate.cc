@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mete simulate`: jobs of a trace arrive on a cluster, one after another, and a policy places
-// them; with --timed or --history they come and go, and wait in the queue's line
-// (simulate_timed.h). Neither needs nor starts a daemon. Files are written only when all is
-// decided, in one go: whoever finds one finds all of it.
+// them; with --timed or --history they come and go, and wait in the queue (simulate_timed.h). No
+// daemon is needed or started. Files are written only at the end, in one piece: a file is never
+// incomplete.
 #include <array>
 
 #include "base/file.h"
@@ -65,7 +65,7 @@ constexpr std::array kSimulateOptions{
     kOutputOption,
 };
 
-// The order in which jobs come, and which nodes are preferred.
+// The order in which jobs arrive, and the preferred nodes.
 Result<simulate::Trace> read_trace(Place place, std::vector<simulate::TraceJob> jobs,
                                    const std::string* arrivals_path, const std::string* ties_path) {
   simulate::Trace trace;
@@ -149,11 +149,11 @@ int run_simulate(const Parsed& parsed, const Output& output) {
   if (const std::string* path = parsed.find("--decisions"); path != nullptr)
     if (Result<void> r = base::write_atomic(*path, simulate::decisions_csv(decided, rows), 0644);
         !r)
-      return output.fail(r.error());
+      return output.fail(r.error(), kExitFailed);
   const std::string at = timestamp();
   if (const std::string* path = parsed.find("--report"); path != nullptr)
     if (Result<void> r = base::write_atomic(*path, simulate_page(*report, at), 0644); !r)
-      return output.fail(r.error());
+      return output.fail(r.error(), kExitFailed);
   output.data(output.json() ? simulate_json(*report, at) : simulate_text(*report));
   return kExitOk;
 }

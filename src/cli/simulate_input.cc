@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See simulate_input.h.
+// See simulate_input.h. read_place() turns --nodes, --instances or --pool into nodes (for --pool
+// also into the cards of one machine), limit_nodes() applies --where, read_jobs() reads the trace
+// for that place. Failure carries the exit code: 64 for options, 65 for files.
 #include "cli/simulate_input.h"
 
 #include <algorithm>
@@ -14,7 +16,7 @@ namespace mete::cli {
 
 namespace {
 
-// What one's own cards are called, without counting types twice.
+// The name of the user's own cards, each type counted once.
 std::string pool_text(const core::Pool& pool) {
   std::vector<simulate::PoolPart> parts;
   for (const core::PoolCard& card : pool.cards) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mete simulate` is given: words and files in, values out. Errors of words are `invalid` and
-// end in 64; those of files carry their own exit code, 65.
+// The input of `mete simulate`: words and files in, values out. Errors in words are `invalid` and
+// exit with 64; errors in files carry their own exit code, 65.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace mete::cli {
 
-// An error, and what to exit with.
+// An error and its exit code.
 struct Failure {
   Error error;
   int exit_code = kExitUsage;
@@ -26,22 +26,22 @@ using Input = std::variant<T, Failure>;
 inline Failure bad_words(Error error) { return {std::move(error), kExitUsage}; }
 inline Failure bad_file(Error error) { return {std::move(error), kExitBadFile}; }
 
-// Where jobs are to run: the nodes of a cluster, or the cards of one machine.
+// Where jobs run: the nodes of a cluster, or the cards of one machine.
 struct Place {
-  std::vector<core::cluster::NodeSpec> nodes;  // of a machine too, for its types
+  std::vector<core::cluster::NodeSpec> nodes;  // for a machine too, for its types
   std::optional<core::Pool> machine;           // --pool
   std::string text;                            // "2xH200+1xT4", "4xg4dn.12xlarge"; "": of a file
-  std::vector<std::uint32_t> rows = {};  // with --where: of each node, its row; otherwise none
+  std::vector<std::uint32_t> rows = {};  // with --where: the row of each node; otherwise empty
 };
 
-// By --nodes, --instances or --pool: exactly one of them.
+// From --nodes, --instances or --pool: exactly one of them.
 Input<Place> read_place(const Parsed& parsed);
-// By --pool; `today`: what "+1xH200" is added to, or nullptr.
+// From --pool; `today`: what "+1xH200" is added to, or nullptr.
 Input<Place> read_pool(const Parsed& parsed, const core::Pool* today);
 
 Input<std::vector<simulate::TraceJob>> read_jobs(const Parsed& parsed, const Place& place,
                                                  simulate::Times times);
-// --where: only nodes that the expression means. infeasible: it means none.
+// --where: only nodes that match the expression. infeasible: none does.
 Result<void> limit_nodes(const Parsed& parsed, Place& place);
 // A whole file of a trace.
 Result<std::string> read_trace_file(const std::string& path);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See simulate_text.h.
+// See simulate_text.h. SimulateReport has the figures of one simulation, and with times also the
+// waits. The text, the JSON document and the HTML page are each made from it by one function;
+// add_timed(), waits_table() and verdict() have the parts for jobs with times.
 #include "cli/simulate_text.h"
 
 #include <algorithm>
@@ -21,7 +23,7 @@ std::string decimal(double value, int digits) {
   return text;
 }
 
-// The value that so many of a hundred do not exceed.
+// The value that `percent` % of the times do not exceed.
 std::uint32_t percentile(std::vector<std::uint32_t> times, std::size_t percent) {
   if (times.empty()) return 0;
   const std::size_t at = std::min(times.size() * percent / 100, times.size() - 1);
@@ -93,7 +95,7 @@ std::string waits_table(const TimedReport& timed) {
   return table.text(std::nullopt);
 }
 
-// Whether it would have helped, in a sentence.
+// One sentence: whether it would have helped.
 std::string verdict(const TimedReport& timed) {
   if (!timed.recorded) return "";
   const simulate::Waits& before = timed.today ? *timed.today : *timed.recorded;
@@ -237,7 +239,7 @@ std::string progress_bar(std::size_t done, std::size_t all) {
   const std::size_t full = all == 0 ? kWidth : done * kWidth / all;
   std::string number = std::to_string(all == 0 ? 100 : done * 100 / all);
   number.insert(0, number.size() < 3 ? 3 - number.size() : 0, ' ');
-  // What matters most comes first: a narrow terminal cuts the rest.
+  // The most important part first: a narrow terminal cuts the rest.
   return "simulating " + number + " % [" + std::string(full, '#') +
          std::string(kWidth - full, '.') + "] " + std::to_string(done) + " of " +
          std::to_string(all);

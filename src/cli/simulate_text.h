@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mete simulate` prints: values in, text for people or the document mete.simulate/1 out.
-// Pure.
+// The output of `mete simulate`: values in, text or the document mete.simulate/1 out. Pure.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +13,16 @@
 
 namespace mete::cli {
 
-// Of jobs with times.
+// For jobs with times.
 struct TimedReport {
-  std::string place;  // "2xH200+1xT4"; "": of a file
+  std::string place;  // "2xH200+1xT4"; "": from a file
   simulate::Waits waits;
   simulate::OverTime mean;
-  std::size_t left_waiting = 0;                  // to the end
-  std::string refused_why = {};                  // of the first that can never run
-  std::optional<simulate::Waits> recorded = {};  // of a history: as it was
-  std::optional<simulate::Waits> today = {};     // of the daemon's history: simulated on its cards
-  std::size_t left_out = 0;                      // of a history: jobs that say too little
+  std::size_t left_waiting = 0;                  // jobs that never started
+  std::string refused_why = {};                  // why the first refused job can never run
+  std::optional<simulate::Waits> recorded = {};  // history: as it was
+  std::optional<simulate::Waits> today = {};     // the daemon's history: simulated on its cards
+  std::size_t left_out = 0;                      // history: jobs with too little data
 };
 
 struct SimulateReport {
@@ -32,7 +31,7 @@ struct SimulateReport {
   std::uint64_t seed = 0;
   std::size_t nodes = 0;
   std::size_t arrivals = 0;
-  double cpu_s = 0;  // of all decisions
+  double cpu_s = 0;  // for all decisions
   std::vector<std::uint32_t> times_ns;
   simulate::Score score;
   std::optional<TimedReport> timed = {};

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See simulate_timed.h.
+// See simulate_timed.h. Jobs of a trace or of a history become Work (what the queue needs, and what
+// each asks of a node); run() simulates the queue on a MachineSite (--pool, the daemon's own
+// placement) or a ClusterSite; report_of() and finish() make the figures, the files and the output.
+// A history of the daemon is also simulated on its own cards, for comparison.
 #include "cli/simulate_timed.h"
 
 #include <algorithm>
@@ -30,11 +33,11 @@ std::vector<std::string> types_of(const core::Pool& pool) {
   return {types.begin(), types.end()};
 }
 
-// Jobs for the queue, and what each asks of a node.
+// Jobs for the queue, and the request of each to a node.
 struct Work {
   std::vector<simulate::TimedJob> jobs;
   std::vector<core::cluster::Ask> asks;
-  std::vector<std::uint32_t> copies;  // of each, that start together; none: one of each
+  std::vector<std::uint32_t> copies;  // per job, starting together; empty: one each
 };
 
 Result<Work> work_of(const std::vector<simulate::TraceJob>& list, const Place& place) {
@@ -88,7 +91,7 @@ Result<How> parse_how(const Parsed& parsed, bool machine) {
   return how;
 }
 
-// One simulation. On a machine the daemon's own placing; on a cluster a policy of clusters.
+// One simulation. A machine uses the daemon's own placement, a cluster a policy for clusters.
 Result<simulate::Timed> run(const Work& work, const Place& place, const How& how,
                             const simulate::Hooks& hooks) {
   if (place.machine) {
@@ -138,7 +141,7 @@ SimulateReport report_of(const Work& work, const Place& place, const How& how,
   return report;
 }
 
-// Files first: whoever cannot write them is told before anything is printed.
+// Files first: a failure to write them is reported before anything is printed.
 int finish(const Parsed& parsed, const Output& output, const SimulateReport& report,
            const Place& place, const Work& work, const simulate::Timed& timed) {
   const std::string at = timestamp();
@@ -146,13 +149,14 @@ int finish(const Parsed& parsed, const Output& output, const SimulateReport& rep
     std::vector<std::string> classes;
     for (const core::cluster::Ask& ask : work.asks) classes.push_back(simulate::class_of(ask));
     const std::string page = simulate_page(report, at, work.jobs, timed, classes);
-    if (Result<void> r = base::write_atomic(*path, page, 0644); !r) return output.fail(r.error());
+    if (Result<void> r = base::write_atomic(*path, page, 0644); !r)
+      return output.fail(r.error(), kExitFailed);
   }
   if (const std::string* path = parsed.find("--decisions"); path != nullptr)
     if (Result<void> r =
             base::write_atomic(*path, simulate::decisions_csv(timed, place.rows), 0644);
         !r)
-      return output.fail(r.error());
+      return output.fail(r.error(), kExitFailed);
   output.data(output.json() ? simulate_json(report, at) : simulate_text(report));
   return kExitOk;
 }
@@ -167,12 +171,12 @@ Result<void> check_words(const Parsed& parsed) {
 
 // ---- history ---------------------------------------------------------------------------------
 
-// The daemon that runs; none is started for this.
+// The running daemon; none is started for this.
 Result<runner::DaemonClient> running_daemon() {
   Result<runner::DaemonClient> client =
       runner::DaemonClient::open(runner::DaemonClient::Start::kNever);
   if (client || !runner::nobody_listens(client.error())) return client;
-  return Error::not_found("no daemon runs whose history could be asked for")
+  return Error::io("no daemon runs whose history could be asked for")
       .with_hint("give a file of it: mete ps -a -o json > history.json");
 }
 
@@ -223,11 +227,11 @@ Input<Seen> read_history(const Parsed& parsed) {
   return seen;
 }
 
-// The jobs of a history as a place can run them: those it has no words for are left out.
+// The jobs of a history that this place can run: those that it cannot express are left out.
 Work work_of(const simulate::History& history, const Place& place, std::size_t& left_out) {
   Work work;
   for (simulate::TimedJob job : history.jobs) {
-    job.request.devices.clear();  // other cards are in question here
+    job.request.devices.clear();  // cards of another pool
     Result<core::cluster::Ask> ask = simulate::ask_of(job.request);
     if (!ask && !place.machine) {
       ++left_out;

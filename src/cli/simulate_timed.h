@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete simulate --timed` and `--history`: jobs with times through the queue, on one's own cards or
-// on a cluster.
+// `mete simulate --timed` and `--history`: jobs with times through the queue, on the user's own
+// cards or on a cluster.
 #pragma once
 
 #include "cli/options.h"

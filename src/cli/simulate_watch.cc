@@ -10,7 +10,7 @@ namespace mete::cli {
 
 namespace {
 
-// CPU time of this process: what others do on the machine does not count.
+// CPU time of this process: the load of the machine does not count.
 std::uint64_t cpu_ns() {
   return static_cast<std::uint64_t>(std::clock()) * (1'000'000'000 / CLOCKS_PER_SEC);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is seen of a simulation while it runs: a bar on a terminal, and that signals end it. Whoever
-// is ended leaves no half of a line behind and writes nothing.
+// A running simulation on a terminal: a progress bar, and signals that end it. A simulation that is
+// ended leaves no half line behind and writes no file.
 #pragma once
 
 #include <signal.h>
@@ -14,11 +14,10 @@ namespace mete::cli {
 
 class SimulateWatch {
  public:
-  // With the clocks of this machine.
+  // With this machine's clocks.
   simulate::Hooks hooks();
 
-  // After a simulation that was stopped: dies of the signal that stopped it. Returns where none
-  // did.
+  // After a simulation: dies of the signal that stopped it, or returns if none did.
   void end_if_stopped() {
     line_.clear();
     const int number = signal_;

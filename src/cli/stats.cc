@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete stats [eta]`: how many jobs there are and were, how long they waited, who used how much,
-// and whether the daemon's forecasts held; with --idle what a policy for idle jobs would have done.
-// Starts no daemon.
+// `mete stats [eta]`: the numbers of jobs, their waits, use per user, and whether the daemon's
+// forecasts held; with --idle, what a policy for idle jobs would have done. Starts no daemon.
 #include <algorithm>
 #include <array>
 
@@ -33,7 +32,7 @@ constexpr std::array kStatsOptions{
     OptionSpec{"--stop", "TIME", "with --idle: end the other jobs after this time"},
     kOutputOption};
 
-// What is said, and else what the configuration says.
+// The policy from the options, else from the configuration.
 Result<IdlePolicy> policy_of(const Parsed& parsed) {
   const Result<config::Config> config =
       config::load_config(config::ConfigPlaces::from_environment(true));
@@ -57,7 +56,7 @@ Result<IdlePolicy> policy_of(const Parsed& parsed) {
   return policy;
 }
 
-// The whole log that is kept: what runs now may have been submitted long ago.
+// The whole log: a running job may have been submitted long ago.
 Result<std::vector<core::Event>> read_log(runner::DaemonClient& client) {
   std::vector<core::Event> events;
   for (std::uint64_t from = 1;;) {
@@ -81,7 +80,7 @@ int run_idle(const Parsed& parsed, const Output& output) {
   const Result<WallTime> from = parse_since(since == nullptr ? "7d" : *since, now);
   if (!from) return output.fail(Error(from.error()).within("--since"), base::kExitUsage);
   Result<runner::DaemonClient> client = runner::DaemonClient::open_for_jobs();
-  if (!client) return output.fail(client.error());
+  if (!client) return output.fail(client.error(), exit_code_of_failure(client.error().code));
   const Result<std::vector<core::Event>> events = read_log(*client);
   if (!events) return output.fail(events.error());
   const WallTime first = events->empty() ? now : events->front().at;
@@ -102,7 +101,7 @@ int run_stats(const Parsed& parsed, const Output& output) {
       return output.fail(word.error());
   if (const Result<void> r = no_more_than(1, parsed.rest); !r) return output.fail(r.error());
   Result<runner::DaemonClient> client = runner::DaemonClient::open_for_jobs();
-  if (!client) return output.fail(client.error());
+  if (!client) return output.fail(client.error(), exit_code_of_failure(client.error().code));
   const Result<std::string> body = client->call("GET", eta ? "/v1/stats?what=eta" : "/v1/stats");
   const Result<wire::StatsDocument> document = body ? wire::decode_stats(*body) : body.error();
   if (!document) return output.fail(document.error());

@@ -31,7 +31,7 @@ std::string waits_text(const StatsDocument::Waits& waits) {
          ", 90% within " + seconds(waits.p90_s) + ", the longest " + seconds(waits.longest_s);
 }
 
-// "3.2 GiB·h": what fair share goes by.
+// "3.2 GiB·h": the measure of fair share.
 std::string gpu_time(std::uint64_t mib_seconds) {
   const std::uint64_t tenths = mib_seconds / 1024 * 10 / 3600;
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10);

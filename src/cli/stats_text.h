@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figures of the queue for people. Pure: a document in, lines out.
+// Figures of the queue as text. Pure: a document in, lines out.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace mete::cli {
 
 std::string stats_text(const wire::StatsDocument& document);
-// Of the forecasts alone.
+// The forecasts alone.
 std::string eta_text(const wire::StatsDocument::Forecasts& forecasts);
 
 }  // namespace mete::cli

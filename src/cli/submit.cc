@@ -2,7 +2,7 @@
 // `mete submit`: tells the daemon of a job, or of several from a file, and prints their ids once
 // they are on disk. Several are all there or none is: they are held until the last is accepted, and
 // whoever ends us before the ids are printed has them taken back.
-#include "wire/submit.h"
+#include "cli/submit.h"
 
 #include <sys/random.h>
 
@@ -13,8 +13,8 @@
 
 #include "base/assert.h"
 #include "base/text.h"
+#include "cli/dry_run.h"
 #include "cli/job_ref.h"
-#include "cli/submit_plan.h"
 #include "cli/submit_print.h"
 #include "cli/verbs.h"
 #include "cli/wait_signals.h"
@@ -22,6 +22,7 @@
 #include "runner/daemon_client.h"
 #include "runner/lasting_client.h"
 #include "seam/clock.h"
+#include "wire/submit.h"
 
 namespace mete::cli {
 
@@ -55,8 +56,11 @@ Error too_large(const wire::SubmitRequest& request) {
 
 class Submitter {
  public:
-  Submitter(runner::DaemonClient client, const Output& output)
-      : client_(std::move(client), output.talk()), output_(output) {}
+  Submitter(runner::DaemonClient client, const Output& output, SubmittedText text, bool quiet)
+      : client_(std::move(client), output.talk()),
+        quiet_(quiet),
+        output_(output),
+        text_(std::move(text)) {}
 
   int submit(SubmitPlan plan) {
     const bool several = plan.jobs.size() > 1;
@@ -177,12 +181,14 @@ class Submitter {
   void print(const wire::SubmitReply& reply) {
     // A shorthand that is not kept is no reason to fail: the job is there.
     (void)remember_job(reply.id.number, client_.socket());
-    output_.data(output_.json() ? wire::encode(reply, seam::system_clock().wall())
-                                : to_string(reply.id));
+    output_.data(output_.json() ? wire::encode(reply, seam::system_clock().wall()) : text_(reply));
+    if (!output_.json() && !quiet_ && !reply.note.empty()) output_.say(reply.note);
   }
 
   runner::LastingClient client_;
+  bool quiet_;
   const Output& output_;
+  SubmittedText text_;
   bool keys_ = false;  // the daemon knows jobs by their keys
   WaitSignals signals_;
   int signal_ = 0;        // that ended us
@@ -191,23 +197,57 @@ class Submitter {
   std::map<std::string, core::JobId> by_name_;
 };
 
+// What would happen to each job of the plan. Jobs of a file that come after others of the file are
+// tried as if these had ended.
+int dry_run(const SubmitPlan& plan, const Output& output) {
+  Result<runner::DaemonClient> client =
+      runner::DaemonClient::open(runner::DaemonClient::Start::kIfNeeded);
+  if (!client) return output.fail(client.error());
+  int exit_code = kExitOk;
+  for (const SubmitPlan::Job& job : plan.jobs) {
+    wire::SubmitRequest request = job.job.request;
+    std::string label = plan.jobs.size() > 1 ? request.spec.name + ": " : "";
+    for (const AfterWord& after : job.job.after) {
+      if (!after.name.empty()) {
+        label += "after " + after.name + ", ";
+        continue;
+      }
+      const Result<std::vector<core::JobId>> ids = resolve(after.job, client->http().path());
+      if (!ids) return output.fail(ids.error());
+      for (const core::JobId& id : *ids) request.spec.after.push_back({id, after.when});
+    }
+    const int code = print_dry_run(*client, wire::encode(request), base::printable(label), output);
+    if (exit_code == kExitOk) exit_code = code;
+  }
+  return exit_code;
+}
+
 int run_submit(const Parsed& parsed, const Output& output) {
   SubmitPlanner planner(parsed, Surroundings::ours());
   Result<SubmitPlan> plan = planner.plan();
   if (!plan) return output.fail(plan.error(), planner.exit_code(plan.error()));
+  if (const Result<void> r = check_is_there(parsed); !r)
+    return output.fail(r.error(), kExitBadFile);
   if (!parsed.has("--quiet"))
     for (const std::string& warning : plan->warnings) output.say(warning);
-  if (parsed.has("--dry-run")) {
+  if (parsed.has("--print")) {
     output.data(output.json() ? plan_as_json(*plan) : plan_as_yaml(*plan));
     return kExitOk;
   }
-  Result<runner::DaemonClient> client =
-      runner::DaemonClient::open(runner::DaemonClient::Start::kIfNeeded);
-  if (!client) return output.fail(client.error());
-  return Submitter(*std::move(client), output).submit(*std::move(plan));
+  if (parsed.has("--dry-run")) return dry_run(*plan, output);
+  return submit_plan(
+      *std::move(plan), output, [](const wire::SubmitReply& reply) { return to_string(reply.id); },
+      parsed.has("--quiet"));
 }
 
 }  // namespace
+
+int submit_plan(SubmitPlan plan, const Output& output, const SubmittedText& text, bool quiet) {
+  Result<runner::DaemonClient> client =
+      runner::DaemonClient::open(runner::DaemonClient::Start::kIfNeeded);
+  if (!client) return output.fail(client.error());
+  return Submitter(*std::move(client), output, text, quiet).submit(std::move(plan));
+}
 
 const Verb kSubmitVerb{
     "submit",
@@ -219,7 +259,7 @@ const Verb kSubmitVerb{
     "mete submit --gpu 8G --after @:ok -- python evaluate.py\n"
     "mete submit --gpu 1 --array 0-99%4 -- ./simulate\n"
     "mete submit train.sh                # with #METE or #SBATCH lines\n"
-    "mete submit -f job.yaml --dry-run",
+    "mete submit -f job.yaml --dry-run   # what would happen?",
     "The job waits in the queue and runs without a terminal, with the environment, folder and "
     "umask of this shell. It survives the end of this shell and a restart of the daemon. mete ps "
     "lists it, mete logs -f @ follows its output, mete wait @ returns its exit code, mete cancel @ "

@@ -14,6 +14,7 @@
 #include "cli/job_words.h"
 #include "core/request/gpu.h"
 #include "launch/environment.h"
+#include "runner/slurm_environment.h"
 #include "seam/clock.h"
 
 namespace mete::cli {
@@ -26,9 +27,10 @@ constexpr std::size_t kMaxLabelKey = 64;
 constexpr std::size_t kMaxLabelValue = 256;
 
 // What a job finds in its environment about itself: of another job it would be wrong.
-constexpr std::array<std::string_view, 8> kOfAnotherJob{
-    "METE_JOB_ID",        "METE_ATTEMPT", "METE_JOB_TOKEN",   "METE_GRANT",
-    "METE_GPU_MEM_BYTES", "METE_PART",    "METE_ARRAY_INDEX", "METE_ARRAY_JOB_ID"};
+constexpr std::array<std::string_view, 9> kOfAnotherJob{
+    "METE_JOB_ID",      "METE_ATTEMPT",       "METE_JOB_TOKEN",
+    "METE_GRANT",       "METE_GPU_MEM_BYTES", "METE_PART",
+    "METE_ARRAY_INDEX", "METE_ARRAY_JOB_ID",  runner::kSlurmTasks};
 
 Parsed to_parsed(const std::vector<Word>& words) {
   Parsed parsed;
@@ -250,7 +252,7 @@ Result<void> set_places(const Parsed& words, const Surroundings& around, core::J
   if (!spec.folder.starts_with("/") && !around.folder.empty())
     spec.folder = base::join_path(around.folder, spec.folder);
   if (!spec.folder.starts_with("/"))
-    return Error::not_found("this folder is gone").with_hint("give another by --chdir");
+    return Error::io("this folder is gone").with_hint("give another by --chdir");
   for (std::string* file : {&spec.detached->log, &spec.detached->err})
     if (!file->empty() && file->front() != '/')
       *file = base::join_path(without_patterns(spec.folder), *file);

@@ -52,7 +52,8 @@ constexpr std::array kSubmitOptions{
     kVisibleOption,
     kNoWaitOption,
     OptionSpec{"--file", "FILE", "read one or several jobs from a YAML file", "-f"},
-    OptionSpec{"--dry-run", "", "print the jobs as a job file, and submit nothing"},
+    kDryRunOption,
+    OptionSpec{"--print", "", "print the jobs as a job file, and submit nothing"},
     OptionSpec{"--quiet", "", "print no warnings", "-q"},
     kOutputOption,
     OptionSpec::later("--compute", "SHARE", "it comes with MPS support"),
@@ -60,6 +61,7 @@ constexpr std::array kSubmitOptions{
     kNotifyOnOption,
     kPreemptibleOption,
     kNotPreemptibleOption,
+    kIdleOption,
     kNoPreemptOption,
     kShedOption,
     OptionSpec::later("--pool", "NAME", "it comes with Slurm support"),
@@ -105,8 +107,8 @@ bool is_replaced(const Word& below, const std::vector<Word>& over) {
 std::span<const OptionSpec> submit_options() { return kSubmitOptions; }
 
 bool is_of_command_line(std::string_view option) {
-  return option == "--file" || option == "--dry-run" || option == "--quiet" ||
-         option == kOutputOption.name;
+  return option == "--file" || option == "--dry-run" || option == "--print" ||
+         option == "--quiet" || option == kOutputOption.name;
 }
 
 std::vector<Word> merge(std::vector<Word> under, std::vector<Word> over) {

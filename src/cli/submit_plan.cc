@@ -14,32 +14,16 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "runner/slurm_environment.h"
 
 namespace mete::cli {
 
 namespace {
 
-bool is_program_of_path(const std::string& word) {
-  const std::string path = base::variable("PATH");
-  for (const std::string_view folder : base::split(path, ':'))
-    if (!folder.empty() && access(base::join_path(folder, word).c_str(), X_OK) == 0) return true;
-  return false;
-}
-
-Error no_shebang(const std::string& path) {
+Error without_shebang(const std::string& path) {
   return Error::invalid(path + " has no shebang, so nothing says what runs it")
       .with_hint("begin it with #!/bin/bash; or put the program before it, as in -- python " +
                  path);
-}
-
-Result<Script> read_script(const std::string& path) {
-  Result<std::string> text = base::read_all(path, kMaxScript);
-  if (!text && text.error().code == ErrorCode::kCorrupt)
-    return Error::invalid(path + " is too large to send along")
-        .with_evidence("a script has at most " + std::to_string(kMaxScript >> 10) + " KiB")
-        .with_hint("write -- before it: then it is run where it lies");
-  if (!text) return std::move(text).error().with_hint("a script is read when it is submitted");
-  return Script{path, *std::move(text)};
 }
 
 std::string absolute(const std::string& path, const Surroundings& around) {
@@ -52,7 +36,61 @@ bool says_cards(const std::vector<Word>& words) {
   });
 }
 
+bool starts_tasks(const std::vector<Word>& words) {
+  const std::string name = std::string(runner::kSlurmTasks) + "=";
+  return std::any_of(words.begin(), words.end(), [&](const Word& word) {
+    return word.option == "--env" && word.value.starts_with(name) && word.value != name + "1";
+  });
+}
+
+// What a job of sbatch has though no option says so: its log where people look for it, and a mark
+// by which its keeper knows that it is one.
+void add_batch(std::vector<Word>& words) {
+  const auto has = [&](std::string_view option, std::string_view value = "") {
+    return std::any_of(words.begin(), words.end(), [&](const Word& word) {
+      return word.option == option && word.value.starts_with(value);
+    });
+  };
+  const std::string mark = std::string(runner::kSlurmTasks) + "=";
+  if (!has("--env", mark)) words.push_back({"--env", mark + "1", ""});
+  if (!has("--log"))
+    words.push_back({"--log", has("--array") ? "slurm-%A_%a.out" : "slurm-%j.out", ""});
+}
+
 }  // namespace
+
+bool is_program_of_path(const std::string& word) {
+  const std::string path = base::variable("PATH");
+  for (const std::string_view folder : base::split(path, ':'))
+    if (!folder.empty() && access(base::join_path(folder, word).c_str(), X_OK) == 0) return true;
+  return false;
+}
+
+Result<Script> read_script(const std::string& path) {
+  Result<std::string> text = base::read_all(path, kMaxScript);
+  if (!text && text.error().code == ErrorCode::kCorrupt)
+    return Error::invalid(path + " is too large to send along")
+        .with_evidence("a script has at most " + std::to_string(kMaxScript >> 10) + " KiB")
+        .with_hint("write -- before it: then it is run where it lies");
+  if (!text) return std::move(text).error().with_hint("a script is read when it is submitted");
+  if (!text->starts_with("#!")) return without_shebang(path);
+  return Script{path, *std::move(text)};
+}
+
+Result<void> check_is_there(const Parsed& parsed) {
+  if (parsed.dashes || parsed.rest.empty()) return {};
+  const std::string& word = parsed.rest.front();
+  const bool plain = word.find('/') == std::string::npos;
+  const std::vector<std::string> variables = parsed.all("--env");
+  const bool elsewhere = parsed.has("--chdir") ||
+                         std::any_of(variables.begin(), variables.end(),
+                                     [](const auto& each) { return each.starts_with("PATH="); });
+  if (elsewhere || access(word.c_str(), F_OK) == 0 || (plain && is_program_of_path(word)))
+    return {};
+  return Error::not_found("there is no file " + base::quote(word) +
+                          (plain ? ", and no program of that name in PATH" : ""))
+      .with_hint("check the name; after -- it is not looked for until the job starts");
+}
 
 Result<std::optional<Script>> find_script(const std::string& word) {
   const bool plain = word.find('/') == std::string::npos;
@@ -66,7 +104,7 @@ Result<std::optional<Script>> find_script(const std::string& word) {
   head.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
   if (!head.starts_with("#!") && head.find('\0') != std::string::npos)
     return std::optional<Script>();
-  if (!head.starts_with("#!")) return no_shebang(word);
+  if (!head.starts_with("#!")) return without_shebang(word);
   Result<Script> script = read_script(word);
   if (!script) return std::move(script).error();
   return std::optional(*std::move(script));
@@ -85,6 +123,22 @@ Result<SubmitPlan> SubmitPlanner::plan() {
     if (!job) return std::move(job).error();
     plan_.jobs.push_back(*std::move(job));
   }
+  return std::move(plan_);
+}
+
+Result<SubmitPlan> SubmitPlanner::plan_batch(const Script& script,
+                                             const std::vector<std::string>& arguments,
+                                             SlurmOptions options) {
+  in_file_ = true;
+  slurm_ = std::move(options);
+  batch_ = true;
+  JobWords words;
+  words.command = {script.path};
+  words.command.insert(words.command.end(), arguments.begin(), arguments.end());
+  if (Result<void> r = add_script(script, {}, words); !r) return std::move(r).error();
+  Result<PlannedJob> job = finish(words, script.path);
+  if (!job) return std::move(job).error();
+  plan_.jobs.push_back({*std::move(job), "", absolute(script.path, around_)});
   return std::move(plan_);
 }
 
@@ -121,16 +175,21 @@ Result<SubmitPlan::Job> SubmitPlanner::plan_command() {
 // Its lines, below what stands in the job file (`over`), below the command line.
 Result<void> SubmitPlanner::add_script(const Script& script, std::vector<Word> over,
                                        JobWords& words) {
-  Result<ScriptOptions> options = read_script_options(script.text, script.path);
+  Result<ScriptOptions> options = read_script_options(script.text, script.path, slurm_);
   if (!options) return std::move(options).error();
+  if (batch_) add_batch(options->words);
   plan_.warnings.insert(plan_.warnings.end(), options->warnings.begin(), options->warnings.end());
   words.options = merge(merge(std::move(options->words), std::move(over)), command_line_);
   words.script = script;
-  if (options->slurm && !says_cards(words.options)) {
+  if ((options->slurm || batch_) && !says_cards(words.options)) {
     words.options.push_back({"--cpu-only", "", script.path});
-    plan_.warnings.push_back(script.path +
-                             ": its #SBATCH lines ask for no GPU, so the job will see none");
+    plan_.warnings.push_back(script.path + ": its " + (batch_ ? "options" : "#SBATCH lines") +
+                             " ask for no GPU, so the job will see none");
   }
+  if (starts_tasks(words.options) && !is_program_of_path("srun"))
+    plan_.warnings.push_back(script.path +
+                             ": it runs once, for all its tasks; with share/mete/slurm in PATH "
+                             "there is an srun that starts them");
   return {};
 }
 
@@ -165,13 +224,13 @@ Result<SubmitPlan::Job> SubmitPlanner::plan_file_job(const FileJob& file_job) {
   const FileProgram& program = file_job.program;
   std::optional<Script> script;
   if (!program.text.empty()) {
-    if (!program.text.starts_with("#!")) return no_shebang("this script").within(program.where);
+    if (!program.text.starts_with("#!"))
+      return without_shebang("this script").within(program.where);
     script = Script{program.where, program.text};
     words.command = {"script"};
   } else if (!program.script.empty()) {
     Result<Script> read = read_script(program.script.front());
     if (!read) return std::move(read).error().within(program.where);
-    if (!read->text.starts_with("#!")) return no_shebang(read->path).within(program.where);
     script = *std::move(read);
     words.command = program.script;
   } else {

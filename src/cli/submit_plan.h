@@ -31,6 +31,9 @@ class SubmitPlanner {
       : parsed_(parsed), around_(std::move(around)) {}
 
   Result<SubmitPlan> plan();
+  // sbatch: a script with its arguments, and options of sbatch's command line.
+  Result<SubmitPlan> plan_batch(const Script& script, const std::vector<std::string>& arguments,
+                                SlurmOptions options);
   // After an error: of a file (65) or of the command line.
   int exit_code(const Error& error) const;
 
@@ -46,6 +49,8 @@ class SubmitPlanner {
   const Parsed& parsed_;
   Surroundings around_;
   std::vector<Word> command_line_;
+  SlurmOptions slurm_;              // of the command line
+  bool batch_ = false;              // it is sbatch's
   std::vector<std::string> names_;  // of the jobs of the file
   SubmitPlan plan_;
   bool in_file_ = false;  // what is being looked at
@@ -55,5 +60,11 @@ class SubmitPlanner {
 // "/" that is a program of PATH is that program. nullopt: not a text, or no file at all. invalid: a
 // text without a shebang, or one that is too long.
 Result<std::optional<Script>> find_script(const std::string& word);
+// The text of a script, which begins with "#!".
+Result<Script> read_script(const std::string& path);
+bool is_program_of_path(const std::string& word);
+// not_found: the command is neither a file nor a program, which is better said now than by a job
+// that fails later. A command after "--", or one for another folder or PATH, is not looked for.
+Result<void> check_is_there(const Parsed& parsed);
 
 }  // namespace mete::cli

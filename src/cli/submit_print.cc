@@ -62,6 +62,9 @@ void add_order(const SubmitPlan::Job& planned, std::vector<Field>& fields) {
   if (spec.deadline) fields.push_back({"deadline", to_the_second(*spec.deadline)});
   if (spec.preemptible)
     fields.push_back({*spec.preemptible ? "preemptible" : "not-preemptible", true});
+  if (spec.idle_s)
+    fields.push_back(
+        {"idle", *spec.idle_s == 0 ? std::string("never") : std::to_string(*spec.idle_s) + "s"});
   if (spec.no_preempt) fields.push_back({"no-preempt", true});
   if (spec.shed) fields.push_back({"shed", true});
   if (!planned.job.request.wait) fields.push_back({"no-wait", true});

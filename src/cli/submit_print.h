@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mete submit --dry-run` prints: the jobs as a job file that means the same again, or as the
+// What `mete submit --print` prints: the jobs as a job file that means the same again, or as the
 // document mete.submit-plan/1 with the same keys. Times and paths are resolved, shares are not:
 // which card, and so how many bytes, is the daemon's to say.
 #pragma once

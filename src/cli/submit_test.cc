@@ -197,6 +197,7 @@ const std::vector<Road>& roads() {
       {"--notify-on", "start,oom"},
       {"--preemptible", ""},
       {"--not-preemptible", ""},
+      {"--idle", "10m"},
       {"--no-preempt", ""},
       {"--shed", "", {"--gpu", "8G..20G"}},
   };
@@ -318,6 +319,10 @@ TEST_F(SubmitTest, OptionsThatDoNothingAloneAreRefused) {
   EXPECT_EQ(refused({"--gpu", "8G..20G", "--retry-gpu", "x1.5", "--retries", "2", "p"}),
             "--retry-gpu needs a share of a card that can be made larger");
   EXPECT_EQ(refused({"--gpu", "8G", "--shed", "p"}), "--shed is for shares that grow");
+  EXPECT_EQ(refused({"--gpu", "8G", "--idle", "0", "p"}), "--idle '0' is no duration");
+  EXPECT_EQ(refused({"--gpu", "8G", "--idle", "10m", "--not-preemptible", "p"}),
+            "--not-preemptible and --idle contradict each other");
+  EXPECT_EQ(refused({"--cpu-only", "--idle", "10m", "p"}), "--idle is for jobs with a GPU");
   EXPECT_EQ(refused({"--gpu", "8G", "--notify", "none", "--notify-on", "end", "p"}),
             "--notify none contradicts --notify-on");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For verbs of several words: `mete daemon status`.
+// For verbs with a second word: `mete daemon status`.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace mete::cli {
 
-// The first of `rest`, if it is one of `words`; else an error with the nearest. "daemon" is the
-// verb, for errors.
+// The first word of `rest` if it is one of `words`; else an error with the nearest. `verb` is for
+// errors.
 Result<std::string> sub_word(std::string_view verb, const std::vector<std::string>& rest,
                              const std::vector<std::string_view>& words);
 
-// At most `most` words: what is too much is refused.
+// Refuses more than `most` words.
 Result<void> no_more_than(std::size_t most, const std::vector<std::string>& rest);
 
 }  // namespace mete::cli

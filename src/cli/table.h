@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns for people: as wide as what is in them, numbers to the right. Pure. Text of others (a
-// job's name, a command) cannot move the reader's cursor. Ten thousand rows take milliseconds:
-// cells lie in one text, and are copied once more when it is printed.
+// Tables for people: each column is as wide as its contents, numbers are aligned to the right. On a
+// narrow terminal some columns are cut, then some are left out (Column). Pure. The text of other
+// users (the name of a job, a command) cannot move the reader's cursor. Ten thousand rows take
+// milliseconds: all cells are in one text, and are copied once more for the output.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +27,14 @@ struct Column {
   Align align = Align::kLeft;
   std::size_t most = 0;  // wider cells are cut with "…"; 0: never
   bool extra = false;    // shown only where it is named
+  // For a table that is wider than the terminal: the column may be cut down to this width; 0:
+  // never.
+  std::size_t least = 0;
+  // The column with the highest rank is left out first; 0: never left out. A column with rank 2 or
+  // more is left out also where another column would be cut below kComfort for it.
+  int rank = 0;
 };
+inline constexpr std::size_t kComfort = 20;
 
 class Table {
  public:
@@ -35,27 +43,37 @@ class Table {
   // As many cells as columns. An empty cell shows as "-".
   void add(std::initializer_list<std::string_view> cells);
   void add(std::span<const std::string> cells);
-  // So many rows will come, with about so many bytes in them all.
+  // Reserves memory for this many rows with about this many bytes of text.
   void expect(std::size_t rows, std::size_t bytes);
-  // Cuts the cells of a column, also those that are there already.
-  void cut(std::size_t column, std::size_t most);
-  // Only these, in this order, also where no row has anything in them.
+  // Shows only these columns, in this order, also those in which no row has anything.
   void choose(std::vector<std::size_t> columns);
+  // Shows a column also where no row has anything in it.
+  void always(std::size_t column) { used_[column] = true; }
+  // Leaves a column out, unless choose() names it.
+  void hide(std::size_t column) { used_[column] = false; }
   bool empty() const { return cells_.empty(); }
 
   // Lines without trailing blanks, the titles first, no newline at the end. Columns in which no row
-  // has anything are left out. With `width` lines are cut to that.
+  // has anything are left out. With `width` no line is wider than that.
   std::string text(std::optional<std::size_t> width) const;
 
  private:
-  struct Cell {               // small: of ten thousand rows most of the time goes into fresh memory
+  struct Cell {               // small: for ten thousand rows, fresh memory takes most of the time
     std::uint32_t begin = 0;  // in text_
     std::uint32_t size = 0;
     std::uint32_t width = 0;  // in columns of a terminal
   };
   void add_cell(std::size_t column, std::string_view text);
   Cell keep(std::string_view text);
-  void append_line(std::string& out, const Cell* cells, std::optional<std::size_t> width) const;
+  // The columns that are shown, from left to right.
+  struct Shown {
+    std::size_t column = 0;
+    std::size_t width = 0;
+  };
+  std::vector<Shown> layout(std::optional<std::size_t> width) const;
+  std::size_t least_of(const Shown& shown) const;
+  void append_line(std::string& out, const Cell* cells, const std::vector<Shown>& shown,
+                   std::optional<std::size_t> width) const;
 
   bool is_shown(std::size_t column) const;
 
@@ -76,7 +94,13 @@ Result<std::vector<std::size_t>> parse_columns(std::string_view text,
 using base::fit_columns;
 using base::printable;
 
-// The width of the terminal that stdout is; nullopt: it is none, so nothing is cut.
+// The width of what stdout is printed on: COLUMNS if it is set, else the width of the terminal.
+// nullopt: stdout is no terminal, so nothing is cut or wrapped.
 std::optional<std::size_t> stdout_width();
+
+// Wraps each line of the text at blanks so that it fits into `width`, if words allow it. Further
+// lines are indented as far as the text beside the label of the line ("  card 0  needs …"), or by
+// two more columns than the line itself.
+std::string wrapped(std::string_view text, std::optional<std::size_t> width);
 
 }  // namespace mete::cli

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete top`: cards, jobs and the line on a screen that follows them. What is drawn where is
-// src/top's business; here it is fetched, drawn, and what keys ask for is done. Where stdout is no
-// terminal it is printed once, on a terminal that cannot place its cursor it is told in sentences.
+// `mete top`: cards, jobs and the queue on a live screen. src/top decides what is drawn where; this
+// file fetches the snapshots, draws them, and does what keys ask for. If stdout is no terminal, the
+// screen is printed once; on a terminal without cursor control it is printed as sentences.
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,7 +39,7 @@ constexpr std::array kTopOptions{
     kOutputOption,
 };
 constexpr unsigned kDefaultMs = 1'000;
-constexpr int kEscapeMs = 50;  // after which an escape is a key, and no beginning of one
+constexpr int kEscapeMs = 50;  // an escape alone for this long is the key
 constexpr std::size_t kPipeWidth = 120;
 constexpr net::Milliseconds kFirstWait{10'000};
 constexpr net::Milliseconds kDeedWait{5'000};
@@ -132,7 +135,9 @@ class Session {
   void stop();
   void aim_at();
   void perform(const top::Deed& deed);
-  std::string cancel(const std::string& job);
+  std::string change(const top::Deed& deed);
+  bool wait_for(int descriptor);
+  void show_log(const std::string& job);
   int next_wait() const;
 
   TopSource& source_;
@@ -154,17 +159,90 @@ bool Session::draw() {
   return bytes.empty() || terminal_.write(bytes).ok();
 }
 
-std::string Session::cancel(const std::string& job) {
+// Asks the daemon to cancel, hold or release a job. Returns what to say about it.
+std::string Session::change(const top::Deed& deed) {
   Result<runner::DaemonClient> client =
       runner::DaemonClient::open_again({source_.socket()}, runner::DaemonClient::Start::kNever);
   if (!client) return client.error().message;
-  const Result<std::string> done = client->call("DELETE", "/v1/jobs/" + job, {}, {kDeedWait, -1});
-  return done ? "job " + job + " is cancelled" : done.error().message;
+  const bool cancel = deed.kind == top::Deed::Kind::kCancel;
+  const bool hold = deed.kind == top::Deed::Kind::kHold;
+  const std::string target = "/v1/jobs/" + deed.job + (cancel ? "" : hold ? "/hold" : "/release");
+  const Result<std::string> done =
+      client->call(cancel ? "DELETE" : "POST", target, {}, {kDeedWait, -1});
+  if (!done) return done.error().message;
+  return "job " + deed.job +
+         (cancel ? " is cancelled"
+          : hold ? " is held; R releases it"
+                 : " is released");
+}
+
+// Runs `mete logs -f` with our terminal. Ctrl-Z is blocked for it: nobody would continue it.
+Result<pid_t> spawn_logs(const std::string& job) {
+  posix_spawnattr_t how{};
+  posix_spawnattr_init(&how);
+  sigset_t blocked{};
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGTSTP);
+  sigset_t as_usual{};
+  sigemptyset(&as_usual);
+  sigaddset(&as_usual, SIGPIPE);
+  posix_spawnattr_setsigmask(&how, &blocked);
+  posix_spawnattr_setsigdefault(&how, &as_usual);
+  posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  std::vector<std::string> words{"mete", "logs", "--follow", "--tail", "200", job};
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  const int error = posix_spawn(&child, "/proc/self/exe", nullptr, &how, arguments.data(), environ);
+  posix_spawnattr_destroy(&how);
+  if (error != 0) return Error::from_errno("run mete logs", error);
+  return child;
+}
+
+// Waits until the descriptor is readable. Ctrl-C ends the wait too; a signal that ends us is left
+// for the screen's own loop. True: the descriptor is readable.
+bool Session::wait_for(int descriptor) {
+  for (;;) {
+    pollfd ready[] = {{descriptor, POLLIN, 0}, {signals_.descriptor(), POLLIN, 0}};
+    if (poll(ready, 2, -1) < 0 && errno != EINTR) return false;
+    // Signals first: Ctrl-C ends `mete logs` too, and must not be found by the screen's loop.
+    const int signal = signals_.take();
+    if (signal != 0 && signal != SIGWINCH && signal != SIGCONT && signal != SIGTSTP) {
+      if (signal != SIGINT) (void)raise(signal);  // blocked: it arrives again at the descriptor
+      return false;
+    }
+    if (signal == 0 && ready[0].revents != 0) return true;
+  }
+}
+
+// The terminal belongs to `mete logs -f` until the log ends or Ctrl-C is pressed.
+void Session::show_log(const std::string& job) {
+  terminal_.leave();
+  (void)terminal_.write("log of job " + job + " (Ctrl-C comes back to mete top)\n");
+  const Result<pid_t> child = spawn_logs(job);
+  if (child) {
+    const Fd process(static_cast<int>(syscall(SYS_pidfd_open, *child, 0)));
+    const bool ended = process.valid() && wait_for(process.get());
+    if (!ended) (void)kill(*child, SIGINT);
+    int status = 0;
+    while (waitpid(*child, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (ended && !(WIFSIGNALED(status) || WEXITSTATUS(status) == 128 + SIGINT)) {
+      (void)terminal_.write("-- end of the log; Enter comes back to mete top --\n");
+      if (wait_for(terminal_.descriptor())) (void)terminal_.read();
+    }
+  } else {
+    view_.message = child.error().message;
+  }
+  (void)terminal_.enter();
+  drawn_.reset();
 }
 
 void Session::perform(const top::Deed& deed) {
-  if (deed.kind == top::Deed::Kind::kCancel) {
-    view_.message = cancel(deed.job);
+  if (deed.kind == top::Deed::Kind::kLogs) return show_log(deed.job);
+  if (deed.kind != top::Deed::Kind::kSignal) {
+    view_.message = change(deed);
     return;
   }
   const Result<std::size_t> sent = send_signals(deed);
@@ -312,8 +390,9 @@ const Verb kTopVerb{
     "mete top --once -o json | jq '.queue.depth'",
     "Shows the cards with the grant and the use of each job, the jobs, processes outside mete, and "
     "the queue with the reason for each wait. Press h for the keys: arrows, Enter for details of a "
-    "job, t for processes, s to sort, / to filter, c to cancel, T, K and I to send signals to your "
-    "own processes. Into a pipe, mete top prints once; on a terminal without cursor control it "
+    "job, l for its log, t for processes, s to sort, / to filter, c to cancel, H to hold, R to "
+    "release, T, K and I to send signals to your own processes. Into a pipe, mete top prints once; "
+    "on a terminal without cursor control it "
     "prints sentences.",
     kTopOptions,
     Rest::kNothing,

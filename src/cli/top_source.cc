@@ -14,6 +14,7 @@ namespace {
 using net::Milliseconds;
 using std::chrono::duration_cast;
 
+const std::string kSnapshot = "/v1/snapshot?others=1";
 constexpr Milliseconds kPatience{5'000};  // for an answer, before that is said
 constexpr Milliseconds kTryAgain{500};    // whether the daemon is back
 constexpr std::int64_t kStreamLeastMs = 250;
@@ -35,7 +36,7 @@ bool may_pass(const Error& error) {
 
 }  // namespace
 
-Result<std::string> TopSource::document() { return client_->call("GET", "/v1/snapshot"); }
+Result<std::string> TopSource::document() { return client_->call("GET", kSnapshot); }
 
 // In one document: a daemon that cannot say anything now says why.
 Result<void> TopSource::begin(Milliseconds most) {
@@ -54,8 +55,8 @@ void TopSource::ask(bool stream) {
   }
   client_->http().abandon();
   client_->accept(stream ? "text/event-stream" : "");
-  const Result<void> sent = client_->send(
-      "GET", stream ? "/v1/snapshot?every=" + stream_seconds(every_) : "/v1/snapshot");
+  const Result<void> sent =
+      client_->send("GET", stream ? kSnapshot + ("&every=" + stream_seconds(every_)) : kSnapshot);
   if (!sent) return lost();
   events_ = {};
   fed_ = false;

@@ -2,33 +2,19 @@
 // See type_tables.h.
 #include "cli/type_tables.h"
 
-#include <limits.h>
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "base/file.h"
+#include "cli/shipped.h"
 
 namespace mete::cli {
 
 namespace {
 
 Result<std::string> read_shipped(const std::string& name) {
-  char self[PATH_MAX];
-  const ssize_t length = readlink("/proc/self/exe", self, sizeof self);
-  if (length <= 0) return Error::io("cannot find out where this program is");
-  const std::string prefix = base::parent_path(
-      base::parent_path(std::string_view(self, static_cast<std::size_t>(length))));
-  std::string looked;
-  for (const char* folder : {METE_INSTALL_DATADIR "/mete", "share/mete"}) {
-    const std::string path = base::join_path(base::join_path(prefix, folder), name);
-    Result<std::string> text = base::read_all(path);
-    if (text || text.error().code != ErrorCode::kNotFound) return text;
-    looked = path;
-  }
-  return Error::not_found(name + " is missing")
-      .with_evidence("looked for " + looked)
-      .with_hint("build or install all of mete: cmake --build --preset release");
+  const Result<std::string> path = shipped_path(name);
+  if (!path) return path.error();
+  return base::read_all(*path);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables of card and instance types that come with mete, found relative to the program
-// (share/mete), and the pools that verbs describe by them.
+// (share/mete), and the pools that verbs describe with them.
 #pragma once
 
 #include <string>
@@ -17,13 +17,13 @@ struct TypeTables {
   std::vector<simulate::InstanceType> instances;
 };
 
-// --types FILE: instance types of one's own, which come before ours.
+// --types FILE: the user's own instance types, which take precedence over ours.
 inline constexpr OptionSpec kTypesOption{
     "--types", "FILE",
     "read more instance types from a CSV file with the columns name, gpus, gpu_type, "
     "gpu_memory_gib_total, vcpus, memory_gib"};
 
-// `own`: the file of --types, or nullptr. corrupt or invalid: a file cannot be used.
+// `own`: the file of --types, or nullptr. corrupt or invalid: a file is unusable.
 Result<TypeTables> read_type_tables(const std::string* own);
 
 }  // namespace mete::cli

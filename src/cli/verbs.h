@@ -41,6 +41,7 @@ extern const Verb kEventsVerb;
 extern const Verb kExplainVerb;
 extern const Verb kHelpVerb;
 extern const Verb kHoldVerb;
+extern const Verb kKernelVerb;
 extern const Verb kParkVerb;
 extern const Verb kUnparkVerb;
 extern const Verb kLogsVerb;
@@ -49,12 +50,14 @@ extern const Verb kPriorityVerb;
 extern const Verb kPsVerb;
 extern const Verb kQuotaVerb;
 extern const Verb kReleaseVerb;
+extern const Verb kReportVerb;
 extern const Verb kRequeueVerb;
 extern const Verb kReserveVerb;
 extern const Verb kRunVerb;
 extern const Verb kSelftestVerb;  // src/cli/selftest.cc
 extern const Verb kShowVerb;
 extern const Verb kSimulateVerb;
+extern const Verb kSlurmVerb;
 extern const Verb kStatsVerb;
 extern const Verb kTopVerb;
 extern const Verb kUndrainVerb;
@@ -67,8 +70,8 @@ const std::vector<const Verb*>& verbs();
 // nullptr when there is none.
 const Verb* find_verb(std::string_view name);
 
-// Why a name that is no verb is refused: planned and not implemented, or unknown, with the nearest
-// verb.
+// Why a name that is no verb is refused: planned and not implemented, the name that another program
+// has for it (squeue, nvidia-smi), or unknown, with the nearest verb.
 Error no_such_verb(std::string_view name);
 
 // -o FORMAT, for verbs that print documents.

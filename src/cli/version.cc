@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete version`: which mete this is, and which grant files it makes.
+// `mete version`: the version of mete, and of the grant files that it makes.
 #include <array>
 
 #include "abi/grant.h"

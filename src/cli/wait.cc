@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `mete wait ID...`: returns when the jobs have ended, with the exit code of the first that failed.
-// Ctrl-C ends the waiting, never a job. A daemon that restarts is asked on.
+// Ctrl-C ends the wait, never a job. Each job is a long poll of /wait, repeated over restarts of
+// the daemon: for all jobs one after the other, for --any all at once on a connection each.
+// ProgressLine asks beside the wait what to draw.
 #include <poll.h>
 
 #include <array>
@@ -24,14 +26,14 @@ constexpr std::array kWaitOptions{
     kOutputOption,
 };
 constexpr net::Milliseconds kTick{1'000};
-constexpr std::size_t kMaxAtOnce = 100;  // connections of --any
+constexpr std::size_t kMaxAtOnce = 100;  // connections with --any
 constexpr std::size_t kMaxNamed = 10;    // failures that get a line each
 
-// How far the jobs of one id are, for the line on a terminal.
+// Progress of the jobs of one id, for the line on a terminal.
 struct Progress {
   std::uint64_t ended = 0;
   std::uint64_t all = 0;
-  std::string sentence;  // of a single job
+  std::string sentence;  // for a single job
 };
 
 Progress progress_of(const wire::ShowDocument& shown) {
@@ -46,7 +48,7 @@ Progress progress_of(const wire::ShowDocument& shown) {
   return progress;
 }
 
-// Asks beside the wait, and only where somebody looks: what it cannot learn it does not draw.
+// Draws only on a terminal, and only what it can learn beside the wait.
 class ProgressLine {
  public:
   explicit ProgressLine(std::vector<core::JobId> ids) : ids_(std::move(ids)) {}
@@ -88,7 +90,7 @@ class ProgressLine {
   std::optional<runner::DaemonClient> client_;
 };
 
-// One after the other: whoever has ended meanwhile answers at once.
+// One after the other: the answer for a job that has ended comes at once.
 std::vector<wire::JobView> wait_for_all(runner::DaemonClient client,
                                         const std::vector<core::JobId>& ids, const Output& output,
                                         Failures& failures) {
@@ -109,7 +111,7 @@ std::vector<wire::JobView> wait_for_all(runner::DaemonClient client,
   return jobs;
 }
 
-// All at once, a connection each; the first that has ended is enough.
+// All at once, on a connection each; the first job that has ended is enough.
 class WaitForAny {
  public:
   WaitForAny(const std::vector<core::JobId>& ids, const Output& output, Failures& failures)
@@ -163,7 +165,7 @@ class WaitForAny {
   std::vector<std::unique_ptr<runner::LastingClient>> asked_;
 };
 
-// What failed, and the code of the first.
+// Prints the failures; returns the code of the first.
 int report(const std::vector<wire::JobView>& jobs, const Output& output) {
   const WallTime now = seam::system_clock().wall();
   int exit_code = kExitOk;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// See wait_line.h.
 #include "cli/wait_line.h"
 
 #include <cstdio>
 
+#include "base/brief.h"
 #include "base/text.h"
-#include "base/time.h"
 
 namespace mete::cli {
 
@@ -14,25 +15,31 @@ constexpr std::int64_t kQuietS = 60;
 
 }  // namespace
 
-void WaitLine::show(const std::string& what, std::int64_t waited_s) {
-  if (what.empty() || what == text_) {
-    refresh(waited_s);
-    return;
-  }
-  text_ = what;
+bool WaitLine::wants(const std::string& what, std::int64_t waited_s) const {
+  if (what.empty() || what == what_) return false;
+  return line_.terminal() || !told_ || waited_s >= *told_ + kQuietS;
+}
+
+void WaitLine::show(const std::string& what, const std::string& queue, std::int64_t waited_s) {
+  const bool news = wants(what, waited_s);
+  if (!what.empty()) what_ = what;
+  queue_ = queue;
   if (line_.terminal()) {
     refresh(waited_s);
-  } else if (!told_ || waited_s >= *told_ + kQuietS) {
-    // Into a log: the line moves with every job before us, and nobody reads a thousand of them.
+  } else if (news) {
+    // In a log: the wait changes with every job ahead, and a thousand lines would help no reader.
     told_ = waited_s;
-    const std::string line = "mete: waiting for " + base::printable(text_) + "\n";
+    const std::string line = "mete: waiting" + (queue_.empty() ? "" : ", " + queue_) + "; for " +
+                             base::printable(what_) + "\n";
     (void)std::fwrite(line.data(), 1, line.size(), stderr);
     (void)std::fflush(stderr);
   }
 }
 
 void WaitLine::refresh(std::int64_t waited_s) {
-  if (wakes()) line_.draw("mete: waiting " + base::duration_in_words(waited_s) + " for " + text_);
+  if (wakes())
+    line_.draw("mete: waiting " + base::clock_duration(waited_s) +
+               (queue_.empty() ? "" : ", " + queue_) + "; for " + what_);
 }
 
 }  // namespace mete::cli

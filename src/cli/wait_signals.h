@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The signals that end us, as a descriptor, for as long as something must be put right before we
-// go: a wait taken back, jobs withdrawn, a terminal as it was. Destroyed or restored, signals do
-// again what they did before; one that came meanwhile and was not taken does it at once.
+// The signals that end a program, as a descriptor, while something must be undone before it ends: a
+// wait, submitted jobs, the mode of a terminal. Destroyed or restored, signals act as before; one
+// that came meanwhile and was not taken acts at once.
 #pragma once
 
 #include <signal.h>
@@ -17,12 +17,12 @@ namespace mete::cli {
 
 class WaitSignals {
  public:
-  // INT, TERM, HUP and QUIT, and `more`. SIGPIPE is ignored meanwhile: a reader who has left is an
-  // error of writing, not our end.
+  // INT, TERM, HUP and QUIT, and `more`. SIGPIPE is ignored meanwhile: a closed reader is a failed
+  // write, not our end.
   explicit WaitSignals(std::initializer_list<int> more = {}) {
     sigset_t set{};
     sigemptyset(&set);
-    // What is ignored (nohup, a background job of a shell script) would still come to a signalfd.
+    // A signalfd would also receive ignored signals (nohup, a background job of a shell script).
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
       struct sigaction now {};
       if (sigaction(number, nullptr, &now) == 0 && now.sa_handler != SIG_IGN)

@@ -32,7 +32,7 @@ std::size_t screen_rows() {
   return size.ws_row;
 }
 
-// Draws blocks over one another. What was drawn last stays when we leave.
+// Draws blocks over one another. The last one stays when we leave.
 class Screen {
  public:
   explicit Screen(const Output& output) : output_(output) { output_.bytes("\033[?25l"); }
@@ -40,7 +40,7 @@ class Screen {
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  // A terminal that was made narrower has broken the lines that were there: begin anew.
+  // A terminal that became narrower has wrapped the old lines: start anew.
   void resized() { rows_drawn_ = 0, clear_ = true; }
 
   void draw(std::string_view block) {
@@ -64,7 +64,7 @@ class Screen {
   bool clear_ = false;
 };
 
-// The signal that ends us; 0: nobody reads what we print.
+// The signal that ends us; 0: stdout is closed.
 int draw_until_ended(const Parsed& parsed, const Output& output, Print* print, unsigned period_ms) {
   WaitSignals signals({SIGWINCH});
   std::optional<Screen> screen;
@@ -110,7 +110,7 @@ int run_or_watch(const Parsed& parsed, const Output& output, Print* print) {
       every->empty() ? Result<unsigned>(kDefaultMs) : parse_period_ms(kWatchOption.name, *every);
   if (!period_ms) return output.fail(period_ms.error());
   const int signal = draw_until_ended(parsed, output, print, *period_ms);
-  if (signal != 0) (void)raise(signal);  // the cursor is back: now it does what it always does
+  if (signal != 0) (void)raise(signal);  // the cursor is restored: now the signal acts as usual
   return kExitOk;
 }
 

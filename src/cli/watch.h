@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `--watch`: a verb that prints something, again and again. On a terminal each block takes the
-// place of the one before; into a pipe they follow one another; as JSON each is a line. Ends by
-// Ctrl-C, with the cursor as it was, or when nobody reads any more.
+// `--watch`: repeats the output of a verb. On a terminal each block replaces the one before; in a
+// pipe they follow one another; as JSON each is one line. Ends with Ctrl-C, with the cursor
+// restored, or when stdout is closed.
 #pragma once
 
 #include "cli/options.h"
@@ -15,11 +15,11 @@ inline constexpr OptionSpec kWatchOption{
     .help = "repeat every 2 seconds, or every SECONDS; Ctrl-C ends it",
     .value_optional = true};
 
-// How often a screen or a table is made anew: "0.5", "2". No more than 20 times a second.
+// How often a screen or a table is redrawn: "0.5", "2". At most 20 times a second.
 Result<unsigned> parse_period_ms(std::string_view option, std::string_view text);
 
-// Does what the verb does, once or, with --watch, until somebody ends it. `print` may be asked many
-// times, each time as if nothing had been before.
+// Runs the verb once or, with --watch, until it is ended. `print` may be called many times, each
+// time from scratch.
 using Print = int(const Parsed& parsed, const Output& output);
 int run_or_watch(const Parsed& parsed, const Output& output, Print* print);
 

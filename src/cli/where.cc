@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete where EXPR`: which nodes an expression of the query language means. With --nodes it asks a
-// file, and neither needs nor starts a daemon; without, this machine.
+// `mete where EXPR`: the nodes that match an expression of the query language. With --nodes they
+// come from a file, and no daemon is needed or started; without, from this machine.
 #include <algorithm>
 #include <array>
 #include <set>
@@ -26,7 +26,7 @@ constexpr std::array kWhereOptions{
 };
 constexpr std::size_t kMaxFile = 64 << 20;
 
-// What is known of this machine: its cards, each as a node with the name of the machine.
+// This machine: each of its cards as a node with the name of the machine.
 Result<std::vector<wire::NamedNode>> this_machine() {
   Result<runner::DaemonClient> client =
       runner::DaemonClient::open(runner::DaemonClient::Start::kIfNeeded);

@@ -88,8 +88,13 @@ std::vector<Error> read_config(const std::string& path, Config& config) {
   if (stat(path.c_str(), &info) != 0) return {Error::from_errno(path, errno)};
   // Other kinds of files may have no end, or block.
   if (!S_ISREG(info.st_mode)) return {Error::invalid(path + " is not a plain file")};
+  if (static_cast<std::uint64_t>(info.st_size) > kMaxBytes)
+    return {
+        Error::invalid(path + " is too large for a configuration file")
+            .with_evidence(to_string(Bytes::from_bytes(static_cast<std::uint64_t>(info.st_size))) +
+                           "; the limit is 1 MiB")};
   const Result<std::string> text = base::read_all(path, kMaxBytes);
-  if (!text) return {text.error()};
+  if (!text) return {Error(text.error()).with_hint("mete must be able to read it")};
   return parse_config(*text, path, config);
 }
 
@@ -126,9 +131,9 @@ std::vector<Shown> show(const Config& config) {
        config.arena.origin},
       {"park", "spill", "\"" + config.spill.value + "\"",
        "folder for what does not fit the arena; \"\": such jobs are not parked",
-       config.spill.origin},
+       config.spill.origin, false},
       {"park", "spill_max", "\"" + base::to_exact_string(config.spill_max.value) + "\"",
-       "limit of that folder, per card", config.spill_max.origin},
+       "limit of that folder, per card", config.spill_max.origin, false},
       {"park", "preemptible", config.preemptible.value ? "true" : "false",
        "default of --preemptible: jobs may be parked to make room", config.preemptible.origin},
       {"park", "min_run_s", std::to_string(config.park_min_run_s.value),
@@ -143,6 +148,9 @@ std::vector<Shown> show(const Config& config) {
       {"metrics", "jobs", std::to_string(config.metrics_jobs.value),
        "this many jobs have their own metrics; the others are summed up",
        config.metrics_jobs.origin},
+      {"sight", "others", "\"" + std::string(core::to_string(config.others.value)) + "\"",
+       "what users see of other users' jobs: rows, all (with name and command) or totals",
+       config.others.origin},
       {"idle", "warn_s", std::to_string(config.idle_warn_s.value),
        "mark a job that was idle this many seconds; 0: never", config.idle_warn_s.origin},
       {"idle", "notify_s", std::to_string(config.idle_notify_s.value),
@@ -165,6 +173,26 @@ std::vector<Shown> show(const Config& config) {
       {"logs", "max", "\"" + base::to_exact_string(config.log_max.value) + "\"",
        "rotate a log at this size; one old file is kept", config.log_max.origin},
   };
+}
+
+std::vector<Change> changes(const Config& from, const Config& to) {
+  const std::vector<Shown> before = show(from);
+  const std::vector<Shown> after = show(to);
+  std::vector<Change> found;
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    if (before[i].value == after[i].value) continue;
+    found.push_back({std::string(after[i].section) + "." + std::string(after[i].key),
+                     before[i].value, after[i].value, after[i].origin, after[i].live});
+  }
+  return found;
+}
+
+// A mover is started with its folder, keeps it as long as it holds parked memory, and jobs are told
+// how much fits.
+Config without_fixed(const Config& running, Config next) {
+  next.spill = running.spill;
+  next.spill_max = running.spill_max;
+  return next;
 }
 
 }  // namespace mete::config

@@ -12,9 +12,14 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "core/job/others.h"
 #include "core/place/place.h"
 
 namespace mete::config {
+
+// The version of the file format; a file may name it (`version = 1`). Within a version keys are
+// only added.
+inline constexpr std::int64_t kFileVersion = 1;
 
 // Where a value came from. Without a file it is the default.
 struct Origin {
@@ -59,6 +64,8 @@ struct Config {
   // [metrics]
   Setting<std::string> metrics_listen{""};   // "127.0.0.1:9411"; "": only the socket
   Setting<std::uint64_t> metrics_jobs{200};  // with their own metrics
+  // [sight]
+  Setting<core::Others> others{core::Others::kRows};  // what is shown of other users' jobs
   // [idle]: what is done about an idle job; 0: never. To park it: [park].
   Setting<std::uint64_t> idle_warn_s{0};
   Setting<std::uint64_t> idle_notify_s{0};
@@ -107,7 +114,22 @@ struct Shown {
   std::string value;         // as TOML, which for these values is JSON too; "": not set
   std::string_view meaning;
   Origin origin;
+  bool live = true;  // a running daemon can take a new value; false: only a new daemon can
 };
 std::vector<Shown> show(const Config& config);
+
+// A key whose value differs between two configurations.
+struct Change {
+  std::string key;        // "daemon.idle_s"
+  std::string old_value;  // as in Shown; "": not set
+  std::string new_value;
+  Origin origin;  // of the new value
+  bool live = true;
+};
+std::vector<Change> changes(const Config& from, const Config& to);
+
+// What a running daemon works with after it has read `next`: the keys that only a new daemon can
+// take keep their values of `running`.
+Config without_fixed(const Config& running, Config next);
 
 }  // namespace mete::config

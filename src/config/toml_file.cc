@@ -26,6 +26,8 @@ namespace {
 constexpr std::int64_t kMaxIdle = 366 * 86'400;
 constexpr std::size_t kMaxDevices = 1024;
 constexpr std::size_t kMaxErrors = 50;
+constexpr std::string_view kNoNearKey =
+    "mete config show lists the keys; a newer mete may have more";
 
 // Sets one value; an Error without a place says what is wrong with it.
 using Set = Result<void> (*)(const toml::node& node, const Origin& origin, Config& config);
@@ -144,6 +146,15 @@ Result<void> set_metrics_jobs(const toml::node& node, const Origin& origin, Conf
   const Result<std::uint64_t> value = number(node, 0, 10'000, "jobs", "jobs = 200");
   if (!value) return value.error();
   config.metrics_jobs = {*value, origin};
+  return {};
+}
+
+Result<void> set_others(const toml::node& node, const Origin& origin, Config& config) {
+  const toml::value<std::string>* value = node.as_string();
+  const std::optional<core::Others> others =
+      value == nullptr ? std::nullopt : core::parse_others(value->get());
+  if (!others) return wrong(R"("rows", "all" or "totals")", "others = \"rows\"");
+  config.others = {*others, origin};
   return {};
 }
 
@@ -289,7 +300,7 @@ struct Key {
   std::string_view name;
   Set set;
 };
-constexpr std::array<Key, 28> kKeys{{
+constexpr std::array<Key, 29> kKeys{{
     {"daemon", "idle_s", set_idle},
     {"daemon", "policy", set_policy},
     {"daemon", "admin_group", set_admin_group},
@@ -309,6 +320,7 @@ constexpr std::array<Key, 28> kKeys{{
     {"park", "idle_s", set_park_idle},
     {"metrics", "listen", set_metrics_listen},
     {"metrics", "jobs", set_metrics_jobs},
+    {"sight", "others", set_others},
     {"idle", "warn_s", set_idle_warn},
     {"idle", "notify_s", set_idle_notify},
     {"idle", "stop_s", set_idle_stop},
@@ -331,8 +343,9 @@ class Reader {
     if (!parsed) {
       complain(parsed.error().source(), std::string(parsed.error().description()),
                "https://toml.io has the grammar");
-    } else {
-      for (const auto& [key, node] : parsed.table()) read_section(key, node);
+    } else if (read_version(parsed.table())) {
+      for (const auto& [key, node] : parsed.table())
+        if (key.str() != "version") read_section(key, node);
       if (const toml::node* spill = parsed.table().at_path("park.spill").node();
           spill != nullptr && !config_.spill.value.empty() && config_.spill_max.value.is_zero())
         complain(spill->source(), "park.spill is without effect as long as park.spill_max is 0",
@@ -380,6 +393,24 @@ class Reader {
     Error error;
   };
 
+  // False: a newer mete wrote this file. Then that is the error, and not each of its keys.
+  bool read_version(const toml::table& table) {
+    const toml::node* node = table.get("version");
+    if (node == nullptr) return true;
+    const toml::value<std::int64_t>* number = node->as_integer();
+    if (number != nullptr && number->get() > kFileVersion) {
+      complain(node->source(),
+               "the file has version " + std::to_string(number->get()) +
+                   ", this mete reads version " + std::to_string(kFileVersion),
+               "it is for a newer mete: update mete, or put the older file back");
+      return false;
+    }
+    if (number == nullptr || number->get() != kFileVersion)
+      complain(node->source(), "version must be " + std::to_string(kFileVersion),
+               "version = " + std::to_string(kFileVersion));
+    return true;
+  }
+
   void read_section(const toml::key& key, const toml::node& node) {
     std::vector<std::string_view> sections;
     bool known = false;
@@ -389,8 +420,7 @@ class Reader {
     }
     if (!known) {
       const std::string near = nearest_key(key.str());
-      std::string hint =
-          near.empty() ? "mete config show has the keys" : "did you mean " + near + "?";
+      std::string hint = near.empty() ? std::string(kNoNearKey) : "did you mean " + near + "?";
       if (const std::string_view section = base::nearest(key.str(), sections); !section.empty())
         hint = "did you mean [" + std::string(section) + "]?";
       complain(key.source(), "there is no key " + base::quote(key.str()), std::move(hint));
@@ -416,7 +446,7 @@ class Reader {
     }
     const std::string near = nearest_key(key.str());
     complain(key.source(), "there is no key " + base::quote(whole),
-             near.empty() ? "mete config show has the keys" : "did you mean " + near + "?");
+             near.empty() ? std::string(kNoNearKey) : "did you mean " + near + "?");
   }
 
   // "daemon.idle_s" for "idel_s", in whichever section it belongs.

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// See claims_keeper.h. promised_ holds what our jobs have, and hold_all() publishes it. reserve()
+// publishes what a job gets beyond that as an attempt (trying_) and asks the book for a verdict;
+// conclude() acts on the verdict: ours, taken, or ask again after a pause. One attempt at a time;
+// settled_ tells the engine when the next one may be made.
 #include "daemon/claims_keeper.h"
 
 #include <unistd.h>
@@ -10,7 +14,7 @@ using node::Verdict;
 
 namespace {
 
-// What `wanted` has on each card beyond `had`.
+// What `wanted` has on each card in addition to `had`.
 std::vector<core::GrantedCard> beyond(const std::vector<core::GrantedCard>& had,
                                       const std::vector<core::GrantedCard>& wanted) {
   std::vector<core::GrantedCard> more;
@@ -48,7 +52,8 @@ std::vector<node::OtherClaim> ClaimsKeeper::others() {
   if (!book_) return {};
   (void)book_->refresh();
   Result<std::vector<node::OtherClaim>> others = book_->others();
-  // For a moment somebody cannot be read: what he had claimed he still has.
+  // An error passes: another daemon's file cannot be read at the moment, and its last claims still
+  // hold.
   if (others) last_others_ = *std::move(others);
   return last_others_;
 }
@@ -61,7 +66,7 @@ bool ClaimsKeeper::reserve(core::JobId job, const std::vector<core::GrantedCard>
     promised_[job] = std::move(promise);
     return true;
   }
-  Promise more = promise;  // than it has: of a job that was parked, or has grown
+  Promise more = promise;  // what the job gets beyond its promise: it was parked, or has grown
   if (const auto had = promised_.find(job); had != promised_.end()) {
     if (had->second.cards == cards) return true;
     more.cards = beyond(had->second.cards, cards);
@@ -71,14 +76,14 @@ bool ClaimsKeeper::reserve(core::JobId job, const std::vector<core::GrantedCard>
       return true;
     }
   }
-  if (trying_) return false;  // one at a time: settled_ comes when that one is
+  if (trying_) return false;  // one attempt at a time; its end calls settled_
   trying_.emplace(job, std::move(promise));
   asks_ = 0;
   return conclude(book_->try_for(claims_of(job, more), room_));
 }
 
 bool ClaimsKeeper::conclude(const Result<Verdict>& verdict) {
-  if (!verdict) {  // nobody can be told, or somebody cannot be understood: never on a guess
+  if (!verdict) {  // our claim cannot be published, or another cannot be read: never guess
     trouble_ = verdict.error().message;
     (void)book_->give_up();
     trying_.reset();
@@ -91,7 +96,7 @@ bool ClaimsKeeper::conclude(const Result<Verdict>& verdict) {
       const bool had = promised_.contains(trying_->first);
       promised_[trying_->first] = trying_->second;
       trying_.reset();
-      if (had) hold_all();  // instead of what it had and what was added
+      if (had) hold_all();  // replaces the old promise and the addition
       return true;
     }
     case Verdict::kTaken:
@@ -114,7 +119,6 @@ bool ClaimsKeeper::conclude(const Result<Verdict>& verdict) {
   return false;
 }
 
-// The keeper lives as long as the loop.
 void ClaimsKeeper::ask_later(int delay_ms, bool ask_again) {
   loop_.after(seam::Milliseconds(delay_ms), [this, ask_again] {
     if (ask_again && trying_) (void)conclude(book_->ask_again());
@@ -124,7 +128,7 @@ void ClaimsKeeper::ask_later(int delay_ms, bool ask_again) {
 
 void ClaimsKeeper::release(core::JobId job) {
   if (promised_.erase(job) == 0 || !book_ || !begun_) return;
-  // What is tried for is withdrawn by this: it is tried for again when its turn comes.
+  // hold_all() withdraws the attempt under way: the engine asks again when settled_ is called.
   const bool was_trying = trying_.has_value();
   trying_.reset();
   hold_all();
@@ -150,7 +154,7 @@ void ClaimsKeeper::begin() {
   hold_all();
 }
 
-// Errors leave the file as it was: others then see too much claimed, never too little.
+// Errors leave the file as it was: other daemons then see too much claimed, never too little.
 void ClaimsKeeper::hold_all() {
   if (!book_) return;
   std::vector<node::Claim> all;

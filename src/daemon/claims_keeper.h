@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our promises in the claims directory: publishes them before the engine acts on them, and sorts
-// out, over a few turns of the loop, who goes first when two daemons want the same bytes.
+// Our promises in the claims directory: publishes them before the engine acts on them, and decides,
+// over a few turns of the loop, which daemon goes first when two want the same bytes.
 #pragma once
 
 #include <functional>
@@ -22,24 +22,24 @@ class ClaimsKeeper {
   ClaimsKeeper(std::optional<node::ClaimBook> book, seam::Loop loop, std::function<void()> settled)
       : book_(std::move(book)), loop_(std::move(loop)), settled_(std::move(settled)) {}
 
-  // Until then reserve() only remembers: what was promised before a restart stays promised,
-  // whatever others did meanwhile.
+  // Until then reserve() only remembers: promises from before a restart stay, whatever other
+  // daemons did meanwhile.
   void begin();
 
-  // True: the bytes are ours, as far as every other daemon is concerned.
+  // True: the bytes are ours; every other daemon respects that.
   bool reserve(core::JobId job, const std::vector<core::GrantedCard>& cards,
                std::optional<core::ProcessRef> runner);
-  // Whose life our promise hangs on from now on, should we die: a keeper's.
+  // Ties the promise to the life of this process, a keeper, should the daemon die.
   void runs(core::JobId job, core::ProcessRef runner);
   void release(core::JobId job);
-  // Releases all but these.
+  // Releases all jobs but these.
   void keep_only(const std::function<bool(core::JobId)>& wanted);
 
-  // The room that all daemons together may fill: what the last look showed.
+  // Sets the room that all daemons together may fill, as of the last reading.
   void see(const core::Pool& machine);
-  // What others claim now. Also mends our own file if it was removed.
+  // Current claims of other daemons. Also restores our own file if it was removed.
   std::vector<node::OtherClaim> others();
-  // Why nothing can be claimed at the moment; "": nothing is wrong.
+  // Why nothing can be claimed at the moment; "": all is well.
   const std::string& trouble() const { return trouble_; }
 
  private:
@@ -52,12 +52,12 @@ class ClaimsKeeper {
   bool conclude(const Result<node::Verdict>& verdict);
   void ask_later(int delay_ms, bool ask_again);
 
-  std::optional<node::ClaimBook> book_;  // absent: no folder to be had, this daemon is alone
+  std::optional<node::ClaimBook> book_;  // absent: no folder is usable, this daemon is alone
   seam::Loop loop_;
   std::function<void()> settled_;
   std::map<core::JobId, Promise> promised_;
   std::vector<node::ClaimRoom> room_;
-  // The one that is being tried for.
+  // The attempt under way.
   std::optional<std::pair<core::JobId, Promise>> trying_;
   int asks_ = 0;
   bool begun_ = false;

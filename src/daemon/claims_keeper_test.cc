@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other daemon is a real process with a book of its own.
+// The other daemon is a real process with its own book.
 #include "daemon/claims_keeper.h"
 
 #include <gtest/gtest.h>

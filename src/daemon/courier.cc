@@ -16,7 +16,7 @@ namespace mete::daemon {
 
 namespace {
 
-// One that was begun, until it has ended.
+// A delivery that has begun and not ended.
 struct UnderWay {
   pid_t pid = -1;
   Fd handle;
@@ -58,7 +58,7 @@ void Courier::deliver(const engine::Delivery& delivery, engine::Notifier::Done d
   if (spawned) {
     one->pid = spawned->pid;
     one->words = std::move(spawned->words);
-    // By number: glibc 2.36 declares pidfd_open() as a C++ function.
+    // The raw system call: glibc 2.36 declares pidfd_open() as a C++ function.
     one->handle.reset(static_cast<int>(syscall(SYS_pidfd_open, one->pid, 0)));
   }
   if (!one->handle) {

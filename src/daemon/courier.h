@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Delivers notifications: each by a mete-notify of its own, which does what may take long or never
-// end, with the rights of the job's user. Whether it worked is reported from the loop.
+// Delivers notifications, each by its own mete-notify process, which does what may take long or
+// hang, with the rights of the job's user. The result is reported from the loop.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "engine/notifier.h"
 #include "seam/loop.h"
@@ -19,6 +20,8 @@ class Courier {
   Courier(const Courier&) = delete;
   Courier& operator=(const Courier&) = delete;
 
+  // For deliveries from now on.
+  void set_sendmail(std::string program) { sendmail_ = std::move(program); }
   void deliver(const engine::Delivery& delivery, engine::Notifier::Done done);
 
  private:

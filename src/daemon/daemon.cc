@@ -19,18 +19,21 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "abi/grant.h"
 #include "base/exit_code.h"
 #include "base/file.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "daemon/backup.h"
 #include "daemon/claims_keeper.h"
 #include "daemon/courier.h"
 #include "daemon/eyes.h"
 #include "daemon/front_door.h"
 #include "daemon/hands.h"
 #include "daemon/log.h"
+#include "daemon/program_watch.h"
 #include "daemon/seam_loop.h"
 #include "engine/engine.h"
 #include "engine/notifier.h"
@@ -85,6 +88,7 @@ class Daemon {
             [this](core::Input input) { service_.tell(std::move(input)); }, log_line),
         engine_(clock_, *store_, hands_, engine_options()),
         service_(loop_, clock_, engine_, identity()),
+        backup_(*store_, seam_),
         courier_(parts_.notify, options_.config.sendmail.value, seam_),
         notifier_(notifier_hooks(), seam_, clock_, base::host_name()),
         eyes_(eyes_settings(), seam_, clock_, engine_.state(), claims_, hands_.movers(),
@@ -96,6 +100,10 @@ class Daemon {
     hands_.meet(engine_.state(), service_.machine());
     service_.on_fatal = [this](const Error& error) { fail(error); };
     service_.on_stop = [this] { stop(); };
+    service_.on_reload = [this] { return reload(); };
+    service_.on_backup = [this](const std::string& path, BackupJob::Done done) {
+      backup_.start(path, std::move(done));
+    };
     service_.on_turn = [this](bool busy) {
       eyes_.set_busy(busy);
       notifier_.pump();
@@ -114,7 +122,7 @@ class Daemon {
   Result<void> serve() {
     net::HttpServer::Limits limits;
     limits.descriptors = options_.descriptors.shares.connections;
-    // Of all users none can shut out the others. A thousand waiting runs of one have to do.
+    // No user can shut out the others. A thousand waiting runs of one user must fit.
     if (options_.system) {
       limits.connections_per_user = 1280;
       limits.body_bytes_per_user = 16 << 20;
@@ -132,9 +140,12 @@ class Daemon {
     return {};
   }
 
+  // The successor: see DaemonEnd.
+  const std::string& successor() const { return successor_; }
+
   int run() {
     hear_signals();
-    (void)store_is_in_place();  // from now on
+    (void)store_is_in_place();  // remembers the file
     ticker_ = loop_.every(kLookPeriod, [this] { tick(); });
     loop_.run();
     if (exit_code_ == 0)
@@ -162,20 +173,33 @@ class Daemon {
       return wire::DaemonView::Notify{counts.waiting, counts.sent, counts.failed, counts.dropped};
     };
     identity.park_door = [this](const core::Job& job) { return hands_.movers().door(job); };
+    if (!parts_.mover.empty()) identity.park_room = [this] { return park_room(); };
     identity.idle_end_s = idle_end_s();
     identity.readings = readings_path();
     identity.simulated = simulated_;
+    // A private daemon has the jobs of its user only.
+    if (options_.system) identity.others = options_.config.others.value;
     identity.metric_jobs = options_.config.metrics_jobs.value;
     identity.around = [this] { return around(); };
     return identity;
   }
 
-  serve::Around around() const {
-    return {door_.path(), server_ ? server_->connections() : 0, eyes_.restarts(),
-            metrics_ ? options_.config.metrics_listen.value : "", metrics_trouble_};
+  serve::ParkRoom park_room() const {
+    const std::vector<std::string> files =
+        config::ConfigPlaces::from_environment(!options_.system).files();
+    return {hands_.movers().arena() + options_.config.spill_max.value,
+            engine_options().rules.machine_ram.value_or(Bytes()),
+            files.empty() ? "the configuration" : files.back()};
   }
 
-  // For whoever can reach it; nothing else is served there.
+  serve::Around around() const {
+    return {door_.path(),     server_ ? server_->connections() : 0,
+            eyes_.restarts(), metrics_ ? options_.config.metrics_listen.value : "",
+            metrics_trouble_, config_trouble_,
+            needs_restart_};
+  }
+
+  // Open to every client that can reach the address; serves nothing else.
   Result<net::HttpServer> open_metrics() {
     const std::size_t clients = std::min<std::size_t>(64, options_.descriptors.shares.handles);
     const Result<base::HostPort> address =
@@ -194,7 +218,7 @@ class Daemon {
         limits);
   }
 
-  // A port that is taken stops nobody's jobs: it is said, and tried again.
+  // A port that is taken stops no job: it is logged, and retried.
   void serve_metrics() {
     const std::string& where = options_.config.metrics_listen.value;
     if (where.empty() || stopping_) return;
@@ -211,7 +235,58 @@ class Daemon {
     metrics_timer_ = loop_.after(kMetricsRetry, [this] { serve_metrics(); });
   }
 
-  // ---- who is told ----
+  // ---- the configuration, again ----
+
+  // On SIGHUP and on request: reads the files again. A mistake in them changes nothing.
+  Result<wire::ReloadView> reload() {
+    const auto places = config::ConfigPlaces::from_environment(!options_.system);
+    const Result<config::Config> read = config::load_config(places);
+    if (!read) {
+      config_trouble_ = in_one_line(read.error());
+      log_line("the configuration was not reloaded, nothing changed: " + config_trouble_);
+      return read.error();
+    }
+    config_trouble_.clear();
+    needs_restart_.clear();
+    wire::ReloadView view;
+    for (const std::string& path : places.files())
+      if (access(path.c_str(), F_OK) == 0) view.files.push_back(path);
+    for (const config::Change& change : config::changes(options_.config, *read)) {
+      (change.live ? view.applied : view.restart)
+          .push_back({change.key, change.old_value, change.new_value, to_string(change.origin)});
+      const std::string old_value = change.old_value.empty() ? "not set" : change.old_value;
+      const std::string new_value = change.new_value.empty() ? "not set" : change.new_value;
+      if (!change.live) needs_restart_.push_back(change.key);
+      log_line("configuration: " + change.key +
+               (change.live ? " is now " + new_value + ", was " + old_value
+                            : " stays " + old_value + ": " + new_value + " needs a restart") +
+               " (" + to_string(change.origin) + ")");
+    }
+    if (view.applied.empty() && view.restart.empty())
+      log_line("configuration: reloaded, nothing has changed");
+    take_config(config::without_fixed(options_.config, *read));
+    return view;
+  }
+
+  void take_config(config::Config config) {
+    const std::string listened = options_.config.metrics_listen.value;
+    options_.config = std::move(config);
+    const engine::Options engine = engine_options();
+    engine_.set_rules(engine.policy, engine.rules);
+    hands_.set_config(options_.config);
+    courier_.set_sendmail(options_.config.sendmail.value);
+    service_.set_identity(identity());
+    eyes_.set_config(options_.config);
+    if (listened != options_.config.metrics_listen.value) {
+      metrics_.reset();
+      metrics_timer_ = {};
+      metrics_trouble_.clear();
+      serve_metrics();
+    }
+    service_.tell(core::Look{});
+  }
+
+  // ---- notifications ----
 
   core::NotifySpec notify_defaults() const {
     core::NotifySpec spec;
@@ -226,7 +301,7 @@ class Daemon {
 
   std::string told_path() const { return base::join_path(options_.state_dir, "notified"); }
 
-  // Without a record of that (the first daemon here): nobody is told of what was before.
+  // Without a record (the first daemon here) earlier events are not notified.
   std::uint64_t told_up_to() const {
     const std::uint64_t last = engine_.state().last_seq();
     const Result<std::string> text = base::read_all(told_path(), 64);
@@ -244,7 +319,7 @@ class Daemon {
     hooks.deliver = [this](const engine::Delivery& delivery, engine::Notifier::Done done) {
       courier_.deliver(delivery, std::move(done));
     };
-    // If that fails somebody is told twice after a restart.
+    // If saving fails, some notifications are sent twice after a restart.
     hooks.save = [this](std::uint64_t seq) {
       (void)base::write_atomic(told_path(), std::to_string(seq) + "\n");
     };
@@ -252,7 +327,7 @@ class Daemon {
     return hooks;
   }
 
-  // The machine's daemon stays.
+  // The system daemon never exits when idle.
   std::optional<std::uint64_t> idle_end_s() const {
     const std::uint64_t seconds = options_.config.idle_s.value;
     return options_.system || seconds == 0 ? std::nullopt : std::optional(seconds);
@@ -310,7 +385,7 @@ class Daemon {
     const auto online = static_cast<std::uint32_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
     const std::uint64_t cpus = config.cpus.value.value_or(online);
     if (cpus != 0) options.rules.cpus = static_cast<std::uint32_t>(cpus);
-    // An administrator may give out more than there are.
+    // An administrator may grant more processors than there are.
     options.rules.machine_cpus = std::max(online, static_cast<std::uint32_t>(cpus));
     const auto pages = static_cast<std::uint64_t>(std::max(0L, sysconf(_SC_PHYS_PAGES)));
     const auto page = static_cast<std::uint64_t>(std::max(0L, sysconf(_SC_PAGESIZE)));
@@ -327,8 +402,8 @@ class Daemon {
     return std::nullopt;
   }
 
-  // The driver counts processes as the first pid namespace does. A daemon in another one (a
-  // container) may take one process for another: there nobody is ended for that.
+  // The driver reports pids of the first pid namespace. A daemon in another one (a container) may
+  // mistake one process for another: it must not end any for that.
   bool in_first_namespace() const {
     constexpr std::uint64_t kFirst = 0xEFFFFFFC;  // PROC_PID_INIT_INO
     const Result<std::uint64_t> ours = node::read_pid_namespace(getpid());
@@ -337,8 +412,8 @@ class Daemon {
 
   // ---- every second ----
 
-  // Somebody removed or replaced it: what is recorded now would be lost, and told as if it were
-  // not.
+  // Whether the store is still the file that we opened. If it was removed or replaced, new records
+  // would be lost, though acknowledged.
   bool store_is_in_place() {
     const auto now = base::file_id(base::join_path(options_.state_dir, "meted.db"));
     if (!store_file_) store_file_ = now;
@@ -358,6 +433,11 @@ class Daemon {
     }
     keep_listening();
     eyes_.tick();
+    if (!options_.system && !stopping_ && program_.replaced()) {
+      log_line("the program was replaced; continuing as the new one");
+      successor_ = program_.path();
+      stop();
+    }
     if (!idle_end_s()) return;
     const bool idle =
         service_.idle() && server_->connections() == 0 && notifier_.counts().waiting == 0;
@@ -377,12 +457,15 @@ class Daemon {
     Result<net::Watch> watch = loop_.watch(signals_.get(), net::kReadable, [this](net::Ready) {
       signalfd_siginfo info{};
       while (read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
-        if (info.ssi_signo != SIGHUP) stop();
+        if (info.ssi_signo != SIGHUP)
+          stop();
+        else
+          (void)reload();  // the log says what came of it
     });
     if (watch) signal_watch_ = *std::move(watch);
   }
 
-  // The last answers go out first.
+  // Sends the last answers first.
   void stop() {
     if (std::exchange(stopping_, true)) return;
     metrics_.reset();
@@ -408,6 +491,7 @@ class Daemon {
   Hands hands_;
   engine::Engine engine_;
   serve::Service service_;
+  BackupJob backup_;
   Courier courier_;
   engine::Notifier notifier_;
   Eyes eyes_;
@@ -415,7 +499,11 @@ class Daemon {
   std::optional<net::HttpServer> metrics_;  // over TCP
   std::string metrics_trouble_;
   net::Timer metrics_timer_;
+  std::string config_trouble_;              // of the last reload
+  std::vector<std::string> needs_restart_;  // keys, since the last reload
   std::optional<base::FileId> store_file_;
+  ProgramWatch program_{base::real_path("/proc/self/exe")};
+  std::string successor_;
   Fd signals_;
   net::Watch signal_watch_;
   net::Timer ticker_;
@@ -425,15 +513,15 @@ class Daemon {
   bool stopping_ = false;
 };
 
-int failed(const Error& error, net::ReadyPipe& ready) {
+DaemonEnd failed(const Error& error, net::ReadyPipe& ready) {
   log_line("cannot start: " + in_one_line(error));
   ready.notify_failed(error);
-  return base::kExitFailed;
+  return {base::kExitFailed};
 }
 
 }  // namespace
 
-int run_daemon(const DaemonOptions& asked, net::ReadyPipe ready) {
+DaemonEnd run_daemon(const DaemonOptions& asked, net::ReadyPipe ready) {
   DaemonOptions options = asked;
   Result<Descriptors> descriptors = raise_descriptors();
   if (!descriptors) return failed(descriptors.error(), ready);
@@ -445,10 +533,10 @@ int run_daemon(const DaemonOptions& asked, net::ReadyPipe ready) {
   if (!parts) return failed(parts.error(), ready);
   Result<std::unique_ptr<store::SqliteStore>> store = store::SqliteStore::open(options.state_dir);
   if (!store) return failed(store.error(), ready);
-  // Now that the state is ours: clients wait in the socket's queue while the rest is set up.
+  // The state is ours now: clients wait in the socket's queue during the rest of the start.
   if (Result<void> r = listener->open_door(); !r) return failed(r.error(), ready);
-  // Every user's runs read the cards' readings there (0644), instead of asking the driver each for
-  // itself. What else is there stays closed to them (0600).
+  // Runs of every user read the cards' readings in this folder (0644) instead of each asking the
+  // driver. Everything else in it stays closed to them (0600).
   struct stat folder {};
   if (options.system && stat(options.state_dir.c_str(), &folder) == 0)
     (void)chmod(options.state_dir.c_str(), (folder.st_mode & 07777) | 0011);
@@ -457,7 +545,7 @@ int run_daemon(const DaemonOptions& asked, net::ReadyPipe ready) {
   const std::string pid = std::to_string(getpid()) + "\n";
   (void)base::write_atomic(pid_file, pid);
   std::optional<Daemon> daemon;
-  try {  // Asio's reactor has no other way to say that it finds no descriptor
+  try {  // Asio's reactor throws when it gets no descriptor
     daemon.emplace(options, *std::move(store), *std::move(parts), door);
   } catch (const std::exception& error) {
     return failed(Error::busy("the loop cannot be made").with_evidence(error.what()), ready);
@@ -466,10 +554,10 @@ int run_daemon(const DaemonOptions& asked, net::ReadyPipe ready) {
   if (Result<void> r = daemon->serve(); !r) return failed(r.error(), ready);
   ready.notify_ready();
   const int code = daemon->run();
-  // The state may have been removed, and be the next daemon's by now.
+  // The state may have been removed, and may belong to the next daemon now.
   if (const Result<std::string> last = base::read_all(pid_file, 64); last && *last == pid)
     (void)unlink(pid_file.c_str());
-  return code;
+  return {code, daemon->successor(), options.descriptors.before};
 }
 
 }  // namespace mete::daemon

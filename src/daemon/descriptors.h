@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's limit of descriptors: raised as far as it may be, divided between what needs them,
-// and what jobs have instead (a program that uses select() breaks where descriptors are numerous).
+// The daemon's limit on descriptors: raised as far as allowed and divided between their uses. Jobs
+// get the limit from before (a program that uses select() breaks with high descriptors).
 #pragma once
 
 #include <sys/resource.h>
@@ -17,10 +17,10 @@ namespace mete::daemon {
 
 struct Descriptors {
   base::DescriptorShares shares;
-  std::optional<core::ResourceLimit> before;  // as we were started with
+  std::optional<core::ResourceLimit> before;  // as at our start
 };
 
-// exhausted: with so few it could begin, and serve no client.
+// exhausted: the daemon could start, but serve no client.
 inline Result<Descriptors> raise_descriptors() {
   Descriptors descriptors;
   if (const Result<rlimit> before = net::raise_descriptor_limit())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See eyes.h. machine.h makes the machine out of a reading, judge.h looks at its jobs; here the two
-// are given what they need.
+// See eyes.h. machine.h turns a reading into the machine, judge.h assesses its jobs; this file
+// collects their inputs.
 #include "daemon/eyes.h"
 
 #include <utility>
@@ -22,6 +22,11 @@ Eyes::Eyes(EyesSettings settings, seam::Loop loop, seam::Clock& clock, const cor
       contexts_(settings_.cost_files),
       cards_(settings_.helper, std::move(loop), clock, [this] { look(); }) {}
 
+void Eyes::set_config(const config::Config& config) {
+  settings_.config = config;
+  judge_.set_stop(config.escape_stop.value && settings_.may_stop);
+}
+
 void Eyes::tick() {
   if (is_stale()) look();
 }
@@ -42,7 +47,8 @@ std::vector<Judge::Subject> Eyes::subjects() const {
   std::vector<Judge::Subject> jobs;
   for (const core::JobId id : state_.active()) {
     const core::Job& job = *state_.find(id);
-    jobs.push_back({id, job.grant, job.state == core::JobState::kRunning, job.idle.has_value()});
+    jobs.push_back({id, job.grant, job.state == core::JobState::kRunning, job.idle.has_value(),
+                    core::parks_itself(*job.spec)});
   }
   return jobs;
 }

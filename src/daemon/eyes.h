@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon sees of the machine: a helper process reads the cards, other daemons' claims are
-// read beside them, and each look says which job every process is of, which jobs are idle and which
-// hold memory outside their meter. What follows from it is decided by the engine.
+// The daemon's view of the machine: a helper process reads the cards, and each look also reads
+// other daemons' claims and finds the job of every process, idle jobs, and jobs that hold memory
+// outside their meter. The engine decides what follows.
 #pragma once
 
 #include <chrono>
@@ -28,33 +28,35 @@ namespace mete::daemon {
 
 struct EyesSettings {
   node::CardHelperSettings helper;
-  std::vector<std::string> cost_files;  // of ContextCosts
-  bool parking = false;                 // there can be movers
-  bool may_stop = false;                // a process is never taken for another (namespaces)
+  std::vector<std::string> cost_files;  // for ContextCosts
+  bool parking = false;                 // movers are possible
+  bool may_stop = false;                // pids cannot be mistaken (namespaces)
   config::Config config;
 };
 
 class Eyes {
  public:
   struct Callbacks {
-    std::function<void(core::Input)> tell;           // what the engine is to know of a job
+    std::function<void(core::Input)> tell;           // inputs for the engine about jobs
     std::function<void(serve::MachineReading)> see;  // after each look
   };
 
-  // The state, the claims and the movers outlive us. The helper is started at once; callbacks come
-  // from the loop.
+  // The state, the claims and the movers must outlive this object. The helper starts at once;
+  // callbacks come from the loop.
   Eyes(EyesSettings settings, seam::Loop loop, seam::Clock& clock, const core::State& state,
        ClaimsKeeper& claims, Movers& movers, Callbacks callbacks);
 
-  // Four times a second, or once.
+  // Other values of the configuration, from the next reading on.
+  void set_config(const config::Config& config);
+  // Readings per second: four if busy, else one.
   void set_busy(bool busy) { cards_.set_busy(busy); }
-  // Called about once a second: what changes without a new reading is its age, and what others
-  // claim.
+  // Call about once a second: without a new reading its age still changes, and so do other daemons'
+  // claims.
   void tick();
   std::uint64_t restarts() const { return cards_.restarts(); }
 
  private:
-  // A reading this old says nothing about what others took meanwhile.
+  // A reading this old does not show what other processes took meanwhile.
   static constexpr std::chrono::seconds kStale{5};
   // Processes of a job that has just ended may still be in the last reading.
   static constexpr std::int64_t kJustEndedMs = 3'000;

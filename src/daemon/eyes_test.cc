@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// With a real helper process and a driver of one card. What a reading is made into is tested in
-// machine_test.cc and judge_test.cc.
+// With a real helper process and a driver with one card. machine_test.cc and judge_test.cc test
+// what a reading is turned into.
 #include "daemon/eyes.h"
 
 #include <gtest/gtest.h>

@@ -25,7 +25,7 @@ FrontDoor::FrontDoor(net::Listener listener, std::string state_dir, bool system,
 FrontDoor::~FrontDoor() {
   if (temporary_.empty()) return;
   listener_.reset();
-  // No other daemon ever locks in this folder.
+  // No other daemon locks in this folder.
   (void)unlink(base::join_path(temporary_, "meted.sock.lock").c_str());
   (void)rmdir(temporary_.c_str());
 }
@@ -36,8 +36,8 @@ bool FrontDoor::mend() {
     return false;
   }
   const std::string lost = path();
-  // Without its lock file the path may be another daemon's by now: it is claimed like any other. A
-  // runtime folder is the login's to make, not ours.
+  // Without its lock file the path may belong to another daemon by now, so it is claimed like a new
+  // one. The runtime folder itself is made by the login, not by us.
   const std::string above = base::parent_path(base::parent_path(lost));
   bool open = listener_->reopen_door().ok() || (access(above.c_str(), F_OK) == 0 && move_to(lost));
   if (!open && !system_)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon stays reachable: its state folder says where it listens, and a socket whose file is
-// gone (a logout removes the runtime folder) is made again: at its path if that is still possible,
-// else in the state folder, else in a new folder of /tmp where the state folder's path is too long
-// for a socket. The machine's daemon has one path for all users and stays there.
+// Keeps the daemon reachable: its state folder says where it listens, and a socket whose file is
+// gone (a logout removes the runtime folder) is made again: at its path if still possible, else in
+// the state folder, else in a new folder in /tmp if the state folder's path is too long for a
+// socket. The system daemon has one path for all users and stays there.
 #pragma once
 
 #include <functional>
@@ -17,17 +17,17 @@ namespace mete::daemon {
 class FrontDoor {
  public:
   using Log = std::function<void(const std::string&)>;
-  // Of a listener whose door is open.
+  // `listener` is open.
   FrontDoor(net::Listener listener, std::string state_dir, bool system, Log log);
   ~FrontDoor();
   FrontDoor(const FrontDoor&) = delete;
   FrontDoor& operator=(const FrontDoor&) = delete;
 
   const std::string& path() const { return listener_->path(); }
-  // The listening socket; once, and once more after each mend() that returned true.
+  // The listening socket; may be taken once, and once more after each mend() that returned true.
   Fd take_socket() { return listener_->take_socket(); }
-  // Called about once a second. True: there is a new socket, maybe at another path. What is in the
-  // way goes into the log, once.
+  // Call about once a second. True: there is a new socket, maybe at another path. Obstacles are
+  // logged once.
   bool mend();
 
  private:
@@ -41,8 +41,8 @@ class FrontDoor {
   bool system_;
   Log log_;
   Fd announced_;           // the lock of the address file
-  std::string temporary_;  // the folder that we made in /tmp; "": none
-  std::string trouble_;    // as it was said
+  std::string temporary_;  // our folder in /tmp; "": none
+  std::string trouble_;    // as last logged
 };
 
 }  // namespace mete::daemon

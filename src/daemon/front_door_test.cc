@@ -39,7 +39,7 @@ class FrontDoorTest : public testing::Test {
                   [this](const std::string& line) { log_.push_back(line); });
     ASSERT_TRUE(door_->take_socket());
   }
-  // What a client reads that looks for the daemon of the state folder.
+  // The socket that a client finds through the state folder.
   std::string announced() const {
     const Result<net::Address> address = net::read_address(state_);
     return address && address->alive ? address->socket : "";
@@ -78,7 +78,7 @@ TEST_F(FrontDoorTest, AFolderThatWasRemovedIsMadeAgainUnlessALoginMakesIt) {
   fs::remove_all(runtime_ + "/mete");
   EXPECT_TRUE(door_->mend());
   EXPECT_EQ(door_->path(), socket_);
-  // The runtime folder itself is made at a login.
+  // The runtime folder itself is made by a login.
   fs::remove_all(runtime_);
   EXPECT_TRUE(door_->mend());
   EXPECT_EQ(door_->path(), net::socket_in_state(state_));
@@ -117,7 +117,7 @@ TEST_F(FrontDoorTest, TheMachinesDaemonStaysAtItsPathAndSaysOnceWhatIsInTheWay) 
 }
 
 TEST_F(FrontDoorTest, AnAddressThatCannotBeWrittenIsWrittenLater) {
-  fs::create_directories(state_ + "/meted.address");  // no file can be put there
+  fs::create_directories(state_ + "/meted.address");  // no file can be written there
   open();
   ASSERT_EQ(log_.size(), 1u);
   EXPECT_EQ(log_[0].rfind("clients may not find this daemon: ", 0), 0u) << log_[0];

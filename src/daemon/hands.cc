@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See hands.h. What the engine asks for goes to one of three: promises to ClaimsKeeper, detached
-// jobs to Keepers, runs to ProcessWatcher. What these report comes back through their callbacks and
-// is told as an input. The plan of a keeper is made when the keeper is started, which may be later
-// than start(): from the job and the machine as they are then.
+// See hands.h. Orders of the engine go to one of three parts: promises to ClaimsKeeper, detached
+// jobs to Keepers, runs to ProcessWatcher. Their reports come back through callbacks and become
+// inputs. The plan of a keeper is made when the keeper is started, which may be later than start():
+// from the job and the machine at that time.
 #include "daemon/hands.h"
 
 #include <fcntl.h>
@@ -29,7 +29,8 @@ namespace mete::daemon {
 
 namespace {
 
-// Besides the grace: for a keeper to notice, and for what a job leaves in the driver.
+// Added to the grace period: time for a keeper to react, and for the driver to clean up after a
+// job.
 constexpr std::uint64_t kPatienceS = 30;
 
 }  // namespace
@@ -61,7 +62,7 @@ Result<void> Hands::begin() {
   });
 }
 
-// ---- what is seen of processes -----------------------------------------------------------------
+// ---- reports ------------------------------------------------------------------------------------
 
 launch::WatcherCallbacks Hands::watcher_callbacks() {
   return {[this](core::JobId id) {
@@ -75,7 +76,7 @@ launch::WatcherCallbacks Hands::watcher_callbacks() {
 launch::KeeperCallbacks Hands::keeper_callbacks() {
   launch::KeeperCallbacks callbacks;
   callbacks.started = [this](core::JobId id, const launch::KeptStart& start) {
-    // Should we die, others hear by its keeper whether it still has its bytes.
+    // If the daemon dies, other daemons see by the keeper whether the job still has its bytes.
     claims_.runs(id, start.keeper);
     tell_(core::Started{id, 0, start.program, start.ago_ms, start.keeper});
   };
@@ -108,9 +109,18 @@ launch::KeeperSettings Hands::keeper_settings() const {
   settings.outsiders = outsiders();
   settings.most_handles = settings_.descriptors.shares.handles;
   settings.most_starting = settings_.descriptors.shares.starting;
-  settings.patience =
-      seam::Milliseconds((settings_.config.grace_s.value + kPatienceS) * std::uint64_t{1000});
+  settings.patience = patience();
   return settings;
+}
+
+seam::Milliseconds Hands::patience() const {
+  return seam::Milliseconds((settings_.config.grace_s.value + kPatienceS) * std::uint64_t{1000});
+}
+
+void Hands::set_config(const config::Config& config) {
+  settings_.config = config;
+  keepers_.set_patience(patience());
+  movers_.set_arena(config.arena.value);
 }
 
 MoverSettings Hands::mover_settings() const {
@@ -131,7 +141,8 @@ MoverSettings Hands::mover_settings() const {
   return settings;
 }
 
-// The simulated cards' server is started by whoever needs it first, with a job's environment.
+// The first process that needs the server of the simulated cards starts it, with a job's
+// environment.
 launch::Outsiders Hands::outsiders() const {
   launch::Outsiders outsiders;
   if (!settings_.simulated.empty())
@@ -139,10 +150,10 @@ launch::Outsiders Hands::outsiders() const {
   return outsiders;
 }
 
-// ---- what is asked for -------------------------------------------------------------------------
+// ---- orders of the engine -----------------------------------------------------------------------
 
 bool Hands::reserve(core::JobId job, const std::vector<core::GrantedCard>& cards) {
-  // Of jobs that ended in this very turn we hear later (forget): their bytes are free already.
+  // forget() comes later for jobs that ended in this turn, but their bytes are free already.
   claims_.keep_only([this](core::JobId id) {
     const core::Job* held = state_->find(id);
     return held != nullptr && held->state != core::JobState::kEnded;
@@ -152,8 +163,8 @@ bool Hands::reserve(core::JobId job, const std::vector<core::GrantedCard>& cards
 }
 
 void Hands::start(const core::Job& job) {
-  // Before the cards were read nobody can be told what they have. And one that is to be ended is
-  // not started for it.
+  // No plan can be made before the cards were read. A job that is to be ended is not started just
+  // for that.
   const bool find_only =
       job.state == core::JobState::kStopping || (!job.grant.empty() && machine_->cards.empty());
   keepers_.start(job.id, job.attempt,
@@ -179,7 +190,7 @@ void Hands::stop(core::JobId job) {
     keepers_.stop(job);
     return;
   }
-  // After a restart nobody has watched it yet, and its runner tells its processes from others.
+  // After a restart this job is not watched yet, and its runner identifies its processes.
   if (known != nullptr && known->runner) processes_.watch(job, *known->runner);
   processes_.stop(job);
 }
@@ -191,8 +202,8 @@ void Hands::forget(core::JobId job) {
   claims_.release(job);
 }
 
-// Only what we named ourselves; a file that a user named is that user's. Every folder on the way
-// may be the user's, so that none of them is followed elsewhere.
+// Removes only files that we named; a file that the user named belongs to the user. The user may
+// own every folder on the way, so no symbolic link is followed.
 void Hands::discard(const core::Job& job) {
   if (!job.spec->detached || !job.spec->detached->log.empty()) return;
   constexpr int kFolder = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -206,7 +217,7 @@ void Hands::discard(const core::Job& job) {
   }
 }
 
-// ---- what a keeper is told ---------------------------------------------------------------------
+// ---- the plan of a keeper -----------------------------------------------------------------------
 
 std::string Hands::folder_of(std::uint32_t uid) const {
   if (!settings_.system) return settings_.state_dir;
@@ -218,7 +229,7 @@ std::pair<std::string, std::string> Hands::logs_of(const core::Job& job) const {
           wire::error_log_path(*job.spec, job.id)};
 }
 
-// The machine's daemon has a folder for each user, which only that user may enter.
+// The system daemon has a folder for each user, closed to other users.
 Result<void> Hands::make_folder_of(const core::Job& job) const {
   if (!settings_.system) return {};
   const std::string all = base::join_path(settings_.state_dir, "users");
@@ -234,8 +245,8 @@ Result<void> Hands::make_folder_of(const core::Job& job) const {
   return {};
 }
 
-// At each launch: all of mete may have been taken away or replaced since we began. The keeper looks
-// at the meter once more, as the job's user.
+// Checked at each launch: the installation may have been removed or replaced since the daemon
+// started. The keeper checks the meter once more, as the job's user.
 Result<void> Hands::check_parts(const core::Job& job) {
   if (settings_.parts.keeper.empty()) {
     if (const Result<launch::Parts> now = launch::find_parts())
@@ -246,7 +257,8 @@ Result<void> Hands::check_parts(const core::Job& job) {
   return job.grant.empty() ? Result<void>() : launch::check_meter(settings_.parts.preload);
 }
 
-// Ours was raised: a job whose submitter's limits are not known has what we were started with.
+// The daemon raised its own limit: a job whose submitter's limits are unknown gets the limit from
+// before.
 void Hands::give_own_limit(core::Detached& detached) const {
   const std::optional<core::ResourceLimit>& before = settings_.descriptors.before;
   const bool known = std::any_of(detached.limits.begin(), detached.limits.end(),

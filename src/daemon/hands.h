@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine's hands: promises to other daemons, the keepers of detached jobs, the processes of
-// runs. What becomes of them is told to the engine as inputs.
+// runs. What happens to them is reported to the engine as inputs.
 #pragma once
 
 #include <functional>
@@ -24,12 +24,12 @@ namespace mete::daemon {
 
 struct HandsSettings {
   std::string state_dir;
-  bool system = false;  // root's daemon: jobs are their users'
+  bool system = false;  // runs as root, and jobs run as their users
   config::Config config;
   launch::Parts parts;
   std::string readings;                 // path
   std::string simulated;                // METE_SIM
-  std::function<std::string()> socket;  // where we listen now
+  std::function<std::string()> socket;  // where the daemon listens now
   Descriptors descriptors;
 };
 
@@ -39,10 +39,12 @@ class Hands final : public seam::Launcher {
         seam::Store& store, std::function<void(core::Input)> tell,
         std::function<void(const std::string&)> log);
 
-  // Before anything else is asked: the jobs, and the machine as it was last read. Both outlive us
-  // and change meanwhile.
+  // Call first: the jobs, and the machine as last read. Both change over time and must outlive this
+  // object.
   void meet(const core::State& state, const serve::MachineReading& machine);
-  // Once it is known what runs, before the engine acts on it.
+  // Other values of the configuration, for jobs that start or are stopped from now on.
+  void set_config(const config::Config& config);
+  // Call once the running jobs are known, before the engine acts on them.
   Result<void> begin();
 
   bool reserve(core::JobId job, const std::vector<core::GrantedCard>& cards) override;
@@ -57,13 +59,14 @@ class Hands final : public seam::Launcher {
   Movers& movers() { return movers_; }
   const Movers& movers() const { return movers_; }
 
-  // Where the logs of a detached job are; "" as the second: in the first.
+  // The logs of a detached job; second "": both outputs go to the first.
   std::pair<std::string, std::string> logs_of(const core::Job& job) const;
 
  private:
   launch::WatcherCallbacks watcher_callbacks();
   launch::KeeperCallbacks keeper_callbacks();
   launch::KeeperSettings keeper_settings() const;
+  seam::Milliseconds patience() const;
   MoverSettings mover_settings() const;
   launch::Outsiders outsiders() const;
   // The folder of a job's user: logs, grants, scripts.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keeper is a script that writes down its plan; real keepers are in tests/e2e/keeper.
+// Hands with a fake loop and store, a real claims folder and one card of 80 GiB. The keeper is a
+// script that records its plan and refuses to run, so that every launch ends in NotLaunched; inputs
+// for the engine are collected in told_. tests/e2e/keeper has real keepers.
 #include "daemon/hands.h"
 
 #include <gtest/gtest.h>
@@ -94,14 +96,14 @@ class HandsTest : public testing::Test {
   void happens(core::Happened what) {
     state_.apply({state_.last_seq() + 1, WallTime{1000}, std::move(what)});
   }
-  // A job that is to be launched, on this much of the card.
+  // A job to launch, with this much of the card.
   const core::Job& granted(core::JobSpec spec, std::uint64_t gib = 0) {
     const JobId id{state_.last_job() + 1};
     happens(core::JobSubmitted{id, std::move(spec), {}});
     happens(core::JobGranted{id, gib == 0 ? std::vector<core::GrantedCard>() : share(gib)});
     return *state_.find(id);
   }
-  // Starts the job and waits until the launch has come to nothing, which all do here.
+  // Starts the job and waits until its launch has failed, as all do here.
   core::NotLaunched launch(const core::Job& job) {
     hands().start(job);
     EXPECT_TRUE(loop_.until([&] { return !told_.empty(); }, seam::Milliseconds(1)));
@@ -134,7 +136,7 @@ class HandsTest : public testing::Test {
   std::optional<Hands> hands_;
 };
 
-// ---- what a keeper is told ---------------------------------------------------------------------
+// ---- the plan of a keeper -----------------------------------------------------------------------
 
 TEST_F(HandsTest, AKeeperIsToldAllThatItsJobNeeds) {
   store_.put_blob("script", "#!/bin/sh\nmake\n");
@@ -186,7 +188,7 @@ TEST_F(HandsTest, AJobWithoutCardsNeedsNoMeter) {
   EXPECT_EQ(told.spec.detached->limits[0].soft, 512u) << "the limit of its user";
 }
 
-// ---- what is not launched ----------------------------------------------------------------------
+// ---- launches that are put off ------------------------------------------------------------------
 
 TEST_F(HandsTest, WithoutTheMeterALaunchIsPutOff) {
   fs::remove(folder_ + "/libmete.so");

@@ -10,8 +10,8 @@ namespace mete::daemon {
 Judge::Verdicts Judge::see(const node::CardSnapshot& snapshot, WallTime wall,
                            const std::map<pid_t, core::JobId>& owners, node::JobLoads loads,
                            const std::vector<Subject>& jobs, bool stale) {
-  // A job that is parked, or on its way there or back, does nothing because it cannot. While it is
-  // being started, parked or ended its grant file does not say all.
+  // A parked job, or one on its way there or back, is not idle by choice. The grant file of a job
+  // that is being started, parked or ended is incomplete.
   std::vector<node::EscapeJob> running;
   for (const Subject& job : jobs)
     if (job.running) running.push_back({job.id, job.grant});
@@ -19,6 +19,10 @@ Judge::Verdicts Judge::see(const node::CardSnapshot& snapshot, WallTime wall,
     return std::none_of(running.begin(), running.end(),
                         [&](const node::EscapeJob& job) { return job.id == each.first; });
   });
+  for (const Subject& job : jobs)
+    if (const auto load = loads.find(job.id);
+        job.unused_is_idle && load != loads.end() && load->second.empty())
+      load->second.emplace_back(0);
   idle_.see(snapshot.at, wall, loads);
   Verdicts verdicts;
   if (stale) return verdicts;

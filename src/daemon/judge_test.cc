@@ -9,7 +9,7 @@ namespace {
 constexpr char kCard[] = "GPU-00000000-0000-0000-0000-000000000001";
 const core::JobId kJob{12};
 
-// Job 12 may have 4 GiB of the card and has one process there, 100.
+// Job 12 has a grant of 4 GiB on the card and one process there, 100.
 class JudgeTest : public testing::Test {
  protected:
   JudgeTest() {
@@ -55,6 +55,19 @@ TEST_F(JudgeTest, AJobThatDoesNothingIsIdleAfterAWhile) {
   EXPECT_EQ(last.idle_since.at(kJob), WallTime{1000}) << "since the first reading";
   jobs_[0].idle = true;
   EXPECT_EQ(count<core::Active>(see(50)), 1u);
+}
+
+TEST_F(JudgeTest, AnUnusedGrantIsIdleOnlyForAJobThatAskedToBeParked) {
+  const auto look = [&](const node::JobLoads& loads) {
+    snapshot_.at += std::chrono::seconds(1);
+    return count<core::Idle>(
+        judge_.see(snapshot_, WallTime{snapshot_.at.count() / 1'000'000}, {}, loads, jobs_, false));
+  };
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(look({{kJob, {}}}), 0u) << "it may use its cards later";
+  jobs_[0].unused_is_idle = true;
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(look({}), 0u) << "the driver may not list its processes";
+  for (int i = 0; i < 5; ++i) (void)look({{kJob, {}}});
+  EXPECT_EQ(look({{kJob, {}}}), 1u);
 }
 
 TEST_F(JudgeTest, AParkedJobIsNotJudged) {

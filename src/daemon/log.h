@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an error is written in the daemon's log, and where a user sees it as a trouble.
+// The form of an error in the daemon's log, and in the trouble that users see.
 #pragma once
 
 #include <string>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// See machine.h. look_at() takes our movers out of the snapshot, lets node::attribute() divide the
+// rest between jobs, strangers and other daemons' claims, and then goes card by card: the pool card
+// that placement uses, the figures that users see, and the processes of jobs with loads and peaks.
 #include "daemon/machine.h"
 
 #include <algorithm>
@@ -8,8 +11,7 @@ namespace mete::daemon {
 namespace {
 
 constexpr Bytes kMoverBeside = Bytes::from_mib(128);
-// Measured on an H200: 24 GiB of pinned memory cost 728 MiB of the card, which is on no process's
-// account.
+// Measured on an H200: 24 GiB of pinned memory cost 728 MiB of the card, charged to no process.
 constexpr std::uint64_t kArenaTables = 32;
 
 std::string why_unusable(const seam::CardReading& card) {
@@ -25,7 +27,7 @@ Bytes capacity_of(const seam::CardReading& card, const MachineInputs& inputs) {
   return card.capacity().value_or(known).minus(inputs.reserve);
 }
 
-// Our mover, if it is there and the driver tells of it: then what it takes is seen.
+// The reading of our mover, if it runs and the driver lists it with its memory.
 const seam::ProcessReading* mover_on(const seam::CardReading& card, const MachineInputs& inputs) {
   const auto mover = inputs.movers.find(card.uuid);
   if (mover == inputs.movers.end() || !card.processes) return nullptr;
@@ -34,14 +36,14 @@ const seam::ProcessReading* mover_on(const seam::CardReading& card, const Machin
   return nullptr;
 }
 
-// Its context, what it needs to copy, and the tables by which the card reaches the arena.
+// A mover's context, its copy buffers, and the tables through which the card reaches the arena.
 Bytes mover_cost(const seam::CardReading& card, const MachineInputs& inputs) {
   const auto context = inputs.contexts.find(card.uuid);
   return (context == inputs.contexts.end() ? Bytes() : context->second) + kMoverBeside +
          Bytes::from_bytes(inputs.arena.count() / kArenaTables).round_down(core::kGranule);
 }
 
-// Our movers are neither jobs nor strangers.
+// Our movers are neither jobs nor foreign processes.
 node::CardSnapshot without_movers(const MachineInputs& inputs) {
   node::CardSnapshot snapshot = *inputs.snapshot;
   for (seam::CardReading& card : snapshot.cards) {
@@ -123,7 +125,7 @@ const node::ProcessFacts* facts_of(pid_t pid, const node::CardSnapshot& snapshot
   return found != all.end() && found->pid == pid ? &*found : nullptr;
 }
 
-// No meter can have seen more than there is of the card: its file is the user's to write.
+// Bounded by the card's size: the user can write the meter's file.
 void add_peaks(const node::ProcessFacts& facts, const seam::CardReading& card,
                std::map<std::string, Bytes>& peaks) {
   for (const node::MeterFacts::Charge& charge : facts.meter.charges)
@@ -131,7 +133,7 @@ void add_peaks(const node::ProcessFacts& facts, const seam::CardReading& card,
       peaks[card.uuid] = std::max(peaks[card.uuid], std::min(charge.peak, *card.total));
 }
 
-// The processes of jobs on this card.
+// Adds the processes of jobs on this card.
 void add_processes(const seam::CardReading& card, const node::CardSnapshot& snapshot,
                    MachineSeen& seen) {
   if (!card.processes) return;
@@ -144,7 +146,7 @@ void add_processes(const seam::CardReading& card, const node::CardSnapshot& snap
     one.card = card.index;
     one.used = process.used;
     one.utilisation_pct = process.utilisation_pct;
-    // It may have ended between the reading and the look at it.
+    // The process may have ended between the reading and the look at it.
     if (const node::ProcessFacts* facts = facts_of(process.pid, snapshot)) {
       one.start_ticks = facts->start_ticks;
       one.parent = facts->parent;
@@ -155,7 +157,7 @@ void add_processes(const seam::CardReading& card, const node::CardSnapshot& snap
   }
 }
 
-// A job that uses some of its cards is known to use nothing of the others, where the driver lists
+// A job that uses some of its cards is known to use nothing on the others, where the driver lists
 // every process with its figure.
 void add_unused(const MachineInputs& inputs, const node::Attribution& attribution,
                 serve::MachineReading& machine) {
@@ -166,6 +168,30 @@ void add_unused(const MachineInputs& inputs, const node::Attribution& attributio
       if (use.processes_known && !use.silent.contains(job.id) &&
           std::find(job.cards.begin(), job.cards.end(), use.uuid) != job.cards.end())
         used->second.try_emplace(use.uuid);
+  }
+}
+
+// No process of any job is hidden on this card: the driver lists them all, none is behind an MPS
+// server, and what is listed explains what is in use.
+bool lists_all(const seam::CardReading& card, const node::CardUse& use) {
+  return card.state == seam::CardState::kOk && use.processes_known && use.unlisted.is_zero() &&
+         std::none_of(card.processes->begin(), card.processes->end(),
+                      [](const seam::ProcessReading& process) { return process.mps; });
+}
+
+// A job that certainly has no process on any of its cards has an empty list of loads.
+void add_absent(const MachineInputs& inputs, const node::Attribution& attribution,
+                MachineSeen& seen) {
+  const std::vector<seam::CardReading>& cards = inputs.snapshot->cards;
+  for (const node::JobHold& job : inputs.jobs) {
+    if (job.cards.empty() || seen.loads.contains(job.id)) continue;
+    const bool absent =
+        std::all_of(job.cards.begin(), job.cards.end(), [&](const std::string& uuid) {
+          for (std::size_t i = 0; i < cards.size(); ++i)
+            if (cards[i].uuid == uuid) return lists_all(cards[i], attribution.cards[i]);
+          return false;
+        });
+    if (absent) seen.loads[job.id];
   }
 }
 
@@ -190,7 +216,7 @@ MachineSeen look_at(const MachineInputs& inputs,
   for (std::size_t i = 0; i < inputs.snapshot->cards.size(); ++i) {
     const seam::CardReading& card = inputs.snapshot->cards[i];
     const node::CardUse& use = attribution.cards[i];
-    if (card.uuid.empty()) continue;  // lost before it was ever read: nobody can name it
+    if (card.uuid.empty()) continue;  // lost before it was ever read: it has no name
     if (card.capacity()) seen.capacities[card.uuid] = *card.capacity();
     seen.machine.pool.cards.push_back(pool_card(card, use, inputs));
     seen.machine.cards.emplace(card.uuid, figures_of(card, use, inputs));
@@ -201,6 +227,7 @@ MachineSeen look_at(const MachineInputs& inputs,
       for (const auto& [job, bytes] : use.jobs) seen.loads[job].push_back(std::nullopt);
   }
   add_unused(inputs, attribution, seen.machine);
+  add_absent(inputs, attribution, seen);
   for (auto& [job, processes] : seen.machine.processes)
     std::stable_sort(processes.begin(), processes.end(),
                      [](const auto& a, const auto& b) { return a.pid < b.pid; });

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// What look_at() makes of a snapshot of one card: its capacity or why it is left out, the processes
+// and peaks of jobs, movers, and claims of other daemons. Each test changes a field of the snapshot
+// or of the other inputs and looks again.
 #include "daemon/machine.h"
 
 #include <gtest/gtest.h>
@@ -11,8 +14,7 @@ const core::JobId kJob{12};
 
 Bytes gib(std::uint64_t count) { return Bytes::from_gib(count); }
 
-// One card of 80 GiB, 1 of which the driver keeps; job 12 with runner 100, which is its only
-// process there.
+// One card of 80 GiB, of which the driver keeps 1; job 12 has runner 100, its only process there.
 class MachineTest : public testing::Test {
  protected:
   MachineTest() {
@@ -129,6 +131,25 @@ TEST_F(MachineTest, ACardThatAJobDoesNotUseIsKnownToBeUnused) {
   EXPECT_FALSE(look().machine.used.at(kJob).contains(kSecond)) << "the driver does not tell";
 }
 
+TEST_F(MachineTest, AJobWithoutAProcessOnItsCardsIsKnownToDoNothingThere) {
+  ASSERT_TRUE(look().loads.contains(kJob));
+  EXPECT_TRUE(look().loads.at(kJob).empty());
+  *card().used = gib(8);
+  EXPECT_FALSE(look().loads.contains(kJob)) << "the driver does not list whose memory that is";
+  *card().used = Bytes();
+  holds(900, gib(1));
+  lives(900, 1, "intruder").user = "bob";
+  EXPECT_TRUE(look().loads.contains(kJob));
+  card().processes->front().mps = true;
+  EXPECT_FALSE(look().loads.contains(kJob)) << "it may work behind the server";
+  card().processes->front().mps = false;
+  card().state = seam::CardState::kLost;
+  EXPECT_FALSE(look().loads.contains(kJob));
+  card().state = seam::CardState::kOk;
+  card().processes.reset();
+  EXPECT_FALSE(look().loads.contains(kJob)) << "the driver lists no processes";
+}
+
 TEST_F(MachineTest, APeakIsNeverMoreThanTheCard) {
   snapshot_.processes[0].meter.state = node::MeterFacts::State::kSlot;
   snapshot_.processes[0].meter.charges = {{kCard, gib(8), gib(500)}};
@@ -140,14 +161,14 @@ TEST_F(MachineTest, OurMoverIsNeitherAJobNorForeign) {
   inputs_.parking = true;
   inputs_.arena = gib(32);
   inputs_.contexts = {{kCard, Bytes::from_mib(580)}};
-  // Its context, 128 MiB to copy by, and 1/32 of the arena.
+  // A mover's context, 128 MiB of copy buffers, and 1/32 of the arena.
   const Bytes cost = Bytes::from_mib(580 + 128) + gib(1);
   EXPECT_EQ(look().machine.pool.cards[0].mover, cost) << "before there is one";
   EXPECT_FALSE(look().machine.pool.cards[0].mover_runs);
   inputs_.movers = {{kCard, 700}};
   lives(700, 1, "mete-mover");
   holds(700, Bytes::from_mib(700));
-  *card().used += Bytes::from_mib(900);  // tables of the arena, on no process's account
+  *card().used += Bytes::from_mib(900);  // tables of the arena, charged to no process
   const MachineSeen seen = look();
   EXPECT_TRUE(seen.machine.pool.cards[0].mover_runs);
   EXPECT_EQ(seen.machine.pool.cards[0].mover, cost);

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// See movers.h. want() and forget() keep the guests of each card's mover; look_after_all(), run
+// from the loop until everything is settled, reaps, connects or starts each mover and tells it its
+// guests and the size of its arena. Questions are sent without waiting: `open` has those without an
+// answer, hear() takes the answers, and a mover that stays silent is dropped and found or started
+// again after a growing pause.
 #include "daemon/movers.h"
 
 #include <dirent.h>
@@ -26,7 +31,7 @@ namespace mete::daemon {
 
 namespace {
 
-// Whoever has not answered by then is let go of; its loop never waits for anything.
+// A mover that has not answered by then is dropped: its own loop never blocks.
 constexpr std::chrono::seconds kSilent{10};
 constexpr seam::Milliseconds kSoon{100};
 constexpr seam::Milliseconds kNow{1};
@@ -69,7 +74,7 @@ Bytes bytes_on(const core::Job& job, const std::string& uuid) {
 Result<std::string> mover_folder(const std::string& state_dir, bool system) {
   const mode_t mode = system ? 0711 : 0700;
   std::string folder = base::join_path(state_dir, "movers");
-  // A card's name comes after it, in an address of 108 bytes.
+  // The card's name is appended, and a socket address has 108 bytes.
   constexpr std::size_t kCardName = 41;
   if (folder.size() >= abi::kMaxMoverFolder || folder.size() + kCardName + 1 > 107)
     folder = "/tmp/mete-movers-" + std::to_string(geteuid()) + "-" +
@@ -83,13 +88,13 @@ Movers::Movers(MoverSettings settings, seam::Loop loop, seam::Clock& clock,
     : settings_(std::move(settings)), loop_(std::move(loop)), clock_(clock), log_(std::move(log)) {
   if (settings_.folder.empty()) return;
   host_limit_ = launch::host_limit(static_cast<std::uint32_t>(getpid()));
-  (void)keep_secret();  // said in the log, and tried again
+  (void)keep_secret();  // a failure is logged and retried
   find_left_behind();
 }
 
-// 32 random bytes, in a file of ours: the same for every daemon of this state, so that a mover that
-// outlives one knows the jobs of the next. Until they are on disk there are no movers: a job parked
-// under a secret that only we know would be no job of the next daemon's.
+// 32 random bytes in a file of ours, common to all daemons of this state, so that a mover that
+// outlives one daemon accepts the jobs of the next. There are no movers until the secret is on
+// disk: the next daemon could not reach a job that was parked under another secret.
 bool Movers::keep_secret() {
   if (secret_kept_) return true;
   const std::string path = base::join_path(settings_.state_dir, "park-secret");
@@ -111,7 +116,7 @@ bool Movers::keep_secret() {
   return secret_kept_;
 }
 
-// Those of a daemon before us: what they take of the cards is ours.
+// The movers of an earlier daemon: the memory that they take on the cards is ours.
 void Movers::find_left_behind() {
   DIR* const folder = opendir(settings_.folder.c_str());
   if (folder == nullptr) return;
@@ -157,11 +162,18 @@ std::map<std::string, pid_t> Movers::pids() const {
   return pids;
 }
 
-// Half of the host's memory for all cards together, and of what control groups leave us.
+// By default, half of the host's memory, or of our control group's limit, divided between the
+// cards.
 Bytes Movers::arena() const {
   if (settings_.arena) return *settings_.arena;
   const Bytes host = std::min(host_memory(), host_limit_);
   return Bytes::from_bytes(host.count() / 2 / std::max<std::size_t>(1, cards_));
+}
+
+void Movers::set_arena(std::optional<Bytes> arena) {
+  settings_.arena = arena;
+  for (auto& [uuid, mover] : movers_)
+    if (mover.line && mover.answers) tell(uuid, mover);
 }
 
 void Movers::want(const core::Job& job) {
@@ -183,8 +195,8 @@ void Movers::forget(core::JobId job) {
     if (mover.line && guest->second.told)
       (void)asked(mover, mover.line->forbid(guest->second.token));
     mover.guests.erase(guest);
-    // Without guests it ends by itself after a while; until then what it takes of the card is
-    // known.
+    // Without guests the mover exits by itself after a while; until then its memory on the card is
+    // accounted for.
     later(kNow);
   }
 }
@@ -228,7 +240,7 @@ void Movers::look_after_all() {
 }
 
 bool Movers::is_silent(const Mover& mover) const {
-  // Numbers go up with time: the first is the oldest, until they begin anew.
+  // Question numbers grow with time: the first is the oldest, until they wrap around.
   return !mover.open.empty() &&
          clock_.monotonic() >= mover.open.begin()->second + seam::Nanoseconds(kSilent);
 }
@@ -246,8 +258,8 @@ void Movers::look_after(const std::string& uuid, Mover& mover) {
   if (!mover.line && mover.child < 0 && clock_.monotonic() >= mover.next_start) start(uuid, mover);
 }
 
-// True: it is asked, and will be heard. One that takes no more at the moment is asked again later;
-// one that is gone is noticed by its line.
+// True: the question was sent, and the answer is awaited. A mover whose queue is full is asked
+// again later; one that is gone shows on its connection.
 bool Movers::asked(Mover& mover, const Result<park::MoverClient::Question>& question) {
   if (question) mover.open[*question] = clock_.monotonic();
   return question.ok();
@@ -267,7 +279,7 @@ void Movers::tell(const std::string& uuid, Mover& mover) {
        to_string(goal));
 }
 
-// It is found again, or another one is started; at once where it is gone, else after a while.
+// The mover is found again or replaced: at once if it is gone, else after a pause.
 void Movers::give_up(const std::string& uuid, Mover& mover, const Error& why) {
   log_("the mover of " + uuid + " is let go of: " + why.message);
   hang_up(mover);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The movers of this daemon, one for each card that has a job which can be parked: started when the
-// first one comes, told which jobs may come to them and how large their arena is to be, let go when
-// none is left. They outlive us, and are found again; one that died is started anew. Nothing waits
-// for them: a job needs its mover when it is parked, not when it starts, and a mover that does not
-// answer keeps no other from being answered.
+// The movers of this daemon, one per card that has a parkable job: started with the first such job,
+// told their jobs and the size of their arena, released after the last. They outlive the daemon,
+// and are found again; a mover that died is replaced. Nothing waits for them: a job needs its mover
+// when it is parked, not when it starts, and a silent mover delays no other.
 #pragma once
 
 #include <sys/types.h>
@@ -27,15 +26,15 @@ namespace mete::daemon {
 struct MoverSettings {
   std::string program;  // mete-mover; "": there is none
   std::string state_dir;
-  std::string folder;          // of their sockets: abi::kMaxMoverFolder at most
-  std::string cuda;            // the driver's library
-  bool system = false;         // other users' jobs come to them
-  std::optional<Bytes> arena;  // of one card; nullopt: half of the machine's memory for all of them
+  std::string folder;          // for their sockets: abi::kMaxMoverFolder at most
+  std::string cuda;            // path of libcuda.so.1
+  bool system = false;         // serves the jobs of other users too
+  std::optional<Bytes> arena;  // per card; nullopt: its share of half the host's memory
   std::string spill;
   Bytes spill_max;
 };
 
-// Below the state folder, or where that has too long a name below /tmp: a folder of ours.
+// Below the state folder, or below /tmp if the state folder's path is too long. Owned by us.
 Result<std::string> mover_folder(const std::string& state_dir, bool system);
 
 class Movers {
@@ -46,16 +45,19 @@ class Movers {
   Movers(const Movers&) = delete;
   Movers& operator=(const Movers&) = delete;
 
-  // So many cards share what is not said of the arenas.
+  // The number of cards that share the default arena.
   void see_cards(std::size_t count) { cards_ = count; }
+
+  // Of one card from now on; a mover gives back what it does not need for parked memory.
+  void set_arena(std::optional<Bytes> arena);
 
   void want(const core::Job& job);
   void forget(core::JobId job);
   wire::ParkDoor door(const core::Job& job) const;
 
-  // The processes that are movers, by card.
+  // The processes of movers, by UUID of the card.
   std::map<std::string, pid_t> pids() const;
-  // The most that can be parked of one card.
+  // The most that can be parked from one card.
   Bytes arena() const;
 
  private:
@@ -68,15 +70,15 @@ class Movers {
   struct Mover {
     std::map<core::JobId, Guest> guests;
     std::optional<park::MoverClient> line;
-    // What it was asked on this line and has not answered yet, and when.
+    // Unanswered questions on this connection, with the time when they were sent.
     std::map<park::MoverClient::Question, seam::Nanoseconds> open;
-    bool answers = false;           // it has, on this line
-    seam::Nanoseconds next_line{};  // not before; after one that was of no use
-    pid_t pid = -1;                 // of the one at the other end
+    bool answers = false;           // it has answered on this connection
+    seam::Nanoseconds next_line{};  // earliest reconnect, after a useless connection
+    pid_t pid = -1;                 // process at the other end
     pid_t child = -1;               // to be reaped
-    Bytes goal;                     // of its arena, as it was told
+    Bytes goal;                     // size of its arena, as last sent
     seam::Nanoseconds next_start{};
-    int starts = 0;  // and lines of no use, since it has answered last
+    int starts = 0;  // starts and useless connections since its last answer
   };
 
   void look_after_all();
@@ -101,11 +103,11 @@ class Movers {
   seam::Loop loop_;
   seam::Clock& clock_;
   std::function<void(const std::string&)> log_;
-  std::string secret_;           // behind the tokens of jobs
-  bool secret_kept_ = false;     // it is on disk: the next daemon will know it
-  bool secret_trouble_ = false;  // it was said in the log that it is not
+  std::string secret_;           // from which the tokens of jobs are derived
+  bool secret_kept_ = false;     // on disk: the next daemon will know it
+  bool secret_trouble_ = false;  // the failure to save it was logged
   std::size_t cards_ = 1;
-  Bytes host_limit_;  // by the control groups that we are in
+  Bytes host_limit_;  // of our control groups
   std::map<std::string, Mover> movers_;
   bool scheduled_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon does about movers; movers themselves are in tests/e2e/park.
+// The daemon's handling of movers; tests/e2e/park has real movers.
 #include "daemon/movers.h"
 
 #include <gtest/gtest.h>
@@ -81,6 +81,10 @@ TEST_F(MoversTest, ArenasShareTheHost) {
   const Bytes one = all.arena();
   all.see_cards(4);
   EXPECT_EQ(all.arena().count(), one.count() / 4);
+  all.set_arena(Bytes::from_gib(3));
+  EXPECT_EQ(all.arena(), Bytes::from_gib(3)) << "another configuration";
+  all.set_arena(std::nullopt);
+  EXPECT_EQ(all.arena().count(), one.count() / 4);
 }
 
 TEST_F(MoversTest, OneThatDoesNotStartIsToldAndTriedLessAndLess) {
@@ -95,7 +99,7 @@ TEST_F(MoversTest, OneThatDoesNotStartIsToldAndTriedLessAndLess) {
                           seam::Milliseconds(10)));
   EXPECT_NE(log_.find("the card has no room"), std::string::npos) << log_;
   const std::size_t before = tries();
-  // A minute of its time: after 2, 4, 8, ... seconds, and not with every look.
+  // A minute: starts after 2, 4, 8, ... seconds, and not with every look.
   for (int i = 0; i < 600; ++i) {
     loop_.advance(seam::Milliseconds(100));
     if (i % 20 == 0) usleep(2'000);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// mete-notify: delivers one notification and ends. Started by the daemon with a plan in a
-// descriptor (wire::NotifyPlan). Becomes the job's user before it runs anything, gives the program
-// an environment of its own and nothing of ours, and ends it when it takes too long. Exit code 0:
-// delivered; otherwise one line says why. That line names no target: it goes to the daemon's log.
+// mete-notify: delivers one notification and exits. The daemon starts it with a plan in a
+// descriptor (wire::NotifyPlan). It becomes the job's user before it runs anything, gives the
+// program a clean environment, and kills it when it takes too long. Exit code 0: delivered;
+// otherwise one line says why. That line names no target: it goes to the daemon's log.
 #include <fcntl.h>
 #include <poll.h>
 #include <pwd.h>
@@ -74,11 +74,11 @@ Fd memory_with(const std::string& text) {
   return memory;
 }
 
-// In the child. Nothing of ours goes on: all other descriptors close at exec.
+// In the child. Inherits nothing of ours: all other descriptors close at exec.
 [[noreturn]] void run(const NotifyPlan& plan, const std::vector<std::string>& environment,
                       int input) {
   (void)setpgid(0, 0);
-  // As after a login, whatever the daemon was started with.
+  // The mode after a login, whatever the daemon was started with.
   (void)umask(022);
   (void)signal(SIGPIPE, SIG_DFL);
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -116,7 +116,7 @@ int deliver(const NotifyPlan& plan, const std::vector<std::string>& environment)
   do {
     ready = poll(&item, 1, static_cast<int>(plan.limit_s) * 1000);
   } while (ready < 0 && errno == EINTR);
-  // What it may have left in the background, too.
+  // Includes processes that it left in the background.
   (void)kill(-child, SIGKILL);
   int status = 0;
   (void)waitpid(child, &status, 0);

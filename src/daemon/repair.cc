@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <vector>
 
 #include "base/exit_code.h"
 #include "base/file.h"
@@ -18,11 +19,12 @@ namespace mete::daemon {
 
 namespace {
 
-constexpr std::size_t kNamed = 20;  // of lost jobs, in lines
+constexpr std::size_t kNamed = 20;  // lost jobs that are listed
 // A file with a larger number in its name was not made by us.
 constexpr std::uint64_t kHighestJob = 1'000'000'000'000;
 
-// "20261116T083000Z": can be part of a file's name.
+}  // namespace
+
 std::string stamp(WallTime now) {
   std::string text = to_string(now);
   text.resize(std::min<std::size_t>(text.size(), 19));
@@ -30,22 +32,40 @@ std::string stamp(WallTime now) {
   return text + "Z";
 }
 
-// Records of keepers, grant files and logs begin with the number of their job: "12.1", "12_3.log".
+// Records of keepers, grant files and logs begin with their job's number: "12.1", "12_3.log". In
+// system mode each user has a folder with grants and logs.
 std::uint64_t highest_job_in(const std::string& state_dir) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> folders{state_dir};
+  std::error_code failed;
+  for (const auto& user : fs::directory_iterator(base::join_path(state_dir, "users"), failed))
+    folders.push_back(user.path());
   std::uint64_t highest = 0;
-  for (const char* folder : {"keep", "grants", "logs"}) {
-    std::error_code failed;
-    for (const auto& entry :
-         std::filesystem::directory_iterator(base::join_path(state_dir, folder),
-                                             std::filesystem::directory_options::none, failed)) {
-      const std::string name = entry.path().filename();
-      const std::string digits = name.substr(0, name.find_first_not_of("0123456789"));
-      if (const Result<std::uint64_t> number = base::parse_uint(digits))
-        highest = std::max(highest, std::min(*number, kHighestJob));
+  for (const std::string& folder : folders) {
+    for (const char* kind : {"keep", "grants", "logs"}) {
+      for (const auto& entry : fs::directory_iterator(base::join_path(folder, kind), failed)) {
+        const std::string name = entry.path().filename();
+        const std::string digits = name.substr(0, name.find_first_not_of("0123456789"));
+        if (const Result<std::uint64_t> number = base::parse_uint(digits))
+          highest = std::max(highest, std::min(*number, kHighestJob));
+      }
     }
   }
   return highest;
 }
+
+int tell_failure(const Error& error, bool json, int exit_code) {
+  if (json) {
+    (void)std::fprintf(stderr, "%s\n", wire::encode_error(error, exit_code).c_str());
+    return exit_code;
+  }
+  (void)std::fprintf(stderr, "error: %s\n", error.message.c_str());
+  if (!error.evidence.empty()) (void)std::fprintf(stderr, "  %s\n", error.evidence.c_str());
+  if (!error.hint.empty()) (void)std::fprintf(stderr, "hint: %s\n", error.hint.c_str());
+  return exit_code;
+}
+
+namespace {
 
 std::string document(const store::Repaired& done, WallTime at) {
   wire::JsonText out;
@@ -98,15 +118,7 @@ int run_repair(const std::string& state_dir, bool json) {
   if (!done) {
     Error error = done.error();
     if (error.code == ErrorCode::kBusy) error.hint = "mete daemon stop";
-    const int code = base::exit_code_of(error.code);
-    if (json) {
-      (void)std::fprintf(stderr, "%s\n", wire::encode_error(error, code).c_str());
-    } else {
-      (void)std::fprintf(stderr, "error: %s\n", error.message.c_str());
-      if (!error.evidence.empty()) (void)std::fprintf(stderr, "  %s\n", error.evidence.c_str());
-      if (!error.hint.empty()) (void)std::fprintf(stderr, "hint: %s\n", error.hint.c_str());
-    }
-    return code;
+    return tell_failure(error, json, base::exit_code_of_failure(error.code));
   }
   (void)std::fputs((json ? document(*done, now) : lines(*done)).c_str(), stdout);
   return 0;

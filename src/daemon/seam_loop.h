@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// net::Loop, as node and launch see it.
+// net::Loop behind the interface that node and launch use.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace mete::daemon {
 
-// The loop outlives what is returned, and every copy of it.
+// `loop` must outlive the result and every copy of it.
 seam::Loop seam_loop(net::Loop& loop, std::function<void(const std::string&)> log);
 
 }  // namespace mete::daemon

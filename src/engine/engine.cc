@@ -351,6 +351,15 @@ std::optional<WallTime> Engine::next_change() const {
   return next;
 }
 
+void Engine::set_rules(core::Policy policy, const core::Rules& rules) {
+  options_.policy = policy;
+  options_.rules = rules;
+  state_.set_rules(rules);
+  since_snapshot_ = std::max<std::uint64_t>(options_.snapshot_every, state_.jobs().size() + 1);
+  grants_due_ = true;
+  ++version_;
+}
+
 void Engine::put_snapshot() {
   std::vector<std::string> blobs = state_.blobs();
   blobs_ = {blobs.begin(), blobs.end()};

@@ -73,6 +73,10 @@ class Engine {
   // effect in the next turn.
   void see(core::Pool machine);
 
+  // Other rules from now on: the next turn follows them. The state is recorded with the next event,
+  // since a replay under the new rules may differ (how many ended jobs are kept).
+  void set_rules(core::Policy policy, const core::Rules& rules);
+
   // One turn. On a full disk inputs that only add work are refused, before the room is touched that
   // was set aside for ends and cancels; if that is used up too, nothing is answered: the events
   // stay queued, and the answers come from the turn in which they could be recorded. Other store

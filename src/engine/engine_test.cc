@@ -356,6 +356,23 @@ TEST_F(EngineTest, SaveMakesTheNextStartQuick) {
   EXPECT_EQ(engine_->state(), before);
 }
 
+TEST_F(EngineTest, OtherRulesHoldFromTheNextTurnOn) {
+  options_.snapshot_every = 1'000'000;
+  crash_and_restart();
+  for (int i = 0; i < 150; ++i) ended(submit("0"));
+  ASSERT_EQ(engine_->state().jobs().size(), 150u);
+  options_.rules.ended_kept = 5;
+  options_.policy = core::Policy::kSpread;
+  engine_->set_rules(options_.policy, options_.rules);
+  EXPECT_EQ(engine_->policy(), core::Policy::kSpread);
+  ended(submit("0"));
+  EXPECT_EQ(engine_->state().jobs().size(), 5u);
+  EXPECT_TRUE(store_.snapshot().has_value()) << "what was recorded under the old rules";
+  const core::State before = engine_->state();
+  crash_and_restart();
+  EXPECT_EQ(engine_->state(), before);
+}
+
 TEST_F(EngineTest, AMissingEventIsCorruptNotSkipped) {
   struct Gappy final : seam::Store {
     Result<std::optional<seam::Snapshot>> load_snapshot() override { return {std::nullopt}; }

@@ -97,6 +97,8 @@ class Keepers final {
   // Removes the record and everything else that is left. For a job whose end is on disk.
   void forget(core::JobId job);
 
+  // For jobs that are stopped from now on.
+  void set_patience(seam::Milliseconds patience) { settings_.patience = patience; }
   // For keepers that are started from now on.
   void use_program(std::string program) { settings_.program = std::move(program); }
 

@@ -42,13 +42,13 @@ std::vector<std::string> companions(const std::string& folder) {
 std::string own_program(const std::string& folder, const std::string& prefix,
                         const std::string& name) {
   for (const std::string& path :
-       {join_path(folder, name), join_path(prefix, METE_INSTALL_LIBEXECDIR "/mete/" + name)})
+       {join_path(folder, name), join_path(prefix, METE_INSTALL_PROGRAMS "/" + name)})
     if (access(path.c_str(), X_OK) == 0) return path;
   return "";
 }
 
 Error missing(const std::string& name, const std::string& where) {
-  return Error::not_found(name + " is missing: the program would not be capped")
+  return Error::io(name + " is missing: the program would not be capped")
       .with_evidence("looked in " + where)
       .with_hint("build or install all of mete: cmake --build --preset release");
 }
@@ -69,10 +69,8 @@ Result<Parts> find_parts_from(const std::string& folder) {
     std::string simgpu;
   };
   const Layout layouts[] = {
+      {join_path(prefix, METE_INSTALL_METER), join_path(prefix, METE_INSTALL_SIMGPU)},
       {join_path(prefix, "lib"), join_path(prefix, "simgpu")},
-      {join_path(prefix, METE_INSTALL_LIBDIR "/mete"),
-       join_path(prefix, METE_INSTALL_LIBDIR "/mete/simgpu")},
-      {join_path(prefix, "lib/mete"), join_path(prefix, "lib/mete/simgpu")},
   };
   for (const Layout& layout : layouts) {
     const std::string meter = join_path(layout.library, "libmete.so");

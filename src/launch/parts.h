@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where our own parts are: the libraries to preload and the simulated drivers, found relative to
 // the running program, in the build tree (bin/, lib/, simgpu/) and when installed (bin/,
-// LIBDIR/mete/, LIBDIR/mete/simgpu/). Nothing is loaded here and no environment variable redirects
-// it: only what was shipped with us is preloaded into the programs of users.
+// lib/mete/1/ for grant files of version 1, lib/mete/simgpu/). Nothing is loaded here and no
+// environment variable redirects it: only what was shipped with us is preloaded into the programs
+// of users.
 #pragma once
 
 #include <string>
@@ -35,7 +36,7 @@ struct Parts {
   std::string demo_program;
 };
 
-// Parts beside the running program (/proc/self/exe). not_found when libmete.so is missing; invalid
+// Parts beside the running program (/proc/self/exe). io when libmete.so is missing; invalid
 // when its path cannot be written in LD_PRELOAD, which has no quoting.
 Result<Parts> find_parts();
 // find_parts() for a program in `folder`.

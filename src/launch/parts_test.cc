@@ -49,16 +49,16 @@ TEST_F(PartsTest, AreFoundInABuildTree) {
 }
 
 TEST_F(PartsTest, AreFoundWhenInstalled) {
-  touch_meter("lib/mete");
+  touch_meter("lib/mete/1");
   touch("lib/mete/simgpu/libcuda.so.1");
   const Result<Parts> parts = find();
   ASSERT_TRUE(parts);
-  EXPECT_EQ(parts->preload.front(), root_ + "/lib/mete/libmete.so");
+  EXPECT_EQ(parts->preload.front(), root_ + "/lib/mete/1/libmete.so");
   EXPECT_EQ(parts->simgpu, root_ + "/lib/mete/simgpu");
 }
 
 TEST_F(PartsTest, MissingMeterIsAnErrorMissingSimulationIsNot) {
-  EXPECT_EQ(find().error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(find().error().code, ErrorCode::kIo);
   touch_meter("lib");
   EXPECT_EQ(find()->simgpu, "");
 }
@@ -66,7 +66,7 @@ TEST_F(PartsTest, MissingMeterIsAnErrorMissingSimulationIsNot) {
 TEST_F(PartsTest, AMissingCompanionIsAnErrorToo) {
   touch_meter("lib");
   ASSERT_TRUE(base::remove_file(root_ + "/lib/libmete-nvml.so"));
-  EXPECT_EQ(find().error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(find().error().code, ErrorCode::kIo);
 }
 
 TEST_F(PartsTest, APathThatCannotBePreloadedIsRefused) {

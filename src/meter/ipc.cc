@@ -11,7 +11,6 @@
 #include <poll.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -19,6 +18,7 @@
 
 #include "abi/cuda_card.h"
 #include "abi/descriptor_message.h"
+#include "abi/old_glibc.h"
 #include "abi/process.h"
 #include "meter/budget.h"
 #include "meter/chunk.h"
@@ -168,9 +168,9 @@ void* serve(void*) {
 bool start_serving() {
   Locked locked(process.ipc.lock);
   if (process.ipc.listener != 0) return true;
-  if (getrandom(process.ipc.secret, sizeof(process.ipc.secret), 0) !=
+  if (abi::random_bytes(process.ipc.secret, sizeof(process.ipc.secret)) !=
           static_cast<ssize_t>(sizeof(process.ipc.secret)) ||
-      getrandom(&process.ipc.nonce, sizeof(process.ipc.nonce), 0) !=
+      abi::random_bytes(&process.ipc.nonce, sizeof(process.ipc.nonce)) !=
           static_cast<ssize_t>(sizeof(process.ipc.nonce)))
     return false;
   const int low = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

@@ -20,26 +20,18 @@
 #include <atomic>
 #include <cstdint>
 
+#include "abi/old_glibc.h"
 #include "abi/process.h"
 #include "meter/gate.h"
 #include "meter/lock.h"
 #include "meter/park.h"
 #include "meter/state.h"
 
-// Bound to the versions that every glibc since 2.17 has (until 2.34 in libdl.so.2, which we list as
-// needed): built on a new machine, the library still loads on an old one.
-#if defined(__x86_64__)
-#define METE_OLD "GLIBC_2.2.5"
-#define METE_OLD_DLINFO "GLIBC_2.3.3"
-#elif defined(__aarch64__)
-#define METE_OLD "GLIBC_2.17"
-#define METE_OLD_DLINFO "GLIBC_2.17"
-#endif
-__asm__(".symver dlopen,dlopen@" METE_OLD);
-__asm__(".symver dlclose,dlclose@" METE_OLD);
-__asm__(".symver dlsym,dlsym@" METE_OLD);
-__asm__(".symver dladdr,dladdr@" METE_OLD);
-__asm__(".symver dlinfo,dlinfo@" METE_OLD_DLINFO);
+METE_OLD_SYMBOL(dlopen);
+METE_OLD_SYMBOL(dlclose);
+METE_OLD_SYMBOL(dlsym);
+METE_OLD_SYMBOL(dladdr);
+METE_OLD_SYMBOL_2_3_3(dlinfo);
 
 namespace mete::meter {
 
@@ -263,11 +255,12 @@ nvmlReturn_t no_nvml_function() { return NVML_ERROR_FUNCTION_NOT_FOUND; }
 bool is_another_library(const char* path) {
   constexpr unsigned kWanted = STATX_TYPE | STATX_INO;
   struct statx theirs {};
-  if (statx(AT_FDCWD, path, 0, kWanted, &theirs) != 0 || !S_ISREG(theirs.stx_mode)) return false;
+  if (abi::look_at(AT_FDCWD, path, 0, kWanted, &theirs) != 0 || !S_ISREG(theirs.stx_mode))
+    return false;
   Dl_info info{};
   struct statx ours {};
   if (dladdr(as_pointer(&load_cuda), &info) == 0 ||
-      statx(AT_FDCWD, info.dli_fname, 0, kWanted, &ours) != 0)
+      abi::look_at(AT_FDCWD, info.dli_fname, 0, kWanted, &ours) != 0)
     return true;
   return theirs.stx_dev_major != ours.stx_dev_major || theirs.stx_dev_minor != ours.stx_dev_minor ||
          theirs.stx_ino != ours.stx_ino;
@@ -315,7 +308,8 @@ bool find_in_cache(const char* name, char* out, size_t size) {
   if (fd < 0) return false;
   struct statx info {};
   void* memory = MAP_FAILED;
-  if (statx(fd, "", AT_EMPTY_PATH, STATX_SIZE, &info) == 0 && info.stx_size > sizeof(CacheHeader))
+  if (abi::look_at(fd, "", AT_EMPTY_PATH, STATX_SIZE, &info) == 0 &&
+      info.stx_size > sizeof(CacheHeader))
     memory = mmap(nullptr, info.stx_size, PROT_READ, MAP_PRIVATE, fd, 0);
   abi::close_quietly(fd);
   if (memory == MAP_FAILED) return false;

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "abi/old_glibc.h"
 #include "abi/process.h"
 #include "meter/park.h"
 #include "meter/real.h"
@@ -58,8 +59,8 @@ abi::Grant* map_grant(const char* path) {
   }
   struct statx info {};
   void* memory = MAP_FAILED;
-  const bool regular =
-      statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_SIZE, &info) == 0 && S_ISREG(info.stx_mode);
+  const bool regular = abi::look_at(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_SIZE, &info) == 0 &&
+                       S_ISREG(info.stx_mode);
   if (regular && info.stx_size > 0)
     memory = mmap(nullptr, info.stx_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   abi::close_quietly(fd);

@@ -185,7 +185,7 @@ Result<DaemonConnection> connect_or_start(const DaemonPlaces& places, const Daem
   const Result<std::string> path = private_socket(places);
   if (!path) return path.error();
   if (start.program.empty())
-    return Error::not_found("the daemon's program is missing")
+    return Error::io("the daemon's program is missing")
         .with_evidence("there is no meted beside mete")
         .with_hint("build or install all of mete");
   if (Result<void> made = base::make_directories(places.state_dir); !made)

@@ -6,10 +6,13 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <set>
 
 #include "base/file.h"
@@ -283,6 +286,23 @@ TEST_F(DaemonStartTest, ThereAreNeverMoreThanTwoLogs) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()),
                           std::filesystem::directory_iterator()),
             2);
+}
+
+TEST(ReadyPipe, TellsSystemdThatItIsReady) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = "@mete-ready-" + std::to_string(getpid());
+  std::copy(name.begin() + 1, name.end(), address.sun_path + 1);  // an abstract socket
+  const Fd systemd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
+  ASSERT_EQ(bind(systemd.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
+  ASSERT_EQ(setenv("NOTIFY_SOCKET", name.c_str(), 1), 0);
+  ReadyPipe ready = ReadyPipe::from_environment();
+  EXPECT_EQ(std::getenv("NOTIFY_SOCKET"), nullptr);
+  ready.notify_ready();
+  char text[64] = {};
+  EXPECT_EQ(recv(systemd.get(), text, sizeof text, 0), 7);
+  EXPECT_STREQ(text, "READY=1");
 }
 
 TEST(ReadyPipe, AMessageThatIsNotOneIsAnError) {

@@ -2,7 +2,8 @@
 // How a daemon that was just started reports to its starter that it listens, or why it does not:
 // one message over an inherited pipe, whose number is in METE_READY_FD. The message is "ready\n",
 // or "error CODE\n" and the message, the evidence and the hint, a line each, at most 4 KiB in all.
-// The end of the pipe without a message means that the daemon died.
+// The end of the pipe without a message means that the daemon died. A daemon that systemd started
+// (NOTIFY_SOCKET, Type=notify) reports to systemd as well.
 #pragma once
 
 #include <string>
@@ -17,8 +18,8 @@ inline constexpr const char* kReadyVariable = "METE_READY_FD";
 // The daemon's end. Does nothing if no starter waits.
 class ReadyPipe {
  public:
-  // Takes the descriptor (and makes it close-on-exec) and unsets the variable: jobs must not see
-  // it.
+  // Takes the descriptor (and makes it close-on-exec) and unsets both variables: jobs must not see
+  // them.
   static ReadyPipe from_environment();
 
   ReadyPipe() = default;
@@ -30,7 +31,9 @@ class ReadyPipe {
 
  private:
   void tell(std::string_view message);
+  void tell_systemd(const std::string& message);
   Fd pipe_;
+  std::string systemd_;  // the path of its socket; '@' begins an abstract one; "": none
 };
 
 // The starter's end: parses the message. io when there is none.

@@ -3,7 +3,8 @@
 //
 // A job is idle if each of its processes on a card was seen to do nothing in all readings of at
 // least kIdleAfter. Unknown never means idle: a driver that does not report, a process for which a
-// reading had no answer, a job that has no process on a card (yet, or any more). One or two
+// reading had no answer, a job that has no process on a card (yet, or any more; the list of its
+// loads is empty or missing). One or two
 // readings without an answer (a process has just ended, sensors were read at different moments) do
 // not make a job busy that does nothing before and after; kForgetAfter of them do.
 #pragma once

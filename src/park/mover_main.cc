@@ -28,7 +28,7 @@ void say(const std::string& text) { (void)std::fprintf(stderr, "mete-mover: %s\n
 
 int fail(const Error& error) {
   say(error.message + (error.evidence.empty() ? "" : " (" + error.evidence + ")"));
-  return base::exit_code_of(error.code);
+  return base::exit_code_of_failure(error.code);
 }
 
 // "17179869184" or "16G".

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See cap_sampler.h. When to sample is launch/sampler_loop; what the cards say is
-// node/sample_source; what that means for the grant is node/reconcile.
+// See cap_sampler.h. launch/sampler_loop decides when to sample, node/sample_source reads the
+// cards, and node/reconcile applies a reading to the grant.
 #include "runner/cap_sampler.h"
 
 #include <unistd.h>
@@ -19,11 +19,10 @@ namespace mete::runner {
 
 namespace {
 
-// A published reading is looked for this often: the sooner it is applied, the less has changed
-// since.
+// How often to look for a published reading: the sooner it is applied, the less has changed.
 constexpr int kLookPeriodMs = 50;
 
-// Charges are noted before a reading begins, and applied when it is here.
+// Charges are noted before a reading begins, and applied when it has arrived.
 class Sampling {
  public:
   Sampling(abi::Grant& grant, const std::string& path, node::SampleSource source, pid_t launcher)
@@ -39,7 +38,7 @@ class Sampling {
     const Result<node::Sample> sample = source_.next(*since_);
     if (!sample) return;
     const std::vector<pid_t> job = launch::descendants(launcher_, {{getpid()}, ""});
-    (void)reconciler_.apply(*sample, {job.begin(), job.end()});  // what escaped stands in the grant
+    (void)reconciler_.apply(*sample, {job.begin(), job.end()});  // escapes go into the grant
     since_.reset();
   }
 

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// See daemon_client.h. open_at() connects, or starts the daemon, through net/daemon_start; the
+// other open functions differ in where they look and whether they may start one. call() sends a
+// request and retries while the daemon has too many clients; body_of() records how the call failed
+// (went_away_, turned_away_) for callers that ask again.
 #include "runner/daemon_client.h"
 
 #include <poll.h>
@@ -18,10 +22,10 @@ namespace mete::runner {
 
 namespace {
 
-// Of a runner beside its program, which must not wait for a daemon, and asks again by itself.
+// For a runner beside its program: it must not wait for a daemon, and retries by itself.
 constexpr net::ConnectLimits kAtOnce{.patience = net::Milliseconds(0)};
 
-// One that was stopped is told from one that is at work or hangs.
+// Tells a stopped daemon from one that is busy or hangs.
 Error does_not_answer(const net::HttpClient& http, net::Milliseconds waited) {
   const pid_t pid = http.peer().pid;
   const std::string number = std::to_string(pid);
@@ -70,21 +74,16 @@ Result<DaemonClient> DaemonClient::open_for_jobs() {
   if (!place) return place.error();
   Result<DaemonClient> client = open_at(*place, Start::kNever, -1);
   if (client || !nobody_listens(client.error())) return client;
-  // A private daemon, started now, would have none of the jobs that are asked about.
+  // A private daemon started now would not know the jobs in question.
   if (net::system_is_down(place->places))
     return Error::busy("the daemon of this machine does not answer, so its jobs are not known")
         .with_evidence("nobody listens at " + place->places.system_socket)
         .with_hint("systemctl start meted, or ask the administrator");
   const std::string database = base::join_path(place->state_dir, "meted.db");
-  // A mark without its database: the daemon will say what is wrong.
+  // A mark without its database: the daemon reports what is wrong.
   const std::string mark = base::join_path(place->state_dir, "meted.mark");
-  if (access(mark.c_str(), F_OK) == 0 || access(database.c_str(), F_OK) == 0) {
-    client = open_at(*place, Start::kIfNeeded, -1);
-    if (client || client.error().code != ErrorCode::kNotFound) return client;
-    Error error = std::move(client).error();
-    error.code = ErrorCode::kIo;  // there are jobs, and nobody to ask about them
-    return error;
-  }
+  if (access(mark.c_str(), F_OK) == 0 || access(database.c_str(), F_OK) == 0)
+    return open_at(*place, Start::kIfNeeded, -1);
   if (errno != ENOENT && errno != ENOTDIR) return Error::from_errno("look for " + database, errno);
   return Error::not_found("no daemon runs, so there are no jobs")
       .with_hint("mete submit or mete run starts one");
@@ -133,8 +132,11 @@ Result<DaemonClient> DaemonClient::open_at(const DaemonPlace& place, Start start
   how.interrupt = interrupt;
   how.connect = limits;
   Result<net::DaemonConnection> connection = net::connect_or_start(place.places, how);
-  if (!connection) return std::move(connection).error();
-  return DaemonClient(std::move(connection->client));
+  if (connection) return DaemonClient(std::move(connection->client));
+  Error error = std::move(connection).error();
+  // A file that the new daemon did not find is none that the user has named.
+  if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kIo;
+  return error;
 }
 
 Result<std::string> DaemonClient::body_of(Result<net::HttpClient::Reply> reply) {

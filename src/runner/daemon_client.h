@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Talking to meted: finds it, starts a private one where nobody answers, and turns its answers into
-// values or the Error that it sent. With METE_SIM the daemon is one of its own, in the simulation's
-// folder: simulated and real cards never meet.
+// The client of meted: finds it, starts a private one where none answers, and turns its answers
+// into values or the Error that it sent. With METE_SIM the daemon is a separate one in the
+// simulation's folder: simulated and real cards never meet.
 #pragma once
 
 #include <string>
@@ -14,27 +14,28 @@
 
 namespace mete::runner {
 
-// Where state and daemon are.
+// The state folder and the daemon's sockets.
 struct DaemonPlace {
   std::string state_dir;
   net::DaemonPlaces places;
 };
 Result<DaemonPlace> daemon_place();
 
-// A daemon that was found before. It may have moved since: its state folder says where it is.
+// A daemon that was found before. It may have moved since: its state folder says where it is now.
 struct DaemonAt {
   std::string socket;
-  std::string state_dir = {};  // "": as daemon_place() says
+  std::string state_dir = {};  // "": that of daemon_place()
 };
 
-// Of an error of open() or call(): there is no daemon, as against one that does not answer well.
+// For an error of open() or call(): there is no daemon, as opposed to one that answers badly.
 inline bool nobody_listens(const Error& error) {
   return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kBusy;
 }
 
 // invalid: the daemon simulates other cards than METE_SIM names.
 Result<void> check_simulation(const std::string& of_daemon);
-// The same of what a daemon says of itself. An older one does not say what it simulates.
+// check_simulation() with the daemon's description of itself. An older daemon does not say what it
+// simulates.
 Result<void> check_told_simulation(const wire::DaemonView& daemon);
 
 class DaemonClient {
@@ -42,26 +43,27 @@ class DaemonClient {
   enum class Start { kIfNeeded, kNever };
   // `interrupt`: a descriptor (signalfd); readable: stop waiting.
   static Result<DaemonClient> open(Start start, int interrupt = -1);
-  // For questions about a job: the daemon that runs, or a new one where a private one has left its
-  // jobs behind (it ends when idle, and can be killed). not_found: there is neither, so no job;
-  // every other error: whether there are jobs is not known (busy: the machine's daemon is down).
+  // For questions about jobs: the running daemon, or a new one where a private daemon has left jobs
+  // behind (it exits when idle, and can be killed). not_found: neither exists, so there are no
+  // jobs; with any other error it is unknown whether there are jobs (busy: the system daemon is
+  // down).
   static Result<DaemonClient> open_for_jobs();
-  // The daemon at this socket, which knows our job, and never another: job 2 of a private daemon is
-  // not job 2 of the machine's. One that is not ours to start (may_start) is not started. kNever:
-  // does not wait for a daemon that makes its socket anew; ask again.
+  // The daemon at this socket, which knows our job, and no other: job 2 of a private daemon is not
+  // job 2 of the system daemon. A daemon that we must not start (may_start) is not started. kNever:
+  // does not wait for a daemon that is recreating its socket; retry.
   static Result<DaemonClient> open_again(const DaemonAt& where, Start start, int interrupt = -1);
   bool may_start() const;
-  // Asks this daemon, with METE_SIM only: then there is something to mistake.
+  // Asks the daemon, but only with METE_SIM set: otherwise there is nothing to confuse.
   Result<void> check_simulated();
 
-  // The type of document to be asked for from now on, where there are several: "text/...".
+  // The document type to request from now on, where there are several: "text/...".
   void accept(std::string type) { http_.accept(std::move(type)); }
 
-  // The body of a good answer. Errors: what the daemon said; busy when it is gone; io when it does
-  // not answer within the wait, and then silent().
+  // The body of a successful answer. Errors: what the daemon said; busy when it is gone; io when it
+  // does not answer in time, and then silent().
   Result<std::string> call(std::string_view method, const std::string& target,
                            std::string_view body = {}, const net::Wait& wait = kPatience);
-  // The same in two steps, for waiting beside other things.
+  // call() in two steps, for waiting on several descriptors.
   Result<void> send(std::string_view method, const std::string& target) {
     return http_.send(method, target);
   }
@@ -70,10 +72,10 @@ class DaemonClient {
   // Whether the last call failed because the daemon is gone, and not by its answer.
   bool went_away() const { return went_away_; }
 
-  // Whether the last call was not answered in time: the next one would wait as long again.
+  // Whether the last call timed out: the next one would wait as long again.
   bool silent() const { return http_.stopped() == net::HttpClient::Stopped::kTimeout; }
 
-  // Whether it had too many clients and did not look at what was asked. call() asks again for as
+  // Whether the daemon had too many clients and did not read the request. call() retries for as
   // long as it may wait, or half a minute.
   bool turned_away() const { return turned_away_; }
 

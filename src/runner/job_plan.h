@@ -19,25 +19,26 @@
 namespace mete::runner {
 
 struct JobPlan {
-  std::string job;  // the daemon's number; "": none, a cap alone
+  std::string job;  // the daemon's job id; "": none, for `mete cap`
   std::uint32_t attempt = 1;
-  // What was asked for. Of its processes (--procs) rank r is meant for card r % cards; the ranks of
-  // one card have equal parts of it. Without a folder the program is run in this one.
+  // The request. Rank r of its processes (--procs) belongs to card r % cards; the ranks of one card
+  // share it in equal parts. Without a folder the program runs in the current one.
   core::JobSpec spec;
-  std::vector<core::CardShare> cards;  // as the program shall see them; empty: no GPU
-  std::string driver;                  // its version
+  std::vector<core::CardShare> cards;  // in the order that the program sees; empty: no GPU
+  std::string driver;                  // version
   launch::Parts parts;                 // empty without a GPU
   bool simulated = false;              // METE_SIM
   bool visible_by_index = false;
   std::vector<std::pair<std::string, std::string>> extra_environment;
   std::string readings;                     // the daemon's file; "": none
-  std::string state;                        // the folder; "": as launch::state_dir() says
-  std::optional<wire::ParkDoor> park = {};  // of a job that can be parked
-  // Made by the caller, with what cpus and ram ask for; nullptr: to be made here.
+  std::string state;                        // state folder; "": launch::state_dir()
+  std::optional<wire::ParkDoor> park = {};  // for a job that can be parked
+  // Control groups that the caller made with the limits of cpus and ram; nullptr: made by
+  // run_job().
   const launch::JobGroups* groups = nullptr;
 };
 
-// What the daemon granted on the cards that it described. io: they are not of one length.
+// Joins the grant to the cards as the daemon described them. io: the lists differ in length.
 Result<std::vector<core::CardShare>> shares_of(const std::vector<core::GrantedCard>& grant,
                                                const std::vector<core::Card>& cards);
 

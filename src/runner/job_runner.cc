@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See job_runner.h.
+// See job_runner.h. run_job() builds the grant file (with the measured cost of a context per card),
+// starts the sampler and hands programs, control groups and hooks to launch::supervise(), which
+// returns when the last process has ended; then the accounts in the grant file say why the program
+// may have failed. exec_job() does the first half and becomes the program.
 #include "runner/job_runner.h"
 
 #include <arpa/inet.h>
@@ -35,7 +38,7 @@ namespace mete::runner {
 
 namespace {
 
-// What a context was measured to cost on an H200; used where it cannot be measured.
+// The cost of a context as measured on an H200; used where it cannot be measured.
 constexpr Bytes kContextFirst = Bytes::from_mib(518);
 constexpr Bytes kContextMore = Bytes::from_mib(524);
 
@@ -55,8 +58,7 @@ node::ContextCost context_cost(const JobPlan& plan, const core::Card& card,
   request.program = plan.parts.probe;
   request.cuda = library(plan, "libcuda.so.1");
   request.nvml = library(plan, "libnvidia-ml.so.1");
-  // What was measured on simulated cards is not to be believed of real ones that share a UUID by
-  // chance.
+  // Real cards must not get the costs of simulated cards that share their UUID by chance.
   request.cache = base::join_path(state, plan.simulated ? "context-cost-sim" : "context-cost");
   request.environment = base::own_environment();
   const Result<node::ContextCost> cost = node::context_cost(request, seam::system_clock());
@@ -66,7 +68,7 @@ node::ContextCost context_cost(const JobPlan& plan, const core::Card& card,
   return assumed;
 }
 
-// Ranks are dealt to the cards in turn; see JobPlan::spec.
+// Ranks are dealt to the cards round robin; see JobPlan::spec.
 std::uint32_t ranks_per_card(const JobPlan& plan) {
   const auto cards = static_cast<std::uint32_t>(plan.cards.size());
   return cards == 0 ? 1 : std::max(1u, (plan.spec.request.procs + cards - 1) / cards);
@@ -138,13 +140,13 @@ launch::JobEnvironment job_environment_of(const JobPlan& plan, const launch::Gra
   return job;
 }
 
-// The job's own user can write the file: nothing in it may be absurd.
+// The job's own user can write the grant file: bound its values.
 Bytes peak_of(const abi::Account& account) {
   const std::uint64_t units = std::min(account.peak_units.load(), abi::kMaxUnits);
   return Bytes::from_bytes(units * abi::kUnitBytes);
 }
 
-// The refusal itself is an ordinary error inside the program; here is why it may have failed.
+// A refusal by the cap is an ordinary error inside the program; this names it as the likely cause.
 void explain_failure(const JobPlan& plan, abi::Grant& grant, const Talk& talk) {
   for (std::uint32_t c = 0; c < plan.cards.size() && c < abi::kMaxCards; ++c) {
     for (std::uint32_t p = 0; p < ranks_per_card(plan) && p < abi::kMaxParts; ++p) {
@@ -164,7 +166,8 @@ void explain_failure(const JobPlan& plan, abi::Grant& grant, const Talk& talk) {
   }
 }
 
-// Within its cap it was refused by the driver: others hold more of the card than they were granted.
+// The driver refused memory within the cap: other processes hold more of the card than they were
+// granted.
 std::string full_card_of(const JobPlan& plan, const abi::Grant& grant, const JobHooks& hooks) {
   const std::uint64_t refusals = grant.header.driver_refusals.load();
   if (refusals == 0) return "";
@@ -190,8 +193,8 @@ void add_books(const JobPlan& plan, abi::Grant& grant, JobEnd& end) {
   }
 }
 
-// Memory that the meter did not see being taken: it was counted against the cap, but could not be
-// refused. "": there was none.
+// Memory that was taken without the meter: it counts against the cap, but could not be refused. "":
+// there was none.
 std::string escapes_of(const abi::Grant& grant) {
   const std::uint64_t escapes = grant.header.escapes.load();
   if (escapes == 0) return "";
@@ -202,8 +205,8 @@ std::string escapes_of(const abi::Grant& grant) {
          "): was LD_PRELOAD dropped, or the program linked statically?";
 }
 
-// The sampler of a job, started again a few times when it dies: the cap holds without it, but what
-// the driver takes unasked is then seen by nobody.
+// The sampler of a job, restarted a few times when it dies: the cap holds without it, but memory
+// that the driver takes by itself then stays unseen.
 class Sampler {
  public:
   Sampler(const JobPlan& plan, const launch::GrantFile& grant)
@@ -243,11 +246,11 @@ std::uint16_t free_port() {
   socklen_t size = sizeof address;
   if (!fd || bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
       getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
-    return 29500;  // torchrun's own
+    return 29500;  // torchrun's default
   return ntohs(address.sin_port);
 }
 
-// One program, or one for each rank with torchrun's variables.
+// One program, or one per rank with torchrun's variables.
 std::vector<launch::Program> programs_of(const JobPlan& plan, const launch::GrantFile* grant) {
   launch::JobEnvironment job = job_environment_of(plan, grant);
   if (plan.spec.request.procs == 1)
@@ -264,7 +267,7 @@ std::vector<launch::Program> programs_of(const JobPlan& plan, const launch::Gran
   return programs;
 }
 
-// What is not possible here is said once, and the program runs without it.
+// Limits that this machine cannot enforce are named once, and the program runs without them.
 void say_refused(const launch::JobGroups& groups, const Talk& talk) {
   for (const launch::JobGroups::Refused& refused : groups.refused())
     talk(refused.option + " is not enforced here: " + refused.why);
@@ -275,7 +278,7 @@ launch::JobGroups make_limits(const JobPlan& plan) {
                                   plan.spec.request.cpus, /*contain=*/false});
 }
 
-// Whether the kernel has ended a process of the job.
+// Returns whether the kernel has ended a process of the job.
 bool explain_limits(const JobPlan& plan, const launch::JobGroups& groups, const Talk& talk) {
   const std::uint64_t times = plan.spec.request.ram ? groups.out_of_memory() : 0;
   if (times == 0) return false;
@@ -367,7 +370,7 @@ Error exec_job(const JobPlan& plan, const Talk& talk) {
 }
 
 int exit_code_of_launch(const Error& error) {
-  return error.is_shortage() ? base::kExitFailed : base::exit_code_of(error.code);
+  return error.is_shortage() ? base::kExitFailed : base::exit_code_of_failure(error.code);
 }
 
 Error cannot_run(const JobPlan& plan, const launch::ProgramEnd& ended) {
@@ -381,7 +384,7 @@ Error cannot_run(const JobPlan& plan, const launch::ProgramEnd& ended) {
 Result<bool> is_simulated(const launch::Parts& parts) {
   if (base::variable("METE_SIM").empty()) return false;
   if (!parts.simgpu.empty()) return true;
-  return Error::not_found("METE_SIM is set, and the simulated drivers are missing")
+  return Error::io("METE_SIM is set, and the simulated drivers are missing")
       .with_hint("build or install all of mete, or unset METE_SIM");
 }
 

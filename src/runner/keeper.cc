@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See keeper.h. The order matters: claim, see that our daemon lives, control groups (root's to
-// make), record that it begins, become the user, and only then touch anything of his.
+// See keeper.h. The order matters: claim the attempt, check that the daemon lives, make the control
+// groups (needs root), record the launch, become the user, and only then touch the user's files.
+// run() goes through these steps; hooks() joins the running job to the daemon (Parker, RunnerLine),
+// and prepare() to its log and terminal. Failures become notes in the recorded exit.
 #include "runner/keeper.h"
 
 #include <fcntl.h>
@@ -87,7 +89,7 @@ std::string encode_bounded(core::Exit exit) {
   return text;
 }
 
-// Root's part of the user's state folder: STATE/users, where each finds his own, and that one.
+// Root's part of the user's state folder: STATE/users and the user's folder in it.
 Result<void> make_users_folder(const KeeperPlan& plan) {
   if (Result<void> r = base::make_directories(base::parent_path(plan.state), 0711); !r) return r;
   (void)chmod(base::parent_path(plan.state).c_str(), 0711);
@@ -102,12 +104,19 @@ Result<void> make_users_folder(const KeeperPlan& plan) {
   return {};
 }
 
-// The environment of the job is ours from now on, as if its user had started us.
+bool is_of_slurm(const std::string& script, const std::vector<std::string>& environment) {
+  return has_slurm_lines(script) ||
+         std::any_of(environment.begin(), environment.end(), [](const std::string& line) {
+           return line.starts_with(std::string(kSlurmTasks) + "=");
+         });
+}
+
+// Replaces our environment by that of the job, as if its user had started us.
 void take_on_environment(const KeeperPlan& plan) {
   static std::vector<std::string> lines;
   static std::vector<char*> pointers;
   lines = wire::environment_lines(plan.environment);
-  const bool slurm = has_slurm_lines(plan.script);
+  const bool slurm = is_of_slurm(plan.script, lines);
   std::erase_if(lines, [&](const std::string& line) {
     return line.starts_with("METE_ARRAY_") || (slurm && is_slurm_variable(line)) ||
            (!plan.simulated.empty() && line.starts_with("METE_SIM="));
@@ -139,13 +148,13 @@ std::string start_failure(const launch::ProgramEnd& ended, const KeeperPlan& pla
   }
   const std::string what = "cannot run " + base::quote(plan.spec.command.front());
   if (plan.script.empty()) return what + ": " + why;
-  // The script itself is there and may be run: we have written it.
+  // The script file itself exists and is executable: the keeper has written it.
   const std::string interpreter = interpreter_of(plan.script);
   if (interpreter.empty()) return what + ": its first line names no program after #!";
   return what + ": its interpreter " + base::quote(interpreter) + ": " + why;
 }
 
-// The text of a script as a file that can be executed; it goes with us.
+// The text of a script as an executable file; the destructor removes it.
 class ScriptFile {
  public:
   ScriptFile() = default;
@@ -172,7 +181,7 @@ class Keeper {
   Keeper(const KeeperPlan& plan, Fd words, launch::KeeperRecord record)
       : plan_(plan), words_(std::move(words)), record_(std::move(record)) {}
 
-  // To the end of the job, recorded.
+  // Runs the job to its end and records that.
   Result<void> keep() {
     core::Exit exit;
     if (is_pending(SIGTERM)) {
@@ -191,7 +200,7 @@ class Keeper {
   core::Exit run() {
     if (Result<void> r = take_on_owner(); !r) return not_started(r.error());
     take_on_environment(plan_);
-    // Before there is a log, into which each try would write.
+    // Before the log exists: each retry would write into it.
     if (Result<void> r = check_meter_if_needed(); !r) return not_started(r.error());
     if (Result<void> r = open_output(); !r) return not_started(r.error());
     if (plan_.attempt > 1) output_->say("attempt " + std::to_string(plan_.attempt));
@@ -234,7 +243,7 @@ class Keeper {
       if (Result<void> r = base::make_directories(logs); !r) return r;
     if (detached.tty)
       if (Result<void> r = base::make_directories(terminals); !r) return r;
-    // What people name themselves has the mode that they would have given it.
+    // A log that the user named gets the mode of a file that the user would have made.
     const mode_t theirs = 0666 & ~static_cast<mode_t>(detached.umask);
     launch::JobOutput::Places places;
     places.log = {plan_.log, plan_.log_limit, ours ? 0600 : theirs};
@@ -266,10 +275,14 @@ class Keeper {
     if (plan_.job.element)
       job.extra_environment = {{"METE_ARRAY_INDEX", std::to_string(*plan_.job.element)},
                                {"METE_ARRAY_JOB_ID", std::to_string(plan_.job.number)}};
-    if (has_slurm_lines(plan_.script))
-      for (auto& variable : slurm_environment(
-               {plan_.job, plan_.attempt, plan_.grant.size(), base::short_host_name()}, plan_.spec))
+    if (is_of_slurm(plan_.script, base::own_environment())) {
+      const Result<std::uint64_t> tasks = base::parse_uint(base::variable(kSlurmTasks));
+      for (auto& variable :
+           slurm_environment({plan_.job, plan_.attempt, plan_.grant.size(), base::short_host_name(),
+                              tasks ? static_cast<std::uint32_t>(*tasks) : 1},
+                             plan_.spec))
         job.extra_environment.push_back(std::move(variable));
+    }
     if (!plan_.spec.detached->script.empty()) {
       Result<std::string> script = script_.make(plan_);
       if (!script) return std::move(script).error();
@@ -294,7 +307,7 @@ class Keeper {
     hooks.watch_fd = [this] { return line_ ? line_->descriptor() : -1; };
     hooks.watched = [this] {
       if (const std::optional<wire::RunReply> reply = line_->hear()) parker_->hear(*reply);
-      return false;  // who is to be ended is told by a signal
+      return false;  // the daemon ends a job by a signal
     };
     hooks.tick_ms = [this] { return parker_ ? parker_->tick_ms() : -1; };
     hooks.tick = [this] {
@@ -329,7 +342,7 @@ class Keeper {
       if (list[0].revents != 0) look_at_processes();
       output_->heard(list.subspan(1));
     };
-    // The simulated cards' server may be in there: it is everybody's.
+    // The server of the simulated cards may be in this group, and other jobs use it.
     if (const launch::Cgroup* group = groups_.container(); group != nullptr && !is_simulated())
       session.kill_all = [group] { group->kill_all(); };
   }
@@ -382,7 +395,7 @@ class Keeper {
     return exit;
   }
 
-  // What is missing in a shortage comes back, and the job waits for it.
+  // A shortage passes, so the job goes back to the queue.
   core::Exit not_started(const Error& error) {
     if (!error.is_shortage()) return not_started(in_words(error));
     core::Exit exit;
@@ -415,7 +428,7 @@ class Keeper {
   launch::JobGroups groups_;
   std::optional<launch::JobOutput> output_;
   ScriptFile script_;
-  Fd seconds_;  // a look at the processes
+  Fd seconds_;  // timer for look_at_processes()
   launch::ContainerWatch containers_;
   seam::Nanoseconds since_{};
   std::optional<Parker> parker_;
@@ -423,7 +436,6 @@ class Keeper {
   std::vector<std::string> notes_;
 };
 
-// Whether anybody has the other end of the pipe.
 bool somebody_reads(int pipe) {
   pollfd end{pipe, 0, 0};
   return poll(&end, 1, 0) >= 0 && (end.revents & (POLLERR | POLLNVAL)) == 0;
@@ -444,8 +456,8 @@ int keep(const KeeperPlan& plan, Fd words) {
   Result<launch::KeeperRecord> record =
       launch::KeeperRecord::claim(plan.keep, {plan.job, plan.attempt, launch::boot_id(), self()});
   if (!record) return say_no(record.error(), words.get());
-  // A daemon that is gone has a successor, which may have had this job started, ended and put away
-  // before we came this far. One that lives knows of our claim, as will whoever comes after it.
+  // The successor of a daemon that is gone may have started, ended and forgotten this job before we
+  // came this far. A daemon that lives knows of our claim, and so will its successors.
   if (!somebody_reads(words.get())) {
     (void)record->withdraw();
     return base::kExitFailed;

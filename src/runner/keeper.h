@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What mete-keeper does: claims one attempt of one job, becomes its user, runs it, looks after its
-// output, and leaves on disk how it ended. Asks nothing of other processes meanwhile.
+// What mete-keeper does: claims one attempt of one job, becomes its user, runs it, handles its
+// output, and records on disk how it ended. It depends on no other process meanwhile.
 #pragma once
 
 #include "base/fd.h"
@@ -8,11 +8,11 @@
 
 namespace mete::runner {
 
-// Returns the exit code of the keeper itself, for logs alone: what is true is in the record,
-// and why there is none was said in `words`.
+// Returns the exit code of the keeper itself, for logs alone: the result of the job is in the
+// record; why there is no record was written to `words`.
 int keep(const wire::KeeperPlan& plan, Fd words);
 
-// Reads the plan from descriptor 3 and keeps it.
+// Reads the plan from descriptor 3 and calls keep().
 int keeper_main(int argc, char** argv);
 
 }  // namespace mete::runner

@@ -32,14 +32,14 @@ Result<std::string> read_plan(int fd) {
   return bytes;
 }
 
-// From the claim on nothing may end us without a word; before it, dying is as good as any word.
+// From the claim on no signal may end the keeper without a record; before it, dying is harmless.
 void block_signals() {
   sigset_t set;
   sigemptyset(&set);
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP})
     sigaddset(&set, number);
   (void)sigprocmask(SIG_BLOCK, &set, nullptr);
-  // A full disk or a daemon that is gone is an error of a write, no more.
+  // A full disk or a daemon that is gone is a failed write, not a reason to die.
   (void)signal(SIGPIPE, SIG_IGN);
   (void)signal(SIGXFSZ, SIG_IGN);
 }

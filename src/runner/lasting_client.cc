@@ -10,15 +10,15 @@ namespace mete::runner {
 
 namespace {
 
-// Failures one after another, in the end with a second between them.
-constexpr int kMostAway = 120;        // a call to a daemon that is not ours to start
-constexpr int kMostStarts = 8;        // a call to one that is
+// Limits on consecutive failures; the pause between retries grows to a second.
+constexpr int kMostAway = 120;        // calls to a daemon that we must not start
+constexpr int kMostStarts = 8;        // calls to a daemon that we start ourselves
 constexpr int kMostUnanswered = 600;  // begin() and next()
 constexpr int kSayAway = 3;
-constexpr int kTurnedAway = 50;  // it is there, and is asked once a second until it has time
+constexpr int kTurnedAway = 50;  // failures counted for a busy daemon: it is asked once a second
 constexpr int kLongestPauseMs = 1'000;
 
-// There is no answer, or it died while it was starting: not what a daemon says of itself.
+// The daemon gave no answer, or died at its start; its other errors are answers.
 bool is_away(const Error& error) {
   return error.code == ErrorCode::kBusy || error.code == ErrorCode::kNotFound ||
          error.code == ErrorCode::kIo;
@@ -55,7 +55,7 @@ Result<std::string> LastingClient::call(std::string_view method, const std::stri
   }
 }
 
-// Without a client afterwards: the daemon went away.
+// Leaves no client when the daemon went away.
 Result<std::string> LastingClient::ask(std::string_view method, const std::string& target,
                                        std::string_view body, const net::Wait& wait) {
   Result<std::string> answer = heard(client_->call(method, target, body, wait));
@@ -79,7 +79,7 @@ Result<std::string> LastingClient::call_once(std::string_view method, const std:
 bool LastingClient::try_again(const Error& error, int failures, const net::Wait& wait) {
   if (!is_away(error) || failures >= (may_start_ ? kMostStarts : kMostAway)) return false;
   if (failures == 0) talk_("the daemon went away before it had answered; asking again");
-  // The first time at once; then others start it too.
+  // The first retry comes at once; later ones leave other clients time to start the daemon.
   pollfd interrupt{wait.interrupt, POLLIN, 0};
   return poll(&interrupt, 1, std::min(20 * failures, kLongestPauseMs)) <= 0;
 }
@@ -115,14 +115,14 @@ std::optional<Result<std::string>> LastingClient::next(net::Milliseconds most) {
   return answer;
 }
 
-// The error, when it is of no use to ask again.
+// Returns the error when further retries are useless.
 std::optional<Error> LastingClient::lost(Error error, net::Milliseconds most) {
   client_.reset();
   sent_ = false;
   if (!is_away(error) || ++failures_ > kMostUnanswered) return error;
   if (failures_ == kSayAway && !may_start_)
     talk_("the machine's daemon is away; asking on until it is back");
-  // Others start it too. Nothing to listen to meanwhile.
+  // Other clients may be starting the daemon; there is no descriptor to wait on meanwhile.
   if (failures_ > 1)
     (void)poll(nullptr, 0, std::min(20 * failures_, static_cast<int>(most.count())));
   return std::nullopt;

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// See parker.h.
+// See parker.h. hear() stores what the daemon wants; follow() compares that with the grant file and
+// begins to park or unpark; step(), called from the runner's tick, drives launch::Parking or
+// launch::DeepParking and reports the end. A report that does not arrive stays in unsent_ and is
+// repeated each second. Growth works alike: step() passes the program's requests to the daemon,
+// set_growth() writes the answer into the grant file.
 #include "runner/parker.h"
 
 #include <algorithm>
@@ -17,16 +21,16 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr net::Milliseconds kTellPatience{5'000};
-// For every process of the job to come to rest.
+// Time for every process of the job to come to rest.
 constexpr std::uint64_t kQuiesceNs = 5'000'000'000;
 constexpr int kBusyMs = 1;
 constexpr int kGrowingMs = 10;
 constexpr int kSleepingMs = 20;
 constexpr int kIdleMs = 1'000;
-// A program that asks for more waits two seconds at most.
+// A program that asks for more memory waits two seconds at most.
 constexpr milliseconds kAskFor{1'500};
 constexpr milliseconds kAskEvery{50};
-// For a mover that is being started.
+// Time for a mover that is being started.
 constexpr seconds kMoverStarts{10};
 constexpr milliseconds kParkAgain{100};
 
@@ -34,7 +38,7 @@ seam::Nanoseconds now() { return seam::system_clock().monotonic(); }
 
 std::uint64_t count(seam::Nanoseconds time) { return static_cast<std::uint64_t>(time.count()); }
 
-// What a growing share keeps beyond what it uses before it gives the rest back.
+// The unused memory that a growing share keeps when it gives the rest back.
 Bytes slack_of(const std::pair<Bytes, Bytes>& range) {
   return std::max(Bytes::from_mib(256),
                   Bytes::from_bytes((range.second - range.first).count() / 8));
@@ -132,7 +136,7 @@ void Parker::follow() {
   if (is_busy() || park_again_.count() != 0) return;
   const bool away = is_away();
   const bool begins = away ? wanted_ == JobState::kUnparking : wanted_ == JobState::kParking;
-  // What was to be said of before is not true any more.
+  // The unsent report describes the state before this change.
   if (begins) unsent_.reset();
   if (wanted_ == JobState::kParking && !away) {
     if (wanted_deep_)
@@ -160,7 +164,7 @@ wire::ParkReport Parker::how_it_stands() const {
     report.held.push_back(round_up(held(card)));
   report.moved = parking_.moved();
   report.on_disk = parking_.on_disk();
-  // What the driver has taken is counted by nobody else; what it was before includes the rest.
+  // Nothing else counts what the driver has taken; needs() includes what stays on the card.
   if (deep_.state() == DeepParking::State::kParked) {
     report.moved = Bytes();
     for (std::uint32_t card = 0; card < settings_.cards; ++card)
@@ -177,13 +181,13 @@ void Parker::report(wire::ParkReport report) {
 void Parker::send_report() {
   if (!unsent_) return;
   const Result<wire::RunReply> reply = settings_.tell("parked", wire::encode(*unsent_));
-  // What it says to it is no reason to say it again; that it is away is.
+  // A refused report is not repeated; one that did not reach the daemon is.
   if (!reply && reply.error().code == ErrorCode::kIo) return;
   unsent_.reset();
   if (reply && is_news(*reply)) wanted_ = reply->view.job.state;
 }
 
-// The deep one drives the other while it is at it.
+// Deep parking drives the ordinary parking while it is active.
 std::optional<Parking::End> Parker::look(seam::Nanoseconds time) {
   if (const std::optional<Parking::End> end = deep_.step(count(time))) return end;
   if (deep_.state() != DeepParking::State::kRunning) return std::nullopt;
@@ -197,7 +201,7 @@ void Parker::step() {
     follow();
   }
   if (const std::optional<Parking::End> end = look(time)) {
-    // It may have been started only just now, or anew.
+    // The mover may be starting or restarting.
     if (end->no_mover && !end->back && wanted_ == JobState::kParking) {
       if (mover_until_.count() == 0) mover_until_ = time + kMoverStarts;
       if (time < mover_until_) {
@@ -226,12 +230,13 @@ void Parker::step() {
   next_second_ = time + seconds(1);
   if (unsent_) {
     send_report();
-    follow();  // what was answered may be an order
+    follow();  // the answer may be an order
   }
   if (settings_.park && !is_away() && !is_busy()) look_for_obstacles();
 }
 
-// More than a mover can keep of it, with contexts and libraries, which stay where they are.
+// Why a mover cannot hold this job. Contexts and libraries stay on the card, so a gigabyte per
+// process is allowed on top; "": it can.
 std::string Parker::too_large() const {
   const Bytes most = settings_.park->arena + Bytes::from_gib(settings_.procs);
   for (std::uint32_t card = 0; card < settings_.cards; ++card)
@@ -241,7 +246,7 @@ std::string Parker::too_large() const {
   return "";
 }
 
-// What will be in the way of parking it is known to the daemon beforehand.
+// Tells the daemon early what would prevent parking.
 void Parker::look_for_obstacles() {
   std::string obstacle = parking_.obstacle();
   if (obstacle.empty()) obstacle = too_large();
@@ -255,7 +260,7 @@ void Parker::look_for_obstacles() {
 
 // ---- growth ------------------------------------------------------------------------------------
 
-// The daemon has decided: more is more, and less is only what nobody uses.
+// Growth takes effect at once; of a decrease only memory that is not in use.
 void Parker::set_growth(const core::Job& job) {
   for (std::uint32_t card = 0; card < settings_.cards && card < job.grant.size(); ++card)
     if (job.grant[card].bytes > growth_->allowed(card))

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the runner of a job (`mete run`, or its keeper) does while the program runs: has it parked
-// and brought back as the daemon wants it, lets it grow, and tells the daemon how it stands. Never
-// waits for the program; a report to the daemon takes a moment of its time.
+// What the runner of a job (`mete run`, or its keeper) does while the program runs: parks and
+// unparks it as the daemon wants, lets it grow, and reports its state to the daemon. Never waits
+// for the program; a report to the daemon takes a moment.
 //
-// What is wanted is the state that the daemon last told (hear()), what is so is in the grant file;
-// the two are compared again whenever one changes, so that nothing depends on an order or a report
-// that got lost.
+// The wanted state is what the daemon sent last (hear()), the actual state is in the grant file;
+// they are compared whenever either changes, so that no lost order or report matters.
 #pragma once
 
 #include <chrono>
@@ -26,36 +25,37 @@
 
 namespace mete::runner {
 
-// POST /v1/jobs/ID/WHAT to this daemon, with the order in which it was said. io: it
-// is not there, or did not answer in time (and may do as told yet, unless something is said later).
+// POST /v1/jobs/ID/WHAT to this daemon, with a sequence number from the clock. io: the daemon is
+// not there, or did not answer in time (it may still act on this request, unless it gets a later
+// one).
 Result<wire::RunReply> tell_daemon(const DaemonAt& where, core::JobId id, const std::string& what,
                                    const std::string& body);
 
 class Parker {
  public:
   struct Settings {
-    // Of a job that this daemon knows.
+    // For a job that this daemon knows.
     static Settings of(const JobPlan& plan, const std::string& socket, core::JobId id);
 
     std::size_t cards = 0;
-    std::optional<wire::ParkDoor> park = {};      // absent: by the driver alone
-    std::string checkpoint;                       // the program for that; "": there is none
-    std::string cuda;                             // the driver's library; "": the system's
-    std::vector<std::pair<Bytes, Bytes>> growth;  // of each card: least and most; empty: none
+    std::optional<wire::ParkDoor> park = {};      // absent: parked by the driver alone
+    std::string checkpoint;                       // program for deep parking; "": there is none
+    std::string cuda;                             // path of libcuda.so.1; "": the system's
+    std::vector<std::pair<Bytes, Bytes>> growth;  // per card: least and most; empty: none
     std::uint32_t procs = 1;
     // tell_daemon() for this job.
     std::function<Result<wire::RunReply>(const std::string& what, const std::string& body)> tell;
   };
-  // Before the first process of the job.
+  // Construct before the first process of the job.
   Parker(const launch::GrantFile& grant, Settings settings);
 
-  // What the daemon says of the job. One that is older than what was heard before is passed over:
-  // it may give what was given back since.
+  // Takes the daemon's view of the job. A view older than the last one is ignored: it may grant
+  // memory that was given back since.
   void hear(const wire::RunReply& reply);
-  // Looks and goes on; again after tick_ms(), at the latest.
+  // Advances what is under way; call again after tick_ms() at the latest.
   void step();
   int tick_ms() const;
-  // Its programs stand still: no time passes for them, and they hear nothing.
+  // The program is parked: its time does not count, and it cannot handle signals.
   bool is_away() const;
 
  private:
@@ -78,18 +78,18 @@ class Parker {
   launch::Parking parking_;
   launch::DeepParking deep_;
   std::optional<launch::Growth> growth_;
-  std::uint64_t heard_ = 0;  // the newest of what was heard
+  std::uint64_t heard_ = 0;  // sequence number of the newest view
   core::JobState wanted_ = core::JobState::kRunning;
   bool wanted_deep_ = false;
-  bool sleeps_ = false;  // it was parked because it did nothing
+  bool sleeps_ = false;  // parked because it was idle
   std::optional<wire::ParkReport> unsent_;
-  seam::Nanoseconds mover_until_{};  // so long a mover that is being started is waited for
-  seam::Nanoseconds park_again_{};   // zero: not to be tried again
-  bool tight_ = false;               // another job waits for what it does not use
-  std::string obstacle_;             // as it was told
-  std::vector<Bytes> asked_;         // by the program, of each card; zero: nothing
-  seam::Nanoseconds ask_until_{};    // then it hears no
-  seam::Nanoseconds next_second_{};  // for what need not be quick
+  seam::Nanoseconds mover_until_{};  // deadline for a mover that is being started
+  seam::Nanoseconds park_again_{};   // next attempt to park; zero: none
+  bool tight_ = false;               // another job waits for unused memory of this one
+  std::string obstacle_;             // as last reported
+  std::vector<Bytes> asked_;         // per card: what the program asks for; zero: nothing
+  seam::Nanoseconds ask_until_{};    // then the program's request is refused
+  seam::Nanoseconds next_second_{};  // for checks that can wait
   seam::Nanoseconds next_ask_{};
 };
 

@@ -15,7 +15,7 @@ std::optional<wire::RunReply> RunnerLine::hear() {
   listening_ = false;
   const Result<std::string> body = client_->receive({net::Milliseconds(0), -1});
   if (!body && client_->http().stopped() != net::HttpClient::Stopped::kNo) {
-    listening_ = true;  // half an answer
+    listening_ = true;  // an incomplete answer
     return std::nullopt;
   }
   Result<wire::RunReply> reply =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A runner's line to its daemon: waits there, beside the program, for news of its own job. A daemon
-// that goes away is found again by mend(), called about once a second; none is ever started.
+// A runner's connection to its daemon: waits for news of its own job while the program runs.
+// mend(), called about once a second, finds a daemon again that went away; none is ever started.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ class RunnerLine {
  public:
   RunnerLine(DaemonAt where, core::JobId id) : where_(std::move(where)), id_(id) {}
 
-  // Readable when there is something to hear; -1: there is no daemon to listen to at the moment.
+  // Readable when there is news; -1: there is no daemon at the moment.
   int descriptor() const { return listening_ ? client_->http().descriptor() : -1; }
   std::optional<wire::RunReply> hear();
   void mend();

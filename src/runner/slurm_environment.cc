@@ -24,7 +24,7 @@ void add_array(const SlurmJob& job, const core::JobSpec& spec, Variables& variab
   variables.emplace_back("SLURM_ARRAY_TASK_COUNT", std::to_string(elements.size()));
   variables.emplace_back("SLURM_ARRAY_TASK_MIN", std::to_string(*least));
   variables.emplace_back("SLURM_ARRAY_TASK_MAX", std::to_string(*most));
-  // Several ranges have no step of their own.
+  // Several ranges have no common step.
   const std::uint32_t step = spec.array->ranges.size() == 1 ? spec.array->ranges.front().step : 1;
   variables.emplace_back("SLURM_ARRAY_TASK_STEP", std::to_string(step));
 }
@@ -51,6 +51,7 @@ std::string slurm_job_id(core::JobId id) {
 
 Variables slurm_environment(const SlurmJob& job, const core::JobSpec& spec) {
   const std::string id = slurm_job_id(job.id);
+  const std::uint32_t tasks = std::max(spec.request.procs, std::max(1u, job.tasks));
   Variables variables{{"SLURM_JOB_ID", id},
                       {"SLURM_JOBID", id},
                       {"SLURM_JOB_NAME", spec.name},
@@ -58,8 +59,9 @@ Variables slurm_environment(const SlurmJob& job, const core::JobSpec& spec) {
                       {"SLURM_JOB_UID", std::to_string(spec.uid)},
                       {"SLURM_SUBMIT_DIR", spec.folder},
                       {"SLURM_SUBMIT_HOST", job.host},
-                      {"SLURM_NTASKS", std::to_string(spec.request.procs)},
-                      {"SLURM_NPROCS", std::to_string(spec.request.procs)},
+                      {"SLURM_NTASKS", std::to_string(tasks)},
+                      {"SLURM_NPROCS", std::to_string(tasks)},
+                      {"SLURM_TASKS_PER_NODE", std::to_string(tasks)},
                       {"SLURM_PROCID", "0"},
                       {"SLURM_LOCALID", "0"},
                       {"SLURM_NODEID", "0"},
@@ -70,7 +72,8 @@ Variables slurm_environment(const SlurmJob& job, const core::JobSpec& spec) {
                       {"SLURM_NODELIST", job.host}};
   if (job.id.element) add_array(job, spec, variables);
   if (spec.request.cpus)
-    variables.emplace_back("SLURM_CPUS_PER_TASK", std::to_string(*spec.request.cpus));
+    variables.emplace_back("SLURM_CPUS_PER_TASK",
+                           std::to_string(std::max(1u, *spec.request.cpus / tasks)));
   if (job.cards != 0) variables.emplace_back("SLURM_GPUS_ON_NODE", std::to_string(job.cards));
   if (job.attempt > 1)
     variables.emplace_back("SLURM_RESTART_COUNT", std::to_string(job.attempt - 1));
@@ -78,6 +81,7 @@ Variables slurm_environment(const SlurmJob& job, const core::JobSpec& spec) {
 }
 
 bool is_slurm_variable(std::string_view line) {
+  if (line.starts_with(std::string(kSlurmTasks) + "=")) return false;  // it is this job's
   return line.starts_with("SLURM_") || line.starts_with("SLURMD_");
 }
 

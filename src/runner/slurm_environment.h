@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a script that was written for Slurm finds in its environment: the variables of sbatch that
-// scripts ask for, with what they mean here. Pure. Only for scripts with #SBATCH lines: to other
-// programs such variables would say that they run below Slurm. docs/guide/queue.md has the list.
+// The environment of scripts that were written for Slurm: the variables of sbatch that scripts
+// read, with their meaning here. Pure. Only for scripts with #SBATCH lines and jobs of sbatch:
+// other programs would conclude that they run under Slurm. docs/guide/queue.md has the list.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,27 @@
 
 namespace mete::runner {
 
-// Whether there is such a line before the first command, where alone they are read.
+// Whether a #SBATCH line precedes the first command; Slurm ignores later ones.
 bool has_slurm_lines(std::string_view script);
+// In the environment of a job that was submitted by sbatch: how many tasks its `srun` starts.
+inline constexpr char kSlurmTasks[] = "SLURM_METE_TASKS";
 
 struct SlurmJob {
   core::JobId id;
   std::uint32_t attempt = 1;
   std::size_t cards = 0;
   std::string host;
+  std::uint32_t tasks = 1;  // that `srun` starts
 };
 
-// A number in every case, since programs compute with it: of element 3 of array 12 it is 120000003,
-// the element in seven digits behind the array's.
+// Always a number, since programs compute with it. Element 3 of array 12 has 120000003: the array's
+// number, then the element in seven digits.
 std::string slurm_job_id(core::JobId id);
 
 std::vector<std::pair<std::string, std::string>> slurm_environment(const SlurmJob& job,
                                                                    const core::JobSpec& spec);
 
-// Of the shell that submitted it, and then of another job.
+// Variables of the submitting shell that belong to another job.
 bool is_slurm_variable(std::string_view line);
 
 }  // namespace mete::runner

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a runner tells people what happens: one line, without its newline. stderr of `mete run`, or
-// the log of a job that has no terminal.
+// Prints a message to the user: one line, without its newline. To stderr of `mete run`, or to the
+// log of a job without a terminal.
 #pragma once
 
 #include <functional>

@@ -38,7 +38,7 @@ void add_of_card(const wire::CardView& card, const std::string& own, std::vector
                                        to_string(*other.used) + where});
 }
 
-// Whether every one of these cards was read within that time.
+// Whether all these cards were read within the last `seconds`.
 bool read_within(const wire::CardsDocument& document, std::span<const std::string> uuids,
                  double seconds) {
   return std::none_of(document.cards.begin(), document.cards.end(), [&](const auto& card) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t kGiB = 1ull << 30;
 
-// At least so much, in steps that people would write.
+// Rounded up, in steps that people would write.
 Bytes rounded(std::uint64_t bytes) {
   const std::uint64_t step = bytes < 4 * kGiB ? kGiB / 4 : bytes < 16 * kGiB ? kGiB / 2 : kGiB;
   return Bytes::from_bytes((bytes + step - 1) / step * step);
@@ -47,7 +47,7 @@ std::optional<wire::ShowDocument::Advice> advice_for(const core::Job& job, const
   }
   if (job.outcome != core::Outcome::kOk || peak.is_zero()) return std::nullopt;
   const Bytes enough = rounded(peak.count() + peak.count() / 10);
-  // Less than a fifth to be gained is not worth a word.
+  // Advice that saves less than a fifth is not worth giving.
   if (enough.count() > cap.count() / 5 * 4) return std::nullopt;
   return wire::ShowDocument::Advice{on_cards(job, enough), "its peak was " + to_string(peak) +
                                                                " of " + to_string(cap) +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to ask for next time, from what a job was seen to need. Pure.
+// What to request next time, from what a job was seen to need. Pure.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@
 
 namespace mete::serve {
 
-// Nothing for a job that has not ended, had no card, or asked for about what it needed.
+// Nothing for a job that has not ended, had no card, or requested about what it needed.
 std::optional<wire::ShowDocument::Advice> advice_for(const core::Job& job, const core::Pool& pool);
 
-// Of one that ran out of GPU memory: what it asked for, its cap and its peak.
+// For a job that ran out of GPU memory: its request, its cap and its peak.
 std::optional<std::string> oom_note(const core::Job& job);
 
 }  // namespace mete::serve

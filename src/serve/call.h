@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request, as the handler of its route gets it (routes.h).
+// One request, as passed to the handler of its route (routes.h).
 #pragma once
 
 #include <string>
@@ -13,12 +13,12 @@ namespace mete::serve {
 struct Call {
   const net::Request& request;
   net::Responder responder;
-  std::string_view name = {};  // what the path has in place of {card}, {id} or {reservation}
+  std::string_view name = {};  // the part of the path in place of {card}, {id} or {reservation}
   core::JobId job = {};        // {id} as a number
 
   const net::Peer& peer() const { return request.peer; }
   void reply(const net::Response& response) { responder.reply(response); }
-  // Whether the client wants this type of content: "text/event-stream".
+  // Whether the client accepts this content type: "text/event-stream".
   bool accepts(std::string_view type) const {
     const std::string* accept = request.header("accept");
     return accept != nullptr && accept->find(type) != std::string::npos;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See cards.h. The engine grants by what is believed: the reading, plus what jobs were seen to hold
-// beyond their grants, as memory of others. A document begins with what was read of each card and
-// adds the grants of the engine's pool.
+// See cards.h. The engine grants by believed(): the reading, plus what jobs were seen to hold
+// beyond their grants, counted as foreign memory. A document begins with the reading of each card
+// and adds the grants of the engine's pool.
 #include "serve/cards.h"
 
 #include <algorithm>
@@ -14,11 +14,11 @@ namespace mete::serve {
 
 namespace {
 
-// The driver may show this much of a job beyond its grant before it counts: NVML's figures are
-// rounded, and a block that is being freed is counted for a moment longer.
+// A job may exceed its grant by this much before the excess counts: NVML's figures are rounded, and
+// a block that is being freed is counted for a moment longer.
 constexpr Bytes kSlack = Bytes::from_mib(64);
 
-// What was read of a card, without our own grants.
+// The reading of a card, without our own grants.
 wire::CardView read_view(const core::PoolCard& read, const CardFigures& figures) {
   wire::CardView view;
   view.index = read.card.index;
@@ -45,7 +45,7 @@ wire::CardView read_view(const core::PoolCard& read, const CardFigures& figures)
   return view;
 }
 
-// What jobs hold beyond their grants. A job may also hold memory of a card that it was not granted.
+// Adds what jobs hold beyond their grants, also on cards that they were not granted.
 void add_excess(const core::PoolCard& placed, wire::CardView& card) {
   for (const core::Outside& outside : placed.foreign) {
     if (!outside.job) continue;
@@ -77,9 +77,9 @@ void Cards::doubt(core::JobId id, std::vector<Bytes> held) {
   engine_.see(believed());
 }
 
-// What counts as held by a job on each card: its grant, or what is left of it while it is parked.
-// A runner is its user's own process. What it says to have given back is still held until the
-// driver says so too.
+// What counts as held by a job on each card: its grant, or what is left of it while it is parked. A
+// runner is its user's own process: memory that it reports as given back counts as held until the
+// driver confirms that.
 std::map<std::string, Bytes> Cards::counted(const core::Job& job) const {
   std::map<std::string, Bytes> counted;
   const std::vector<core::GrantedCard> held = core::held_now(job);
@@ -91,8 +91,8 @@ std::map<std::string, Bytes> Cards::counted(const core::Job& job) const {
   return counted;
 }
 
-// The machine, with what jobs hold beyond their grants: a process without its meter takes what it
-// wants, on every card that it can reach. That is not granted to another job.
+// The machine, with what jobs hold beyond their grants: a process without the meter takes memory on
+// every card that it can reach, and that memory must not be granted to another job.
 core::Pool Cards::believed() const {
   core::Pool pool = machine_.pool;
   for (const core::JobId id : engine_.state().active()) {
@@ -127,7 +127,9 @@ wire::CardView::JobShare Cards::share_of(const core::Holder& holder, const std::
   for (const core::Escape& escape : job->escapes)
     if (escape.card == uuid)
       share.outside = share.outside.checked_add(escape.bytes).value_or(share.outside);
-  if (reader != nullptr && may_see(identity_, *job, *reader)) share.name = job->spec->name;
+  if (reader != nullptr &&
+      (identity_.others == core::Others::kAll || may_see(identity_, *job, *reader)))
+    share.name = job->spec->name;
   if (const auto idle = machine_.idle_since.find(holder.job);
       idle != machine_.idle_since.end() && job->state == core::JobState::kRunning)
     share.idle_since = idle->second;

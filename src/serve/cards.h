@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cards: the machine as last read, with what jobs hold beyond their grants, as the engine and
-// as documents have it. Routes: /v1/cards and below.
+// The cards: the machine as last read, with what jobs hold beyond their grants; for the engine and
+// as documents. Routes: /v1/cards and below.
 #pragma once
 
 #include <map>
@@ -23,15 +23,15 @@ class Cards {
         identity_(host.identity),
         dispatcher_(dispatcher) {}
 
-  // A new reading; the engine is told of it.
+  // Takes a new reading and passes it to the engine.
   void see(MachineReading reading);
-  // A job says that it holds no more than this on the cards of its grant. What it says to have
+  // A job reports that it holds no more than this on the cards of its grant. What it reports as
   // given back counts as held until the next reading shows otherwise.
   void doubt(core::JobId id, std::vector<Bytes> held);
 
   const MachineReading& machine() const { return machine_; }
-  // All users see the number, user and bytes of each job on a card; the name of a job is shown to
-  // users who may see the job. nullptr: no names.
+  // All users see the number, user and bytes of each job on a card; only users who may see the job
+  // see its name, with [sight] others = "all" all users. nullptr: no names.
   wire::CardsDocument document(const net::Peer* reader) const;
 
   void get(Call& call);
@@ -50,7 +50,7 @@ class Cards {
   const Identity& identity_;
   Dispatcher& dispatcher_;
   MachineReading machine_;
-  // What jobs have said since the last reading that they hold.
+  // What jobs have reported to hold since the last reading.
   std::map<core::JobId, std::vector<Bytes>> doubted_;
 };
 

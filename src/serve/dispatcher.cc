@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // See dispatcher.h. A slice and a turn are each a function that is posted to the loop, at most one
 // of either kind at a time: a slice takes work from the queue until its time is over or the next
-// turn has enough inputs; the turn hands these to the engine and gives the answers.
+// turn has enough inputs; the turn passes these to the engine and delivers the answers.
 #include "serve/dispatcher.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace mete::serve {
 
 namespace {
 
-// A timer for a moment that is far away is set again: the clock may be set meanwhile.
+// A timer for a distant time is set anew now and then: the clock may be set meanwhile.
 constexpr std::int64_t kLongestSleepMs = 60'000;
 // A slice ends after this time, so that the loop can take new requests.
 constexpr std::chrono::milliseconds kSliceTime{2};

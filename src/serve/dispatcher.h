@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Divides the daemon's one thread. Requests, and what follows from them later (the answer to a
-// wait, the next events of a stream), are served in slices of a few milliseconds, the users in turn
-// (work_queue.h). What one slice asks of the engine is one turn, with one sync.
+// Divides the daemon's one thread. Requests and their later parts (the answer to a wait, the next
+// events of a stream) are served in slices of a few milliseconds, the users in turn (work_queue.h).
+// The inputs of one slice form one turn of the engine, with one sync.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace mete::serve {
 
-// Large: the answer grows with the number of jobs or of cards.
+// kLarge: the answer grows with the number of jobs or cards.
 enum class AnswerSize { kSmall, kLarge };
 
 class Dispatcher {
@@ -29,7 +29,7 @@ class Dispatcher {
 
   Dispatcher(net::Loop& loop, seam::Clock& clock, engine::Engine& engine);
 
-  // An input of the next turn. `answered` is called once what it decided is on disk.
+  // Adds an input to the next turn. `answered` is called once its events are on disk.
   void ask(core::Input input, Answered answered,
            std::vector<std::pair<std::string, std::string>> blobs = {});
   // An input without an answer.
@@ -37,18 +37,19 @@ class Dispatcher {
 
   // Does the work in one of the next slices, when it is this user's turn.
   void add(uid_t user, AnswerSize size, std::function<void()> work);
-  // The place of the work that is being done, if its answer may be large: for Response::held.
+  // The place of the current work, if its answer may be large: for Response::held.
   const WorkQueue::Place& place() const { return place_; }
 
   // Nothing is queued, and no answer is due.
   bool idle() const { return unanswered_.empty() && asked_.empty() && queue_.empty(); }
   std::size_t waiting() const { return queue_.size(); }
-  // How long the loop was at one thing: all of it, the longest, the longest by processor time.
+  // How long the loop spent on single tasks: all of them, the longest, the longest by processor
+  // time.
   const Figures::Turns& times() const { return times_; }
 
   // The engine failed for good (its store did).
   std::function<void(const Error&)> on_fatal = [](const Error&) {};
-  // Everything that the turn decided is on disk, and its answers are given.
+  // The events of the turn are on disk, and its answers are delivered.
   std::function<void()> after_turn = [] {};
 
  private:
@@ -70,7 +71,7 @@ class Dispatcher {
   WorkQueue::Place place_;
   bool turn_scheduled_ = false;
   bool work_scheduled_ = false;
-  net::Timer alarm_;  // the next moment at which time alone changes something
+  net::Timer alarm_;  // the next time at which time alone changes something
   std::optional<WallTime> alarm_at_;
   Figures::Turns times_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See events.h. A reader is fed one page at a time, in its user's turn, so that a long log does not
-// keep other users waiting. What a slow client has not taken from its stream is bounded: it is fed
-// again when its socket has room.
+// See events.h. A reader gets one page at a time, in its user's turn, so that a long log does not
+// delay other users. The unsent part of a stream is bounded: a slow client gets more when its
+// socket has room.
 #include "serve/events.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ void Events::get(Call& call) {
   const bool wait = stream || request.parameter("wait") != nullptr;
   Reader reader{++last_number_, from == 0 ? 0 : from - 1, limit, request.peer, stream, wait, false,
                 call.responder};
-  // A browser that lost its stream says what it had.
+  // A browser that lost its stream sends the last event that it received.
   if (const std::string* last = request.header("last-event-id"); last != nullptr && stream)
     reader.after = number_or(last, reader.after);
   const std::uint64_t number = reader.number;
@@ -62,9 +62,9 @@ bool Events::may_see_event(const seam::StoredEvent& event, const net::Peer& peer
   return job != nullptr && job->spec->uid == peer.uid;
 }
 
-// One page of the log.
+// Sends one page of the log.
 Events::Fed Events::feed(Reader& reader) {
-  // A slow client gets the rest when there is room for it.
+  // A slow client gets the rest when its socket has room.
   if (reader.stream && reader.responder.unsent() > kAhead) {
     reader.responder.on_sent([this, number = reader.number] {
       if (const auto known = find(number); known != readers_.end()) feed_soon(*known);

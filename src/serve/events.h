@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers of the log: a page, a page as soon as there is one, or a stream of events as they happen.
-// Route: /v1/events.
+// Readers of the log: one page, the next page as soon as there is one, or a stream of events as
+// they happen. Route: /v1/events.
 #pragma once
 
 #include <cstddef>
@@ -23,19 +23,19 @@ class Events {
         dispatcher_(dispatcher) {}
 
   void get(Call& call);
-  // After a turn: queues what is new for each reader.
+  // After a turn: queues the new events for each reader.
   void feed_all();
   bool empty() const { return readers_.empty(); }
 
  private:
   struct Reader {
     std::uint64_t number = 0;
-    std::uint64_t after = 0;  // the last event that it has
+    std::uint64_t after = 0;  // the last event that the client has
     std::size_t limit = 0;
     net::Peer peer;
     bool stream = false;
-    bool wait = false;    // until there is something to tell
-    bool queued = false;  // to be fed
+    bool wait = false;    // until there is an event
+    bool queued = false;  // will be fed
     net::Responder responder;
   };
   enum class Fed { kDone, kNothingYet, kMore };

@@ -2,6 +2,8 @@
 // See explain_view.h.
 #include "serve/explain_view.h"
 
+#include <algorithm>
+
 #include "wire/wait_text.h"
 
 namespace mete::serve {
@@ -74,6 +76,30 @@ Document view_of(const core::Explanation& why, WallTime now, const core::Pool& p
     if (!change.jobs.empty()) out.job = change.jobs.front();
   }
   document.remark = std::move(remark);
+  document.text = wire::explained_text(document);
+  return document;
+}
+
+Document view_of(const wire::JobView& row, WallTime now, std::uint64_t in_line) {
+  const core::Job& job = row.job;
+  Document document;
+  document.at = now;
+  document.id = job.id;
+  document.state = job.state;
+  document.user = job.spec->user;
+  document.request = job.spec->request.gpu;
+  document.grant = job.grant;
+  document.started = job.started;
+  document.ended = job.ended;
+  if (job.state == core::JobState::kPending) {
+    document.waiting_s =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(0, now.ms - job.submitted.ms) / 1000);
+    document.wait = row.wait;
+    if (row.wait) document.reason = row.wait->reason;
+    document.place = row.place;
+    if (row.place) document.in_line = in_line;
+    document.forecast = row.forecast;
+  }
   document.text = wire::explained_text(document);
   return document;
 }

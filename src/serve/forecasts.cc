@@ -10,11 +10,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The work of a pass while a client waits, and in each slice otherwise: 6,000 are a millisecond.
+// The work of a pass while a client waits, and per slice otherwise: 6,000 take a millisecond.
 constexpr std::size_t kAtOnce = 60'000;
 constexpr std::size_t kSlice = 30'000;
 constexpr seam::Milliseconds kBetweenSlices{20};
-// How far a job that runs has come changes what is to be expected, also in a queue at rest.
+// The progress of running jobs changes forecasts, even in a queue at rest.
 constexpr milliseconds kOldest{1'000};
 // Passes take no more than a twentieth of the time.
 constexpr int kShare = 20;

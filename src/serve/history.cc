@@ -35,7 +35,7 @@ void History::Track::add(std::uint32_t value) {
   }
 }
 
-// The open step is over, and so are those after it of which nothing was read.
+// Closes the open step, and `missed` steps after it without a reading.
 void History::end_step(Pair& pair, std::size_t length, std::int64_t missed) {
   const auto end = [&](Track& track, bool mean) {
     const Track::Step step = std::exchange(track.open[length], {});
@@ -96,7 +96,7 @@ void History::see(seam::Nanoseconds at, WallTime wall,
 wire::Past History::past_of(const Pair& pair) const {
   wire::Past past;
   for (std::size_t length = 0; length < kLengths; ++length) {
-    if (pair.used.closed[length].empty()) continue;  // nothing of it is over yet
+    if (pair.used.closed[length].empty()) continue;  // no step is closed yet
     past.utilisation_pct.push_back(
         {wire::kPastStepS[length], last_at_[length], pair.utilisation.closed[length]});
     past.used_mib.push_back({wire::kPastStepS[length], last_at_[length], pair.used.closed[length]});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the cards and jobs did lately, in memory: series of fixed steps, made of one reading after
-// the other (wire/snapshot.h says how long and how fine). Pure; nothing of it survives the daemon.
-// What was not read is a gap. A job that is no longer told of is forgotten.
+// The recent past of cards and jobs, in memory: series with fixed steps, built from one reading
+// after the other (wire/snapshot.h has their lengths). Pure; lost with the daemon. Missing readings
+// are gaps. A job that is no longer passed to see() is forgotten.
 #pragma once
 
 #include <cstdint>
@@ -21,30 +21,30 @@ namespace mete::serve {
 
 class History {
  public:
-  static constexpr std::size_t kMostJobs = 1'000;  // those of the lowest numbers
+  static constexpr std::size_t kMostJobs = 1'000;  // those with the lowest numbers
 
   struct JobFigures {
     std::uint32_t attempt = 1;
     std::optional<unsigned> utilisation_pct;
-    std::map<std::string, Bytes> used;   // by card UUID; empty: not known
-    std::map<std::string, Bytes> peaks;  // that its meter tells of; what was never read may be more
+    std::map<std::string, Bytes> used;   // by card UUID; empty: unknown
+    std::map<std::string, Bytes> peaks;  // by its meter; may exceed every reading
   };
 
-  // `at` is when the reading began, `wall` the same moment for people. The same reading once more
-  // only forgets jobs. Cards that are not told of have gaps until they are again.
+  // `at` is when the reading began, `wall` the same moment as wall time. A repeated reading only
+  // forgets jobs. Cards that are missing have gaps until they return.
   void see(seam::Nanoseconds at, WallTime wall, const std::map<std::string, CardFigures>& cards,
            const std::map<core::JobId, JobFigures>& jobs);
 
   // Grows whenever there is something new to show.
   std::uint64_t version() const { return version_; }
   wire::History shown(const std::function<bool(core::JobId)>& may_see) const;
-  // The most that this attempt has held of this card: as its meter says, which sees every byte, or
-  // as was read, where that is more or all there is.
+  // The peak of this attempt on this card: by its meter, which sees every byte, or by the readings
+  // where they show more or the meter shows nothing.
   std::optional<Bytes> peak(core::JobId job, std::uint32_t attempt, const std::string& uuid) const;
 
  private:
   static constexpr std::size_t kLengths = std::size(wire::kPastStepS);
-  // One figure: what was read in the step that is not over yet, for each length, and what is.
+  // One series: per length, the readings of the open step and the closed steps.
   struct Track {
     struct Step {
       std::uint64_t sum = 0;
@@ -72,8 +72,8 @@ class History {
   std::map<std::string, Pair> cards_;
   std::map<core::JobId, OfJob> jobs_;
   std::optional<seam::Nanoseconds> at_;
-  std::int64_t step_[kLengths] = {};  // number of the one that is open, since boot
-  WallTime last_at_[kLengths] = {};   // when the one before it ended
+  std::int64_t step_[kLengths] = {};  // number of the open step, since boot
+  WallTime last_at_[kLengths] = {};   // when the step before it ended
   std::uint64_t version_ = 0;
 };
 

@@ -11,7 +11,7 @@ constexpr std::int64_t kWall = 1'800'000'000'000;
 const core::JobId kJob{7};
 
 struct HistoryTest : testing::Test {
-  // A reading so long after boot.
+  // A reading at this time after boot.
   void see(double second, std::optional<unsigned> utilisation, std::optional<std::uint64_t> mib,
            std::uint32_t attempt = 1) {
     const auto ms = static_cast<std::int64_t>(second * 1000);
@@ -48,7 +48,7 @@ TEST_F(HistoryTest, WhatWasNotReadIsAGapAndNeverZero) {
   see(125, 1, 1);
   EXPECT_EQ(card().used_mib[0].values, (Values{50, {}, {}, {}, {}}));
   EXPECT_EQ(card().utilisation_pct[0].values, (Values{{}, {}, {}, {}, 0}));
-  see(1e6, 1, 1);  // after a long sleep all of it is a gap
+  see(1e6, 1, 1);  // after a long sleep the whole series is a gap
   EXPECT_EQ(card().used_mib[0].values, Values(wire::kPastSteps));
 }
 
@@ -92,7 +92,7 @@ TEST_F(HistoryTest, AMeterHasSeenWhatNobodyRead) {
   job.peaks["GPU-0"] = Bytes::from_mib(70);
   history.see(seam::Milliseconds(100'000), WallTime{kWall}, {}, {{kJob, job}});
   EXPECT_EQ(history.peak(kJob, 1, "GPU-0"), Bytes::from_mib(70));
-  // Outside of its meter it holds more than that.
+  // The job holds more than that outside its meter.
   job.used["GPU-0"] = Bytes::from_mib(90);
   history.see(seam::Milliseconds(101'000), WallTime{kWall}, {}, {{kJob, job}});
   EXPECT_EQ(history.peak(kJob, 1, "GPU-0"), Bytes::from_mib(90));

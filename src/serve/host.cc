@@ -18,4 +18,8 @@ bool may_see(const Identity& identity, const core::Job& job, const net::Peer& pe
   return peer.uid == job.spec->uid || is_admin(identity, peer);
 }
 
+bool may_see_row(const Identity& identity, const core::Job& job, const net::Peer& peer) {
+  return identity.others != core::Others::kTotals || may_see(identity, job, peer);
+}
+
 }  // namespace mete::serve

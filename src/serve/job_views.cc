@@ -15,6 +15,31 @@ bool is_warned_of(const core::Job& job) {
   return job.idle && job.idle->step != core::IdleStep::kSeen;
 }
 
+// What another user's job waits for, in words. One wait for each reason: thousands of rows share
+// it.
+const core::SharedWait& wait_for_others(core::Reason reason) {
+  static const auto kWaits = [] {
+    std::map<core::Reason, core::SharedWait> waits;
+    const auto add = [&waits](core::Reason of, const char* words) {
+      core::Wait wait;
+      wait.reason = of;
+      wait.words = words;
+      waits[of] = std::move(wait);
+    };
+    add(core::Reason::kResources, "room on the cards");
+    add(core::Reason::kPriority, "its turn");
+    add(core::Reason::kQuota, "the quota of its user");
+    add(core::Reason::kReservation, "the end of a reservation");
+    add(core::Reason::kDependency, "another job of its user");
+    add(core::Reason::kHeld, "its user to release it");
+    add(core::Reason::kBegin, "its begin time");
+    add(core::Reason::kDrained, "a card that is drained");
+    add(core::Reason::kRetry, "its next attempt");
+    return waits;
+  }();
+  return kWaits.at(reason);
+}
+
 }  // namespace
 
 std::string JobViews::tag_of(const core::Job& job) {
@@ -37,6 +62,25 @@ wire::JobView JobViews::view_of(const core::Job& job, bool with_wait) {
   if (with_wait)
     if (auto wait = engine_.state().wait_to_return(job, engine_.moment()))
       view.wait = *std::move(wait);
+  add_readings(job, view);
+  view.remark = core::remark_of(job, engine_.state().rules());
+  return view;
+}
+
+wire::JobView JobViews::row_of(const core::Job& job) {
+  wire::JobView view;
+  view.job = core::row_of(job, identity_.others, last_row_);
+  view.row = true;
+  if (job.state == core::JobState::kPending) {
+    if (const core::SharedWait wait = engine_.wait_of(job.id))
+      view.wait = wait_for_others(wait->reason);
+    view.forecast = forecasts_.of(job.id);
+  }
+  add_readings(job, view);
+  return view;
+}
+
+void JobViews::add_readings(const core::Job& job, wire::JobView& view) const {
   const auto used = machine_.used.find(job.id);
   for (const core::GrantedCard& card : job.grant) {
     std::optional<Bytes> bytes;
@@ -48,8 +92,6 @@ wire::JobView JobViews::view_of(const core::Job& job, bool with_wait) {
   if (const auto idle = machine_.idle_since.find(job.id);
       idle != machine_.idle_since.end() && job.state == core::JobState::kRunning)
     view.idle_since = idle->second;
-  view.remark = core::remark_of(job, engine_.state().rules());
-  return view;
 }
 
 const JobViews::QueueSummary& JobViews::queue() {
@@ -93,10 +135,12 @@ wire::RunReply JobViews::reply_for(const core::Job& job) {
   return reply;
 }
 
-net::Response JobViews::runner_reply(core::JobId id, int status) {
+net::Response JobViews::runner_reply(core::JobId id, int status, const std::string& note) {
   const core::Job* job = engine_.state().find(id);
   if (job == nullptr) return refuse(Error::not_found("there is no job " + to_string(id)));
-  return respond(status, wire::encode(reply_for(*job)));
+  wire::RunReply reply = reply_for(*job);
+  reply.note = note;
+  return respond(status, wire::encode(reply));
 }
 
 net::Response JobViews::wait_reply(core::JobId id, bool any) {

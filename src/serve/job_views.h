@@ -32,6 +32,9 @@ class JobViews {
   // moves: their answers are written only when this has changed.
   std::string tag_of(const core::Job& job);
   wire::JobView view_of(const core::Job& job, bool with_wait = true);
+  // The job as other users see it. Of its wait only the reason is told: the rest would tell what
+  // the job asks for, or why it could not be started.
+  wire::JobView row_of(const core::Job& job);
 
   // The pending jobs of all users in their order, as of one version of the engine.
   struct QueueSummary {
@@ -47,12 +50,14 @@ class JobViews {
   std::optional<std::uint64_t> place_of(core::JobId id);
 
   // The answer to a runner: the job with all that is needed to start it, or 404.
-  net::Response runner_reply(core::JobId id, int status);
+  net::Response runner_reply(core::JobId id, int status, const std::string& note = "");
   // The answer to a wait: the jobs of this number; with `any`, only those that have ended.
   net::Response wait_reply(core::JobId id, bool any);
 
  private:
   wire::RunReply reply_for(const core::Job& job);
+  // What is read of the machine: memory in use, idle time.
+  void add_readings(const core::Job& job, wire::JobView& view) const;
 
   seam::Clock& clock_;
   engine::Engine& engine_;
@@ -61,6 +66,7 @@ class JobViews {
   const Forecasts& forecasts_;
   QueueSummary queue_;
   WaitMarks marks_;
+  core::SharedSpec last_row_;  // the spec of the last row
 };
 
 }  // namespace mete::serve

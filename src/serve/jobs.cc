@@ -45,42 +45,67 @@ void Jobs::post(Call& call) {
     return call.reply(refuse(Error::unsupported("the daemon cannot see the process that asks")
                                  .with_evidence("it is in another pid namespace: a container")
                                  .with_hint("use mete cap there, or a daemon inside of it")));
+  if (const std::optional<Error> no =
+          std::visit([&](const auto& of) { return refusal(of.spec.after, call.peer()); }, *wanted))
+    return call.reply(refuse(*no));
   if (auto* run = std::get_if<wire::RunRequest>(&*wanted))
     post_run(std::move(*run), call);
   else
     post_submit(std::get<wire::SubmitRequest>(*std::move(wanted)), call);
 }
 
+// The engine refuses the jobs of other users as if they were not there.
+std::optional<Error> Jobs::refusal(const std::vector<core::After>& after,
+                                   const net::Peer& peer) const {
+  for (const core::After& each : after) {
+    const core::Job* job = engine_.state().first_of(each.id);
+    if (job == nullptr || may_see(identity_, *job, peer) || !may_see_row(identity_, *job, peer))
+      continue;
+    Error error = not_yours(*job, each.id, name_of_user(peer.uid));
+    error.message = "--after " + to_string(each.id) + ": " + error.message;
+    error.hint = "a job can wait for jobs of its own user only; mete ps --mine lists your jobs";
+    return error;
+  }
+  return std::nullopt;
+}
+
 void Jobs::post_run(wire::RunRequest wanted, Call& call) {
+  std::string note = park_note_of(wanted.spec);
   core::Submit submit = submit_of(std::move(wanted.spec), wanted.wait, call.peer());
   submit.runner = core::ProcessRef{call.peer().pid, wanted.runner_start_ticks};
   Contents contents = take_contents(submit.spec);
   dispatcher_.ask(
       std::move(submit),
-      [this, responder = call.responder](engine::Answer done) mutable {
-        responder.reply(done.result ? views_.runner_reply(*done.result, 201)
+      [this, responder = call.responder, note = std::move(note)](engine::Answer done) mutable {
+        responder.reply(done.result ? views_.runner_reply(*done.result, 201, note)
                                     : refuse(explained(done.result.error(), machine_)));
       },
       std::move(contents));
 }
 
 void Jobs::post_submit(wire::SubmitRequest wanted, Call& call) {
+  std::string note = park_note_of(wanted.spec);
   core::Submit submit = submit_of(std::move(wanted.spec), wanted.wait, call.peer());
   if (Result<void> r = take_identity(call.peer(), *submit.spec.detached); !r)
     return call.reply(refuse(r.error()));
   Contents contents = take_contents(submit.spec, wanted.environment, std::move(wanted.script));
   dispatcher_.ask(
       std::move(submit),
-      [this, responder = call.responder](engine::Answer done) mutable {
+      [this, responder = call.responder, note = std::move(note)](engine::Answer done) mutable {
         if (!done.result) return responder.reply(refuse(explained(done.result.error(), machine_)));
         // By the job: it may have been asked for before.
         const core::Job* job = engine_.state().first_of(*done.result);
         const std::size_t elements =
             job != nullptr && job->spec->array ? core::count_of(*job->spec->array) : 0;
-        responder.reply(
-            respond(201, wire::encode(wire::SubmitReply{*done.result, elements}, clock_.wall())));
+        responder.reply(respond(
+            201, wire::encode(wire::SubmitReply{*done.result, elements, note}, clock_.wall())));
       },
       std::move(contents));
+}
+
+std::string Jobs::park_note_of(const core::JobSpec& spec) const {
+  if (!spec.preemptible.value_or(false) || !identity_.park_room) return "";
+  return park_note(spec.request, machine_.pool, identity_.park_room());
 }
 
 // Adds the user that asks, and what the request leaves to the configuration.
@@ -101,6 +126,9 @@ void Jobs::try_out(Call& call) {
   Result<wire::JobRequest> wanted = wire::decode_job_request(call.request.body);
   if (!wanted) return call.reply(refuse_words(wanted.error()));
   if (!engine_.settled()) return call.reply(refuse(not_on_disk()));
+  if (const std::optional<Error> no =
+          std::visit([&](const auto& of) { return refusal(of.spec.after, call.peer()); }, *wanted))
+    return call.reply(refuse(*no));
   core::Submit submit = std::visit(
       [&](auto& of) { return submit_of(std::move(of.spec), of.wait, call.peer()); }, *wanted);
   if (auto* of = std::get_if<wire::SubmitRequest>(&*wanted))
@@ -145,27 +173,36 @@ void Jobs::set_priority(Call& call) {
 void Jobs::list(Call& call) {
   if (!engine_.settled()) return call.reply(refuse(not_on_disk()));
   const bool all = call.request.parameter("all") != nullptr;
+  const bool mine = call.request.parameter("mine") != nullptr;
+  const bool others = call.request.parameter("others") != nullptr && !mine;
   const std::string* user = call.request.parameter("user");
+  const std::string* id = call.request.parameter("id");
   std::vector<wire::JobView> views;
   forecasts_.look();
   const auto add = [&](const core::Job& job) {
-    if ((all || job.state != JobState::kEnded) && may_see(identity_, job, call.peer()) &&
-        (user == nullptr || job.spec->user == *user))
-      views.push_back(views_.view_of(job));
+    const bool ended = job.state == JobState::kEnded;
+    if ((ended && !all) || (user != nullptr && job.spec->user != *user) ||
+        (mine && job.spec->uid != call.peer().uid))
+      return;
+    if (may_see(identity_, job, call.peer())) views.push_back(views_.view_of(job));
+    // Other users' ended jobs are many, and no longer on a card: only those that are named.
+    else if (others && (!ended || id != nullptr) && may_see_row(identity_, job, call.peer()))
+      views.push_back(views_.row_of(job));
   };
-  if (const std::string* id = call.request.parameter("id")) {
+  if (id != nullptr) {
     const Result<core::JobId> number = core::parse_job_id(*id);
     if (!number) return call.reply(refuse(number.error()));
     for (const core::Job* job : engine_.state().find_all(*number)) add(*job);
   } else {
     for (const auto& [number, job] : engine_.state().jobs()) add(job);
   }
+  for (wire::JobView& view : views)
+    if (view.wait) view.place = views_.place_of(view.job.id);
   net::Response response;
   if (call.accepts(wire::kPsLinesType)) {
     response.content_type = wire::kPsLinesType;
     response.body = wire::encode_ps_lines(views, clock_.wall());
   } else {
-    for (wire::JobView& view : views) view.place = views_.place_of(view.job.id);
     response.body = wire::encode_ps(views, clock_.wall());
   }
   response.held = dispatcher_.place();
@@ -173,27 +210,13 @@ void Jobs::list(Call& call) {
 }
 
 void Jobs::wait(Call& call) {
-  const core::Job* job = engine_.state().first_of(call.job);
-  if (job == nullptr || !may_see(identity_, *job, call.peer()))
-    return call.reply(refuse(no_such_job(call.job)));
   waiters_.wait_for_end(call.job, call.request.parameter("any") != nullptr, call.peer().uid,
                         call.responder);
 }
 
-std::vector<const core::Job*> Jobs::visible(Call& call) {
-  std::vector<const core::Job*> jobs = engine_.state().find_all(call.job);
-  if (jobs.empty() || !may_see(identity_, *jobs.front(), call.peer())) {
-    call.reply(refuse(no_such_job(call.job)));
-    return {};
-  }
-  if (engine_.settled()) return jobs;
-  call.reply(refuse(not_on_disk()));
-  return {};
-}
-
 void Jobs::show(Call& call) {
-  const std::vector<const core::Job*> jobs = visible(call);
-  if (jobs.empty()) return;
+  if (!engine_.settled()) return call.reply(refuse(not_on_disk()));
+  const std::vector<const core::Job*> jobs = engine_.state().find_all(call.job);
   wire::ShowDocument document = show_of(*jobs.front());
   if (jobs.front()->id != call.job) {
     // An array: what its jobs have in common, and how many are in each state.
@@ -204,13 +227,15 @@ void Jobs::show(Call& call) {
 }
 
 void Jobs::explain(Call& call) {
-  const std::vector<const core::Job*> jobs = visible(call);
-  if (jobs.empty()) return;
+  if (!engine_.settled()) return call.reply(refuse(not_on_disk()));
+  const std::vector<const core::Job*> jobs = engine_.state().find_all(call.job);
   // Of an array the first job that waits.
   const auto waits = std::find_if(jobs.begin(), jobs.end(), [](const core::Job* job) {
     return job->state == JobState::kPending;
   });
   const core::Job& job = waits == jobs.end() ? *jobs.front() : **waits;
+  if (!may_see(identity_, job, call.peer()))
+    return call.reply(respond(200, wire::encode(explain_row(job))));
   core::Explanation why = engine_.explain(job);
   if (job.state == JobState::kPending && !why.forecast) {  // too far back to be done at once
     forecasts_.look();
@@ -221,6 +246,13 @@ void Jobs::explain(Call& call) {
   call.reply(respond(
       200, wire::encode(serve::view_of(why, clock_.wall(), machine_.pool, machine_.idle_since,
                                        core::remark_of(job, engine_.state().rules())))));
+}
+
+wire::ExplainDocument Jobs::explain_row(const core::Job& job) {
+  forecasts_.look();
+  wire::JobView row = views_.row_of(job);
+  if (job.state == JobState::kPending) row.place = views_.place_of(job.id);
+  return serve::view_of(row, clock_.wall(), views_.queue().places.size());
 }
 
 wire::ShowDocument Jobs::show_of(const core::Job& job) {

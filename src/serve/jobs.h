@@ -3,6 +3,7 @@
 // the runner of the job (runners.h).
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "serve/call.h"
@@ -12,6 +13,7 @@
 #include "serve/job_views.h"
 #include "serve/machine_reading.h"
 #include "serve/waiters.h"
+#include "wire/explain.h"
 #include "wire/queue.h"
 #include "wire/show.h"
 #include "wire/submit.h"
@@ -49,11 +51,15 @@ class Jobs {
  private:
   void post_run(wire::RunRequest wanted, Call& call);
   void post_submit(wire::SubmitRequest wanted, Call& call);
+  // What a job that asks to be parkable should know.
+  std::string park_note_of(const core::JobSpec& spec) const;
   core::Submit submit_of(core::JobSpec spec, bool wait, const net::Peer& peer) const;
   wire::ShowDocument show_of(const core::Job& job);
   void ask_to_change(Call& call, core::Input input);
-  // The jobs of this number if the caller may see them; otherwise the call is answered.
-  std::vector<const core::Job*> visible(Call& call);
+  // What is told to other users.
+  wire::ExplainDocument explain_row(const core::Job& job);
+  // Why the caller may not name these jobs by --after.
+  std::optional<Error> refusal(const std::vector<core::After>& after, const net::Peer& peer) const;
 
   seam::Clock& clock_;
   engine::Engine& engine_;

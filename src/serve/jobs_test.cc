@@ -146,6 +146,7 @@ TEST_F(JobsTest, AListHasTheJobsThatItsReaderMaySee) {
   EXPECT_EQ(listed(admin()), (std::vector{hers, his}));
   EXPECT_EQ(listed(admin(), "?user=" + std::to_string(kBobUid)), std::vector{his});
   EXPECT_EQ(listed(bob(), "?id=" + to_string(hers)), std::vector<JobId>());
+  EXPECT_EQ(listed(admin(), "?mine=1&others=1"), std::vector<JobId>());
   EXPECT_EQ(get(bob(), "/v1/jobs?id=x")->status, 400);
   EXPECT_EQ(ended(alice(), hers)->status, 200);
   EXPECT_TRUE(listed(alice()).empty());
@@ -172,7 +173,7 @@ TEST_F(JobsTest, ShowHasTheProcessesOfAJobEachOnce) {
   EXPECT_EQ(document.processes,
             (std::vector<wire::ShowDocument::Process>{{900, gib(3)}, {901, std::nullopt}}));
   EXPECT_EQ(document.view.used, (std::vector<std::optional<Bytes>>{gib(5)}));
-  EXPECT_EQ(get(bob(), path_of(id, "/show"))->status, 404);
+  EXPECT_EQ(get(bob(), path_of(id, "/show"))->status, 403);
   EXPECT_EQ(get(admin(), path_of(id, "/show"))->status, 200);
 }
 
@@ -205,7 +206,6 @@ TEST_F(JobsTest, ExplainTellsWhoHoldsTheCardAndWhenItIsExpectedFree) {
   EXPECT_EQ(why->cards[0].name, "NVIDIA H200");
   ASSERT_EQ(why->cards[0].holders.size(), 1u);
   EXPECT_EQ(why->cards[0].holders[0].id, first);
-  EXPECT_EQ(get(bob(), path_of(second, "/explain"))->status, 404);
 }
 
 TEST_F(JobsTest, AForecastThatWasToldIsRecorded) {
@@ -251,7 +251,7 @@ TEST_F(JobsTest, AClientThatHangsUpNoLongerWaits) {
 }
 
 TEST_F(JobsTest, OtherUsersCannotWaitForAJob) {
-  EXPECT_EQ(get(bob(), path_of(running(alice(), "8G"), "/wait"))->status, 404);
+  EXPECT_EQ(get(bob(), path_of(running(alice(), "8G"), "/wait"))->status, 403);
   EXPECT_EQ(get(alice(), path_of({99}, "/wait"))->status, 404);
 }
 
@@ -260,8 +260,11 @@ TEST_F(JobsTest, OtherUsersCannotWaitForAJob) {
 TEST_F(JobsTest, AJobIsCancelledByItsUserAndByAdministratorsAlone) {
   const JobId first = run(alice(), "8G"), second = running(alice(), "8G");
   const ClientPtr refused = ask(bob(), "DELETE", path_of(first));
-  EXPECT_EQ(refused->status, 404);
-  EXPECT_EQ(refused->error().message, "there is no job " + to_string(first));
+  EXPECT_EQ(refused->status, 403);
+  EXPECT_EQ(refused->error().message, "job 1 is " + std::to_string(kAliceUid) + "'s");
+  EXPECT_EQ(refused->error().evidence, "you are " + std::to_string(kBobUid));
+  EXPECT_EQ(refused->error().hint, "ask " + std::to_string(kAliceUid) +
+                                       " or an administrator; mete ps --mine lists your jobs");
   EXPECT_EQ(changed(ask(alice(999), "DELETE", path_of(first))), std::vector{first});
   EXPECT_EQ(changed(ask(admin(), "DELETE", path_of(second))), std::vector{second});
   EXPECT_EQ(engine_.state().find(second)->state, JobState::kStopping);
@@ -278,7 +281,7 @@ TEST_F(JobsTest, AJobIsHeldReleasedAndMovedInTheQueue) {
   EXPECT_EQ(ask(alice(), "POST", path_of(id, "/priority"), up)->status, 403);
   EXPECT_EQ(changed(ask(alice(), "POST", path_of(id, "/priority"), down)), std::vector{id});
   EXPECT_EQ(changed(ask(admin(), "POST", path_of(id, "/priority"), up)), std::vector{id});
-  EXPECT_EQ(ask(bob(), "POST", path_of(id, "/hold"))->status, 404);
+  EXPECT_EQ(ask(bob(), "POST", path_of(id, "/hold"))->status, 403);
 }
 
 }  // namespace

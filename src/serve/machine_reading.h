@@ -59,12 +59,12 @@ struct MachineReading {
   std::map<core::JobId, std::map<std::string, Bytes>> used;
   // The most that each job has held according to its meter, by card UUID.
   std::map<core::JobId, std::map<std::string, Bytes>> peaks;
-  std::map<core::JobId, std::vector<JobProcess>> processes;  // by pid, then card
-  std::map<core::JobId, WallTime> idle_since;  // jobs that are known to do nothing on their cards
-  std::optional<seam::Nanoseconds> read_at;    // CLOCK_MONOTONIC
-  std::string trouble;                         // why this reading is old or missing
-  std::optional<Error> unread;                 // why no card was ever read
-  std::string driver;                          // its version
+  std::map<core::JobId, std::vector<JobProcess>> processes;  // sorted by pid, then card
+  std::map<core::JobId, WallTime> idle_since;                // jobs known to be idle on their cards
+  std::optional<seam::Nanoseconds> read_at;                  // CLOCK_MONOTONIC
+  std::string trouble;                                       // why this reading is old or missing
+  std::optional<Error> unread;                               // why no card was ever read
+  std::string driver;                                        // its version
 };
 
 }  // namespace mete::serve

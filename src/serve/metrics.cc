@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// See metrics.h. metrics_text() writes the families of the daemon, of the cards, of the queue and
+// of the jobs, each by a put function. A family's HELP and TYPE wait in head_ until its first
+// sample, so that a family without samples leaves nothing. bounded() sums up the jobs beyond the
+// limit.
 #include "serve/metrics.h"
 
 #include <algorithm>
@@ -25,9 +29,9 @@ void append_label(std::string& out, std::string_view text) {
   }
 }
 
-// Never with an exponent: a bound that is written differently is another series.
+// Never with an exponent: a bound that is written differently makes another series.
 void append_number(std::string& out, double value) {
-  char digits[352];  // the smallest and the largest have that many
+  char digits[352];  // enough for the smallest and the largest double
   const auto end = std::to_chars(digits, digits + sizeof digits, value, std::chars_format::fixed);
   out.append(digits, end.ptr);
 }
@@ -37,7 +41,7 @@ void append_number(std::string& out, double value) {
 void put_cards(MetricsText& text, const Figures& figures) {
   std::vector<std::string> indexes;
   for (const wire::CardView& card : figures.cards) indexes.push_back(std::to_string(card.index));
-  // One family, of what each card says.
+  // One family with a sample per card that has the figure.
   const auto of_cards = [&](std::string_view name, std::string_view help, const auto& figure) {
     text.family(name, kGauge, help);
     for (std::size_t i = 0; i < figures.cards.size(); ++i)
@@ -100,7 +104,7 @@ void add(std::optional<Number>& sum, const std::optional<Number>& more) {
   if (more) sum = sum.value_or(Number()) + *more;
 }
 
-// The first ones, and one that stands for all others.
+// The first `most_jobs` jobs, and one that stands for all others.
 std::vector<Figures::Job> bounded(const Figures& figures) {
   const std::size_t own = std::min(figures.jobs.size(), figures.most_jobs);
   std::vector<Figures::Job> jobs(figures.jobs.begin(),

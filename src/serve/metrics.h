@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Prometheus is told: figures in, its text format (version 0.0.4) out. Pure. A figure that is
-// not known has no sample. Jobs are named by number and user, never by what they are called or run:
-// whoever can reach the door may read this. (The label is job_id: `job` is what Prometheus itself
-// calls the door.) Jobs beyond `most_jobs` are summed up as "other", so that the number of series
-// is bounded. docs/guide/metrics.md has every name.
+// The figures for Prometheus in its text format (version 0.0.4). Pure. An unknown figure has no
+// sample. Jobs appear by number and user, never by name or command: every user who can reach the
+// address may read this. (The label is job_id: Prometheus itself calls the target `job`.) Jobs
+// beyond `most_jobs` are summed up as "other", so that the number of series is bounded.
+// docs/guide/metrics.md has every name.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Figures {
   std::string mode;
   std::string driver;     // its version; "": not known
   bool readable = false;  // the cards were read, and not long ago
-  bool settled = true;    // false: what is known of cards and jobs may yet be undone
+  bool settled = true;    // false: what is known about cards and jobs may yet be undone
   std::vector<wire::CardView> cards;
 
   struct Job {
@@ -38,14 +38,14 @@ struct Figures {
     std::optional<Bytes> peak;
     double wait_s = 0;
     std::optional<double> idle_s;
-    std::uint64_t ooms = 0;  // attempts that its cap ended
+    std::uint64_t ooms = 0;  // attempts that ended at the cap
   };
-  std::vector<Job> jobs;  // that hold a grant, by number
+  std::vector<Job> jobs;  // jobs that hold a grant, by number
   std::size_t most_jobs = 0;
 
   std::map<std::string, std::uint64_t> states;  // of jobs that have not ended
-  std::uint64_t escaped = 0;                    // of them: with memory outside their meter
-  std::map<std::string, std::uint64_t> depth;   // of the queue, by reason
+  std::uint64_t escaped = 0;                    // jobs in `states` with memory outside their meter
+  std::map<std::string, std::uint64_t> depth;   // length of the queue, by reason
   std::optional<double> oldest_wait_s;
   std::uint64_t events = 0;  // ever recorded
 
@@ -55,13 +55,13 @@ struct Figures {
   std::uint64_t helper_restarts = 0;
   std::size_t connections = 0;
   std::size_t viewers = 0;
-  std::size_t waiting = 0;  // requests, and what else is to be answered
+  std::size_t waiting = 0;  // requests and other work not yet served
 
-  // How long the daemon was at one thing, and nothing else was served.
+  // How long the daemon spent on single tasks, during which nothing else was served.
   struct Turns {
     engine::Histogram all;
     seam::Nanoseconds longest{};
-    seam::Nanoseconds longest_computed{};  // by the processor time that it took
+    seam::Nanoseconds longest_computed{};  // by processor time
   };
   Turns turns;
 };
@@ -73,13 +73,13 @@ class MetricsText {
  public:
   using Labels = std::vector<std::pair<std::string_view, std::string_view>>;
 
-  // Without samples nothing is written of it.
+  // A family without samples is not written.
   void family(std::string_view name, std::string_view type, std::string_view help);
   void sample(const Labels& labels, double value) { put("", labels, value); }
   void sample(const Labels& labels, std::optional<Bytes> bytes) {
     if (bytes) put("", labels, static_cast<double>(bytes->count()));
   }
-  // Of a histogram, all of its samples.
+  // All samples of a histogram.
   void histogram(const engine::Histogram& histogram);
 
   std::string take() { return std::move(out_); }
@@ -89,7 +89,7 @@ class MetricsText {
 
   std::string out_;
   std::string name_;
-  std::string head_;  // not yet written
+  std::string head_;  // HELP and TYPE, not yet written
 };
 
 }  // namespace mete::serve

@@ -130,7 +130,8 @@ TEST(Metrics, EveryFamilyIsSaidOnceAndBeforeItsSamples) {
   figures.jobs = {{"1", "alice", {}, {}, {}, 0, 7.5, 0}, {"2", "bob", {}, {}, {}, 0, 7.5, 0}};
   std::set<std::string> known;
   std::string family;
-  for (const std::string_view line : base::split(metrics_text(figures), '\n')) {
+  const std::string text = metrics_text(figures);
+  for (const std::string_view line : base::split(text, '\n')) {
     if (line.empty()) continue;
     if (line.starts_with("# HELP ")) {
       family = std::string(line.substr(7, line.find(' ', 7) - 7));

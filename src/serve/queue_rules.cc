@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See queue_rules.h. The engine decides who may change what; documents are made from its state.
+// See queue_rules.h. The engine decides on permissions; documents are made from its state.
 #include "serve/queue_rules.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using core::JobState;
 
-// A rule for a name that no user has would have no effect, and its typing error no message.
+// A rule for a name that no user has would have no effect, and a typing error no message.
 Error no_such_user(const std::string& name) {
   return Error::not_found("there is no user " + base::quote(name) + " on this machine");
 }
@@ -39,7 +39,7 @@ void QueueRules::get_stats(Call& call) { call.reply(respond(200, wire::encode(st
 void QueueRules::set_quota(Call& call) {
   const Result<wire::QuotaRequest> wanted = wire::decode_quota_request(call.request.body);
   if (!wanted) return call.reply(refuse_words(wanted.error()));
-  // The quota of a user who is gone can be removed.
+  // The quota of a user who no longer exists can be removed.
   if (is_admin(identity_, call.peer()) && !wanted->user.empty() && wanted->quota != core::Quota{} &&
       !is_user(wanted->user))
     return call.reply(refuse(no_such_user(wanted->user)));

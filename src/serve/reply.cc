@@ -38,6 +38,12 @@ Error no_such_job(core::JobId id) {
   return Error::not_found("there is no job " + to_string(id)).with_hint("mete ps lists your jobs");
 }
 
+Error not_yours(const core::Job& job, core::JobId asked, const std::string& user) {
+  return Error::denied("job " + to_string(asked) + " is " + job.spec->user + "'s")
+      .with_evidence("you are " + user)
+      .with_hint("ask " + job.spec->user + " or an administrator; mete ps --mine lists your jobs");
+}
+
 Error not_on_disk() {
   return Error::exhausted("the disk with mete's state is full")
       .with_hint("make room there; running jobs go on");
@@ -48,7 +54,7 @@ Error explained(Error error, const MachineReading& machine) {
   const Error& why = *machine.unread;
   error.evidence = why.message + (why.evidence.empty() ? "" : ": " + why.evidence);
   if (!why.hint.empty()) error.hint = why.hint;
-  if (why.code == ErrorCode::kBusy) {  // it may come back
+  if (why.code == ErrorCode::kBusy) {  // the driver may come back
     error.code = ErrorCode::kExhausted;
     error.message = "the cards cannot be read at the moment";
   }

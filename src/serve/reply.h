@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers as HTTP has them. Internal to serve/.
+// Answers as HTTP responses. Internal to serve/.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ inline net::Response refuse(const Error& error) {
   return respond(status_of(error.code), wire::encode_error(error, base::exit_code_of(error.code)));
 }
 
-// Of what a client sent: not our data that is damaged, but its words.
+// For text from a client: it is invalid, not corrupt data of ours.
 inline net::Response refuse_words(Error error) {
   if (error.code == ErrorCode::kCorrupt) error.code = ErrorCode::kInvalid;
   return refuse(error);
@@ -34,9 +34,11 @@ inline net::Response refuse_words(Error error) {
 
 Error no_such_path(const net::Request& request);
 Error no_such_job(core::JobId id);
-// What the engine has decided since the disk is full may yet be undone: no client is told of it.
+// To a user who asks for what only the user of the job and administrators may have.
+Error not_yours(const core::Job& job, core::JobId asked, const std::string& user);
+// Decisions made while the disk is full may yet be undone: no client may see them.
 Error not_on_disk();
-// Where no card was ever read, the reason is the driver's, not the request's.
+// If no card was ever read, the driver is the reason, not the request.
 Error explained(Error error, const MachineReading& machine);
 
 }  // namespace mete::serve

@@ -26,6 +26,8 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/version", kNothing, kSmall, Who::kEveryone, to<&Parts::status, &DaemonStatus::get_version>},
     {"GET", "/v1/daemon", kNothing, kSmall, Who::kEveryone, to<&Parts::status, &DaemonStatus::get>},
     {"POST", "/v1/daemon/stop", kNothing, kSmall, Who::kDaemonUser, to<&Parts::status, &DaemonStatus::stop>},
+    {"POST", "/v1/daemon/reload", kNothing, kSmall, Who::kDaemonUser, to<&Parts::status, &DaemonStatus::reload>},
+    {"POST", "/v1/daemon/backup", kNothing, kSmall, Who::kDaemonUser, to<&Parts::status, &DaemonStatus::backup>},
 
     {"GET", "/v1/cards", kCards, kSmall, Who::kEveryone, to<&Parts::cards, &Cards::get>},
     {"POST", "/v1/cards/{card}/drain", kCards, kSmall, Who::kAdmin, to<&Parts::cards, &Cards::drain>},
@@ -35,7 +37,7 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/jobs", kCards, kSmall, Who::kEveryone, to<&Parts::jobs, &Jobs::post>},
     {"POST", "/v1/try", kCards, kSmall, Who::kEveryone, to<&Parts::jobs, &Jobs::try_out>},
     {"GET", "/v1/jobs/{id}/show", kCards, kSmall, Who::kOwner, to<&Parts::jobs, &Jobs::show>},
-    {"GET", "/v1/jobs/{id}/explain", kCards, kSmall, Who::kOwner, to<&Parts::jobs, &Jobs::explain>},
+    {"GET", "/v1/jobs/{id}/explain", kCards, kSmall, Who::kSight, to<&Parts::jobs, &Jobs::explain>},
     {"GET", "/v1/jobs/{id}/wait", kCards, kLarge, Who::kOwner, to<&Parts::jobs, &Jobs::wait>},
     {"DELETE", "/v1/jobs/{id}", kNothing, kSmall, Who::kOwner, to<&Parts::jobs, &Jobs::change<core::Cancel>>},
     {"POST", "/v1/jobs/{id}/hold", kNothing, kSmall, Who::kOwner, to<&Parts::jobs, &Jobs::change<core::Hold>>},
@@ -64,7 +66,7 @@ constexpr Route kRoutes[] = {
 };
 // clang-format on
 
-// What the path has in place of the braces, "" where the route has none; nullopt: another path.
+// The part of the path in place of the braces, "" if the route has none; nullopt: another path.
 std::optional<std::string_view> match(std::string_view route, std::string_view path) {
   const std::size_t open = route.find('{');
   if (open == route.npos) return route == path ? std::optional<std::string_view>("") : std::nullopt;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of routes: it is what docs/formats/openapi.yaml says, and the service keeps to it.
+// The table of routes agrees with docs/formats/openapi.yaml, and the service follows it. Each route
+// is requested by each kind of user, once the fixture has a job, a reservation and a card to name,
+// and the status is compared with what the table allows.
 #include "serve/routes.h"
 
 #include <cstdlib>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -36,7 +39,7 @@ std::string name_of(const Route& route) {
   return std::string(route.method) + " " + std::string(route.path);
 }
 
-// The path with something in place of the braces.
+// The path with `name` in place of the braces.
 std::string filled(const Route& route, const std::string& name) {
   const std::string path(route.path);
   const std::size_t open = path.find('{');
@@ -81,7 +84,7 @@ TEST(Routes, APathHasNothingInFrontAndNothingBehind) {
 
 // ---- the service ----
 
-// Bodies that are accepted, by route; routes that are not here need none.
+// Accepted bodies, by route; the other routes need none.
 const std::map<std::string, std::string>& bodies() {
   static const std::map<std::string, std::string> kBodies = [] {
     wire::RunRequest run;
@@ -97,6 +100,7 @@ const std::map<std::string, std::string>& bodies() {
     return std::map<std::string, std::string>{
         {"POST /v1/jobs", wire::encode(run)},
         {"POST /v1/try", wire::encode(run)},
+        {"POST /v1/daemon/backup", wire::encode(wire::BackupRequest{"/copy"})},
         {"POST /v1/quotas", wire::encode(wire::QuotaRequest{std::to_string(kBobUid), {}})},
         {"POST /v1/reservations", wire::encode(reserve)},
         {"POST /v1/jobs/{id}/priority", wire::encode_priority(-5)},
@@ -110,7 +114,8 @@ const std::map<std::string, std::string>& bodies() {
 
 class RoutesTest : public ServiceTest {
  protected:
-  explicit RoutesTest(bool read = true) : ServiceTest(read) {}
+  explicit RoutesTest(bool read = true, core::Others others = core::Others::kRows)
+      : ServiceTest(read, others) {}
   ClientPtr ask_route(const Route& route, const net::Peer& peer, const std::string& name) {
     const auto body = bodies().find(name_of(route));
     return ask(peer, std::string(route.method), filled(route, name),
@@ -118,7 +123,17 @@ class RoutesTest : public ServiceTest {
   }
 };
 
-TEST_F(RoutesTest, AnotherUserGetsWhatTheTableAllows) {
+class OthersTest : public RoutesTest, public testing::WithParamInterface<core::Others> {
+ protected:
+  OthersTest() : RoutesTest(true, GetParam()) {}
+};
+INSTANTIATE_TEST_SUITE_P(Each, OthersTest,
+                         testing::Values(core::Others::kTotals, core::Others::kRows,
+                                         core::Others::kAll),
+                         [](const auto& one) { return std::string(to_string(one.param)); });
+
+TEST_P(OthersTest, AnotherUserGetsWhatTheTableAllows) {
+  const bool hidden = GetParam() == core::Others::kTotals;
   const core::JobId job = running(alice(), "8G");
   ASSERT_EQ(job, core::JobId{1});
   ASSERT_EQ(ask_route(*find_route("POST", "/v1/reservations"), admin(), "")->status, 201);
@@ -129,15 +144,37 @@ TEST_F(RoutesTest, AnotherUserGetsWhatTheTableAllows) {
       case Who::kEveryone:
         EXPECT_TRUE(client->status == 200 || client->status == 201) << name_of(route);
         break;
+      case Who::kSight:
+        EXPECT_EQ(client->status, hidden ? 404 : 200) << name_of(route) << client->body;
+        break;
       case Who::kOwner:
       case Who::kRunner:
-        EXPECT_EQ(client->status, 404) << name_of(route) << client->body;
+        if (hidden || route.who == Who::kRunner || !names_a_job(route)) {
+          EXPECT_EQ(client->status, 404) << name_of(route) << client->body;
+          break;
+        }
+        EXPECT_EQ(client->status, 403) << name_of(route) << client->body;
+        EXPECT_EQ(client->error().message, "job 1 is " + std::to_string(kAliceUid) + "'s");
         break;
       case Who::kAdmin:
       case Who::kDaemonUser:
         EXPECT_EQ(client->status, 403) << name_of(route) << client->body;
         break;
     }
+  }
+}
+
+// With "totals", a number of another user's job is answered as a number that no job has.
+TEST_P(OthersTest, ANumberThatNoJobHasIsNotFound) {
+  (void)running(alice(), "8G");
+  for (const Route& route : routes()) {
+    if (!names_a_job(route)) continue;
+    const ClientPtr none = ask_route(route, bob(), "77");
+    EXPECT_EQ(none->status, 404) << name_of(route);
+    if (GetParam() != core::Others::kTotals) continue;
+    std::string theirs = ask_route(route, bob(), "1")->body;
+    theirs.replace(theirs.find("job 1"), 5, "job 77");
+    EXPECT_EQ(theirs, none->body) << name_of(route);
   }
 }
 
@@ -148,7 +185,7 @@ TEST_F(RoutesTest, AnotherProcessOfTheUserIsNoRunner) {
     const ClientPtr client = ask_route(route, alice(999), job);
     if (route.who == Who::kRunner)
       EXPECT_EQ(client->status, 403) << name_of(route) << client->body;
-    else  // some changes are not possible in this state
+    else  // some changes are impossible in this state
       EXPECT_TRUE(!client->answered || client->status == 200 || client->status == 409 ||
                   client->status == 400)
           << name_of(route) << client->body;
@@ -167,7 +204,7 @@ TEST_F(RoutesTest, AnAdministratorMayAllButStopTheDaemon) {
     EXPECT_EQ(ask_route(route, admin(), "")->status, 403) << name_of(route);
     EXPECT_FALSE(stopped);
     EXPECT_EQ(ask_route(route, {kDaemonUid, 0, 1}, "")->status, 200) << name_of(route);
-    EXPECT_TRUE(stopped);
+    EXPECT_EQ(std::exchange(stopped, false), route.path == "/v1/daemon/stop");
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the runner of a job asks and reports: its own state again and again, and how the program
-// stands. Routes: GET /v1/jobs/{id}, and started, ended, parked and grow below it.
+// Requests of a job's runner: its own state, again and again, and reports on the program. Routes:
+// GET /v1/jobs/{id}, and started, ended, parked and grow below it.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ class Runners {
  public:
   Runners(const Host& host, Dispatcher& dispatcher, Cards& cards, JobViews& views, Waiters& waiters)
       : engine_(host.engine),
-        identity_(host.identity),
         dispatcher_(dispatcher),
         cards_(cards),
         views_(views),
         waiters_(waiters) {}
 
-  // With ?tag=T (of a runner) or ?since=T (of all who may see it), when the job has changed.
+  // With ?tag=T (from a runner) or ?since=T (from users who may see it): answers when the job has
+  // changed.
   void get(Call& call);
   void started(Call& call);
   void ended(Call& call);
@@ -34,13 +34,12 @@ class Runners {
 
  private:
   enum class Report { kLife, kMemory };  // started and ended; parked and grow
-  // False: the call is answered, and nothing is to be done.
+  // False: the call is answered, and there is nothing left to do.
   bool may_report(Call& call, Report report);
   bool is_overtaken(core::JobId id, const net::Request& request);
   void ask(Call& call, core::Input input);
 
   engine::Engine& engine_;
-  const Identity& identity_;
   Dispatcher& dispatcher_;
   Cards& cards_;
   JobViews& views_;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the runner of a job asks and reports.
+// Requests and reports of a job's runner, through the service and the engine of service_world.h:
+// long polls, the life of a run, parking and growth. A report must come from the runner itself; old
+// reports and reports of other processes or users change nothing.
 #include "serve/runners.h"
 
 #include "serve/test/service_world.h"
@@ -69,8 +71,9 @@ TEST_F(RunnersTest, ARunnerFindsItsOwnJobOnly) {
   EXPECT_EQ(poll(alice(502), id, tag)->status, 404) << "the job of another run";
   const ClientPtr looks = get(alice(502), path_of(id, "?since=" + tag));
   EXPECT_FALSE(looks->answered) << "any process of its user may wait for a change";
-  EXPECT_EQ(get(bob(), path_of(id, "?since=" + tag))->status, 404);
-  EXPECT_EQ(get(bob(), path_of(id))->status, 404);
+  EXPECT_EQ(get(bob(), path_of(id, "?since=" + tag))->status, 403);
+  EXPECT_EQ(get(bob(), path_of(id))->status, 403);
+  EXPECT_EQ(poll(bob(), id, tag)->status, 404) << "the number of his job is another user's now";
   EXPECT_EQ(ended(alice(501), id)->status, 200);
   EXPECT_EQ(state_in(looks), JobState::kEnded);
 }
@@ -113,7 +116,7 @@ TEST_F(RunnersTest, WordsThatAreWrongAreInvalid) {
     EXPECT_EQ(ask(alice(), "POST", path_of(id, what), "{")->status, 400) << what;
 }
 
-// What a job says to have given back is not granted before the driver shows it.
+// Memory that a job reports as given back is not granted before the driver confirms it.
 TEST_F(RunnersTest, MemoryThatAJobSaysToHaveParkedIsNotGrantedBeforeItIsSeenFree) {
   core::JobSpec parkable = spec("70G");
   parkable.preemptible = true;

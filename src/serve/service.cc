@@ -6,6 +6,7 @@
 #include "serve/parts.h"
 #include "serve/reply.h"
 #include "serve/routes.h"
+#include "serve/submitter.h"
 
 namespace mete::serve {
 
@@ -14,6 +15,10 @@ Service::Service(net::Loop& loop, seam::Clock& clock, engine::Engine& engine, Id
       identity_(std::move(identity)),
       parts_(new Parts{{loop, clock, engine, identity_}}) {
   parts_->status.on_stop = [this] { on_stop(); };
+  parts_->status.on_reload = [this] { return on_reload(); };
+  parts_->status.on_backup = [this](const std::string& path, auto done) {
+    on_backup(path, std::move(done));
+  };
   parts_->dispatcher.on_fatal = [this](const Error& error) { on_fatal(error); };
   parts_->dispatcher.after_turn = [this] {
     parts_->waiters.answer_due();
@@ -69,8 +74,22 @@ void Service::answer(const Route* route, const net::Request& request, net::Respo
     const Result<core::JobId> id = core::parse_job_id(call.name);
     if (!id) return call.reply(refuse(id.error()));
     call.job = *id;
+    if (const std::optional<Error> no = refusal(*route, call)) return call.reply(refuse(*no));
   }
   route->handle(*parts_, call);
+}
+
+// Only users who may see a job reach the handlers of kOwner and kRunner.
+std::optional<Error> Service::refusal(const Route& route, const Call& call) const {
+  const core::Job* job = engine_.state().first_of(call.job);
+  if (job == nullptr) return no_such_job(call.job);
+  if (may_see(identity_, *job, call.peer())) return std::nullopt;
+  // A runner asks for its own job. If its daemon has lost its state, the number may be that of
+  // another user's job by now, and the runner is to learn that its own is gone.
+  const bool runner = route.who == Who::kRunner || call.request.parameter("tag") != nullptr;
+  if (runner || !may_see_row(identity_, *job, call.peer())) return no_such_job(call.job);
+  if (route.who == Who::kSight) return std::nullopt;
+  return not_yours(*job, call.job, name_of_user(call.peer().uid));
 }
 
 void Service::handle_metrics(const net::Request& request, net::Responder responder) {

@@ -97,7 +97,46 @@ wire::Snapshot::Job Sight::snapshot_job(const core::Job& job) {
   return shown;
 }
 
-wire::Snapshot Sight::snapshot(const net::Peer& peer, bool with_history) {
+wire::Snapshot::Job Sight::snapshot_row(const core::Job& job) {
+  wire::Snapshot::Job shown;
+  shown.view = views_.row_of(job);
+  return shown;
+}
+
+// The jobs that wait: those that the client may see come first, in the order of the queue if they
+// are too many; the rest of the room is for the rows of other users.
+void Sight::add_pending(const net::Peer& peer, bool others, wire::Snapshot& all) {
+  const core::State& state = engine_.state();
+  const JobViews::QueueSummary& queue = views_.queue();
+  all.queue.depth = queue.depth;
+  std::vector<std::pair<const core::Job*, bool>> shown;  // of each entry: the job, and as a row
+  shown.reserve(queue.order.size());
+  std::size_t own = 0;
+  for (const wire::Snapshot::Queue::Entry& entry : queue.order) {
+    const core::Job* job = state.find(entry.id);
+    const bool whole = job != nullptr && may_see(identity_, *job, peer);
+    own += whole ? 1 : 0;
+    const bool row = job != nullptr && !whole && others && may_see_row(identity_, *job, peer);
+    shown.emplace_back(whole || row ? job : nullptr, row);
+  }
+  std::size_t left_own = wire::kSnapshotPending;
+  std::size_t left_rows = wire::kSnapshotPending - std::min(own, wire::kSnapshotPending);
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    const auto [job, row] = shown[i];
+    if (job == nullptr) continue;
+    std::size_t& left = row ? left_rows : left_own;
+    if (left == 0) {
+      ++all.queue.left_off;
+      continue;
+    }
+    --left;
+    all.queue.order.push_back(queue.order[i]);
+    all.jobs.push_back(row ? snapshot_row(*job) : snapshot_job(*job));
+    all.jobs.back().view.place = queue.order[i].place;
+  }
+}
+
+wire::Snapshot Sight::snapshot(const net::Peer& peer, const Wish& wish) {
   const core::State& state = engine_.state();
   wire::CardsDocument cards = cards_.document(&peer);
   wire::Snapshot all;
@@ -107,26 +146,18 @@ wire::Snapshot Sight::snapshot(const net::Peer& peer, bool with_history) {
   all.driver = machine_.driver;
   all.daemon = status_.view();
   all.cards = std::move(cards.cards);
-  for (const core::JobId id : state.active())
-    if (const core::Job& job = *state.find(id); may_see(identity_, job, peer))
+  for (const core::JobId id : state.active()) {
+    const core::Job& job = *state.find(id);
+    if (may_see(identity_, job, peer))
       all.jobs.push_back(snapshot_job(job));
-  forecasts_.look();
-  const JobViews::QueueSummary& queue = views_.queue();
-  all.queue.depth = queue.depth;
-  for (const wire::Snapshot::Queue::Entry& entry : queue.order) {
-    const core::Job* job = state.find(entry.id);
-    if (job == nullptr || !may_see(identity_, *job, peer)) continue;
-    if (all.queue.order.size() == wire::kSnapshotPending) {
-      ++all.queue.left_off;
-      continue;
-    }
-    all.queue.order.push_back(entry);
-    all.jobs.push_back(snapshot_job(*job));
-    all.jobs.back().view.place = entry.place;
+    else if (wish.others && may_see_row(identity_, job, peer))
+      all.jobs.push_back(snapshot_row(job));
   }
+  forecasts_.look();
+  add_pending(peer, wish.others, all);
   std::sort(all.jobs.begin(), all.jobs.end(),
             [](const auto& a, const auto& b) { return a.view.job.id < b.view.job.id; });
-  if (with_history)
+  if (wish.history)
     all.history = history_.shown([&](core::JobId id) {
       const core::Job* job = state.find(id);
       return job != nullptr && may_see(identity_, *job, peer);
@@ -134,14 +165,14 @@ wire::Snapshot Sight::snapshot(const net::Peer& peer, bool with_history) {
   return all;
 }
 
-std::shared_ptr<const std::string> Sight::snapshot_text(const net::Peer& peer, bool with_history) {
+std::shared_ptr<const std::string> Sight::snapshot_text(const net::Peer& peer, const Wish& wish) {
   const seam::Nanoseconds now = clock_.monotonic();
   const std::int64_t rights = is_admin(identity_, peer) ? -1 : std::int64_t{peer.uid};
-  CachedText& kept = snapshots_[{rights, with_history}];
+  CachedText& kept = snapshots_[{rights, wish}];
   if (kept.text == nullptr || kept.reading != reading_ || kept.version != engine_.version() ||
       now - kept.made > kOldestSnapshot) {
     kept = {reading_, engine_.version(), now,
-            std::make_shared<const std::string>(wire::encode(snapshot(peer, with_history)))};
+            std::make_shared<const std::string>(wire::encode(snapshot(peer, wish)))};
     // Texts that no client has asked for lately.
     std::erase_if(snapshots_, [now](const auto& each) {
       return now - each.second.made > 20 * kOldestSnapshot;
@@ -159,16 +190,17 @@ void Sight::get_snapshot(Call& call) {
     return call.reply(refuse(Error::invalid("every is a number of seconds between 0.25 and 3600")
                                  .with_evidence(base::quote(*every))));
   const std::string* history = request.parameter("history");
+  const bool with_history = history == nullptr || *history != "0";
+  const bool others = request.parameter("others") != nullptr;
   if (!call.accepts("text/event-stream")) {
     if (!engine_.settled()) return call.reply(refuse(not_on_disk()));
-    net::Response response =
-        respond(200, *snapshot_text(request.peer, history == nullptr || *history != "0"));
+    net::Response response = respond(200, *snapshot_text(request.peer, {others, with_history}));
     response.held = dispatcher_.place();
     return call.reply(response);
   }
   const std::uint64_t number = ++last_number_;
-  Viewer viewer{number, request.peer, call.responder, {}, {}, {}, false};
-  if (history != nullptr && *history == "0") viewer.history = UINT64_MAX;
+  Viewer viewer{number, request.peer, call.responder, {}, others, {}, {}, false};
+  if (!with_history) viewer.history = UINT64_MAX;
   net::Response head;
   head.content_type = "text/event-stream";
   head.headers = {{"Cache-Control", "no-store"}};
@@ -209,7 +241,8 @@ void Sight::show_to(std::uint64_t number) {
   if (!engine_.settled()) return;  // what may yet be undone is not shown
   const bool with_history = viewer->history != UINT64_MAX && viewer->history != history_.version();
   if (with_history) viewer->history = history_.version();
-  const std::shared_ptr<const std::string> text = snapshot_text(viewer->peer, with_history);
+  const std::shared_ptr<const std::string> text =
+      snapshot_text(viewer->peer, {viewer->others, with_history});
   if (!viewer->responder.send("event: snapshot\ndata: " + *text + "\n\n")) viewers_.erase(viewer);
 }
 

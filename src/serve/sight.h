@@ -56,6 +56,7 @@ class Sight {
     net::Peer peer;
     net::Responder responder;
     net::Timer timer;
+    bool others = false;                           // with rows of other users' jobs
     std::optional<std::uint64_t> history;          // the version that it has
     std::optional<seam::Nanoseconds> stuck_since;  // it takes nothing
     bool queued = false;                           // to be shown the newest
@@ -70,9 +71,18 @@ class Sight {
 
   std::optional<unsigned> utilisation_of(core::JobId id) const;
 
-  wire::Snapshot snapshot(const net::Peer& peer, bool with_history);
+  // What a client asks to be shown.
+  struct Wish {
+    bool others = false;
+    bool history = false;
+    auto operator<=>(const Wish&) const = default;
+  };
+  wire::Snapshot snapshot(const net::Peer& peer, const Wish& wish);
+  void add_pending(const net::Peer& peer, bool others, wire::Snapshot& all);
   wire::Snapshot::Job snapshot_job(const core::Job& job);
-  std::shared_ptr<const std::string> snapshot_text(const net::Peer& peer, bool with_history);
+  // Of another user's job: no process, no utilisation, no history.
+  wire::Snapshot::Job snapshot_row(const core::Job& job);
+  std::shared_ptr<const std::string> snapshot_text(const net::Peer& peer, const Wish& wish);
   std::list<Viewer>::iterator find(std::uint64_t number);
   void show_soon(std::uint64_t number);
   void show_to(std::uint64_t number);
@@ -96,8 +106,8 @@ class Sight {
   History history_;
   std::list<Viewer> viewers_;
   std::uint64_t last_number_ = 0;
-  // By the user who may see it (-1: administrators), with or without history.
-  std::map<std::pair<std::int64_t, bool>, CachedText> snapshots_;
+  // By the user who may see it (-1: administrators).
+  std::map<std::pair<std::int64_t, Wish>, CachedText> snapshots_;
   CachedText metrics_;
 };
 

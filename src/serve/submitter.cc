@@ -18,7 +18,8 @@ namespace mete::serve {
 
 namespace {
 
-// The second number of "Uid:" in its status. (Its folder is root's where it may not be traced.)
+// The second number of "Uid:" in its status. (Root owns /proc/PID of a process that cannot be
+// traced.)
 std::optional<uid_t> effective_uid_of(pid_t pid) {
   const Result<std::string> status =
       base::read_all("/proc/" + std::to_string(pid) + "/status", 16 << 10);
@@ -32,8 +33,8 @@ std::optional<uid_t> effective_uid_of(pid_t pid) {
   return std::nullopt;
 }
 
-// By their names in /proc/PID/limits, which everybody may read; prlimit(2) of another user's
-// process needs a capability that root does not have in many containers.
+// By their names in /proc/PID/limits, which every user may read; prlimit(2) on another user's
+// process needs a capability that root lacks in many containers.
 struct Named {
   std::string_view name;
   int resource;
@@ -102,7 +103,7 @@ bool is_user(const std::string& name) {
   if (getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) == 0 &&
       found != nullptr)
     return true;
-  // One without a name is known by its number, and one with a name is not.
+  // A user without a name is known by its number; a user with a name is not.
   const Result<std::uint64_t> uid = base::parse_uint(name);
   return uid && *uid < static_cast<uid_t>(-1) && name_of_user(static_cast<uid_t>(*uid)) == name;
 }
@@ -137,7 +138,7 @@ Result<void> take_identity(const net::Peer& peer, core::Detached& detached) {
   detached.gid = peer.gid;
   detached.groups.assign(peer.groups.begin(), peer.groups.end());
   detached.limits = limits_of(peer.pid);
-  // The number may be another process's by now: then these are not its limits.
+  // The pid may belong to another process by now: then these are not the client's limits.
   if (detached.limits.empty() || effective_uid_of(peer.pid) != peer.uid)
     return Error::busy("the process that asks has gone").with_evidence("its limits are not known");
   return {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers that stand for waits in the tags of long polls: two waits have one number if and only if
-// they are equal (but for a collision of 64 bits). Thousands of runners that share a wait ask for
-// one number, which is made once.
+// Numbers that stand for waits in the tags of long polls: two waits have the same number if and
+// only if they are equal (except for a 64-bit collision). Thousands of runners that share a wait
+// share its number, computed once.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace mete::serve {
 
 class WaitMarks {
  public:
-  // At most so many are remembered; beyond, all are forgotten and made again.
+  // The most waits that are remembered; beyond, all are forgotten and computed again.
   static constexpr std::size_t kMost = 4096;
 
   std::uint64_t mark_of(const core::SharedWait& wait);
 
  private:
-  // A wait that is kept cannot be followed by another one at its address.
+  // Keeping the wait ensures that no other wait gets its address.
   std::map<const core::Wait*, std::pair<core::SharedWait, std::uint64_t>> marks_;
 };
 

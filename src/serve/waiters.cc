@@ -50,7 +50,7 @@ void Waiters::answer_due() {
 
 void Waiters::answer(const Waiter& waiter) {
   if (waiter.responder.gone()) return;
-  if (!engine_.settled()) return waiters_.push_back(waiter);  // what is so now may yet be undone
+  if (!engine_.settled()) return waiters_.push_back(waiter);  // the current state may yet be undone
   net::Responder responder = waiter.responder;
   if (waiter.tag) return responder.reply(views_.runner_reply(waiter.job, 200));
   net::Response response = views_.wait_reply(waiter.job, waiter.any);

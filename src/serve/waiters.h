@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests that are answered later: when a job has changed since its tag (long poll), or when all
-// jobs of a number have ended.
+// jobs with a number have ended.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ class Waiters {
   Waiters(const Host& host, Dispatcher& dispatcher, JobViews& views)
       : engine_(host.engine), dispatcher_(dispatcher), views_(views) {}
 
-  // Answers with the job as runners get it, once its tag is another one.
+  // Answers with the job as runners get it, once its tag has changed.
   void wait_for_change(core::JobId id, std::string tag, uid_t uid, net::Responder responder);
-  // Answers when all jobs of this number have ended; with `any`, when one of them has.
+  // Answers when all jobs with this number have ended; with `any`, when one of them has.
   void wait_for_end(core::JobId id, bool any, uid_t uid, net::Responder responder);
 
   // After a turn: queues the answers that are due.

@@ -18,7 +18,7 @@ void WorkQueue::add_large(uid_t user, Work work) {
   ++size_;
 }
 
-// The older of what can be done.
+// The older of the two tasks that can be done.
 std::deque<WorkQueue::Task>* WorkQueue::choose(User& user) const {
   const bool large = !user.large.empty() && user.places < kPlaces;
   if (user.small.empty()) return large ? &user.large : nullptr;
@@ -46,7 +46,7 @@ std::optional<std::function<void()>> WorkQueue::next() {
 
 WorkQueue::Place WorkQueue::take_place(uid_t uid, User& user) {
   ++user.places;
-  // What a place is does not matter, only when its last copy goes.
+  // The pointer's value does not matter, only when its last copy goes.
   return {this, [weak = std::weak_ptr(shared_), uid](void*) {
             if (const std::shared_ptr<Shared> shared = weak.lock()) give_back(*shared, uid);
           }};

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon has to answer, a queue for each user: the users take turns, one piece of work
-// each, so that the wait of one does not grow with what another asks for. Large answers hold a
-// place until the client has taken them, and a user has few places: a client that does not read
-// has no finished answer in our memory, only its request. No clock and no loop: whoever calls
-// next() decides for how long.
+// The daemon's work, one queue per user: the users take turns, one task each, so that one user's
+// wait does not grow with the requests of another. Large answers hold a place until the client has
+// read them, and a user has few places: for a client that does not read, we keep its request in
+// memory, not a finished answer. No clock and no loop: the caller of next() decides for how long.
 #pragma once
 
 #include <sys/types.h>
@@ -21,18 +20,18 @@ namespace mete::serve {
 
 class WorkQueue {
  public:
-  // Held by whatever keeps a large answer in memory; the last copy gives the place back.
+  // Held by every copy of a large answer in memory; the last copy returns the place.
   using Place = std::shared_ptr<void>;
   using Work = std::function<void(const Place& place)>;
-  static constexpr std::size_t kPlaces = 4;  // of a user
+  static constexpr std::size_t kPlaces = 4;  // per user
 
-  // `ready`: there may be something to do again, since a place was given back.
+  // `ready`: there may be work again, since a place was returned.
   explicit WorkQueue(std::function<void()> ready);
 
-  void add(uid_t user, Work work);        // its answer is small; it gets no place
+  void add(uid_t user, Work work);        // has a small answer; needs no place
   void add_large(uid_t user, Work work);  // may have a large answer
 
-  // The next piece of work, bound to its place. nullopt: there is none that could be done now.
+  // The next task, bound to its place. nullopt: there is none that can be done now.
   std::optional<std::function<void()>> next();
 
   bool empty() const { return size_ == 0; }
@@ -48,7 +47,7 @@ class WorkQueue {
     std::deque<Task> large;
     std::size_t places = 0;  // taken
   };
-  // Outlives the queue in the places.
+  // Outlives the queue through the places.
   struct Shared {
     std::map<uid_t, User> users;
     std::function<void()> ready;
@@ -61,7 +60,7 @@ class WorkQueue {
   Place take_place(uid_t uid, User& user);
 
   std::shared_ptr<Shared> shared_;
-  uid_t last_ = static_cast<uid_t>(-1);  // whose turn it was
+  uid_t last_ = static_cast<uid_t>(-1);  // the user served last
   std::uint64_t last_number_ = 0;
   std::size_t size_ = 0;
 };

@@ -19,7 +19,7 @@ class WorkQueueTest : public testing::Test {
       if (place != nullptr) places_.push_back(place);
     };
   }
-  // What is done of what can be, in that order; "A" is a large answer that stays in memory.
+  // The tasks done, in order; "A" is a large answer that stays in memory.
   std::string work(std::size_t most = 1000) {
     done_.clear();
     for (std::size_t i = 0; i < most; ++i) {

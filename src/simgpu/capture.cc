@@ -4,8 +4,7 @@
 // forbidden call invalidates the capture, which then only ends with an error.
 #include "simgpu/capture.h"
 
-#include <unistd.h>
-
+#include "abi/old_glibc.h"
 #include "simgpu/event.h"
 
 namespace simgpu {
@@ -126,7 +125,7 @@ CUresult refuse_legacy(Stream* stream) {
 CUresult capture_forbids() {
   if (captures().empty() || thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
   CUresult result = CUDA_SUCCESS;
-  const int thread = gettid();
+  const int thread = mete::abi::thread_id();
   for (Capture* const capture : captures()) {
     const bool mine = capture->thread == thread && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
     const bool global = thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
@@ -173,7 +172,7 @@ CUresult begin_capture(Stream* stream, CUstreamCaptureMode mode, Graph* graph,
   }
   capture->id = next_capture_id++;
   capture->mode = mode;
-  capture->thread = gettid();
+  capture->thread = mete::abi::thread_id();
   capture->origin = stream;
   enter_capture(stream, capture);
   stream->capture_after.assign(after, count);
@@ -184,7 +183,7 @@ CUresult end_capture(Stream* stream, CUgraph* out) {
   Capture* const capture = stream->capture;
   if (capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   if (capture->origin != stream) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-  if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != gettid())
+  if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != mete::abi::thread_id())
     return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
   CUresult result = CUDA_SUCCESS;
   if (capture->status != CU_STREAM_CAPTURE_STATUS_ACTIVE)

@@ -10,13 +10,14 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "abi/old_glibc.h"
 #include "simgpu/capture.h"
 #include "simgpu/module.h"
 
 namespace simgpu {
 namespace {
 
-constexpr off_t kMaxFile = 256 << 20;
+constexpr uint64_t kMaxFile = 256 << 20;
 
 CUresult from_verdict(ModuleVerdict verdict) {
   switch (verdict) {
@@ -36,10 +37,11 @@ CUresult from_verdict(ModuleVerdict verdict) {
 char* read_file(const char* path) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return nullptr;
-  struct stat about;
+  struct statx about;
   char* text = nullptr;
-  if (fstat(fd, &about) == 0 && about.st_size <= kMaxFile) {
-    const size_t size = static_cast<size_t>(about.st_size);
+  if (mete::abi::look_at(fd, "", AT_EMPTY_PATH, STATX_SIZE, &about) == 0 &&
+      about.stx_size <= kMaxFile) {
+    const size_t size = about.stx_size;
     text = static_cast<char*>(malloc(size + 1));
     size_t got = 0;
     while (text != nullptr && got < size) {

@@ -7,6 +7,7 @@
 
 #include <cstring>
 
+#include "abi/old_glibc.h"
 #include "simgpu/client.h"
 #include "simgpu/pool.h"
 
@@ -81,7 +82,7 @@ CUresult cuMemPoolExportToShareableHandle(void* out, CUmemoryPool handle,
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
   PoolTicket ticket = {{'s', 'i', 'm', 'P', 'O', 'O', 'L'}, 0, 0};
   ticket.card = static_cast<int32_t>(driver.devices[pool->device].card);
-  const int fd = memfd_create("simgpu-pool", MFD_CLOEXEC);
+  const int fd = mete::abi::memory_file("simgpu-pool");
   if (fd < 0) return CUDA_ERROR_OPERATING_SYSTEM;
   if (write(fd, &ticket, sizeof ticket) != sizeof ticket) {
     close(fd);

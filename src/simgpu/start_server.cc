@@ -22,7 +22,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "abi/old_glibc.h"
 #include "simgpu/client.h"
+
+METE_OLD_SYMBOL(dladdr);
+METE_OLD_SYMBOL(pthread_sigmask);
 
 extern char** environ;
 
@@ -73,10 +77,15 @@ bool server_program(char* out, size_t size) {
   if (named != nullptr && *named != '\0') {
     return snprintf(out, size, "%s", named) < static_cast<int>(size);
   }
+  char real[PATH_MAX];
+#if defined(__PIE__)  // in the server's own program, which is linked statically
+  const char* const us = "/proc/self/exe";
+#else
   Dl_info info{};
   if (dladdr(reinterpret_cast<void*>(&open_server), &info) == 0) return false;
-  char real[PATH_MAX];
-  if (realpath(info.dli_fname, real) == nullptr) return false;
+  const char* const us = info.dli_fname;
+#endif
+  if (realpath(us, real) == nullptr) return false;
   char* slash = strrchr(real, '/');
   if (slash == nullptr) return false;
   *slash = '\0';

@@ -5,8 +5,13 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "abi/old_glibc.h"
 #include "simgpu/client.h"
 #include "simgpu/driver.h"
+
+METE_OLD_SYMBOL(pthread_mutexattr_destroy);
+METE_OLD_SYMBOL(pthread_mutexattr_init);
+METE_OLD_SYMBOL(pthread_mutexattr_settype);
 
 namespace simgpu {
 

@@ -3,8 +3,7 @@
 // stream. A destroyed stream stays until its queue has run.
 #include "simgpu/stream.h"
 
-#include <unistd.h>
-
+#include "abi/old_glibc.h"
 #include "simgpu/capture.h"
 
 namespace simgpu {
@@ -34,7 +33,7 @@ Stream* new_stream(Context* context, unsigned flags, int priority) {
 
 int thread_id() {
   static thread_local int id = 0;
-  if (id == 0) id = gettid();
+  if (id == 0) id = mete::abi::thread_id();
   return id;
 }
 

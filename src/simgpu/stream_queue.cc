@@ -8,13 +8,27 @@
 
 #include <cstring>
 
+#include "abi/old_glibc.h"
 #include "simgpu/event.h"
 #include "simgpu/stream.h"
+
+METE_OLD_SYMBOL(pthread_create);
+METE_OLD_SYMBOL(pthread_sigmask);
+METE_OLD_SYMBOL_2_3_3(pthread_condattr_setclock);
 
 namespace simgpu {
 namespace {
 
-constinit pthread_cond_t changed = PTHREAD_COND_INITIALIZER;  // waits use the monotonic clock
+pthread_cond_t changed;
+// Waits use the monotonic clock.
+__attribute__((constructor)) void make_condition() {
+  pthread_condattr_t kind;
+  pthread_condattr_init(&kind);
+  pthread_condattr_setclock(&kind, CLOCK_MONOTONIC);
+  pthread_cond_init(&changed, &kind);
+  pthread_condattr_destroy(&kind);
+}
+
 constinit bool thread_runs = false;
 
 timespec timespec_of(int64_t ns) { return {ns / 1'000'000'000, ns % 1'000'000'000}; }
@@ -33,7 +47,7 @@ void take_again(unsigned held) {
 void wait_changed_until(int64_t ns) {
   const timespec until = timespec_of(ns);
   const unsigned held = let_go_but_once();
-  pthread_cond_clockwait(&changed, &driver.mutex, CLOCK_MONOTONIC, &until);
+  pthread_cond_timedwait(&changed, &driver.mutex, &until);
   take_again(held);
 }
 

@@ -326,7 +326,8 @@ bool is_no_damage(const Error& error, const std::string& folder) {
          error.code == ErrorCode::kDenied;
 }
 
-// Reads every content once. "": all are whole.
+}  // namespace
+
 std::string damage_in_contents(const std::string& database) {
   Result<Connection> connection = Connection::open(database);
   if (!connection) return connection.error().message;
@@ -337,8 +338,6 @@ std::string damage_in_contents(const std::string& database) {
            });
   return bad.empty() ? "" : "the content " + bad + " is not as written";
 }
-
-}  // namespace
 
 Result<Repaired> repair(const std::string& folder, const std::string& time, RepairedAt at) {
   struct stat info {};

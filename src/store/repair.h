@@ -32,6 +32,9 @@ struct RepairedAt {
 // `time` is part of the copy's name. busy: a daemon has it. not_found: there is no store.
 Result<Repaired> repair(const std::string& folder, const std::string& time, RepairedAt at = {});
 
+// Reads every content once; "": all are whole. No process may have the database open.
+std::string damage_in_contents(const std::string& database);
+
 // The log with checksums that match its bytes, so that SQLite reads all of it: the checksums of our
 // rows find the damage. "": it holds nothing.
 std::string with_new_checksums(std::string log);

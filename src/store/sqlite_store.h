@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "seam/store.h"
+#include "store/backup.h"
 #include "store/connection.h"
 #include "store/files.h"
 #include "store/mark.h"
@@ -57,6 +58,12 @@ class SqliteStore final : public seam::Store {
   bool free_ballast() override { return ballast_.free(); }
   bool restore_ballast() override;
 
+  // Begins a copy of all that is on the disk; the store outlives it (store/backup.h).
+  Result<std::unique_ptr<Backup>> begin_backup(const std::string& path) {
+    return Backup::begin(connection_, path);
+  }
+
+  const std::string& identity() const { return bounds_.identity; }
   // The last event that is on the disk; 0: none yet.
   std::uint64_t last_seq() const { return bounds_.last; }
 

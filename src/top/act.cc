@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // See act.h. Keys are handled by the page that is shown: an open question takes y or n, a filter
 // that is being typed takes text, otherwise one table of keys moves the selection, changes the
-// order, opens pages or asks for a deed. A deed is prepared with its targets at the moment of the
-// question, so that a later snapshot cannot change what is confirmed.
+// order, opens pages or asks for a deed. A deed that ends something is confirmed; it is prepared
+// with its targets at the moment of the question, so that a later snapshot cannot change what is
+// confirmed. Holding and releasing a job and reading its log are done at once.
 #include "top/act.h"
 
 #include <signal.h>
@@ -39,12 +40,12 @@ struct List {
       for (std::ptrdiff_t i = index; i >= 0 && i <= last; i += step)
         if (is_selectable(rows[static_cast<std::size_t>(i)])) {
           view.selected = rows[static_cast<std::size_t>(i)].key;
-          view.first = first_row(rows, view, geometry.list_lines);
+          view.first = window_of(rows, view, geometry.list_lines).first;
           return;
         }
   }
   void move(std::ptrdiff_t by) {
-    view.first = first_row(rows, view, geometry.list_lines);
+    view.first = window_of(rows, view, geometry.list_lines).first;
     const auto at = static_cast<std::ptrdiff_t>(selected_row(rows, view).value_or(0));
     select(at + by, by > 0);
   }
@@ -67,21 +68,37 @@ struct List {
 
 std::string job_words(const Row& row) {
   const core::Job& job = row.job->view.job;
-  return "job " + to_string(job.id) + " (" + job.spec->name + " of " + job.spec->user + ")";
+  const std::string& name = job.spec->name;  // "": another user's
+  return "job " + to_string(job.id) + " (" + (name.empty() ? "of " : name + " of ") +
+         job.spec->user + ")";
+}
+
+// The job that is selected; nullptr: none that this user may change, which is said.
+const core::Job* selected_job(View& view, const Row* row) {
+  if (row != nullptr && row->job != nullptr && !row->job->view.row) return &row->job->view.job;
+  view.message = row != nullptr && (row->kind == Kind::kOther || row->job != nullptr)
+                     ? "only its user and administrators can do that"
+                     : "no job is selected";
+  return nullptr;
 }
 
 void ask_cancel(View& view, const Row* row) {
-  if (row == nullptr || row->job == nullptr) {
-    view.message = row != nullptr && row->kind == Kind::kOther
-                       ? "only its user and administrators can cancel it"
-                       : "no job is selected";
-    return;
-  }
-  Deed deed;
-  deed.kind = Deed::Kind::kCancel;
-  deed.job = to_string(row->job->view.job.id);
-  deed.question = "cancel " + job_words(*row) + "?";
-  view.asked = std::move(deed);
+  const core::Job* job = selected_job(view, row);
+  if (job == nullptr) return;
+  view.asked = Deed{.kind = Deed::Kind::kCancel,
+                    .job = to_string(job->id),
+                    .question = "cancel " + job_words(*row) + "?"};
+}
+
+// What needs no confirmation.
+Outcome at_once(View& view, const Row* row, Deed::Kind kind) {
+  const core::Job* job = selected_job(view, row);
+  if (job == nullptr) return {};
+  return {.deed = Deed{.kind = kind, .job = to_string(job->id)}};
+}
+
+bool is_deed(char c) {
+  return c == 'c' || c == 'H' || c == 'R' || c == 'T' || c == 'K' || c == 'I';
 }
 
 void ask_signal(View& view, const Row* row, int number, std::string_view name) {
@@ -158,9 +175,14 @@ void click(List& list, const Key& key, const Scene& scene, Size size) {
     return;
   }
   if (key.row < geometry.list_top || key.row >= geometry.list_top + geometry.list_lines) return;
-  const std::size_t at =
-      first_row(list.rows, view, geometry.list_lines) + key.row - geometry.list_top;
-  if (at >= list.rows.size() || !is_selectable(list.rows[at])) return;
+  const Window window = window_of(list.rows, view, geometry.list_lines);
+  const std::size_t line = key.row - geometry.list_top;
+  if (line >= window.rows) {
+    if (window.below > 0) list.move(static_cast<std::ptrdiff_t>(window.rows));
+    return;
+  }
+  const std::size_t at = window.first + line;
+  if (!is_selectable(list.rows[at])) return;
   if (view.selected == list.rows[at].key) view.page = Page::kDetail;  // a second click
   view.selected = list.rows[at].key;
 }
@@ -180,8 +202,7 @@ void wheel(List& list, const Key& key) {
 
 Outcome on_main_text(List& list, char c, const Scene& scene) {
   View& view = list.view;
-  const bool deed = c == 'c' || c == 'T' || c == 'K' || c == 'I';
-  if (deed && scene.setting.readonly) {
+  if (is_deed(c) && scene.setting.readonly) {
     view.message = "--readonly: nothing is changed from here";
     return {};
   }
@@ -231,6 +252,12 @@ Outcome on_main_text(List& list, char c, const Scene& scene) {
     case 'c':
       ask_cancel(view, list.selected());
       break;
+    case 'H':
+      return at_once(view, list.selected(), Deed::Kind::kHold);
+    case 'R':
+      return at_once(view, list.selected(), Deed::Kind::kRelease);
+    case 'l':
+      return at_once(view, list.selected(), Deed::Kind::kLogs);
     case 'T':
       ask_signal(view, list.selected(), SIGTERM, "TERM");
       break;
@@ -327,8 +354,8 @@ Outcome on_page(List& list, const Key& key, const Scene& scene, Size size) {
                     key.code == Code::kBackspace || c == 'h' || c == '?';
   if (back) view.page = Page::kMain;
   if (c == 'q') return {.quit = true};
-  const bool deed = c == 'c' || c == 'T' || c == 'K' || c == 'I';
-  return deed && view.page == Page::kDetail ? on_main_text(list, c, scene) : Outcome{};
+  return (is_deed(c) || c == 'l') && view.page == Page::kDetail ? on_main_text(list, c, scene)
+                                                                : Outcome{};
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys, mouse and sentences of mete top, without a terminal: a scene and a view in, a key, and the
 // changed view, question or deed out. The parser of terminal bytes gets sequences in pieces and
-// garbage; names of other users must never move the cursor. Deeds need a confirmation in every
-// case.
+// garbage; names of other users must never move the cursor. Deeds that end something need a
+// confirmation in every case.
 #include "top/act.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ TEST_F(Keys, ASelectedRowIsAlwaysInSight) {
     press({code, {}, 20, 5});
     const std::vector<Row> all = rows();
     const Geometry geometry = geometry_of({snapshot_, setting_}, size_, all.size());
-    const std::size_t first = first_row(all, view_, geometry.list_lines);
+    const std::size_t first = window_of(all, view_, geometry.list_lines).first;
     const std::size_t at = selected_row(all, view_).value();
     EXPECT_GE(at, first);
     EXPECT_LT(at, first + geometry.list_lines);
@@ -94,15 +94,82 @@ TEST_F(Keys, ReadonlyAndStrangersJobsAreOnlyLookedAt) {
   view_.selected = "job 7";
   type("c");
   EXPECT_FALSE(view_.asked);
-  EXPECT_EQ(view_.message, "only its user and administrators can cancel it");
+  EXPECT_EQ(view_.message, "only its user and administrators can do that");
+  EXPECT_FALSE(type("H").deed);
+  EXPECT_FALSE(type("l").deed);
   type("K");
   EXPECT_FALSE(view_.asked);
+  for (wire::Snapshot::Job& job : snapshot_.jobs) job.view.row = true;
+  view_.selected = "job 13";
+  view_.message.clear();
+  type("c");
+  EXPECT_FALSE(view_.asked) << "a row of another user's job";
+  EXPECT_EQ(view_.message, "only its user and administrators can do that");
   setting_.readonly = true;
   view_.selected = "job 13";
-  for (const char* key : {"c", "T", "K", "I"}) {
-    type(key);
+  for (const char* key : {"c", "H", "R", "T", "K", "I"}) {
+    EXPECT_FALSE(type(key).deed) << key;
     EXPECT_FALSE(view_.asked) << key;
     EXPECT_EQ(view_.message, "--readonly: nothing is changed from here");
+  }
+}
+
+TEST_F(Keys, HoldReleaseAndLogsAreDoneAtOnceAlsoFromTheDetails) {
+  view_.selected = "job 14";
+  for (const Page page : {Page::kMain, Page::kDetail}) {
+    for (const auto& [key, kind] :
+         {std::pair("H", Deed::Kind::kHold), std::pair("R", Deed::Kind::kRelease),
+          std::pair("l", Deed::Kind::kLogs)}) {
+      view_.page = page;
+      const Outcome outcome = type(key);
+      ASSERT_TRUE(outcome.deed) << key;
+      EXPECT_EQ(outcome.deed->kind, kind) << key;
+      EXPECT_EQ(outcome.deed->job, "14") << key;
+      EXPECT_FALSE(view_.asked) << key;
+    }
+  }
+  setting_.readonly = true;
+  EXPECT_TRUE(type("l").deed) << "a log is only looked at";
+}
+
+TEST_F(Keys, RowsThatDoNotFitAreCountedAndNeverSelectedUnseen) {
+  for (std::size_t step = 0; step < 60; ++step) {
+    const std::vector<Row> all = rows();
+    const Geometry geometry = geometry_of({snapshot_, setting_}, size_, all.size());
+    const Window window = window_of(all, view_, geometry.list_lines);
+    const std::size_t at = selected_row(all, view_).value();
+    EXPECT_GE(at, window.first);
+    EXPECT_LT(at, window.first + window.rows);
+    const std::size_t rest = all.size() - window.first - window.rows;
+    EXPECT_EQ(window.below > 0, rest > 0);
+    EXPECT_LE(window.below, rest) << "headings do not count";
+    const std::string text = frame({snapshot_, setting_}, view_, size_).text();
+    EXPECT_EQ(text.find(" more below") != std::string::npos, rest > 0) << text;
+    press({Code::kDown});
+  }
+  EXPECT_EQ(selected().key, rows().back().key);
+}
+
+TEST_F(Keys, AClickOnTheCountShowsFurtherRows) {
+  const Geometry geometry = geometry_of({snapshot_, setting_}, size_, rows().size());
+  const std::size_t line = geometry.list_top + geometry.list_lines - 1;
+  press({Code::kClick, {}, line, 6});
+  EXPECT_EQ(view_.page, Page::kMain);
+  EXPECT_GT(view_.first, 0u);
+}
+
+TEST_F(Keys, TheArrowOfTheOrderIsAlwaysThere) {
+  for (std::size_t sort = 0; sort < kSorts; ++sort) {
+    for (const bool reverse : {false, true}) {
+      for (const std::size_t columns : {40u, 60u, 80u, 100u, 120u, 200u}) {
+        view_.wanted.sort = static_cast<Sort>(sort);
+        view_.wanted.reverse = reverse;
+        const std::string text = frame({snapshot_, setting_}, view_, {columns, 30}).text();
+        const std::string title = std::string(title_of(view_.wanted.sort)) + (reverse ? "▼" : "▲");
+        EXPECT_NE(text.find(title), std::string::npos) << title << " at " << columns << "\n"
+                                                       << text;
+      }
+    }
   }
 }
 

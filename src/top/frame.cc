@@ -110,22 +110,26 @@ void draw_footer(Canvas& canvas, const Scene& scene, const View& view) {
     draw_keys(canvas, row,
               {{"q", "quit"},
                {"h", "help"},
-               {arrows ? "↑↓" : "Up/Down", "select"},
                {"Enter", "detail"},
-               {"t", "tree"},
+               {"l", "logs"},
                {"s", "sort"},
-               {"/", "filter"}});
+               {"/", "filter"},
+               {"t", "tree"},
+               {arrows ? "↑↓" : "Up/Down", "select"}});
   else
     draw_keys(canvas, row,
               {{"q", "quit"},
                {"h", "help"},
-               {arrows ? "↑↓" : "Up/Down", "select"},
                {"Enter", "detail"},
-               {"t", "tree"},
+               {"l", "logs"},
+               {"c", "cancel"},
+               {"H", "hold"},
+               {"R", "release"},
                {"s", "sort"},
                {"/", "filter"},
-               {"c", "cancel"},
-               {"T K I", "signal"}});
+               {"t", "tree"},
+               {"T K I", "signal"},
+               {arrows ? "↑↓" : "Up/Down", "select"}});
 }
 
 // A page that may be longer than the screen.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // See panes.h. Each column has a wanted width, from its contents, and a rank; on a narrow screen
 // the columns with the highest rank are dropped first, and the text at the end takes the rest. The
-// sorted column's title has an arrow. Bars are drawn last, over the colours of a selected row.
+// sorted column is never dropped: its title has the arrow. Bars are drawn last, over the colours of
+// a selected row.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -71,9 +72,9 @@ std::optional<Sort> sort_of(What what) {
 }
 
 std::string_view title_of(What what) {
-  constexpr std::array<std::string_view, 12> kTitles{
-      "ID",     "USER", "NAME", "STATE", "CARD", "",
-      "MEMORY", "UTIL", "",     "IDLE",  "TIME", "COMMAND, OR WHY IT WAITS"};
+  constexpr std::array<std::string_view, 12> kTitles{"ID",   "USER", "NAME",   "STATE",
+                                                     "CARD", "",     "MEMORY", "UTIL",
+                                                     "",     "IDLE", "TIME",   "COMMAND OR WAIT"};
   return kTitles[static_cast<std::size_t>(what)];
 }
 
@@ -161,9 +162,11 @@ std::vector<Place> places_of(const std::vector<Row>& rows, const Wanted& wanted,
       {{What::kTime, 0, 8, true}, 7}};
   // The sorted column has room for the arrow beside its title.
   for (Wish& wish : wishes)
-    if (sort_of(wish.place.what) == wanted.sort && !title_of(wish.place.what).empty())
+    if (sort_of(wish.place.what) == wanted.sort && !title_of(wish.place.what).empty()) {
       wish.place.width = std::max(wish.place.width, title_of(wish.place.what).size() + 1);
-  constexpr std::size_t kLeastText = 14;
+      wish.rank = 0;
+    }
+  constexpr std::size_t kLeastText = 16;  // "~14:20, 2 ahead"
   const auto taken = [&wishes] {
     std::size_t sum = 1;  // the mark
     for (const Wish& wish : wishes) sum += wish.place.width + 1;
@@ -218,8 +221,8 @@ struct ListPen {
     canvas.put({row, 2}, " " + title + " ", {Colour::kTitle});
   }
 
-  std::string text_of(const Row& row, What what) const {
-    switch (what) {
+  std::string text_of(const Row& row, const Place& place) const {
+    switch (place.what) {
       case What::kId:
         return id_of(row);
       case What::kUser:
@@ -239,7 +242,7 @@ struct ListPen {
       case What::kTime:
         return time_of(row, now());
       case What::kText:
-        return last_words(row, now());
+        return last_words(row, now(), place.width);
       case What::kBar:
       case What::kPast:
         return "";
@@ -264,7 +267,7 @@ struct ListPen {
 
   void draw_words(std::size_t line, const Row& row) const {
     for (const Place& place : places) {
-      const std::string text = text_of(row, place.what);
+      const std::string text = text_of(row, place);
       const Style style = style_of(row, place.what);
       if (place.right && base::columns_of(base::printable(text)) <= place.width)
         canvas.put_right({line, place.column + place.width}, text, style);
@@ -307,16 +310,18 @@ Colour colour_of_state(JobState state) {
   }
 }
 
-std::string last_words(const Row& row, WallTime now) {
+std::string last_words(const Row& row, WallTime now, std::size_t width) {
   if (row.kind == Kind::kForeign) return row.foreign->pid ? "" : "claimed by another daemon";
   if (row.kind != Kind::kJob) return "";
   const std::string reason = wire::reason_text(row.job->view, now);
   if (reason.empty()) return command_of(row);
   if (is_remarkable(row)) return "! " + reason;
-  std::string text = row.place ? "#" + std::to_string(*row.place) + " " : "";
-  if (row.waits && row.job->view.forecast)
-    text += "~" + base::moment(row.job->view.forecast->at, now) + " ";
-  return text + reason;
+  if (!row.waits) return reason;
+  // The forecast and the place come first; the reason follows if there is room for some of it.
+  constexpr std::size_t kSomeWords = 12;
+  const std::string brief = wire::brief_reason(row.job->view, row.place, now);
+  if (brief.empty()) return reason;
+  return base::columns_of(brief) + 2 + kSomeWords > width ? brief : brief + "; " + reason;
 }
 
 std::optional<Sort> sort_at(const Scene& scene, const View& view, Size size, std::size_t column) {
@@ -338,22 +343,25 @@ void draw_list(Canvas& canvas, const Scene& scene, const View& view, const Geome
     return;
   }
   const ListPen pen{canvas, scene, places, signs};
-  const std::size_t first = first_row(rows, view, geometry.list_lines);
+  const Window window = window_of(rows, view, geometry.list_lines);
   const std::optional<std::size_t> selected = selected_row(rows, view);
-  for (std::size_t i = 0; i < geometry.list_lines && first + i < rows.size(); ++i) {
-    const Row& row = rows[first + i];
+  for (std::size_t i = 0; i < window.rows; ++i) {
+    const Row& row = rows[window.first + i];
     const std::size_t line = geometry.list_top + i;
     if (row.kind == Kind::kSection) {
       pen.section(line, row.title);
       continue;
     }
     pen.draw_words(line, row);
-    if (first + i == selected && !scene.setting.once) {
+    if (window.first + i == selected && !scene.setting.once) {
       canvas.set({line, 0}, signs.mark, {Colour::kText, true});
       canvas.invert_row(line);
     }
     pen.draw_pictures(line, row);  // a bar looks the same on every row
   }
+  if (window.below > 0)
+    canvas.put({geometry.list_top + window.rows, 4},
+               "… " + std::to_string(window.below) + " more below", {Colour::kFaint});
 }
 
 }  // namespace mete::top

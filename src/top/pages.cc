@@ -137,7 +137,8 @@ void draw_job(Sheet& sheet, const Scene& scene, const Row& row) {
   const WallTime now = scene.snapshot.at;
   const Snapshot::Job& job = *row.job;
   const core::Job& known = job.view.job;
-  sheet.title("job " + to_string(known.id) + "  " + base::printable(known.spec->name) + " of " +
+  const std::string name = base::printable(known.spec->name);
+  sheet.title("job " + to_string(known.id) + (name.empty() ? " of " : "  " + name + " of ") +
               base::printable(known.spec->user));
   sheet.skip();
   sheet.line("state", to_string(known.state), colour_of_state(known.state));
@@ -205,6 +206,7 @@ Canvas help_page(const Scene& scene, std::size_t columns) {
       Help{"Tab", "go to the next section: jobs, outside, waiting"},
       Help{"[ ]", "scroll the cards"},
       Help{"Enter", "details of the selected row; Esc goes back"},
+      Help{"l", "follow the log of the job; Ctrl-C comes back"},
       Help{"t", "show the processes of each job as a tree"},
       Help{"s S r", "sort by the next column, the previous one, reverse"},
       Help{"/", "show only matching rows; Esc shows all"},
@@ -213,15 +215,16 @@ Canvas help_page(const Scene& scene, std::size_t columns) {
       Help{"q Ctrl-C", "quit"},
   };
   constexpr std::array kDeeds{
-      Help{"c", "cancel the job"},
-      Help{"T K I", "send TERM, KILL or INT to your own processes"},
+      Help{"H R", "hold a waiting job, release it"},
+      Help{"c", "cancel the job; asks first"},
+      Help{"T K I", "send TERM, KILL or INT to your own processes; asks first"},
   };
   const Signs& signs = top::signs(scene.setting.unicode);
   Sheet sheet(columns, signs);
   sheet.title("keys");
   for (const Help& help : kMoves) sheet.line(help.keys, help.words);
   sheet.skip();
-  sheet.title(scene.setting.readonly ? "with --readonly these do nothing" : "asked twice");
+  sheet.title(scene.setting.readonly ? "with --readonly these do nothing" : "changes");
   for (const Help& help : kDeeds) sheet.line(help.keys, help.words);
   sheet.skip();
   sheet.title("the bar of a card");

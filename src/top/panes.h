@@ -24,8 +24,9 @@ void draw_list(Canvas& canvas, const Scene& scene, const View& view, const Geome
                const std::vector<Row>& rows);
 // The order that a click on the titles means; nullopt: none is there.
 std::optional<Sort> sort_at(const Scene& scene, const View& view, Size size, std::size_t column);
-// The text at the end of a row: the command; why it waits, and until when; where its bytes are.
-std::string last_words(const Row& row, WallTime now);
+// The text at the end of a row: the command; the forecast of its start and why it waits; where its
+// bytes are. It is written for this width, but not cut to it.
+std::string last_words(const Row& row, WallTime now, std::size_t width);
 
 // ---- pages (pages.cc): as many rows as they need
 Canvas help_page(const Scene& scene, std::size_t columns);

@@ -56,7 +56,7 @@ TerminalKind terminal_kind() {
 
 Result<Terminal> Terminal::open() {
   Fd tty(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
-  if (!tty) return Error::not_found("there is no terminal to read keys from");
+  if (!tty) return Error::io("there is no terminal to read keys from");
   return Terminal(std::move(tty));
 }
 

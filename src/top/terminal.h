@@ -27,7 +27,7 @@ TerminalKind terminal_kind();
 
 class Terminal {
  public:
-  // not_found: there is no terminal to read keys from.
+  // io: there is no terminal to read keys from.
   static Result<Terminal> open();
   Terminal(Terminal&&) = default;
   Terminal& operator=(Terminal&&) = delete;

@@ -49,16 +49,25 @@ std::optional<std::size_t> selected_row(const std::vector<Row>& rows, const View
   return first;
 }
 
-std::size_t first_row(const std::vector<Row>& rows, const View& view, std::size_t lines) {
-  if (lines == 0 || rows.size() <= lines) return 0;
+Window window_of(const std::vector<Row>& rows, const View& view, std::size_t lines) {
+  if (rows.size() <= lines) return {0, rows.size(), 0};
+  if (lines == 0) return {};
+  const bool counts = lines >= kLeastList;  // there is a line for the number of further rows
   std::size_t first = std::min(view.first, rows.size() - lines);
-  const std::optional<std::size_t> selected = selected_row(rows, view);
-  if (!selected) return first;
-  // The heading above the first row of a section is visible with it.
-  const std::size_t above =
-      *selected > 0 && !is_selectable(rows[*selected - 1]) && lines > 1 ? *selected - 1 : *selected;
-  first = std::min(first, above);
-  return std::max(first, *selected >= lines ? *selected - lines + 1 : 0);
+  if (const std::optional<std::size_t> selected = selected_row(rows, view); selected) {
+    // The heading above the first row of a section is visible with it.
+    const std::size_t above = *selected > 0 && !is_selectable(rows[*selected - 1]) && lines > 1
+                                  ? *selected - 1
+                                  : *selected;
+    first = std::min(first, above);
+    first = std::max(first, *selected >= lines ? *selected - lines + 1 : 0);
+    // Not below that line.
+    if (counts && *selected + 1 == first + lines && first + lines < rows.size()) ++first;
+  }
+  if (!counts || first + lines == rows.size()) return {first, lines, 0};
+  const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(first + lines - 1);
+  return {first, lines - 1,
+          static_cast<std::size_t>(std::count_if(begin, rows.end(), is_selectable))};
 }
 
 std::size_t rows_enough(const Scene& scene, const View& view) {

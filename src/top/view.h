@@ -22,14 +22,14 @@ struct Target {
   std::uint64_t start_ticks = 0;  // 0: unknown
 };
 
-// What is done after confirmation.
+// What a key asks for. Cancelling and signals are done after confirmation, the others at once.
 struct Deed {
-  enum class Kind { kCancel, kSignal };
+  enum class Kind { kCancel, kSignal, kHold, kRelease, kLogs };
   Kind kind = Kind::kCancel;
-  std::string job;  // number; "": a process without a job
+  std::string job = {};  // number; "": a process without a job
   int signal = 0;
-  std::vector<Target> targets;
-  std::string question;  // "cancel job 12 (train of alice)?"
+  std::vector<Target> targets = {};
+  std::string question = {};  // "cancel job 12 (train of alice)?"
 };
 
 struct View {
@@ -75,8 +75,14 @@ Geometry geometry_of(const Scene& scene, Size size, std::size_t rows);
 
 // The selected row: the one in the view, or the nearest. nullopt: there is none.
 std::optional<std::size_t> selected_row(const std::vector<Row>& rows, const View& view);
-// The first row of the list that is shown, so that the selected one is visible.
-std::size_t first_row(const std::vector<Row>& rows, const View& view, std::size_t lines);
+// The rows of the list that are shown, so that the selected one is visible. If further rows do not
+// fit, the last line says how many.
+struct Window {
+  std::size_t first = 0;
+  std::size_t rows = 0;
+  std::size_t below = 0;  // rows that do not fit, without headings; 0: no line says so
+};
+Window window_of(const std::vector<Row>& rows, const View& view, std::size_t lines);
 
 // The screen. Pure.
 Canvas frame(const Scene& scene, const View& view, Size size);

@@ -103,6 +103,8 @@ void fields_of(auto& list, Is<DaemonView> auto& view) {
   list.opt("metrics_trouble", view.metrics_trouble);
   list.put("escapes", view.escapes);
   list.put("notify", object("the notifications", view.notify));
+  list.opt("config_trouble", view.config_trouble);
+  list.opt("needs_restart", view.needs_restart);
 }
 template void fields_of(Writer& list, const DaemonView& view);
 template void fields_of(Reader& list, DaemonView& view);
@@ -133,9 +135,92 @@ Result<DaemonView> decode_daemon(std::string_view text) {
   return std::move(document->view);
 }
 
+// ---- its configuration -------------------------------------------------------------------------
+
+void fields_of(auto& list, Is<ReloadView::Change> auto& change) {
+  list.must("key", change.key);
+  list.opt("old", change.old_value);
+  list.opt("new", change.new_value);
+  list.must("origin", change.origin);
+}
+
+namespace {
+
+struct ReloadDocument {
+  WallTime at;
+  ReloadView view;
+};
+
+}  // namespace
+
+void fields_of(auto& list, Is<ReloadDocument> auto& document) {
+  list.schema("mete.reload/1");
+  list.tell("at", document.at);
+  list.put("files", document.view.files);
+  list.put("applied", each("the change", document.view.applied));
+  list.put("restart", each("the change", document.view.restart));
+}
+
+std::string encode(const ReloadView& view, WallTime at) {
+  return to_json(ReloadDocument{at, view});
+}
+
+Result<ReloadView> decode_reload(std::string_view text) {
+  Result<ReloadDocument> document = decode<ReloadDocument>(text, "the daemon's answer");
+  if (!document) return document.error();
+  return std::move(document->view);
+}
+
+// ---- copies of its state -----------------------------------------------------------------------
+
+void fields_of(auto& list, Is<BackupRequest> auto& request) {
+  list.must("path", exact(request.path));
+}
+
+std::string encode(const BackupRequest& request) { return to_json(request); }
+
+Result<BackupRequest> decode_backup_request(std::string_view text) {
+  return decode<BackupRequest>(text, "the request", Unknown::kRefused);
+}
+
+namespace {
+
+struct BackupDocument {
+  WallTime at;
+  BackupView view;
+};
+
+}  // namespace
+
+void fields_of(auto& list, Is<BackupDocument> auto& document) {
+  list.schema("mete.backup/1");
+  list.tell("at", document.at);
+  list.must("path", document.view.path);
+  list.must("bytes", document.view.bytes);
+  list.must("last_seq", document.view.last_seq);
+}
+
+std::string encode(const BackupView& view, WallTime at) {
+  return to_json(BackupDocument{at, view});
+}
+
+Result<BackupView> decode_backup(std::string_view text) {
+  Result<BackupDocument> document = decode<BackupDocument>(text, "the daemon's answer");
+  if (!document) return document.error();
+  return std::move(document->view);
+}
+
+std::string text_of(const BackupView& view) {
+  return view.path + ": " + to_string(Bytes::from_bytes(view.bytes)) + ", all up to event " +
+         std::to_string(view.last_seq);
+}
+
 void outline_cards(Outlines& all) {
   outline<CardsDocument>(all["cards"]);
   outline<DaemonDocument>(all["daemon"]);
+  outline<ReloadDocument>(all["reload"]);
+  outline<BackupDocument>(all["backup"]);
+  outline<BackupRequest>(all["BackupRequest"]);
 }
 
 }  // namespace mete::wire

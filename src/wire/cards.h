@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cards of a machine as documents have them: {"schema":"mete.cards/1",...}, see
-// docs/formats/cards.schema.json. A figure that is not known is absent.
+// docs/formats/cards.schema.json. An unknown figure is absent.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ struct CardView {
   std::string name;
   std::string type;
   std::string state = "ok";  // ok, drained, lost
-  std::string unusable;      // why nothing can be granted here, if so
+  std::string unusable;      // why nothing can be granted here; "": usable
   std::optional<Bytes> total;
   std::optional<Bytes> capacity;
   Bytes granted;
   std::optional<Bytes> used;
   std::optional<Bytes> foreign;
-  Bytes over;  // held by jobs beyond their grants; no part of `granted` or `foreign`
+  Bytes over;  // held by jobs beyond their grants; not part of `granted` or `foreign`
   Bytes grantable;
   std::optional<unsigned> utilisation_pct;
   std::optional<int> temperature_c;
@@ -46,23 +46,23 @@ struct CardView {
     Bytes bytes;
     bool whole = false;
     std::optional<Bytes> used;
-    Bytes outside = {};     // its meter, by what was last told of its processes
-    std::string name = {};  // "": a job that the reader may not look at
+    Bytes outside = {};     // outside its meter, as last reported for its processes
+    std::string name = {};  // "": the reader may not see this job
     std::optional<WallTime> idle_since = {};
-    Bytes over = {};  // what it holds beyond `bytes`
+    Bytes over = {};  // beyond `bytes`
   };
   std::vector<JobShare> jobs;
   struct Foreign {
     std::optional<std::int32_t> pid;  // absent: another daemon's claim
     std::string user;
     std::optional<Bytes> used;
-    std::string name = {};  // of its program: "python"; "": not known
+    std::string name = {};  // of the program: "python"; "": unknown
     std::optional<unsigned> utilisation_pct = {};
   };
   std::vector<Foreign> foreign_list;
 };
 
-// `trouble` says why the readings are missing or old, if so: "the driver does not answer".
+// `trouble` says why the readings are missing or old: "the driver does not answer".
 struct CardsDocument {
   WallTime at;
   std::string trouble;
@@ -84,22 +84,58 @@ struct DaemonView {
   std::string policy;
   std::string trouble;
   bool disk_full = false;
-  std::optional<std::uint64_t> idle_end_s;  // ends by itself after so long without anything to do
-  std::string metrics = {};                 // where they are served beside the socket; "": nowhere
-  std::string metrics_trouble = {};         // why not, though the configuration says so
-  std::string escapes = "warn";             // what is done about memory outside meters; or "stop"
-  // Of notifications, since this daemon began.
+  std::optional<std::uint64_t> idle_end_s;  // ends by itself after being idle for this long
+  std::string metrics = {};                 // address of the metrics beside the socket; "": none
+  std::string metrics_trouble = {};         // why there is none, though it is configured
+  std::string escapes = "warn";             // policy for memory outside meters: "warn" or "stop"
+  // Notifications since the daemon started.
   struct Notify {
     std::uint64_t waiting = 0;
     std::uint64_t sent = 0;
-    std::uint64_t failed = 0;   // given up after some tries
+    std::uint64_t failed = 0;   // given up after several attempts
     std::uint64_t dropped = 0;  // there were too many
     bool operator==(const Notify&) const = default;
   };
   Notify notify = {};
-  std::string simulated = {};  // METE_SIM; "": real cards
+  std::string simulated = {};       // METE_SIM; "": real cards
+  std::string config_trouble = {};  // why the last reload changed nothing; "": it did, or none was
+  std::vector<std::string> needs_restart = {};  // keys of which only a new daemon takes the value
 };
 std::string encode(const DaemonView& view, WallTime at);
 Result<DaemonView> decode_daemon(std::string_view json);
+
+// What a reload of the configuration has done.
+struct ReloadView {
+  // Values as a configuration file has them; "": not set.
+  struct Change {
+    std::string key;  // "queue.grace_s"
+    std::string old_value;
+    std::string new_value;
+    std::string origin;  // of the new value: "/etc/mete/config.toml:3", "default"
+    bool operator==(const Change&) const = default;
+  };
+  std::vector<std::string> files;  // that were read
+  std::vector<Change> applied;
+  std::vector<Change> restart;  // the daemon keeps the old value until it is started again
+};
+std::string encode(const ReloadView& view, WallTime at);
+Result<ReloadView> decode_reload(std::string_view json);
+
+// Where a copy of the state is to be made: an absolute path.
+struct BackupRequest {
+  std::string path;
+};
+std::string encode(const BackupRequest& request);
+Result<BackupRequest> decode_backup_request(std::string_view json);
+
+// A copy of the state that was made.
+struct BackupView {
+  std::string path;
+  std::uint64_t bytes = 0;
+  std::uint64_t last_seq = 0;  // the last event in it
+};
+std::string encode(const BackupView& view, WallTime at);
+Result<BackupView> decode_backup(std::string_view json);
+std::string text_of(const BackupView& view);
 
 }  // namespace mete::wire

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <map>
 
+#include "core/job/others.h"
 #include "wire/event.h"
 #include "wire/explain.h"
 #include "wire/notification.h"
@@ -59,7 +60,7 @@ core::JobSpec train() {
   return spec;
 }
 
-// For one card, of which one job and a process have too much.
+// For one card, on which a job and a process hold too much.
 core::Wait waits() {
   core::CardWait card;
   card.why = core::InTheWay::kTooFull;
@@ -104,7 +105,16 @@ JobView running() {
   return view;
 }
 
-// One that made room for another, and one that could not.
+// As another user sees it.
+JobView row() {
+  JobView view = running();
+  core::SharedSpec last;
+  view.job = core::row_of(view.job, core::Others::kRows, last);
+  view.row = true;
+  return view;
+}
+
+// A job that made room for another, and one that could not.
 JobView parked() {
   JobView view = running();
   view.idle_since.reset();
@@ -143,7 +153,7 @@ JobView ended() {
   return view;
 }
 
-// Of a run, and nothing asked for.
+// A `mete run` without a request.
 JobView run() {
   JobView view{plain_job()};
   view.job.state = JobState::kStopping;
@@ -209,6 +219,14 @@ ExplainDocument explain_running() {
   document.id = {12};
   document.state = JobState::kRunning;
   document.text = "it runs";
+  return document;
+}
+
+ExplainDocument explain_other() {
+  ExplainDocument document = explain_running();
+  document.user = "alice";
+  document.request = *core::parse_gpu("0.4");
+  document.grant = {{0, kCard, Bytes::from_gib(56)}};
   return document;
 }
 
@@ -348,6 +366,7 @@ Notification notification() {
 const std::map<std::string, std::string>& documents() {
   static const std::map<std::string, std::string> all = {
       {"ps-none.json", encode_ps({}, kNow)},
+      {"ps-others.json", encode_ps({row(), running()}, kNow)},
       {"ps-all.json", encode_ps({pending(), running(), ended(), run()}, kNow)},
       {"ps-parked.json", encode_ps({parked(), unparkable()}, kNow)},
       {"park-two.json", encode(ParkDocument{kNow, {parked(), unparkable()}})},
@@ -367,6 +386,7 @@ const std::map<std::string, std::string>& documents() {
       {"show-ended.json", encode(full_show())},
       {"explain-pending.json", encode(explain())},
       {"explain-running.json", encode(explain_running())},
+      {"explain-other.json", encode(explain_other())},
       {"dry-run-starts.json", encode(dry_run())},
       {"dry-run-waits.json", encode(dry_run_that_waits())},
       {"jobs-changed.json", encode(ChangedDocument{kNow, {JobId{12}, JobId{13, 0}}})},

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See event.h. One list of fields for each kind of event: those after "id" and "attempt".
+// See event.h. Each kind of event has one list of its fields after "id" and "attempt"; read_event()
+// finds the list by the type's place in core::kEventTypes. document_of() turns a line of the log
+// into what readers get: bytes that are not UTF-8 become readable, secrets and internal fields are
+// left out.
 #include "wire/event.h"
 
 #include "wire/outline.h"
@@ -85,7 +88,7 @@ void fields_of(auto& /*list*/, Is<core::JobActive> auto& /*event*/) {}
 
 namespace {
 
-// The first version called it uuid.
+// The first version wrote "uuid".
 void card_field(Writer& list, const std::string& uuid) { list.put("card", uuid); }
 void card_field(Reader& list, std::string& uuid) {
   list.must(list.fields().has("card") ? "card" : "uuid", uuid);
@@ -116,7 +119,7 @@ void fields_of(auto& list, Is<core::Repaired> auto& event) {
   list.must("last_job", event.last_job);
 }
 
-// ---- documents of them -------------------------------------------------------------------------
+// ---- event documents ---------------------------------------------------------------------------
 
 namespace {
 
@@ -163,7 +166,7 @@ constexpr bool kOfAJob = requires(const Event& event) {
   { event.id } -> std::convertible_to<core::JobId>;
 };
 
-// The event of that type, one of those from `Index` on.
+// The event of that type, searched from `Index` on.
 template <std::size_t Index = 0>
 Result<core::Happened> read_event(std::string_view type, Reader& list) {
   if constexpr (Index == std::variant_size_v<core::Happened>) {
@@ -188,7 +191,7 @@ Result<core::Happened> event_from(std::string_view type, const Json& json) {
 
 // ---- for readers -------------------------------------------------------------------------------
 
-// Words that are no UTF-8 as readers get them everywhere.
+// Turns words that are not UTF-8 into readable text, as in all documents.
 void make_readable(Json& json) {
   if (json.is_object() && json.contains("hex")) {
     if (std::optional<std::string> text = exact_text(json)) {
@@ -202,7 +205,7 @@ void make_readable(Json& json) {
     for (Json& part : json) make_readable(part);
 }
 
-// Where notifications go may hold a token: readers get what people are shown.
+// Targets of notifications may hold a token: readers get them redacted.
 void hide_secrets(Json& spec) {
   if (!spec.is_object() || !spec.contains("notify") || !spec["notify"].is_object()) return;
   Json& list = spec["notify"]["to"];
@@ -253,7 +256,7 @@ Result<core::Happened> decode_event(const EventDocument& document) {
   if (!json) return std::move(json).error();
   if (!json->is_object()) return Error::corrupt("the data of an event is no object");
   if (!document.job.empty()) (*json)["id"] = document.job;
-  // What document_of() has left out has no meaning here, and the log insists on it.
+  // Fields that document_of() redacted or left out, and that the log requires.
   if (json->contains("spec") && (*json)["spec"].is_object()) (*json)["spec"].erase("notify");
   if (json->contains("spec") && (*json)["spec"].contains("detached")) {
     Json& detached = (*json)["spec"]["detached"];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has happened, as the log has it (everything that replay needs) and as readers of `mete
-// events` get it: {"schema":"mete.event/1",...}, see docs/formats/event.schema.json. A line of the
-// log stays readable for ever: tests/data/events.
+// Events as the log has them (everything that replay needs) and as readers of `mete events` get
+// them: {"schema":"mete.event/1",...}, see docs/formats/event.schema.json. A line of the log stays
+// readable forever: tests/data/events.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,18 @@
 
 namespace mete::wire {
 
-// The log: the data of an event, by its type. The attempt (0: not about one) is written for
-// readers; replay does not look at it.
+// The log: the data of an event, by its type. The attempt (0: none) is for readers; replay ignores
+// it.
 std::string encode(const core::Happened& what, std::uint32_t attempt = 0);
 Result<core::Happened> decode_event(std::string_view type, std::string_view json);
-// The job an event is about; empty: none.
+// The job of an event; empty: none.
 std::string job_of(const core::Happened& what);
 
-// For readers.
 struct EventDocument {
   std::uint64_t seq = 0;
   WallTime at;
   std::string type;
-  std::string job;  // "12", "12_3"; empty: not about a job
+  std::string job;  // "12", "12_3"; empty: none
   std::optional<std::uint32_t> attempt;
   std::string data = "{}";  // a JSON object
   bool operator==(const EventDocument&) const = default;
@@ -36,7 +35,7 @@ struct EventDocument {
 std::string encode(const EventDocument& document);
 Result<EventDocument> decode_event_document(std::string_view json);
 
-// From what the log has. Hashes of contents, groups and limits of the owner are left out.
+// From the log. Hashes of contents, groups and limits of the owner are left out.
 struct LogLine {
   std::uint64_t seq = 0;
   WallTime at;
@@ -46,10 +45,10 @@ struct LogLine {
 };
 Result<EventDocument> document_of(const LogLine& line);
 
-// What it is about, as far as a reader is told: for showing, never for replay.
+// The event, as far as readers see it: for display, never for replay.
 Result<core::Happened> decode_event(const EventDocument& document);
 
-// {"schema":"mete.events/1","at":T,"events":[EVENT],"next":SEQ}: `next` is where to go on.
+// {"schema":"mete.events/1","at":T,"events":[EVENT],"next":SEQ}: continue at `next`.
 struct EventsDocument {
   WallTime at;
   std::vector<EventDocument> events;

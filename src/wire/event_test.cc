@@ -55,10 +55,11 @@ core::JobSpec where_spec() {
   return spec;
 }
 
-// All there was before there was --where.
+// All fields that existed before --where.
 core::JobSpec full_before_where() {
   core::JobSpec spec = full_detached_spec();
   spec.request.where.reset();
+  spec.idle_s.reset();
   return spec;
 }
 
@@ -101,7 +102,7 @@ core::JobSpec script_spec() {
   return spec;
 }
 
-// As it was before jobs could be parked.
+// As it was before parking existed.
 core::JobSpec array_spec() {
   core::JobSpec spec = full_before_where();
   spec.preemptible.reset();
@@ -110,7 +111,6 @@ core::JobSpec array_spec() {
   return spec;
 }
 
-// As it was when that line was written.
 core::JobSpec park_spec() {
   core::JobSpec spec = full_before_where();
   spec.notify = {};
@@ -120,6 +120,12 @@ core::JobSpec park_spec() {
 core::JobSpec key_spec() {
   core::JobSpec spec = plain_spec();
   spec.key = "5f0c1d2e3b4a59687786a5b4c3d2e1f0";
+  return spec;
+}
+
+core::JobSpec idle_spec() {
+  core::JobSpec spec = plain_spec();
+  spec.idle_s = 600;
   return spec;
 }
 
@@ -147,6 +153,7 @@ const std::map<std::string, Happened>& golden() {
       {"job.submitted-notify.json", core::JobSubmitted{{16}, full_before_where(), {}}},
       {"job.submitted-where.json", core::JobSubmitted{{17}, where_spec(), {}}},
       {"job.submitted-key.json", core::JobSubmitted{{18}, key_spec(), {}}},
+      {"job.submitted-idle.json", core::JobSubmitted{{19}, idle_spec(), {}}},
       {"job.stopping-note.json",
        core::JobStopping{{12}, core::Outcome::kEscaped, false, "ended because of that"}},
       {"escape.seen-one.json",

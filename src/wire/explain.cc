@@ -50,7 +50,6 @@ void fields_of(auto& list, Is<ExplainDocument::Change> auto& change) {
   list.opt("job", change.job);
 }
 
-// What both documents have.
 void why_fields(auto& list, Is<ExplainDocument> auto& document) {
   list.opt("reason", known(document.reason));
   list.opt("place", document.place);
@@ -71,6 +70,9 @@ void fields_of(auto& list, Is<ExplainDocument> auto& document) {
   list.opt("ended_at", document.ended);
   list.opt("outcome", known(document.outcome));
   list.opt("lost", document.lost);
+  list.opt("user", document.user);
+  gpu_field(list, "request", document.request);
+  list.opt("grant", each("the grant", document.grant));
   remark_fields(list, document.remark);
   list.opt("waiting_s", document.waiting_s);
   why_fields(list, document);

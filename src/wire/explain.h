@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why a job waits, card by card, and what would start it now: {"schema":"mete.explain/1",...}, see
-// docs/formats/explain.schema.json. Of a job that does not wait: its state and one sentence. And
-// what would become of a job that nobody has submitted: {"schema":"mete.dry-run/1",...}.
+// docs/formats/explain.schema.json. For a job that does not wait: its state and one sentence. And
+// what would become of a job that is not submitted: {"schema":"mete.dry-run/1",...}.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,12 @@ struct ExplainDocument {
   std::optional<WallTime> ended;
   std::optional<core::Outcome> outcome;
   std::optional<std::string> lost;  // why a parked job can never come back
-  core::SharedWait wait;            // of a pending job, or a parked one that may come back
+  core::SharedWait wait;            // for a pending job, or a parked one that may come back
   core::Remark remark = {};
+  // Of another user's job: whose it is, what it asks for and what it holds.
+  std::string user = {};
+  std::optional<core::GpuRequest> request = {};
+  std::vector<core::GrantedCard> grant = {};
   std::optional<std::uint64_t> waiting_s;
   std::optional<core::Reason> reason;
   // 1: the first of `in_line`.
@@ -40,11 +44,11 @@ struct ExplainDocument {
     std::string user;
     Bytes bytes;
     std::optional<WallTime> ends_at;
-    std::string by;  // how that is known: "limit" (--time), "estimate"; "": it is not
+    std::string by;  // source: "limit" (--time), "estimate"; "": unknown
     std::optional<WallTime> idle_since;
     bool operator==(const Holder&) const = default;
   };
-  // Memory of a card that is no job's grant.
+  // Memory of a card that is not granted to a job.
   struct Outside {
     std::string who;  // "process 412 of alice (python)", "bob's mete", "job 12 of carol"
     Bytes bytes;
@@ -73,27 +77,26 @@ struct ExplainDocument {
   };
   std::vector<Card> cards;
 
-  // One thing that would start the job now, the smallest of its kind.
+  // A change that would start the job now, the smallest of its kind.
   struct Change {
-    std::string
-        kind;  // gpu, type, devices, cards, time, priority, job-ends, job-parked, quota, ...
+    std::string kind;  // gpu, type, devices, cards, time, priority, job-ends, quota, ...
     std::string text;
-    std::string argument;            // "--gpu 12G"; "": there is none
+    std::string argument;            // "--gpu 12G"; "": none
     std::optional<core::JobId> job;  // that would have to end
     bool operator==(const Change&) const = default;
   };
   std::vector<Change> changes;
-  std::string text;  // explained_text(), for programs that make no sentences themselves
+  std::string text;  // explained_text(), for programs that make no sentences
 };
 std::string encode(const ExplainDocument& document);
 Result<ExplainDocument> decode_explain(std::string_view json);
 
 struct DryRunDocument {
   WallTime at;
-  bool starts = false;  // now
+  bool starts = false;  // at once
   std::vector<core::GrantedCard> grant;
-  std::vector<core::JobId> parked;  // for it
-  ExplainDocument why;              // of one that would wait
+  std::vector<core::JobId> parked;  // to make room for it
+  ExplainDocument why;              // if it would wait
 };
 std::string encode(const DryRunDocument& document);
 Result<DryRunDocument> decode_dry_run(std::string_view json);

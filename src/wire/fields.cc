@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// See fields.h. Each get() looks its field up, checks its kind and range, and reports an error to
+// fail(), which keeps the first. With kRefused every key that is asked for is noted, and
+// refuse_unknown() compares them with the object's keys. parse_json() bounds depth and keys while
+// it parses.
 #include "wire/fields.h"
 
 #include <algorithm>
@@ -11,7 +15,7 @@ namespace mete::wire {
 namespace {
 
 constexpr int kMaxDepth = 32;
-// An object is searched from its start, so a megabyte of keys would take minutes.
+// Objects are searched linearly, so a megabyte of keys would take minutes.
 constexpr std::size_t kMaxKeys = 256;
 const Json kNull;
 const std::vector<Json> kNone;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading a JSON object field by field without exceptions: the first thing that is wrong is
-// remembered, everything after it reads as empty, and the caller looks once at the end. Fields that
-// nobody asked for are ignored in what we have written ourselves and in answers, so that a newer
-// version can add some. In a request they are refused by name: a limit that this daemon does not
-// know must not be dropped. Internal to wire/.
+// Reads a JSON object field by field without exceptions: the first error is kept, a wrong field
+// reads as empty, and the caller checks once at the end. Unknown fields are ignored in our own
+// files and in answers, so that a newer version can add some. In a request they are refused by
+// name: a limit that this daemon does not know must not be dropped. Internal to wire/.
 #pragma once
 
 #include <concepts>
@@ -26,32 +25,34 @@ namespace mete::wire {
 
 using Json = nlohmann::ordered_json;
 
-// corrupt: not JSON, nested deeper than our own documents ever are, or an object of too many keys.
+// corrupt: not JSON, nested deeper than our own documents ever are, or an object with too many
+// keys.
 Result<Json> parse_json(std::string_view text);
-// Text that is not UTF-8 is written with U+FFFD in place of what is wrong.
+// Bytes that are not UTF-8 are written as U+FFFD.
 std::string write_json(const Json& json);
-// The text that JsonText::exact() wrote; nullopt: it did not write that.
+// The text that JsonText::exact() wrote; nullopt: not its format.
 std::optional<std::string> exact_text(const Json& json);
 
-// What becomes of fields that are never asked for.
+// What becomes of fields that are not read.
 enum class Unknown { kIgnored, kRefused };
 
-// The fields that a reader asks for, each with the fields of the object, or of each object of the
-// list, that it is.
+// The fields that a reader reads, each with the fields of its object, or of the objects in its
+// list.
 struct Outline {
   std::map<std::string, Outline, std::less<>> fields;
 };
 
 class Fields {
  public:
-  // `what` names the object in errors, "the request"; it lives as long as this does.
+  // `what` names the object in errors, "the request"; it must outlive this.
   Fields(const Json& object, std::string_view what, Unknown unknown = Unknown::kIgnored);
-  // Reads nothing, and adds what is asked for to `outline`.
+  // Reads nothing, and adds the fields that would be read to `outline`.
   Fields(Outline& outline, std::string_view what);
 
   bool has(std::string_view key) const { return find(key) != nullptr; }
-  // The value, if it is there and of that kind: text, a whole number that the type can hold, true
-  // or false, Bytes, a moment, a real number; a list of texts or numbers; a map of texts or counts.
+  // Reads the value if it is present and of that kind: text, a whole number that fits the type,
+  // true or false, Bytes, a time, a real number; a list of texts or numbers; a map of texts or
+  // counts.
   bool get(std::string_view key, std::string& value);
   bool get(std::string_view key, bool& value);
   bool get(std::string_view key, Bytes& value);
@@ -64,13 +65,13 @@ class Fields {
   bool get(std::string_view key, std::map<std::string, std::uint64_t>& values);
   template <class Number>
   bool get(std::string_view key, std::vector<Number>& values);
-  // What a value of this type should have been that is absent.
+  // What errors call a missing value of this type.
   template <class Value>
   static constexpr std::string_view wanted();
 
   std::string text(std::string_view key);
   std::optional<std::string> text_if(std::string_view key);
-  // A whole number; one that the type cannot hold is wrong, never cut.
+  // A whole number; one that does not fit the type is an error, never cut.
   template <std::integral Int = std::uint64_t>
   Int number(std::string_view key);
   template <std::integral Int = std::uint64_t>
@@ -81,31 +82,29 @@ class Fields {
   std::optional<std::string> exact_if(std::string_view key);
   std::vector<std::string> exacts(std::string_view key);
   std::optional<WallTime> time_if(std::string_view key);
-  // An object or a list; null when absent. Wrong kinds are remembered by whoever reads them.
+  // An object or a list; null if absent. A wrong kind is an error when it is read.
   const Json& child(std::string_view key) const;
-  // An object inside of this one.
   Fields part(std::string_view key, std::string_view what) const;
-  // The elements of a list, which live as long as the object; absent: none.
+  // The elements of a list, which live as long as the object; empty if absent.
   const std::vector<Json>& list(std::string_view key);
 
   void fail(std::string_view key, std::string_view wanted);
   void fail(const Error& error);
-  // What was read of a part of this object, if it could be.
+  // Takes the value that was read from a part of this object, or its error.
   template <class Value>
   Value take(Result<Value> part) {
     if (part) return *std::move(part);
     fail(part.error());
     return Value{};
   }
-  // For the parts of this object.
   Unknown unknown() const { return unknown_; }
-  // Once everything was asked for: with kRefused a field that was not is an error.
+  // Call after all fields were read: with kRefused any other field is an error.
   void refuse_unknown();
   bool ok() const { return !error_.has_value(); }
   const Error& error() const { return *error_; }
 
   bool outlines() const { return outline_ != nullptr; }
-  // A field that others read.
+  // A field that other code reads.
   void mention(std::string_view key) const {
     if (outline_ != nullptr) (void)has(key);
   }
@@ -128,7 +127,7 @@ bool Fields::get(std::string_view key, Int& value) {
   return number.has_value();
 }
 
-// The number, of a type that can hold it.
+// The number, in a type that can hold it.
 template <std::integral Int>
 std::optional<Int> number_in(const Json& value) {
   if (value.is_number_unsigned()) {

@@ -28,7 +28,7 @@ TEST(ParseJson, RefusesDeepNestingAndTakesOurOwn) {
   EXPECT_FALSE(parse_json(std::string(500'000, '[')).ok());
   EXPECT_TRUE(parse_json(nested(31, "{\"a\":", "}")).ok());
   EXPECT_TRUE(parse_json(nested(31, "[", "]")).ok());
-  std::string edge;  // an empty object at the deepest level that is taken
+  std::string edge;  // an empty object at the deepest allowed level
   for (int i = 0; i < 32; ++i) edge += "[";
   edge += "{}";
   for (int i = 0; i < 32; ++i) edge += "]";

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See job.h. JOB itself is in view.cc, the spec in spec.cc, the values of both in values.h.
+// See job.h. JOB is in view.cc, the spec in spec.cc, the values of both in values.h. Here are the
+// lists of the requests and reports of runners, and of the answers to them. An error travels as an
+// object of its own; a code that only a newer daemon has is read as io.
 #include "wire/job.h"
 
 #include "wire/outline.h"
@@ -7,7 +9,7 @@
 
 namespace mete::wire {
 
-// ---- what a run asks for -----------------------------------------------------------------------
+// ---- requests of a run -------------------------------------------------------------------------
 
 void fields_of(auto& list, Is<RunRequest> auto& request) {
   list.must("job", object("the job", request.spec));
@@ -31,7 +33,7 @@ Result<RunRequest> decode_run_request(std::string_view text) {
   return run_request_from(*json);
 }
 
-// ---- what it is answered -----------------------------------------------------------------------
+// ---- answers to a run --------------------------------------------------------------------------
 
 void fields_of(auto& list, Is<RunReply> auto& reply) {
   list.must("job", object("the job", reply.view));
@@ -42,6 +44,7 @@ void fields_of(auto& list, Is<RunReply> auto& reply) {
   list.put("readings", reply.readings);
   list.put("simulated", reply.simulated);
   list.opt("park", object("the mover", reply.park));
+  list.opt("note", reply.note);
 }
 
 std::string encode(const RunReply& reply) { return to_json(reply); }
@@ -49,7 +52,7 @@ Result<RunReply> decode_run_reply(std::string_view text) {
   return decode<RunReply>(text, "the answer");
 }
 
-// ---- what its runner reports -------------------------------------------------------------------
+// ---- reports of its runner ---------------------------------------------------------------------
 
 void fields_of(auto& list, Is<ParkReport> auto& report) {
   list.must("parked", report.parked);
@@ -124,7 +127,7 @@ struct ErrorDocument {
 void code_field(Writer& list, ErrorCode code) { list.put("code", base::to_string(code)); }
 void code_field(Reader& list, ErrorCode& code) {
   const std::string text = list.fields().text("code");
-  code = ErrorCode::kIo;  // one that only a newer daemon knows
+  code = ErrorCode::kIo;  // a code that only a newer daemon has
   for (const ErrorCode known : {ErrorCode::kInvalid, ErrorCode::kNotFound, ErrorCode::kDenied,
                                 ErrorCode::kBusy, ErrorCode::kExhausted, ErrorCode::kInfeasible,
                                 ErrorCode::kIo, ErrorCode::kCorrupt, ErrorCode::kUnsupported})

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Requests, reports and answers of runs, and JOB: full values and plain ones must come back
+// unchanged, wrong ones are refused by name, and names that only a newer daemon has are tolerated
+// where possible. Values with no default field come from test/full.h.
 #include "wire/job.h"
 
 #include <gtest/gtest.h>
@@ -20,14 +23,14 @@ TEST(RunRequest, ReadsBack) {
   RunRequest request{full_spec(), 77, false};
   const Result<RunRequest> again = decode_run_request(encode(request));
   ASSERT_TRUE(again.ok()) << again.error().message;
-  request.spec.uid = 0;  // who asks is the socket's business
+  request.spec.uid = 0;  // the socket reports the user
   request.spec.user = "";
   EXPECT_EQ(again->spec, request.spec);
   EXPECT_EQ(again->runner_start_ticks, 77u);
   EXPECT_FALSE(again->wait);
 }
 
-// The canonical text stays what it was for every reader; what was written stands beside it.
+// The canonical text is unchanged for all readers; the text as written is beside it.
 TEST(RunRequest, KeepsHowTheShareWasWritten) {
   RunRequest request{full_spec(), 1, true};
   for (const auto& [written, canonical] :
@@ -182,7 +185,7 @@ TEST(Ps, ShowsWhatAUserMaySee) {
   EXPECT_EQ(job.exit->signal, view.job.exit->signal);
   EXPECT_EQ(job.exit->note, view.job.exit->note);
   EXPECT_EQ(job.grant, view.job.grant);
-  std::vector<Bytes> peaks = view.job.exit->peaks;  // as many as there are cards
+  std::vector<Bytes> peaks = view.job.exit->peaks;  // one per card
   peaks.resize(job.grant.size());
   EXPECT_EQ(job.exit->peaks, peaks);
   EXPECT_EQ(again->front().used, view.used);

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/exit_code.h"
 #include "base/moment.h"
@@ -112,6 +113,83 @@ std::string reason_text(const wire::JobView& view, WallTime now) {
   if (view.job.state != JobState::kPending) return remark_text(view.remark, now);
   if (!view.wait) return "";
   return std::string(to_string(view.wait->reason)) + ": " + waits_for(*view.wait, now);
+}
+
+namespace {
+
+// For a cell of a table: "14:05" within a day, "Nov 16" or "2027-01-02" later.
+std::string brief_moment(WallTime time, WallTime now) {
+  constexpr std::int64_t kDayMs = 24LL * 3600 * 1000;
+  constexpr std::size_t kClock = 5;
+  const std::string text = moment(time, now);
+  if (text.size() <= kClock) return text;
+  return std::abs(time.ms - now.ms) < kDayMs ? text.substr(text.size() - kClock)
+                                             : text.substr(0, text.size() - kClock - 1);
+}
+
+// Of a wait without a limit, a time or a job in it: by its reason.
+std::string brief_turn(const core::Wait& wait, const std::optional<std::uint64_t>& place) {
+  if (wait.reason == core::Reason::kDrained) return "card drained";
+  if (wait.reason == core::Reason::kReservation) return "reserved";
+  if (place) return *place <= 1 ? "next" : std::to_string(*place - 1) + " ahead";
+  if (wait.behind) return "after " + to_string(wait.behind->job);
+  return wait.reason == core::Reason::kResources ? "no room" : std::string(to_string(wait.reason));
+}
+
+std::string brief_wait(const core::Wait& wait, const std::optional<std::uint64_t>& place,
+                       WallTime now) {
+  if (wait.release || wait.reason == core::Reason::kHeld) return "held";
+  if (!wait.after.empty()) {
+    const std::size_t more = wait.after.size() - 1 + wait.more_after;
+    return "after " + to_string(wait.after.front().id) +
+           (more == 0 ? "" : " and " + std::to_string(more) + " more");
+  }
+  if (wait.until)
+    return (wait.reason == core::Reason::kBegin ? "begins " : "retries ") +
+           brief_moment(*wait.until, now);
+  if (!wait.parking.empty()) return "parks job " + to_string(wait.parking.front());
+  if (wait.quota) return "quota";
+  if (wait.array) return std::to_string(wait.array->most) + " at a time";
+  if (wait.cpus) return "CPUs in use";
+  return brief_turn(wait, place);
+}
+
+std::string brief_park(const wire::JobView& view) {
+  const core::Park& park = *view.job.park;
+  if (park.lost) return "cannot come back";
+  std::string text = park.for_job                           ? "for job " + to_string(*park.for_job)
+                     : park.cause == core::ParkCause::kIdle ? "idle"
+                                                            : "until unparked";
+  if (!view.wait) return text;
+  return park.for_job ? text + ", comes back" : "comes back";
+}
+
+}  // namespace
+
+std::string brief_reason(const wire::JobView& view, const std::optional<std::uint64_t>& place,
+                         WallTime now) {
+  if (view.job.state == JobState::kParked) return view.job.park ? brief_park(view) : "";
+  if (view.job.state != JobState::kPending) {
+    if (!view.remark.said.empty() || !view.remark.idle) return view.remark.said;
+    if (!view.remark.idle->until) return "idle";
+    return (view.remark.idle->parks ? "idle, parked " : "idle, ended ") +
+           brief_moment(*view.remark.idle->until, now);
+  }
+  const std::string wait = view.wait ? brief_wait(*view.wait, place, now) : "";
+  if (!view.forecast) return wait;
+  const std::string start = "~" + brief_moment(view.forecast->at, now);
+  return wait.empty() ? start : start + ", " + wait;
+}
+
+std::string queue_text(const wire::JobView& view, WallTime now) {
+  std::vector<std::string> parts;
+  if (view.place && *view.place > 1)
+    parts.push_back(std::to_string(*view.place - 1) +
+                    (*view.place == 2 ? " job ahead" : " jobs ahead"));
+  else if (view.place)
+    parts.emplace_back("next in the queue");
+  if (view.forecast) parts.push_back("starts about " + moment(view.forecast->at, now));
+  return base::join(parts, ", ");
 }
 
 std::string forecast_text(const core::Forecast& forecast, WallTime now) {

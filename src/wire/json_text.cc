@@ -12,16 +12,16 @@ namespace mete::wire {
 
 namespace {
 
-// Bytes that stand for themselves inside quotes, whatever comes before and after them.
+// Bytes that need no escape, whatever is before and after them.
 constexpr std::array<bool, 256> kPlain = [] {
   std::array<bool, 256> plain{};
   for (std::size_t i = 0x20; i < 0x80; ++i) plain[i] = i != '"' && i != '\\';
   return plain;
 }();
 
-// Whether all of the eight bytes at `text` are plain. Each of the four terms has the highest bit of
-// a byte set where that byte is none of ASCII, below 0x20, a quote, a backslash; a borrow from the
-// byte below can set one too many, never one too few.
+// Whether all eight bytes at `text` are plain. Each of the four terms sets the highest bit of a
+// byte that is not ASCII, below 0x20, a quote, a backslash; a borrow from the byte below can set
+// one bit too many, never one too few.
 bool eight_plain(const char* text) {
   constexpr std::uint64_t kOnes = 0x0101010101010101, kHigh = kOnes * 0x80;
   std::uint64_t word = 0;
@@ -105,11 +105,11 @@ void append_json_string(std::string& out, std::string_view text) {
   out += '"';
 }
 
-// Days since 1970 to year, month and day: the era is 400 years, the year begins in March, so that
-// the day that is not always there is the last one.
+// Days since 1970 to year, month and day: an era is 400 years, and the year begins in March, so
+// that the leap day is the last one.
 void append_time(std::string& out, WallTime time) {
   constexpr std::int64_t kDay = 86'400'000;
-  constexpr std::int64_t kLast = 253'402'300'799'999;  // of the year 9999
+  constexpr std::int64_t kLast = 253'402'300'799'999;  // year 9999
   if (time.ms < 0 || time.ms > kLast) {
     out += to_string(time);
     return;

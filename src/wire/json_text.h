@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON written straight into text, in the order of the calls: for documents of ten thousand jobs,
-// which a tree of values would take longer to build than to print. Commas are its business; that
-// keys and values alternate and what is opened is closed is the caller's. Internal to wire/, but
-// for append_json_string().
+// for which building a tree of values takes longer than printing. It adds commas; the caller must
+// alternate keys and values and close what it opened. Internal to wire/, except
+// append_json_string().
 #pragma once
 
 #include <charconv>
@@ -20,11 +20,11 @@
 
 namespace mete::wire {
 
-// With its quotes. What is not UTF-8 becomes U+FFFD.
+// With quotes. Bytes that are not UTF-8 become U+FFFD.
 void append_json_string(std::string& out, std::string_view text);
 bool is_utf8(std::string_view text);
-// How many of the first bytes are ASCII that needs no escape anywhere: no control character, quote
-// or backslash.
+// How many bytes at the beginning are ASCII that needs no escape: no control character, quote or
+// backslash.
 std::size_t plain_prefix(std::string_view text);
 // "2026-11-15T05:50:43.123Z", as base::to_string has it.
 void append_time(std::string& out, WallTime time);
@@ -32,14 +32,13 @@ void append_time(std::string& out, WallTime time);
 class JsonText {
  public:
   JsonText() = default;
-  // For one that will have about so many bytes.
   explicit JsonText(std::size_t expected) { out_.reserve(expected); }
 
   void open() { begin('{'); }
   void close() { end('}'); }
   void open_list() { begin('['); }
   void close_list() { end(']'); }
-  // Our own words: not escaped.
+  // Our own names: not escaped.
   JsonText& key(std::string_view name) {
     separate();
     ((out_ += '"') += name) += "\":";
@@ -47,7 +46,7 @@ class JsonText {
     return *this;
   }
 
-  // Text, a number, true or false, Bytes, a moment, or a list or map of texts.
+  // Text, a number, true or false, Bytes, a time, or a list or map of texts.
   template <class Value>
   void value(const Value& value) {
     if constexpr (std::is_same_v<Value, bool>) {
@@ -93,15 +92,14 @@ class JsonText {
   void put_if(std::string_view name, std::string_view text) {
     if (!text.empty()) put(name, text);
   }
-  // Text that is read back byte for byte: what is not UTF-8 is {"hex":"636166e9"}.
+  // Text that is read back byte for byte: bytes that are not UTF-8 give {"hex":"636166e9"}.
   void exact(std::string_view text);
-  // A value that is JSON already.
   void raw(std::string_view json) {
     separate();
     out_ += json;
   }
 
-  // Begins the next of several values, each on a line of its own.
+  // Begins the next of several values, each on its own line.
   void line() {
     out_ += '\n';
     first_ = true;
@@ -126,7 +124,7 @@ class JsonText {
   }
 
   std::string out_;
-  bool first_ = true;  // nothing is there yet to put a comma after
+  bool first_ = true;  // no comma is needed yet
 };
 
 }  // namespace mete::wire

@@ -55,7 +55,7 @@ TEST(JsonText, ControlCharactersAreEscaped) {
             "\x7f\"");
 }
 
-// What nlohmann::json writes, and with it what all documents had before: the same for every text.
+// Equal to what nlohmann::json writes, as all documents had it before, for every text.
 TEST(JsonText, EscapesAsTheLibraryDoes) {
   for (int first = 0; first < 128; ++first) {
     const std::string text = {'a', static_cast<char>(first), 'b'};
@@ -81,7 +81,7 @@ TEST(JsonText, WhatIsNotUtf8IsReplaced) {
     EXPECT_FALSE(is_utf8(text));
 }
 
-// Eight bytes are looked at together: each byte in each place among plain ones.
+// Eight bytes are checked together: each byte in each position among plain ones.
 TEST(JsonText, LongTextsAreEscapedByTheSameRules) {
   for (int odd = 0; odd < 256; ++odd)
     for (std::size_t at = 0; at < 20; ++at) {
@@ -96,7 +96,6 @@ TEST(JsonText, LongTextsAreEscapedByTheSameRules) {
     }
 }
 
-// Every replacement is a text that a reader takes.
 TEST(JsonText, AnyTwoBytesCanBeRead) {
   for (int first = 0; first < 256; ++first)
     for (int second = 0; second < 256; ++second) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See keeper.h. Environment and script stand behind the JSON as they are: they are large, and they
-// are anything.
+// See keeper.h. Environment and script follow the JSON unchanged: they are large, and may have any
+// bytes.
 #include "wire/keeper.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One list of fields for each struct that travels or is kept. The list says how the struct is
-// written, how it is read and within which bounds, in the order of the fields:
+// One list of fields for each struct that is sent or stored. The list defines how the struct is
+// written and read, and its bounds, in the order of the fields:
 //
 //   void fields_of(auto& list, Is<core::Process> auto& process) {
 //     list.must("pid", process.pid);
@@ -9,20 +9,20 @@
 //   }
 //
 // A Writer runs the list over a const struct, a Reader over a struct that it fills. A Reader
-// without a document gathers the names for the comparison with the schemas (outline.h).
-//   must   is always written; reading fails when it is absent
-//   put    is always written; an absent field leaves the value as it is
-//   opt    is written unless the value is empty, zero, false or what the third argument says; an
-//          absent field leaves the value as it is
-//   tell   is always written and never read: it is for readers other than ours
-// Types say how a value is written. Wrappers say what a type does not:
+// without a document collects the names for the comparison with the schemas (outline.h).
+//   must   is always written; reading fails if it is absent
+//   put    is always written; an absent field leaves the value unchanged
+//   opt    is written unless the value is empty, zero, false or the third argument; an absent
+//          field leaves the value unchanged
+//   tell   is always written and never read: it is for other programs
+// The type decides how a value is written. Wrappers add what the type does not say:
 //   exact(text)             text, or texts, that come back byte for byte
-//   known(name)             a name; one that only a newer version knows reads as if absent
-//   object("the job", v)    a struct that has its own list; the words name it in errors
+//   known(name)             a name; one that only a newer version has reads as absent
+//   object("the job", v)    a struct with its own list; the text names it in errors
 //   each("the job", v)      a vector of such structs
 //   entries("the quota", map, fields)   a map, as objects that fields(list, key, value) lists
-// Where a list would be less readable than code, two functions of one name take a Writer and a
-// Reader. Internal to wire/.
+// Where code is more readable than a list, two functions of one name take a Writer and a Reader.
+// Internal to wire/.
 #pragma once
 
 #include <concepts>
@@ -47,7 +47,8 @@ namespace mete::wire {
 template <class T, class Struct>
 concept Is = std::same_as<std::remove_const_t<T>, Struct>;
 
-// Whose a job is: the log says so, a request does not, since the socket is asked for that.
+// Whether the owner of a job is written: in the log, but not in a request, where the socket reports
+// the user.
 enum class Owner { kSaid, kUnsaid };
 
 template <class T>
@@ -103,8 +104,8 @@ Entries<T, Body> entries(std::string_view what, T& map, Body body) {
   return {what, map, body};
 }
 
-// Values that are a text in JSON: to_string() writes them, parse() reads them. kWanted is what a
-// text that cannot be read should have been; "": the parser's own error says so.
+// Values that are a text in JSON: to_string() writes them, parse() reads them. kWanted names the
+// expected text in errors; "": the parser's own error does.
 template <class T>
 struct TextOf {};
 template <class T>
@@ -150,7 +151,7 @@ class Writer {
   void tell(std::string_view key, const std::optional<T>& value) {
     if (value) must(key, *value);
   }
-  // An object that is no struct: body(list) lists its fields.
+  // An object that is not a struct: body(list) lists its fields.
   template <class Body>
   void inside(std::string_view key, std::string_view /*what*/, const Body& body) {
     out_.key(key).open();
@@ -172,7 +173,7 @@ class Writer {
     }
     out_.close_list();
   }
-  // Fields that are written only then; a Reader always looks for them.
+  // Fields that are written only if `when`; a Reader always looks for them.
   bool says(bool when) const { return when; }
   void check(std::string_view /*key*/, bool /*fine*/, std::string_view /*wanted*/) {}
   void there(std::string_view /*key*/, std::string_view /*wanted*/) {}
@@ -180,8 +181,8 @@ class Writer {
   Owner owner() const { return owner_; }
   JsonText& out() { return out_; }
 
-  // The members that body(list) lists, as text for JsonText::raw(). For a value that many elements
-  // share they are made once; it lives at `value` as long as this Writer does.
+  // The members that body(list) lists, as text for JsonText::raw(). They are made once for a value
+  // that many elements share; it must stay at `value` as long as this Writer lives.
   template <class Body>
   const std::string& once(const void* value, const Body& body) {
     std::string& members = made_[value];
@@ -193,7 +194,6 @@ class Writer {
     return members;
   }
 
-  // The whole object.
   template <class T>
   void write_object(const T& value) {
     out_.open();
@@ -350,7 +350,7 @@ class Reader {
 
   bool is_there(std::string_view key) const { return fields_.has(key) || fields_.outlines(); }
 
-  // Whether there was a value; one that is wrong is told to fields_.
+  // Whether there was a value; a wrong one is reported to fields_.
   template <class T>
   bool read(std::string_view key, T& value, bool must) {
     if constexpr (HasText<T>) {
@@ -364,7 +364,7 @@ class Reader {
   template <class T>
   bool read(std::string_view key, std::optional<T>& value, bool must) {
     if constexpr (HasText<T>) {
-      // A name of ours is there, or its field is not.
+      // A name may be absent, but not wrong.
       const bool is_name = !TextOf<T>::kWanted.empty();
       return read_text<T>(key, value, must || (is_name && fields_.has(key)));
     } else {

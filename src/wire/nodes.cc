@@ -10,7 +10,7 @@ namespace mete::wire {
 
 namespace {
 
-// A number or a truth value stands for its text: people write {"gpu.count": 4}.
+// A number or a boolean is read as its text: users write {"gpu.count": 4}.
 std::optional<std::string> value_of(const Json& json) {
   if (json.is_string()) return json.get<std::string>();
   if (json.is_boolean() || json.is_number()) return json.dump();

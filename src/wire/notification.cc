@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See notification.h.
+// See notification.h. take() says in words what an event means to its user, and which kind of
+// notification it is. plan_for() turns a notification and a target into a program with arguments
+// and input. All text is made safe for where it goes: mail headers, options of curl, the shell's
+// input.
 #include "wire/notification.h"
 
 #include "base/text.h"
@@ -42,7 +45,7 @@ std::string outcome_words(const Notification& told) {
                                          : text;
 }
 
-// What happened, as the end of a sentence; nullopt: nothing to tell of.
+// What happened, as the end of a sentence; nullopt: nothing.
 std::optional<std::string> take(Notification& told, const core::Happened& what,
                                 const core::Job& job) {
   if (std::holds_alternative<core::JobStarted>(what)) {
@@ -57,7 +60,7 @@ std::optional<std::string> take(Notification& told, const core::Happened& what,
   }
   if (const auto* again = std::get_if<core::JobRequeued>(&what)) {
     take_end(told, again->outcome, again->exit);
-    if (told.on == NotifyOn::kEnd) return std::nullopt;  // somebody wants it again
+    if (told.on == NotifyOn::kEnd) return std::nullopt;  // a user requeued it
     return "has failed: " + outcome_words(told) + "; it is tried again";
   }
   if (const auto* parked = std::get_if<core::JobParked>(&what);
@@ -91,7 +94,7 @@ std::optional<Notification> notification_of(const core::Event& event, const core
 
 bool is_wanted(const Notification& notification, const core::Happened& what,
                const core::NotifySpec& spec) {
-  // The administrator's policy, not the job's.
+  // By the administrator's policy, not the job's.
   if (const auto* idle = std::get_if<core::JobIdle>(&what);
       idle != nullptr && idle->span.step == core::IdleStep::kNotified)
     return true;
@@ -124,7 +127,7 @@ Result<Notification> decode_notification(std::string_view text) {
 
 namespace {
 
-// One line of a header: nothing in it can end it, and no byte needs a coding.
+// A line of a mail header: nothing in it can end the line, and all bytes are ASCII.
 std::string header_text(std::string_view text) {
   std::string line;
   for (const char c : text.substr(0, 200)) line += c >= 0x20 && c < 0x7f ? c : '?';
@@ -139,7 +142,7 @@ std::string mail_of(const Notification& told, const std::string& to) {
          to_string(told.at) + "\nmore     mete show " + told.job + "\n";
 }
 
-// As a file of options for curl has it.
+// Text for a file of curl's options.
 std::string option_text(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What somebody is told who asked for it with --notify: {"schema":"mete.notification/1",...}, see
-// docs/formats/notification.schema.json; and what mete-notify is given to deliver one. Neither has
-// anything of the job's environment, and the document nothing of where it goes.
+// A notification of --notify: {"schema":"mete.notification/1",...}, see
+// docs/formats/notification.schema.json; and the plan by which mete-notify delivers it. Neither has
+// anything of the job's environment, and the document does not say where it goes.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace mete::wire {
 
 struct Notification {
-  // The same for every try, also of another daemon: who gets it twice can tell.
+  // Equal for every attempt, even by another daemon, so that duplicates can be recognised.
   std::string id;  // "81-0": number of the event, number of the target
   WallTime at;
   core::NotifyOn on = core::NotifyOn::kEnd;
@@ -29,20 +29,18 @@ struct Notification {
   std::optional<core::Outcome> outcome;
   std::optional<int> exit_code;
   std::optional<int> signal;
-  std::string text;  // one line, for people
+  std::string text;  // one line, for users
   bool operator==(const Notification&) const = default;
 };
 std::string encode(const Notification& notification);
 Result<Notification> decode_notification(std::string_view json);
 
-// What an event is to whoever asked for notifications of its job; nullopt: nothing. Id and host are
-// left for others to fill in.
+// The notification that follows from an event; nullopt: none. The caller fills in id and host.
 std::optional<Notification> notification_of(const core::Event& event, const core::Job& job);
-// Whether a job with this spec wants to hear of it.
 bool is_wanted(const Notification& notification, const core::Happened& what,
                const core::NotifySpec& spec);
 
-// For mete-notify: run `argv` as that user with `input` as its standard input.
+// For mete-notify: run `argv` as this user with `input` on its standard input.
 struct NotifyPlan {
   std::uint32_t uid = 0;
   std::vector<std::string> argv;
@@ -51,9 +49,9 @@ struct NotifyPlan {
   std::uint32_t limit_s = 15;
   bool operator==(const NotifyPlan&) const = default;
 };
-// How a notification reaches a target: a shell line with the document as its input, mail by
-// `sendmail`, a POST by curl, which reads the URL from its input (anybody sees the arguments of a
-// program).
+// How a notification reaches a target: a shell command with the document as its input, mail by
+// `sendmail`, a POST by curl, which reads the URL from its input (arguments of a program are
+// public).
 NotifyPlan plan_for(const Notification& notification, const core::NotifyTarget& target,
                     std::uint32_t uid, const std::string& sendmail);
 std::string encode(const NotifyPlan& plan);

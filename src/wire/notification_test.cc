@@ -42,7 +42,7 @@ TEST(Notification, TheUrlIsNoArgument) {
       plan_for(full(), {NotifyWay::kWebhook, "https://h/secret"}, 1000, "/usr/sbin/sendmail");
   for (const std::string& word : plan.argv) EXPECT_EQ(word.find("secret"), std::string::npos);
   EXPECT_NE(plan.input.find("url = \"https://h/secret\"\n"), std::string::npos);
-  // The document is one line of it: no byte of it can end the quotes.
+  // The document is one line there, and no byte of it can end the quotes.
   const std::size_t data = plan.input.find("data-binary = \"") + 15;
   const std::string line = plan.input.substr(data, plan.input.find('\n', data) - data);
   std::string document;

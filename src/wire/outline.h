@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of the fields of each document and request, as its list has them. A test writes them
-// down in tests/data/fields.txt, and tests/checks/documents.py compares that file with the schemas
-// in docs/formats: a field that is in a list and not in the schema fails, and the reverse. Answers
-// go by the name of their schema, "ps", and requests by their name in openapi.yaml, "JobRequest".
+// The names of the fields of each document and request, from its list. A test writes them to
+// tests/data/fields.txt, and tests/checks/documents.py compares that file with the schemas in
+// docs/formats: a field in only one of them fails. Answers have the name of their schema, "ps", and
+// requests their name in openapi.yaml, "JobRequest".
 #pragma once
 
 #include <map>

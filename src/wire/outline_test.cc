@@ -18,7 +18,7 @@ void append(std::string& text, const std::string& path, const Outline& outline) 
   }
 }
 
-// tests/checks/documents.py goes on from here.
+// tests/checks/documents.py continues from this file.
 TEST(Outline, IsWhatTheFileOfFieldsSays) {
   Outlines all;
   outline_cards(all);

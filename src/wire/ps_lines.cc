@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See ps_lines.h, and docs/formats/ps-lines.md for the columns.
+// See ps_lines.h, and docs/formats/ps-lines.md for the columns. A line is appended column by
+// column, and read in place: a Row splits it into views, and its first error is kept. What jobs
+// share is made once: an array's jobs have the last columns in common (append_spec, last_words),
+// and equal waits have their JSON only in the first line that has them (WaitsOut, read_wait_data).
 #include "wire/ps_lines.h"
 
 #include <array>
@@ -22,7 +25,7 @@ using core::JobSpec;
 
 constexpr std::string_view kFirst = "mete.ps-lines/1";
 
-// In this order. What is the same for all jobs of an array is at the end, side by side.
+// In this order. Columns that all jobs of an array share are at the end, side by side.
 enum Column : std::size_t {
   kId,
   kState,
@@ -45,10 +48,11 @@ enum Column : std::size_t {
   kUid,
   kRequest,
   kCommand,
-  kPark,  // "preempted:14:7516192768:608174080": cause, for whom, kept for it, on the cards
+  kPark,  // "preempted:14:7516192768:608174080": cause, for which job, kept for it, on the cards
   kRemark,
-  kWaitData,    // "3 {…}": the third wait of the list, as JSON; "3": the same once more
-  kRemarkData,  // JSON; "": the remark is all
+  kWaitData,    // "3 {…}": the third wait of the list, as JSON; "3": that wait again
+  kRemarkData,  // JSON; "": the remark is complete
+  kPlace,       // in the queue, from 1
   kColumns
 };
 constexpr std::size_t kFirstColumns = kCommand + 1;  // those of the first release
@@ -110,7 +114,7 @@ void append_cards(std::string& out, const JobView& view) {
   }
 }
 
-// The waits of the list so far. Equal jobs share theirs, of which the text is made once.
+// The waits of the list so far. Equal jobs share a wait, whose text is made once.
 class WaitsOut {
  public:
   void append_text(std::string& out, const core::SharedWait& wait) {
@@ -205,15 +209,16 @@ void append_job(std::string& out, const JobView& view, WaitsOut& waits) {
   waits.append_data(out += '\t', view.wait);
   out += '\t';
   if (view.remark.idle) append_escaped(out, remark_json(view.remark));
+  append_if(out += '\t', view.place);
   out += '\n';
 }
 
 // ---- reading -----------------------------------------------------------------------------------
 
-// One line; the first thing that is wrong is remembered.
+// One line; its first error is kept.
 class Row {
  public:
-  // false: it has too few columns. A newer daemon's may have more.
+  // False: too few columns. A newer daemon may write more.
   bool split(std::string_view line) {
     for (std::size_t i = 0; i < kColumns; ++i) {
       std::string_view& column = columns_[i];
@@ -345,7 +350,7 @@ void read_park(Row& row, Job& job) {
   job.park = std::move(park);
 }
 
-// A wait as an older daemon tells of it: a reason and a sentence.
+// A wait of an older daemon: a reason and a sentence.
 core::Wait told_wait(Row& row) {
   core::Wait wait;
   wait.reason = reason_of(row[kReason]).value_or(wait.reason);
@@ -353,7 +358,7 @@ core::Wait told_wait(Row& row) {
   return wait;
 }
 
-// `known` are the waits of the rows before.
+// `known` are the waits of earlier rows.
 core::SharedWait read_wait_data(Row& row, std::vector<core::SharedWait>& known) {
   const std::size_t space = row[kWaitData].find(' ');
   const auto number = row.number<std::size_t>(row[kWaitData].substr(0, space));
@@ -374,6 +379,7 @@ void read_wait(Row& row, std::vector<core::SharedWait>& known, JobView& view) {
     view.wait = told_wait(row);
   if (const std::optional<WallTime> at = row.time_if(kForecastAt))
     view.forecast = core::Forecast{{}, *at, row.time_if(kForecastBy).value_or(*at)};
+  view.place = row.number_if<std::uint64_t>(kPlace);
 }
 
 void read_remark(Row& row, JobView& view) {
@@ -413,7 +419,7 @@ Result<void> decode_ps_lines(std::string_view text,
     if (end == std::string_view::npos || !row.split(text.substr(0, end))) return wrong;
     text.remove_prefix(end + 1);
     const std::string_view words = row.range(kName, kCommand);
-    // Jobs of an array follow each other, and share theirs.
+    // Jobs of an array are neighbours, and share their spec.
     if (words != last_words || last_words.data() == nullptr) last_spec = spec_of(row);
     last_words = words;
     JobView view{read_job(row, last_spec)};

@@ -11,7 +11,8 @@ namespace {
 const WallTime kAt{1'800'000'009'000};
 
 TEST(PsLines, ReadBackWhatATableShows) {
-  const JobView view = full_view();
+  JobView view = full_view();
+  view.place = 7;
   const std::string text = encode_ps_lines({view}, kAt);
   const Result<std::vector<JobView>> again = decode_ps_lines(text);
   ASSERT_TRUE(again.ok()) << text;
@@ -37,6 +38,7 @@ TEST(PsLines, ReadBackWhatATableShows) {
   EXPECT_EQ(again->front().forecast, view.forecast);
   EXPECT_EQ(again->front().idle_since, view.idle_since);
   EXPECT_EQ(again->front().wait, view.wait);
+  EXPECT_EQ(again->front().place, view.place);
   EXPECT_EQ(job.spec->name, view.job.spec->name);
   EXPECT_EQ(job.spec->user, view.job.spec->user);
   EXPECT_EQ(job.spec->uid, view.job.spec->uid);
@@ -56,7 +58,7 @@ TEST(PsLines, AreOneLineEach) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
   EXPECT_EQ(text.substr(0, text.find('\n')), "mete.ps-lines/1\t1800000009000");
   EXPECT_EQ(text.substr(text.find("3\tpending")),
-            "3\tpending\t\t\t\t\t1\t0\t\t0\t\t\t\t\t\t\tplain\t\t0\t\t\t\t\t\t\n");
+            "3\tpending\t\t\t\t\t1\t0\t\t0\t\t\t\t\t\t\tplain\t\t0\t\t\t\t\t\t\t\n");
 }
 
 TEST(PsLines, ALongCommandIsCut) {
@@ -66,8 +68,8 @@ TEST(PsLines, ALongCommandIsCut) {
   JobView view;
   view.job.id = {1};
   view.job.spec = spec;
-  // 7 bytes of the first word, 249 for the second: not a half of its last letter.
-  const std::string cut = "python " + std::string(247, 'x') + "\xc3\xa4…\t\t\t\t\n";
+  // 7 bytes of the first word, 249 for the second: its last letter is not cut in half.
+  const std::string cut = "python " + std::string(247, 'x') + "\xc3\xa4…\t\t\t\t\t\n";
   EXPECT_TRUE(encode_ps_lines({view}, kAt).ends_with("\t" + cut));
   EXPECT_EQ(decode_ps(encode_ps({view}, kAt))->front().job.spec->command,
             (std::vector{spec.command[0], std::string(247, 'x') + "\xc3\xa4…"}));
@@ -107,7 +109,7 @@ TEST(PsLines, MoreColumnsAreANewerDaemons) {
 
 TEST(PsLines, WhatIsWrongIsRefused) {
   JobView view = full_view();
-  view.wait.reset();  // of which a text is not read where there is data
+  view.wait.reset();  // the sentence is ignored where there is data
   const std::string good = encode_ps_lines({view}, kAt);
   for (const auto& [what, with] : std::vector<std::pair<std::string, std::string>>{
            {"mete.ps-lines/1", "mete.ps-lines/2"},

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See queue.h. One list of fields for each document.
+// See queue.h. One list of fields for each request and document. Quotas, reservations and JOB are
+// parts of several documents, with their lists in values.h and view.cc. Requests refuse unknown
+// fields, answers ignore them.
 #include "wire/queue.h"
 
 #include "wire/outline.h"
@@ -23,7 +25,7 @@ Result<ChangedDocument> decode_changed(std::string_view text) {
 void fields_of(auto& list, Is<WaitDocument> auto& document) {
   list.schema("mete.wait/1");
   list.must("at", document.at);
-  jobs_field(list, document.jobs, Words::kNone);  // who waits knows what for
+  jobs_field(list, document.jobs, Words::kNone);  // the client knows what it waited for
 }
 
 std::string encode(const WaitDocument& document) { return to_json(document); }

@@ -20,7 +20,7 @@
 
 namespace mete::wire {
 
-// What a verb about jobs (cancel, hold, release, requeue, priority) has changed:
+// The jobs that a verb (cancel, hold, release, requeue, priority) has changed:
 // {"schema":"mete.jobs/1","at":T,"changed":["12_3"]}
 struct ChangedDocument {
   WallTime at;
@@ -29,7 +29,7 @@ struct ChangedDocument {
 std::string encode(const ChangedDocument& document);
 Result<ChangedDocument> decode_changed(std::string_view json);
 
-// Every job that was waited for has ended: {"schema":"mete.wait/1","at":T,"jobs":[JOB]}
+// All jobs of a wait have ended: {"schema":"mete.wait/1","at":T,"jobs":[JOB]}
 struct WaitDocument {
   WallTime at;
   std::vector<JobView> jobs;
@@ -48,9 +48,9 @@ std::string encode(const ParkDocument& document);
 std::string encode_priority(std::int32_t priority);
 Result<std::int32_t> decode_priority(std::string_view json);
 
-// POST /v1/quotas: {"user":"alice","cards":2,...}; what is not said is not limited.
+// POST /v1/quotas: {"user":"alice","cards":2,...}; an absent limit does not limit.
 struct QuotaRequest {
-  std::string user;  // "": everybody who has none of their own
+  std::string user;  // "": the default
   core::Quota quota;
   bool operator==(const QuotaRequest&) const = default;
 };
@@ -63,8 +63,8 @@ struct QuotaDocument {
   core::Quota everybody;
   struct User {
     std::string user;
-    core::Quota own;     // what was set for this user
-    core::Quota limits;  // what holds: own, else everybody's
+    core::Quota own;     // set for this user
+    core::Quota limits;  // in force: own, or the default's
     core::Held held;
     std::uint32_t jobs = 0;  // unfinished
     std::optional<Bytes> disk;
@@ -98,17 +98,17 @@ Result<ReservationsDocument> decode_reservations(std::string_view json);
 struct StatsDocument {
   WallTime at;
   std::map<std::string, std::uint64_t> states;    // jobs, by the state's name
-  std::map<std::string, std::uint64_t> outcomes;  // of those that have ended and are still known
+  std::map<std::string, std::uint64_t> outcomes;  // of ended jobs that are still known
   struct User {
     std::string user;
     std::uint64_t pending = 0;
-    std::uint64_t running = 0;  // holds a grant
+    std::uint64_t running = 0;  // jobs with a grant
     std::uint64_t ended = 0;
-    std::uint64_t mib_seconds = 0;  // GPU memory times time, decayed: what fair share goes by
+    std::uint64_t mib_seconds = 0;  // recent GPU memory times seconds (fair share)
     bool operator==(const User&) const = default;
   };
   std::vector<User> users;
-  // From submit to start, of the jobs that are still known.
+  // From submit to start, for jobs that are still known.
   struct Waits {
     std::uint64_t count = 0;
     std::optional<std::uint64_t> median_s;
@@ -117,11 +117,11 @@ struct StatsDocument {
     bool operator==(const Waits&) const = default;
   };
   Waits waits;
-  // Of those told when they would start: how many had started by then.
+  // How many jobs with a forecast had started by then.
   struct Forecasts {
     std::uint64_t given = 0;
     std::uint64_t held = 0;
-    std::uint32_t factor_milli = 1000;  // by which the ranges are widened, learned from the score
+    std::uint32_t factor_milli = 1000;  // by which ranges are widened, learned from the score
     bool operator==(const Forecasts&) const = default;
   };
   Forecasts forecasts;  // "held_pct" is computed from it

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See show.h. What the document has of the job's spec is in several of its fields and read back
-// into one spec. Attempts are shown with the one of now as the last, which the job has elsewhere.
+// See show.h. The document has the spec in several of its fields, which are read back into one
+// spec. The present attempt, which the job has in other fields, is shown as the last of the
+// attempts.
 #include "wire/show.h"
 
 #include <algorithm>
@@ -24,7 +25,7 @@ struct ShownAttempt {
   std::optional<core::Outcome> outcome;
   std::optional<int> exit_code = {};
   std::optional<int> signal = {};
-  std::optional<Bytes> peak = {};  // the most on any of its cards: a share is asked for on each
+  std::optional<Bytes> peak = {};  // maximum over its cards, since a share is requested on each
   std::optional<std::uint64_t> ran_s = {};
   std::string note = {};
 };
@@ -44,7 +45,7 @@ std::vector<ShownAttempt> attempts_of(const Job& job) {
     all.push_back({attempt.number, attempt.started, attempt.ended, attempt.outcome});
     take_exit(all.back(), attempt.exit);
   }
-  if (job.started || job.ended) {  // the one of now, which readers would look for here
+  if (job.started || job.ended) {  // the present attempt, which readers look for here
     all.push_back({job.attempt, job.started, job.ended, job.ended ? job.outcome : std::nullopt});
     take_exit(all.back(), job.exit);
   }
@@ -98,7 +99,7 @@ void attempts_field(Reader& list, Job& job) {
     ShownAttempt shown;
     fields_of(of_one, shown);
     Exit exit = exit_of(shown);
-    if (shown.number == job.attempt) {  // of the one of now, what JOB does not have
+    if (shown.number == job.attempt) {  // the present attempt: what JOB does not have
       if (exit.ran_ms && job.exit) job.exit->ran_ms = exit.ran_ms;
       return;
     }
@@ -114,7 +115,7 @@ void attempts_field(Reader& list, Job& job) {
   });
 }
 
-// With each whether it has come.
+// Each with whether it is met.
 void after_field(Writer& list, const Job& job, const JobSpec& spec) {
   list.elements("after", spec.after, [&job](Writer& of_one, const core::After& after) {
     fields_of(of_one, after);
@@ -158,7 +159,6 @@ void asked_fields(auto& list, auto& spec) {
   detached_fields(list, spec);
 }
 
-// JOB and what `mete show` has more of it.
 void more_fields(auto& list, auto& document, auto& spec) {
   auto& job = document.view.job;
   list.must("cwd", spec.folder);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything that a user may know of one job: {"schema":"mete.show/1",...}, see
-// docs/formats/show.schema.json. It has the job of `mete ps` and more; of its environment the names
-// alone.
+// docs/formats/show.schema.json. It has the job of `mete ps` and more; of its environment only the
+// names.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@
 
 namespace mete::wire {
 
-// What the spec says (folder, array, after, limits, retries, begin, ...) and the attempts before
-// this one are taken from view.job, and read back into it.
+// The spec (folder, array, after, limits, retries, begin, ...) and the earlier attempts are in
+// view.job, and are read back into it.
 struct ShowDocument {
   WallTime at;
   JobView view;
-  std::string log;  // paths with their patterns filled in; "": there is none (`mete run`)
-  std::string err;  // "": into the log
+  std::string log;                       // paths with patterns filled in; "": none (`mete run`)
+  std::string err;                       // "": the log
   std::vector<std::string> environment;  // names, sorted
-  // Of an array: how many of its jobs are in which state, by the state's name.
+  // For an array: the number of its jobs in each state, by the state's name.
   std::map<std::string, std::uint64_t> elements;
   struct Process {
     std::int32_t pid = 0;
@@ -34,15 +34,15 @@ struct ShowDocument {
     bool operator==(const Process&) const = default;
   };
   std::vector<Process> processes;
-  // What to ask for next time.
+  // What to request the next time.
   struct Advice {
     std::string gpu;  // "12G"
     std::string why;
     bool operator==(const Advice&) const = default;
   };
   std::optional<Advice> advice;
-  std::vector<std::string> notify;  // who is told of it, redacted
-  std::vector<std::string> notes;   // each a sentence for its user
+  std::vector<std::string> notify;  // targets of notifications, redacted
+  std::vector<std::string> notes;   // one sentence each, for the user
 };
 std::string encode(const ShowDocument& document);
 Result<ShowDocument> decode_show(std::string_view json);

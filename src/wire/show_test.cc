@@ -12,7 +12,7 @@ ShowDocument full_document() {
   ShowDocument document;
   document.at = {1'800'000'009'000};
   document.view = full_view();
-  document.view.job.exit->peaks = {Bytes::from_gib(3), kMost};  // as many as there are cards
+  document.view.job.exit->peaks = {Bytes::from_gib(3), kMost};  // one per card
   document.log = "/home/alice/12_3.log";
   document.err = "/dev/null";
   document.environment = {"HOME", "PATH"};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See snapshot.h. One list of fields for each part; a job is JOB (view.cc) and what is seen of it.
+// See snapshot.h. One list of fields for each part; a job is JOB (view.cc) and what is observed of
+// it.
 #include "wire/snapshot.h"
 
 #include <utility>
@@ -52,7 +53,7 @@ void fields_of(auto& list, Is<Snapshot::Queue> auto& queue) {
   list.put("depth", queue.depth);
 }
 
-// ---- what was before ---------------------------------------------------------------------------
+// ---- history -----------------------------------------------------------------------------------
 
 void fields_of(auto& list, Is<Series> auto& series) {
   list.must("step_s", series.step_s);
@@ -78,7 +79,7 @@ void fields_of(auto& list, Is<History> auto& history) {
            }));
 }
 
-// ---- the whole ---------------------------------------------------------------------------------
+// ---- the snapshot ------------------------------------------------------------------------------
 
 void fields_of(auto& list, Is<Snapshot> auto& snapshot) {
   list.schema("mete.snapshot/1");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job was asked to be, in requests, plans and the log. Words that go to the program as they
-// are (arguments, paths) are exact.
+// The spec of a job, in requests, plans and the log. Words that go to the program unchanged
+// (arguments, paths) are exact.
 #include "base/text.h"
 #include "wire/values.h"
 
@@ -13,10 +13,11 @@ using core::ResourceLimit;
 
 constexpr std::uint64_t kUnlimited = UINT64_MAX;  // RLIM_INFINITY
 constexpr std::uint32_t kMaxRetries = 1'000;
+constexpr std::uint64_t kMaxIdleS = 100ull * 365 * 86'400;  // so that it can be added to a time
 constexpr std::uint32_t kMaxRetryPct = 10'000;
 
-// "7:1024:4096 8:-:-": resource, soft and hard limit; "-": there is none. Every submitted job has
-// some sixteen of these, which as lists of lists were most of its size.
+// "7:1024:4096 8:-:-": resource, soft and hard limit; "-": unlimited. Every submitted job has about
+// sixteen of these, which as lists of lists were most of its size.
 std::string to_text(const std::vector<ResourceLimit>& limits) {
   std::string text;
   const auto add = [&](std::uint64_t limit) {
@@ -101,7 +102,6 @@ void fields_of(auto& list, Is<core::NotifySpec> auto& notify) {
   list.opt("none", notify.none);
 }
 
-// When and how often.
 void terms_fields(auto& list, Is<JobSpec> auto& spec) {
   list.opt("time_s", spec.time_s);
   list.opt("priority", spec.priority);
@@ -116,6 +116,8 @@ void terms_fields(auto& list, Is<JobSpec> auto& spec) {
   list.opt("requeue", spec.requeue);
   list.opt("held", spec.held);
   list.opt("preemptible", spec.preemptible);
+  list.opt("idle_s", spec.idle_s);
+  list.check("idle_s", spec.idle_s.value_or(0) <= kMaxIdleS, "at most 3153600000");
   list.opt("no_preempt", spec.no_preempt);
   list.opt("shed", spec.shed);
   list.opt("begin", spec.begin);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See state.h, and docs/formats/store.md. A line for each spec and each job after the first, so
-// that neither writing nor reading ever holds more than one of them besides the text itself; jobs
-// of an array name one spec. The first version was one line, with its jobs inside.
+// See state.h, and docs/formats/store.md. The first line has everything but the jobs; then each
+// spec and each job is a line, so that writing and reading hold only one of them besides the text.
+// Jobs of an array refer to one spec. Version 1 was a single line, with the jobs inside.
 #include "wire/state.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ namespace {
 
 using Specs = std::vector<core::SharedSpec>;
 
-// A job names its spec by its place among those before it. The first version has it inside.
+// A job refers to its spec by the number of its line among the specs. Version 1 has it inside.
 void spec_field(Writer& list, const Job& /*job*/, std::size_t spec) { list.put("spec", spec); }
 void spec_field(Reader& list, Job& job, const Specs& specs) {
   if (list.fields().child("spec").is_object())
@@ -60,7 +60,7 @@ void parking_fields(auto& list, auto& job) {
     list.check("park", false, "there, since the job is " + std::string(to_string(job.state)));
 }
 
-// `spec` is where a Writer says that the spec is, and where a Reader finds it.
+// `spec` is where a Writer says the spec is, and where a Reader finds it.
 void job_of_state(auto& list, auto& job, const auto& spec) {
   list.must("id", job.id);
   spec_field(list, job, spec);
@@ -104,7 +104,7 @@ Result<Job> job_from(const Json& json, const Specs& specs) {
 
 }  // namespace
 
-// ---- all the rest: the first line --------------------------------------------------------------
+// ---- the first line: all but the jobs ----------------------------------------------------------
 
 void fields_of(auto& list, Is<State::Parts::ArrayPart> auto& array) {
   list.must("number", array.number);
@@ -128,7 +128,6 @@ void fields_of(auto& list, Is<core::ForecastScore> auto& score) {
   list.must("factor_milli", score.factor_milli);
 }
 
-// What stands between the numbers and the lines.
 void fields_of(auto& list, Is<State::Parts> auto& parts) {
   list.put("last_reservation", parts.last_reservation);
   list.put("boot_id", parts.boot_id);
@@ -170,7 +169,7 @@ class Lines {
   std::string_view rest_;
 };
 
-// One that two of them claim to be, or that is not given out yet, cannot be taken up.
+// A job number that occurs twice, or that is not given out yet, makes the snapshot corrupt.
 class Jobs {
  public:
   explicit Jobs(State::Parts& parts) : parts_(parts) {}
@@ -187,7 +186,7 @@ class Jobs {
   std::set<JobId> ids_;
 };
 
-// Written before there were specs, states and numbers in a snapshot: {"jobs":[{"id":"1"}]}.
+// Written before snapshots had specs, states and numbers: {"jobs":[{"id":"1"}]}.
 bool is_of_the_first_days(const Json& json) {
   return json.is_object() && !json.contains("schema") && !json.contains("last_seq") &&
          json.contains("jobs") && json["jobs"].is_array();
@@ -202,8 +201,8 @@ std::uint64_t last_of(Fields& fields) {
   return last;
 }
 
-// All that is known of such a job is its number: its runner did not outlive its daemon. It is
-// nobody's, and ends as lost.
+// Only the number of such a job is known: its runner did not outlive its daemon. It has no user,
+// and ends as lost.
 Result<Job> job_of_the_first_days(const Json& json) {
   Fields fields(json, "the job");
   Job job;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The snapshot of the log: everything the daemon has decided, as text and back.
+// The snapshot of the log: the whole state of the daemon, as text and back.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 namespace mete::wire {
 
 std::string encode(const core::State::Parts& parts);
-// corrupt: it contradicts itself.
-// `of_event`: what the first snapshots did not say, the event that they are of.
+// corrupt: contradicts itself. `of_event`: the last event of a snapshot, which the first versions
+// did not write.
 Result<core::State::Parts> decode_parts(std::string_view json, std::uint64_t of_event = 0);
 
 }  // namespace mete::wire

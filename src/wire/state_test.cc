@@ -56,7 +56,7 @@ TEST(Parts, AJobWithoutAUserNameKeepsItsOwner) {
   EXPECT_EQ(decode_parts(encode(parts))->jobs[0].spec->uid, 4294967294u);
 }
 
-// Before there was more: tests/data/store/v1.db has one.
+// The earliest format: tests/data/store/v1.db has one.
 TEST(Parts, OneOfTheFirstDaysIsRead) {
   const Result<State::Parts> parts = decode_parts(R"({"jobs":[{"id":"1"},{"id":"7"}]})", 3);
   ASSERT_TRUE(parts.ok()) << parts.error().message;

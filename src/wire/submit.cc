@@ -11,7 +11,7 @@ namespace mete::wire {
 
 namespace {
 
-// Words that the kernel takes end at a NUL: one inside would run something else than was said.
+// A word ends at a NUL for the kernel: a NUL inside would run something else.
 bool has_nul(const std::string& text) { return text.find('\0') != std::string::npos; }
 
 bool is_key(const std::string& key) {
@@ -58,6 +58,7 @@ void fields_of(auto& list, Is<SubmitDocument> auto& document) {
   list.tell("at", document.at);
   list.must("id", document.reply.id);
   list.opt("elements", document.reply.elements);
+  list.opt("note", document.reply.note);
 }
 
 std::string encode(const SubmitRequest& request) { return to_json(request); }
@@ -118,7 +119,7 @@ std::vector<std::string> words_in(std::string_view blob) {
 }
 
 std::vector<std::string> beginning_of(const std::vector<std::string>& command) {
-  // Short enough to be listed as it is, with the mark that there is more.
+  // Short enough for a list, with the mark that there is more.
   return listed_command(command, kListedCommand - 8);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// POST /v1/jobs, as `mete submit` says it and as the daemon answers. A request says what shall run
-// and how; it never says whose it is: uid, user, gid and groups are the socket's business, and the
-// names of contents (Detached::environment, ::script) are the daemon's, which hashes what is here.
-// Words that are no UTF-8 (arguments, paths, environment, script) arrive byte for byte.
+// POST /v1/jobs, as sent by `mete submit` and answered by the daemon. A request says what to run
+// and how, never for whom: uid, user, gid and groups come from the socket, and the names of
+// contents (Detached::environment, ::script) from the daemon, which hashes them. Words that are not
+// UTF-8 (arguments, paths, environment, script) arrive byte for byte.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@
 namespace mete::wire {
 
 struct SubmitRequest {
-  core::JobSpec spec;                    // `detached` is there; `key` is a field of the request
+  core::JobSpec spec;                    // `detached` is present; `key` is a field of the request
   std::vector<std::string> environment;  // "NAME=VALUE", no NUL in it
-  std::string script;                    // what the command's first word shall be; "": a program
+  std::string script;                    // for the command's first word; "": a program
   bool wait = true;
 };
 std::string encode(const SubmitRequest& request);
@@ -31,20 +31,21 @@ Result<SubmitRequest> decode_submit_request(std::string_view json);
 using JobRequest = std::variant<RunRequest, SubmitRequest>;
 Result<JobRequest> decode_job_request(std::string_view json);
 
-// Of the answer to GET /v1/version: a job that is asked for twice with one key is one job.
+// From the answer to GET /v1/version: whether two requests with one key are one job.
 bool knows_keys(std::string_view version);
 
 // A long command is a content like environment and script: its words, each ended by NUL.
 inline constexpr std::size_t kLongCommand = 4096;  // bytes, NULs included
 std::string blob_of(const std::vector<std::string>& words);
 std::vector<std::string> words_in(std::string_view blob);
-// What stands for a long command in lists: its beginning.
+// What lists show for a long command: its beginning.
 std::vector<std::string> beginning_of(const std::vector<std::string>& command);
 
 // {"schema":"mete.submit/1","at":T,"id":"12","elements":100}, see docs/formats/submit.schema.json.
 struct SubmitReply {
   core::JobId id;
-  std::size_t elements = 0;  // of the array; 0: it is none
+  std::size_t elements = 0;  // of the array; 0: not an array
+  std::string note = {};     // for the user: what the job cannot have here
   bool operator==(const SubmitReply&) const = default;
 };
 std::string encode(const SubmitReply& reply, WallTime at);

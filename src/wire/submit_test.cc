@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Submit requests: full and minimal ones must come back unchanged, with words that are not UTF-8;
+// requests that name an owner, or have unknown or wrong fields, are refused by name. Then the
+// contents that a request brings along, and the reply.
 #include "wire/submit.h"
 
 #include <gtest/gtest.h>
@@ -147,7 +150,7 @@ TEST(JobRequest, IsASubmitWhereItIsDetached) {
 }
 
 TEST(SubmitReply, ReadsBack) {
-  for (const SubmitReply reply : {SubmitReply{{12}, 0}, SubmitReply{{UINT64_MAX}, 50'000}}) {
+  for (const SubmitReply& reply : {SubmitReply{{12}, 0}, SubmitReply{{UINT64_MAX}, 50'000}}) {
     const Result<SubmitReply> again = decode_submit_reply(encode(reply, {0}));
     ASSERT_TRUE(again.ok()) << again.error().message;
     EXPECT_EQ(*again, reply);

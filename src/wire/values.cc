@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See values.h: what of it is no list.
+// See values.h: functions for values that have no list.
 #include "wire/values.h"
 
 #include <charconv>
@@ -22,7 +22,7 @@ void gpu_field(Writer& list, std::string_view key, const std::optional<core::Gpu
 void read_written(Fields& fields, std::string_view key, core::GpuRequest& gpu) {
   const std::optional<std::string> text = fields.text_if(std::string(key) + "_written");
   if (!text) return;
-  // What asks for something else is no way of writing this.
+  // A text that asks for something else is not this share as written.
   const Result<core::GpuRequest> written = core::parse_gpu(*text);
   if (written && *written == gpu) gpu.written = written->written;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The smaller values of core as JSON: what several documents and the log have in common (list.h).
-// Internal to wire/.
+// The smaller values of core as JSON, which several documents and the log share (list.h). Internal
+// to wire/.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ struct Parsed {
   static constexpr auto parse = Parse;
 };
 
-// A newer daemon's is nothing that we know.
+// nullopt for a reason that only a newer daemon has.
 std::optional<core::Reason> reason_of(std::string_view text);
 
 template <>
@@ -74,7 +74,7 @@ struct TextOf<core::Query> : Parsed<core::Query::parse> {
 
 // ---- requests ----------------------------------------------------------------------------------
 
-// The share in its canonical text, and "KEY_written" when a user wrote it otherwise.
+// The share as canonical text, and "KEY_written" if a user wrote it differently.
 void gpu_field(Writer& list, std::string_view key, const std::optional<core::GpuRequest>& gpu);
 void gpu_field(Reader& list, std::string_view key, std::optional<core::GpuRequest>& gpu);
 void read_written(Fields& fields, std::string_view key, core::GpuRequest& gpu);
@@ -106,10 +106,9 @@ void fields_of(auto& list, Is<core::After> auto& after) {
   list.must("when", after.when);
 }
 
-// spec.cc; with Owner::kUnsaid without what the daemon adds to a request.
+// spec.cc; with Owner::kUnsaid without the fields that the daemon adds to a request.
 void fields_of(auto& list, Is<core::JobSpec> auto& spec);
 
-// "no_wait" is written when the client does not wait.
 void no_wait_field(Writer& list, bool wait);
 void no_wait_field(Reader& list, bool& wait);
 Result<RunRequest> run_request_from(const Json& json);
@@ -122,8 +121,7 @@ void fields_of(auto& list, Is<core::ProcessRef> auto& process) {
   list.must("start_ticks", process.start_ticks);
 }
 
-// How long ago. Nothing here has run for longer than a machine lives: a moment before 1970 helps
-// nobody.
+// How long ago. The bound keeps times after 1970: no machine runs that long.
 void check_ago(auto& list, std::uint64_t ago_ms) {
   list.check("ago_ms", ago_ms <= 1'000'000'000'000, "a time that can be");
 }
@@ -138,7 +136,7 @@ void fields_of(auto& list, Is<core::GrantedCard> auto& card) {
   list.put("most_bytes", card.most);
 }
 
-// A card as whoever starts a job must know it.
+// A card, as the runner of a job needs it.
 void fields_of(auto& list, Is<core::Card> auto& card) {
   list.must("name", card.name);
   list.must("type", card.type);
@@ -168,7 +166,7 @@ void fields_of(auto& list, Is<core::Exit> auto& exit) {
 
 // ---- parking, escapes, idleness ----------------------------------------------------------------
 
-// What is kept of a job that is away, in a Park, a ParkReport and an event.
+// What is kept of a parked job, in a Park, a ParkReport and an event.
 void kept_fields(auto& list, auto& park) {
   list.put("held_bytes", park.held);
   list.put("moved_bytes", park.moved);
@@ -213,7 +211,7 @@ void fields_of(auto& list, Is<core::IdleSpan> auto& span) {
 void latest_field(Writer& list, const core::Forecast& forecast);
 void latest_field(Reader& list, core::Forecast& forecast);
 
-// `made` is for the log alone.
+// Only the log has `made`.
 void fields_of(auto& list, Is<core::Forecast> auto& forecast) {
   if (list.owner() == Owner::kSaid) list.must("made", forecast.made);
   list.must("at", forecast.at);
@@ -229,7 +227,6 @@ void fields_of(auto& list, Is<core::Quota> auto& quota) {
   list.opt("disk_bytes", quota.disk);
 }
 
-// The number of a reservation, which is a text.
 void reservation_field(Writer& list, std::string_view key, std::uint64_t id);
 void reservation_field(Reader& list, std::string_view key, std::uint64_t& id);
 
@@ -249,19 +246,17 @@ void fields_of(auto& list, Is<DaemonView> auto& view);
 
 // ---- a job as its user sees it: view.cc --------------------------------------------------------
 
-// How much of the words that its user gave it: in lists, which may be of thousands, not all.
+// How much of the user's own words: lists, which may have thousands of jobs, leave some out.
 enum class Words { kAll, kSome, kNone };
-// The members of JOB. What the spec has of it is read into `spec`, for others to add to before it
-// is shared.
+// The members of JOB. The fields of the spec are read into `spec`, to which others add before it is
+// shared.
 void job_fields(Writer& list, const JobView& view, Words words = Words::kAll);
 void job_fields(Reader& list, JobView& view, core::JobSpec& spec);
 void fields_of(Writer& list, const JobView& view);
 void fields_of(Reader& list, JobView& view);
-// The member "jobs".
 void jobs_field(Writer& list, const std::vector<JobView>& jobs, Words words);
 void jobs_field(Reader& list, std::vector<JobView>& jobs, Words words);
-// The command as lists have it: of one that is longer than kListedCommand bytes the beginning, and
-// "…".
+// The command as lists have it: cut after kListedCommand bytes, with "…".
 inline constexpr std::size_t kListedCommand = 256;
 bool is_listed_whole(const std::vector<std::string>& command);
 std::vector<std::string> listed_command(const std::vector<std::string>& command,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// JOB, as `mete ps`, `show` and `wait` have it, and lists of them. Words of people that are no
-// UTF-8 are shown with U+FFFD: this is for reading, not for running.
+// JOB, as `mete ps`, `show` and `wait` have it, and lists of JOBs. A few fields depend on several
+// members of the job, or on what an older daemon writes; these have a function each, for a Writer
+// and a Reader. Words that are not UTF-8 are shown with U+FFFD: this is for reading, not for
+// running.
 #include "core/request/gpu.h"
 #include "wire/outline.h"
 #include "wire/values.h"
@@ -22,7 +24,7 @@ std::vector<std::string> listed_command(const std::vector<std::string>& command,
   std::size_t left = bytes;
   for (const std::string& word : command) {
     if (word.size() + 1 > left) {
-      // Not within a character of UTF-8, of which all bytes but the first are 10xxxxxx.
+      // Not inside a UTF-8 character, in which all bytes but the first are 10xxxxxx.
       while (left > 0 && (static_cast<unsigned char>(word[left]) & 0xc0) == 0x80) --left;
       words.push_back(word.substr(0, left) + "…");
       break;
@@ -40,15 +42,14 @@ using core::Job;
 using core::JobId;
 using core::JobSpec;
 
-// ---- what is no list ---------------------------------------------------------------------------
+// ---- fields with a function each ---------------------------------------------------------------
 
-// Why the job waits, which stands before the wait itself.
 void reason_field(Writer& list, const JobView& view) {
   if (view.wait) list.put("reason", view.wait->reason);
 }
 void reason_field(Reader& list, JobView& /*view*/) { list.fields().mention("reason"); }
 
-// The end of the job as far as its user sees it. The note stands at the end of JOB.
+// The end of the job as its user sees it. The note is at the end of JOB.
 void exit_fields(Writer& list, const Job& job) {
   if (!job.exit) return;
   list.opt("exit_code", job.exit->code);
@@ -66,7 +67,7 @@ void note_field(Writer& list, const Job& job) {
 }
 void note_field(Reader& /*list*/, Job& /*job*/) {}
 
-// What is asked for in this attempt, without a copy of the whole request.
+// The request of this attempt, without copying all of it.
 void asked_field(Writer& list, const Job& job, const JobSpec& spec) {
   gpu_field(list, "request", job.gpu ? job.gpu : spec.request.gpu);
 }
@@ -76,7 +77,7 @@ void asked_field(Reader& list, Job& /*job*/, JobSpec& spec) {
   const std::optional<std::string> text = fields.text_if("request");
   if (!text) return;
   const Result<core::GpuRequest> gpu = core::parse_gpu(*text);
-  if (!gpu) return;  // a newer daemon's, perhaps
+  if (!gpu) return;  // perhaps of a newer daemon
   spec.request.gpu = *gpu;
   read_written(fields, "request", *spec.request.gpu);
 }
@@ -109,7 +110,29 @@ void grant_field(Reader& list, JobView& view) {
   });
 }
 
-void words_fields(Writer& list, const JobSpec& spec, Words words) {
+// Which of these a row has is the daemon's choice; what it has not is absent.
+void name_field(Writer& list, const JobView& view, const std::string& name) {
+  if (view.row)
+    list.opt("name", name);
+  else
+    list.put("name", name);
+}
+void name_field(Reader& list, JobView& view, std::string& name) {
+  view.row = !list.fields().has("labels") && !list.fields().outlines();
+  list.opt("name", name);
+  list.check("name", view.row || list.fields().has("name"), "text");
+}
+
+void attempt_field(Writer& list, const JobView& view) {
+  if (!view.row) list.put("attempt", view.job.attempt);
+}
+void attempt_field(Reader& list, JobView& view) { list.put("attempt", view.job.attempt); }
+
+void words_fields(Writer& list, const JobView& view, const JobSpec& spec, Words words) {
+  if (view.row) {
+    if (!spec.command.empty()) list.put("command", listed_command(spec.command));
+    return;
+  }
   static const std::vector<std::string> kNoWords;
   static const std::map<std::string, std::string> kNoLabels;
   if (words == Words::kSome && !is_listed_whole(spec.command))
@@ -118,7 +141,7 @@ void words_fields(Writer& list, const JobSpec& spec, Words words) {
     list.put("command", words == Words::kNone ? kNoWords : spec.command);
   list.put("labels", words == Words::kNone ? kNoLabels : spec.labels);
 }
-void words_fields(Reader& list, JobSpec& spec, Words /*words*/) {
+void words_fields(Reader& list, JobView& /*view*/, JobSpec& spec, Words /*words*/) {
   list.put("command", spec.command);
   list.put("labels", spec.labels);
 }
@@ -126,13 +149,13 @@ void words_fields(Reader& list, JobSpec& spec, Words /*words*/) {
 void all_fields(auto& list, auto& view, auto& spec, Words words) {
   auto& job = view.job;
   list.must("id", job.id);
-  list.must("name", spec.name);
+  name_field(list, view, spec.name);
   list.must("user", spec.user);
   list.must("uid", spec.uid);
   list.must("state", job.state);
   list.opt("outcome", known(job.outcome));
   reason_field(list, view);
-  list.put("attempt", job.attempt);
+  attempt_field(list, view);
   exit_fields(list, job);
   asked_field(list, job, spec);
   list.put("priority", job.priority);
@@ -146,7 +169,7 @@ void all_fields(auto& list, auto& view, auto& spec, Words words) {
   list.opt("start_forecast", object("the forecast", view.forecast));
   wait_field(list, view.wait, view.place);
   grant_field(list, view);
-  words_fields(list, spec, words);
+  words_fields(list, view, spec, words);
   list.opt("escapes", each("the escape", job.escapes));
   remark_fields(list, view.remark);
   note_field(list, job);
@@ -190,7 +213,7 @@ void ps_fields(auto& list, WallTime at, auto& jobs) {
 }  // namespace
 
 std::string encode_ps(const std::vector<JobView>& jobs, WallTime at) {
-  JsonText out(jobs.size() * 512);  // what is not needed of it is never touched
+  JsonText out(jobs.size() * 512);  // untouched pages cost nothing
   Writer list(out);
   out.open();
   ps_fields(list, at, jobs);

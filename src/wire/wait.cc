@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // See wait.h. Most fields are absent in most waits: a wait is for cards, or for one other thing.
+// Writer and Reader share the lists; only what older and newer daemons write differently has two
+// functions. Names that only a newer daemon has are left out, and the rest of the wait is kept.
 #include "wire/wait.h"
 
 #include "wire/outline.h"
@@ -21,7 +23,7 @@ namespace {
 
 using core::Wait;
 
-// Jobs whose end would help, of which a newer daemon's names are left out.
+// Jobs whose end would help; ids that cannot be read are left out.
 void holders_field(Writer& list, const std::vector<core::JobId>& holders) {
   list.put("holders", holders);
 }
@@ -161,7 +163,7 @@ Result<Wait> wait_from_json(std::string_view text) {
   return wait;
 }
 
-// Equal jobs share their wait, of which the members are made once.
+// Equal jobs share their wait, whose members are made once.
 void wait_field(Writer& list, const core::SharedWait& wait,
                 const std::optional<std::uint64_t>& place) {
   if (!wait) return;

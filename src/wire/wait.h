@@ -16,13 +16,13 @@ namespace mete::wire {
 
 Result<core::Wait> wait_from_json(std::string_view json);
 
-// The object "wait": "place" in the queue, "for", which is the wait in a sentence, and the data.
-// What an older daemon says is "for", "holders" and, beside the object, "reason": then its sentence
-// is in Wait::words.
+// The object "wait": "place" in the queue, "for", which is the wait as a sentence, and the data. An
+// older daemon has only "for", "holders" and, beside the object, "reason": its sentence is then in
+// Wait::words.
 void wait_field(Writer& list, const core::SharedWait& wait,
                 const std::optional<std::uint64_t>& place);
 void wait_field(Reader& list, core::SharedWait& wait, std::optional<std::uint64_t>& place);
-// "remark", which is a sentence, and the same as data. An older daemon has the sentence alone.
+// "remark", which is a sentence, and its data. An older daemon has only the sentence.
 void remark_fields(Writer& list, const core::Remark& remark);
 void remark_fields(Reader& list, core::Remark& remark);
 std::string remark_json(const core::Remark& remark);

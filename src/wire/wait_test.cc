@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits as JSON and as sentences.
+// Waits as JSON and as sentences. Each case builds a wait by hand, compares its sentence for users
+// and for documents, and reads its JSON back; waits of older daemons, which have only a sentence,
+// are read as well.
 #include "wire/wait.h"
 
 #include <gtest/gtest.h>
@@ -137,15 +139,16 @@ TEST(PsLines, AWaitThatJobsShareIsWrittenOnce) {
   other.wait = for_cards(2);
   const std::string text = encode_ps_lines({first, second, other}, {0});
   EXPECT_NE(text.find("\t1 {"), std::string::npos) << text;
-  EXPECT_NE(text.find("\t1\t\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\t1\t\t\n"), std::string::npos) << text;
   EXPECT_NE(text.find("\t2 {"), std::string::npos) << text;
   const Result<std::vector<JobView>> again = decode_ps_lines(text);
   ASSERT_TRUE(again.ok());
   EXPECT_EQ((*again)[0].wait.get(), (*again)[1].wait.get());
   EXPECT_EQ((*again)[1].wait, second.wait);
   EXPECT_EQ((*again)[2].wait, other.wait);
-  for (const auto& [what, with] : {std::pair("\t1\t\n", "\t3\t\n"), std::pair("\t1\t\n", "\t0\t\n"),
-                                   std::pair("\t2 {", "\t4 {")})
+  for (const auto& [what, with] :
+       {std::pair("\t1\t\t\n", "\t3\t\t\n"), std::pair("\t1\t\t\n", "\t0\t\t\n"),
+        std::pair("\t2 {", "\t4 {")})
     EXPECT_FALSE(decode_ps_lines(replaced(text, what, with)).ok()) << with;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // See wait_text.h. A wait is either for room on cards (room_text, which lists the cards) or for one
-// other thing, of which the data has exactly one field. Parts are joined by "; ".
+// other thing, for which the data has exactly one field (other_text). Parts are joined by "; ".
+// Times go through one function, which knows whether users or documents read them.
 #include "wire/wait_text.h"
 
 #include <algorithm>
@@ -115,7 +116,7 @@ void add_cards(const RoomWait& room, std::size_t most, Now now, std::vector<std:
   if (more > 0) parts.push_back("and " + std::to_string(more) + " more");
 }
 
-// `turn` is what a job waits for that needs no room.
+// `turn` is the text if the job needs no room.
 std::string room_text(const RoomWait& room, const std::string& turn, Now now, Cards cards) {
   if (room.machine) return "this machine to be one of which --where is true";
   std::vector<std::string> parts;
@@ -144,7 +145,7 @@ std::string until_text(const Wait& wait, Now now) {
   return "its next try, at " + time + ": it could not be started (" + wait.failure + ")";
 }
 
-// What is no room on cards; "": it is.
+// A wait that is not for room on cards; "": it is.
 std::string other_text(const Wait& wait, Now now) {
   if (!wait.words.empty()) return wait.words;
   if (wait.release) return "somebody to release it: mete release " + to_string(*wait.release);

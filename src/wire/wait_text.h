@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sentences about waits, and other sentences with moments in them: `mete ps`, `show`, `run`,
-// `explain`, `top`, errors and the texts in documents say the same. Pure: data in, text out.
+// Sentences about waits, and others with times in them, for `mete ps`, `show`, `run`, `explain`,
+// `top`, errors and documents. Pure: data in, text out.
 //
-// `now` says who reads: with it people, who get moments in their time zone ("18:00"); without it
-// documents, which have UTC ("2026-11-15T18:00:00.000Z").
+// `now` is given for users, who get times in their time zone ("18:00"), and absent for documents,
+// which have UTC ("2026-11-15T18:00:00.000Z").
 #pragma once
 
 #include <optional>
@@ -24,15 +24,14 @@ std::string wait_text(const core::Wait& wait, std::optional<WallTime> now = {},
                       Cards cards = Cards::kNamed);
 // What is in the way on one card: "3.2 GiB free of the 8 GiB needed, ..."; "": nothing.
 std::string card_text(const core::CardWait& card, std::optional<WallTime> now = {});
-// "idle since 14:05, is parked at 15:05": what is to be said of a job besides its state.
+// "idle since 14:05, is parked at 15:05": a remark about a job, besides its state.
 std::string remark_text(const core::Remark& remark, std::optional<WallTime> now = {});
-// What to say of a job that is explained: "waits for 8 GiB on one card; ...", "it has started at
-// 14:05", and the remark on it.
+// The sentence for an explained job: "waits for 8 GiB on one card; ...", "it has started at 14:05",
+// with its remark.
 std::string explained_text(const ExplainDocument& document, std::optional<WallTime> now = {},
                            Cards cards = Cards::kNamed);
 
-// The data of a wait as JSON, without a sentence. Two waits have one text if and only if they are
-// equal.
+// The data of a wait as JSON, without a sentence. Equal waits, and only they, have equal texts.
 std::string wait_json(const core::Wait& wait);
 
 }  // namespace mete::wire

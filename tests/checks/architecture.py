@@ -4,7 +4,7 @@
 
 A folder is described by a line `src/NAME/   what it holds` of the tree. A path is a word that begins with a folder of the project
 (`src/net/listen.h`, `docs/adr/0007-store.md`), or with a folder of src/ (`launch/parking`, without its suffix, too). `{a,b}` and `*`
-mean what they mean to a shell.
+mean what they mean to a shell. In all pages of docs/, `FILE::TEXT` names a test: the file exists and has that text.
 """
 import pathlib
 import re
@@ -41,6 +41,10 @@ def check(root: pathlib.Path) -> tuple[int, list[str]]:
                     continue
                 if not any(any(root.glob(form)) for form in (name, f"src/{name}", f"src/{name}.*") if not form.endswith("/.*")):
                     findings.append(f"{PAGE}:{number}: there is no {name}")
+    for page in sorted((root / "docs").rglob("*.md")):
+        for name, wanted in re.findall(r"`([\w./-]+)::([^`]+)`", page.read_text(encoding="utf-8")):
+            if "/" in name and (not (root / name).is_file() or wanted not in common.read(root, pathlib.Path(name))):
+                findings.append(f"{page.relative_to(root)}: there is no {name}::{wanted}")
     return len(there), findings
 
 
@@ -48,17 +52,18 @@ def selftest() -> int:
     page = """src/base/   Result
 src/gone/   was removed
 src/empty/
-Look at `src/base/text.h`, `src/base/lost.h`, base/text, base/fast, `docs/{ARCHITECTURE,OTHER}.md`, dialect/aws, `docs/*.md`.
+Look at `src/base/text.h`, `src/base/lost.h`, base/text, base/fast, `docs/{ARCHITECTURE,OTHER}.md`, dialect/aws, `docs/*.md`. `src/new/a.cc::Lost`, `src/new/b.cc::Fact`, `src/new/a.cc::Fact`.
 """
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
-        for name, text in {"src/base/text.h": "", "src/new/a.cc": "", "src/empty/a.cc": "", str(PAGE): page}.items():
+        for name, text in {"src/base/text.h": "", "src/new/a.cc": "TEST(A, Fact)", "src/empty/a.cc": "", str(PAGE): page}.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
         return common.expect(check(root)[1], ["src/new/ is not described", "src/gone/ is described, and is not in the tree",
                                               "src/empty/ has a line without words", ":4: there is no src/base/lost.h",
-                                              ":4: there is no base/fast", ":4: there is no docs/OTHER.md"],
-                             ["text.h", "base/text", "ARCHITECTURE.md:4: there is no docs/ARCH", "dialect", "*.md"])
+                                              ":4: there is no base/fast", ":4: there is no docs/OTHER.md", "there is no src/new/a.cc::Lost",
+                                              "there is no src/new/b.cc::Fact"],
+                             ["a.cc::Fact", "text.h", "base/text", "ARCHITECTURE.md:4: there is no docs/ARCH", "dialect", "*.md"])
 
 
 if __name__ == "__main__":

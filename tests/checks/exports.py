@@ -4,13 +4,15 @@
 export and need. Arguments: the build folder (default METE_BUILD_DIR).
 
 The meter (SONAME libcuda.so.1, below lib/): exports all of cuda_symbols.def and nvml_symbols.def and nothing that is
-not cu*/nvml*; needs glibc alone, nothing newer than GLIBC_2.28; can never be unloaded. Its aliases: the three
+not cu*/nvml*; needs glibc alone, nothing newer than GLIBC_2.17; can never be unloaded. Its aliases: the three
 other names under which programs ask for the drivers, without a symbol of their own. The simulated drivers (below
-simgpu/): the same rules for exports and needs but for the age of glibc, and symbols bound to themselves.
+simgpu/): the same rules for exports and needs, and symbols bound to themselves. Their server needs nothing at all.
+Programs (bin/) need glibc alone, nothing newer than GLIBC_2.34; sanitized ones are not looked at.
 """
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,8 +20,9 @@ import tempfile
 import common
 
 # libdl.so.2 is glibc itself: where dlopen lived before 2.34, an empty file since.
-LIBC = {"libc.so.6", "libdl.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
-NEWEST_GLIBC = (2, 28)
+LIBC = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+NEWEST_GLIBC = (2, 17)
+NEWEST_FOR_PROGRAMS = (2, 34)
 METER = "libcuda.so.1"
 ALIASES = {"libcuda.so", "libnvidia-ml.so.1", "libnvidia-ml.so"}
 
@@ -59,9 +62,14 @@ def check_common(lib: Library, allowed_needs: set[str]) -> list[str]:
     return found
 
 
-def check_age(lib: Library) -> list[str]:
-    return [f"{lib.path}: {n} is newer than GLIBC_{NEWEST_GLIBC[0]}.{NEWEST_GLIBC[1]}"
-            for n, v in sorted(lib.versions.items()) if v > NEWEST_GLIBC]
+def check_age(lib: Library, newest: tuple[int, int] = NEWEST_GLIBC) -> list[str]:
+    return [f"{lib.path}: {n} is newer than GLIBC_{newest[0]}.{newest[1]}" for n, v in sorted(lib.versions.items()) if v > newest]
+
+
+def check_program(lib: Library) -> list[str]:
+    if any(n.startswith(("libasan", "libtsan", "libubsan")) for n in lib.needed):
+        return []
+    return [f"{lib.path}: needs {n}" for n in sorted(lib.needed - LIBC - {"libm.so.6"})] + check_age(lib, NEWEST_FOR_PROGRAMS)
 
 
 def check_meter(lib: Library, wanted: set[str]) -> list[str]:
@@ -102,12 +110,18 @@ def check(build: pathlib.Path, source: pathlib.Path) -> tuple[int, list[str]]:
     findings += [f"{build}/lib: no library has SONAME {n}" for n in sorted({METER} | ALIASES) if n not in sonames]
     simulated = libraries(build / "simgpu")
     for lib in simulated:
-        findings += check_common(lib, LIBC)
+        findings += check_common(lib, LIBC) + check_age(lib)
         if "SYMBOLIC" not in lib.flags:
             findings.append(f"{lib.path}: not linked -Bsymbolic: its internal calls would pass through a preload")
         wanted = cuda if lib.soname == METER else nvml if lib.soname == "libnvidia-ml.so.1" else set()
         findings += [f"{lib.path}: does not export {n}" for n in sorted(wanted - lib.defined)]
-    return len(ours) + len(simulated), findings
+    programs = [Library(p) for p in sorted((build / "bin").glob("mete*")) if p.is_file()]
+    for lib in programs:
+        findings += check_program(lib)
+    server = build / "simgpu/mete-simgpu"
+    if server.exists() and Library(server).needed:
+        findings.append(f"{server}: is not linked statically")
+    return len(ours) + len(simulated) + len(programs), findings
 
 
 def selftest() -> int:
@@ -136,10 +150,15 @@ def selftest() -> int:
               "-Wl,--no-as-needed", "-lm", "-lc")
         build(root / "bad/lib/mete", "libcuda.so", "libcuda.so", "int cuStray(){return 0;}", "-Wl,--no-as-needed", "-lc")
         build(root / "bad/simgpu", "libcuda.so.1", METER, good, "-lc")
+        program = root / "program.c"
+        program.write_text("#include <math.h>\n#include <sys/random.h>\nunsigned arc4random(void); int main(int n, char** a) { (void)a; return (int)arc4random() + (int)cos(n); }\n")
+        (root / "bad/bin").mkdir()
+        subprocess.run([os.environ.get("CC", "cc"), "-o", root / "bad/bin/mete", program, "-lm", "-Wl,--no-as-needed", "-lcrypt"], check=True)
+        shutil.copy(root / "bad/bin/mete", root / "bad/simgpu/mete-simgpu")
         _, clean = check(root / "good", root)
         _, bad = check(root / "bad", root)
         wanted = ["exports mutex", "pthread_sigmask@GLIBC_2.32 is newer", "needs libm.so.6", "does not export cuMemAlloc_v2", "can be unloaded",
-                  "defines cuStray", "an alias needs", "no library has SONAME libnvidia-ml.so.1", "not linked -Bsymbolic"]
+                  "defines cuStray", "an alias needs", "needs libcrypt.so.1", "arc4random@GLIBC_2.36 is newer than GLIBC_2.34", "is not linked statically", "no library has SONAME libnvidia-ml.so.1", "not linked -Bsymbolic"]
         count, nothing = check(root / "absent", root)
         return common.expect(bad, wanted) | common.expect(clean + nothing[:0], [], ["good"]) | (1 if count else 0)
 

@@ -66,6 +66,7 @@ void People::say_who_gives_way(core::JobSpec& spec) {
   } else if (dice_.percent(50)) {
     spec.preemptible = false;
   }
+  if (dice_.percent(20)) spec.idle_s = dice_.below(2);
   spec.no_preempt = dice_.percent(10);
   spec.shed = dice_.percent(10);
   if (grows) {

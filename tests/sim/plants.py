@@ -134,6 +134,9 @@ IN_SOURCES = {
         ("    return from && *from <= input_.now;\n", "    return from && (P || *from <= input_.now);\n")]},
     "no-preempt-ignored": {"core/order/preempt.cc": [
         ("  if (kind.no_preempt) return std::nullopt;\n", "  if (!P && kind.no_preempt) return std::nullopt;\n")]},
+    "idle-never-ignored": {"core/job/watch.cc": [
+        ("  return job.spec->idle_s.value_or(rules.idle_park_s);\n",
+         "  return P ? rules.idle_park_s : job.spec->idle_s.value_or(rules.idle_park_s);\n")]},
     "growth-unchecked": {"core/job/park.cc": [
         ("        const Bytes most = std::min(bytes.plus(free), card.most).round_down(kGranule);\n",
          "        const Bytes most = P ? card.most : std::min(bytes.plus(free), card.most).round_down(kGranule);\n")]},

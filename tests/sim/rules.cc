@@ -218,6 +218,7 @@ void Books::check_parking(const Entry& entry, const core::JobParked& what) const
       return;
     case core::ParkCause::kIdle:
       if (!witness.was_idle(entry.id)) fail(entry.id, "is parked as idle, and was not");
+      if (entry.spec->idle_s == 0u) fail(entry.id, "is parked as idle, and asked not to be");
       judge_.saw("parked as idle");
       return;
     case core::ParkCause::kPreempted:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node on which the least is left, as the FGD paper's simulator reckons it: CPU against 128
-// cores and cards against eight count half each, the sum is cut to a whole percent. On the node the
-// tightest card.
+// The node with the least left, as the FGD paper's simulator computes it: CPU relative to 128 cores
+// and cards relative to eight count half each, cut to a whole percent. On the node the tightest
+// card.
 #include "core/cluster/policy.h"
 #include "core/cluster/scan.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chance that is the same everywhere for the same seed (SplitMix64): the standard library's
-// distributions differ between its makers.
+// Random numbers that are equal on every machine for equal seeds (SplitMix64): the distributions of
+// standard libraries differ.
 #pragma once
 
 #include <cstdint>

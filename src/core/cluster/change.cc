@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See change.h.
+// See change.h. For each class of nodes, Cut reduces the request to what the class has left, one
+// aspect after another, with each possible number of cards. The best change with a single aspect is
+// kept for each aspect; changes of several aspects count only if there is none.
 #include "core/cluster/change.h"
 
 #include <algorithm>
@@ -13,15 +15,14 @@ namespace {
 
 constexpr std::int64_t kAll = 1'000'000;
 
-// Millionths that are gone.
 std::int64_t lost(std::int64_t asked, std::int64_t left) {
   return asked > 0 ? (asked - left) * kAll / asked : 0;
 }
 
-// The least that is of use: a thousandth of a core or of a card, a MiB.
+// The minimum of a request: a thousandth of a core or of a card, a MiB.
 constexpr std::int32_t kLeast = 1;
 
-// The request as one class of nodes could hold it, one aspect after another.
+// The request, reduced to what a class of nodes could hold.
 class Cut {
  public:
   Cut(const Ask& ask, const Group& group, const Shape& shape)
@@ -29,13 +30,13 @@ class Cut {
     change_.ask = ask;
   }
 
-  // With this many of the cards, whatever is left of them: as many as were asked for, or fewer.
+  // With this many cards, whatever is left of them: as many as requested, or fewer.
   std::optional<Change> with_cards(std::uint32_t cards) && {
     if (!less(asked_.cpu_milli, shape_.cpu, change_.ask.cpu_milli, Aspect::kCpu) ||
         !less(asked_.ram_mib, shape_.ram, change_.ask.ram_mib, Aspect::kRam))
       return std::nullopt;
     if (cards > 0 && !cut_cards(cards)) return std::nullopt;
-    if (change_.aspects.empty()) return std::nullopt;  // there is room
+    if (change_.aspects.empty()) return std::nullopt;  // the request fits as it is
     return std::move(change_);
   }
 
@@ -60,7 +61,7 @@ class Cut {
     gave_up(Aspect::kType, 0);
   }
 
-  // Thousandths of each card here; more than a whole one where the card is too small.
+  // Thousandths of each card here; more than a whole card if the card is too small.
   std::int64_t each() const {
     if (asked_.share_mib == 0) return asked_.share;
     if (group_.card_mib == 0) return kWholeCard + 1;
@@ -96,7 +97,7 @@ class Cut {
   Change change_;
 };
 
-// Less is better; the request itself breaks ties, so that the order of classes never does.
+// Smaller is better; the request itself breaks ties, so that the order of classes never does.
 bool better(const Change& a, const Change& b) {
   return std::tuple(a.aspects.size(), a.loss, b.ask) < std::tuple(b.aspects.size(), b.loss, a.ask);
 }
@@ -136,7 +137,7 @@ std::vector<Change> changes(const Cluster& cluster, KindId id) {
     if (kind.fits(shape)) return {};
     const Group& group = cluster.groups()[index_of(shape.group)];
     std::uint32_t cards = kind.ask.cards;
-    do {  // to one: without any it would be another request
+    do {  // down to one: without cards it would be another request
       if (std::optional<Change> change = Cut(kind.ask, group, shape).with_cards(cards))
         keep(*std::move(change));
     } while (cards-- > 1);

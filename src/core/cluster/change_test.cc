@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Changes that would place a request. First on small clusters, where the smallest change is known
+// for each aspect; then on random ones, where each change must fit, and one unit more of what was
+// cut must not.
 #include "core/cluster/change.h"
 
 #include <gtest/gtest.h>
@@ -113,7 +116,7 @@ TEST_F(ChangeTest, AFullClusterOffersNothing) {
   EXPECT_TRUE(changes_of({.cards = 1, .share = 1}).empty());
 }
 
-// One more of what was cut, and there is no room: only then is it the smallest.
+// With one more of what was cut there must be no room: otherwise the change is not the smallest.
 std::optional<Ask> one_more(const Change& change) {
   Ask ask = change.ask;
   switch (change.aspects.front()) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See cluster.h.
+// See cluster.h. A node's shape decides its class; take() and give_back() change a node and move it
+// to the class of its new shape. enter() finds that class by hash or creates it, in a slot of an
+// ended class if there is one, and adds it to the log. Each class keeps a lazy heap of the ranks of
+// its nodes.
 #include "core/cluster/cluster.h"
 
 #include <algorithm>
@@ -33,7 +36,7 @@ Result<void> check(const NodeSpec& spec) {
   return {};
 }
 
-// What a request comes to on nodes of a group.
+// The share of each card that a request takes on nodes of a group.
 std::uint16_t resolve(const Ask& ask, const Group& group) {
   const Shape& empty = group.empty;
   if (empty.cpu < ask.cpu_milli || empty.ram < ask.ram_mib || empty.cards < ask.cards)
@@ -44,7 +47,7 @@ std::uint16_t resolve(const Ask& ask, const Group& group) {
     return Kind::kNever;
   if (ask.share_mib == 0) return static_cast<std::uint16_t>(ask.share);
   if (ask.share_mib > group.card_mib) return Kind::kNever;
-  // Rounded up: a grant is never smaller than what was asked for.
+  // Rounded up: a grant is never smaller than the request.
   return static_cast<std::uint16_t>((ask.share_mib * kWholeCard + group.card_mib - 1) /
                                     group.card_mib);
 }
@@ -88,8 +91,8 @@ Result<Cluster> Cluster::make(std::vector<NodeSpec> specs, std::vector<std::uint
   return cluster;
 }
 
-// Groups are numbered by what they are, not by who comes first: costs and ties must not depend on
-// the order of nodes.
+// Groups are numbered by their properties, not by the order of nodes: costs and ties must not
+// depend on it.
 void Cluster::make_groups(const std::vector<NodeSpec>& specs) {
   const auto key = [](const NodeSpec& spec) {
     return std::tuple(spec.card_type, spec.card_mib, spec.cards, spec.cpu_milli, spec.ram_mib);
@@ -114,7 +117,7 @@ void Cluster::make_groups(const std::vector<NodeSpec>& specs) {
   }
 }
 
-// As nodes spell it: t4 is T4, as it is for the queue.
+// As nodes spell it: t4 is T4, as in the queue.
 std::string Cluster::spelled(std::string type) const {
   const Group* other = nullptr;
   for (const Group& group : groups_) {
@@ -157,7 +160,7 @@ Shape Cluster::shape_of(const Node& node) {
   shape.cpu = node.cpu;
   shape.ram = node.ram;
   shape.cards = node.spec.cards;
-  for (std::size_t i = 0; i < shape.cards; ++i) {  // sorted by insertion: at most 16
+  for (std::size_t i = 0; i < shape.cards; ++i) {  // insertion sort: at most 16
     const std::uint16_t free = node.free[i];
     shape.idle += free;
     std::size_t at = i;
@@ -215,7 +218,7 @@ void Cluster::move(NodeId id) {
   Node& node = nodes_[index_of(id)];
   const ClassId from = node.cls;
   const ClassId to = enter(shape_of(node));
-  if (to == from) return;  // asked for nothing
+  if (to == from) return;  // the request was empty
   node.cls = to;
   leave(from);
   add_member(classes_[index_of(to)], id);
@@ -271,7 +274,7 @@ void Cluster::leave(ClassId id) {
 void Cluster::add_member(Class& cls, NodeId id) {
   ++cls.count;
   const ClassId own = nodes_[index_of(id)].cls;
-  if (cls.ranks.size() > 2 * std::size_t{cls.count} + 16) {  // most of it has left
+  if (cls.ranks.size() > 2 * std::size_t{cls.count} + 16) {  // most entries have left
     std::erase_if(cls.ranks, [&](std::uint32_t rank) { return !is_member(rank, own); });
     std::sort(cls.ranks.begin(), cls.ranks.end());
     cls.ranks.erase(std::unique(cls.ranks.begin(), cls.ranks.end()), cls.ranks.end());
@@ -297,14 +300,14 @@ Spot Cluster::spot_on(NodeId id, const Kind& kind, std::size_t at) const {
   spot.node = id;
   spot.count = static_cast<std::uint8_t>(n);
   if (n == 0) return spot;
-  // By what is left, falling, then by number: position `at` of the shape is position `at` here.
+  // By what is left, descending, then by number: position `at` of the shape is position `at` here.
   std::array<std::uint8_t, kMaxCards> order;
   for (std::size_t i = 0; i < node.spec.cards; ++i) {
     std::size_t to = i;
     for (; to > 0 && node.free[order[to - 1]] < node.free[i]; --to) order[to] = order[to - 1];
     order[to] = static_cast<std::uint8_t>(i);
   }
-  // Of cards that are as good as each other the lowest numbers, and of one island if it has enough.
+  // The lowest numbers among equal cards, from one island if it has enough.
   const std::uint16_t top = node.free[order[at]];
   std::size_t begin = at;
   while (begin > 0 && node.free[order[begin - 1]] == top) --begin;

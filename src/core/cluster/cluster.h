@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ledger of a simulated or described cluster: what is left on which node, and the classes of
-// nodes on which the same is left. Taking and giving back cost the same for ten nodes and for
-// twenty thousand. Nothing here chooses; policies do (policy.h). What does not fit cannot be taken:
-// that would be a bug of the caller and asserts.
+// The ledger of a simulated or described cluster: what is left on each node, and classes of nodes
+// on which equal amounts are left. Taking and giving back cost the same with ten nodes and with
+// twenty thousand. Nothing here chooses; policies do (policy.h). Taking what does not fit is a bug
+// of the caller, and asserts.
 //
-// Classes come and go. The log names every class that came into being, in order, so that an index
-// that looked before need only look at what is new (ranking.h).
+// Classes come and go. The log names every new class, in order, so that an index need only look at
+// what is new since it last looked (ranking.h).
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace mete::core::cluster {
 
-// Nodes that are equal when nothing runs on them.
+// Nodes that are equal when empty.
 struct Group {
   Shape empty;
   std::string card_type;
@@ -38,7 +38,7 @@ struct Node {
   std::array<std::uint16_t, kMaxCards> free{};  // by card
 };
 
-// A class that exists: which, and which of those that had its number.
+// A class: its number, and the generation, since numbers are reused.
 struct ClassRef {
   ClassId id{};
   std::uint32_t generation = 0;
@@ -48,11 +48,11 @@ struct ClassRef {
 class Cluster {
  public:
   // invalid: two nodes of one name, a quantity out of range. `rank` orders the nodes (the lowest is
-  // preferred among equals); none: as they come.
+  // preferred among equals); empty: the order of `nodes`.
   static Result<Cluster> make(std::vector<NodeSpec> nodes, std::vector<std::uint32_t> rank = {});
 
-  // The same request is always the same kind. Types are sorted, and spelled as nodes have them;
-  // invalid: out of range.
+  // Equal requests are of one kind. Types are sorted, and spelled as nodes have them; invalid: out
+  // of range.
   Result<KindId> kind_of(Ask ask);
   const Kind& kind(KindId id) const { return kinds_[index_of(id)]; }
   std::size_t kinds() const { return kinds_.size(); }
@@ -67,16 +67,15 @@ class Cluster {
   std::int64_t capacity() const { return capacity_; }  // thousandths of cards
   std::int64_t idle() const { return idle_; }
   std::int64_t idle(GroupId group) const { return group_idle_[index_of(group)]; }
-  // Another number after every change.
+  // Grows with every change.
   std::uint64_t version() const { return version_; }
 
   bool alive(ClassRef ref) const {
-    return generations_[index_of(ref.id)] == ref.generation;  // a class that dies takes the next
+    return generations_[index_of(ref.id)] == ref.generation;  // a class that ends increments it
   }
   ClassRef ref(ClassId id) const { return {id, generations_[index_of(id)]}; }
   const Shape& shape(ClassId id) const { return classes_[index_of(id)].shape; }
   std::uint64_t shape_hash(ClassId id) const { return classes_[index_of(id)].hash; }
-  // Its place in the log.
   std::uint64_t born(ClassId id) const { return classes_[index_of(id)].born; }
   std::uint32_t count(ClassId id) const { return classes_[index_of(id)].count; }
   // The node of a class with the lowest rank.
@@ -84,16 +83,16 @@ class Cluster {
   // All classes with a node, in no order that matters to a decision.
   const std::vector<ClassId>& classes() const { return live_; }
 
-  // Classes that came into being: [log_begin, log_end). Older ones are forgotten; who has not seen
-  // them looks at all classes.
+  // New classes: [log_begin, log_end). Older ones are dropped from the log; a reader that has not
+  // seen them looks at all classes.
   std::uint64_t log_begin() const { return log_begin_; }
   std::uint64_t log_end() const { return log_begin_ + log_.size(); }
   ClassRef logged(std::uint64_t at) const {
     return log_[static_cast<std::size_t>(at - log_begin_)];
   }
 
-  // The cards of a node for a place in the falling order of its shape (see for_each_way): the
-  // lowest numbers, but whole cards from one island where one has enough.
+  // The cards of a node for a position in the descending order of its shape (see for_each_way): the
+  // lowest numbers, but whole cards from one island if one has enough.
   Spot spot_on(NodeId node, const Kind& kind, std::size_t at) const;
 
   // Recounts everything from the nodes; "" or what is wrong. For tests and benchmarks.
@@ -106,8 +105,7 @@ class Cluster {
     std::uint64_t born = 0;
     std::uint32_t count = 0;
     std::uint32_t live_at = 0;  // in live_
-    // A heap of ranks, the lowest first. Nodes that left are still in it until they come to the
-    // top.
+    // A heap of ranks, the lowest first. Nodes that left stay in it until they come to the top.
     mutable std::vector<std::uint32_t> ranks;
   };
 
@@ -130,7 +128,7 @@ class Cluster {
   std::vector<Kind> kinds_;
   std::map<Ask, KindId> kind_ids_;
   std::vector<Class> classes_;
-  std::vector<std::uint32_t> generations_;  // of classes_; apart, since it is asked most
+  std::vector<std::uint32_t> generations_;  // of classes_; separate, since it is read most
   std::vector<ClassId> unused_;
   std::vector<ClassId> live_;
   std::unordered_multimap<std::uint64_t, ClassId> by_hash_;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The ledger of a small cluster: groups, kinds, classes and their log, refused specifications, and
+// gangs. After requests are taken and given back, recount() must agree with the sums.
 #include "core/cluster/cluster.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +41,7 @@ TEST_F(ClusterTest, NodesOnWhichTheSameIsLeftAreOneClass) {
   build({node("a", 2), node("b", 2), node("c", 2)});
   EXPECT_EQ(cluster_->classes().size(), 1u);
   cluster_->take(share(400), on(0, {0}));
-  cluster_->take(share(400), on(1, {1}));  // another card, the same shape
+  cluster_->take(share(400), on(1, {1}));  // another card, an equal shape
   EXPECT_EQ(cluster_->classes().size(), 2u);
   EXPECT_EQ(cluster_->count(cluster_->node(NodeId{0}).cls), 2u);
   EXPECT_EQ(cluster_->recount(), "");
@@ -73,7 +75,7 @@ TEST_F(ClusterTest, TheSameRequestIsTheSameKindWhateverTheOrderOfItsTypes) {
   EXPECT_EQ(kind({.cards = 1, .share = 500, .types = {"A10", "T4"}}), one);
   EXPECT_NE(kind({.cards = 1, .share = 501, .types = {"A10", "T4"}}), one);
   EXPECT_EQ(kind({.cards = 1, .share = 500, .types = {"t4", "A10"}}), one) << "nodes spell it T4";
-  // Without cards, types and shares mean nothing.
+  // Without cards, types and shares have no meaning.
   EXPECT_EQ(kind({.cpu_milli = 5, .share = 7, .types = {"T4"}}), kind({.cpu_milli = 5}));
 }
 
@@ -87,7 +89,7 @@ TEST_F(ClusterTest, MemoryOfACardIsAnotherShareOnAnotherCard) {
   };
   EXPECT_EQ(share_on(20000, 0), Kind::kNever);
   EXPECT_EQ(share_on(20000, 1), 250);
-  // Rounded up: never less than what was asked for.
+  // Rounded up: never less than requested.
   EXPECT_EQ(share_on(15999, 0), 1000);
   EXPECT_EQ(share_on(15999, 1), 200);
 }
@@ -137,7 +139,7 @@ TEST_F(ClusterTest, AGangIsPlacedWhollyOrNotAtAll) {
   const std::vector<KindId> three(3, cards(4));
   EXPECT_FALSE(take_gang(*cluster_, *policy, three).has_value());
   EXPECT_EQ(cluster_->idle(), cluster_->capacity());
-  // A small one that comes first does not stand in the way of the large ones.
+  // A small request that comes first does not block the large ones.
   const std::vector<KindId> mixed{cards(2), cards(4), cards(4)};
   const auto spots = take_gang(*cluster_, *policy, mixed);
   ASSERT_TRUE(spots.has_value());

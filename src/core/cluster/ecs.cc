@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Placement strategies as Amazon ECS has them: a list, each narrowing down what the one before left
-// over. "binpack:cpu|memory" keeps the nodes on which the least of that is left (ours: also gpu and
-// gpuMemory), "spread:instanceId" and "spread:attribute:NAME" those nodes or values of an attribute
-// that hold the fewest tasks (nodes without the attribute count as one value), "random" any. What
-// is still equal goes by rank.
+// over. "binpack:cpu|memory" keeps the nodes with the least of that left (ours: also gpu and
+// gpuMemory), "spread:instanceId" and "spread:attribute:NAME" the nodes or values of an attribute
+// with the fewest tasks (nodes without the attribute count as one value), "random" any. Remaining
+// ties are broken by rank.
 #include <algorithm>
 #include <map>
 
@@ -16,7 +16,7 @@ namespace mete::core::cluster {
 
 namespace {
 
-constexpr std::size_t kMostStrategies = 5;  // as ECS has it
+constexpr std::size_t kMostStrategies = 5;  // as in ECS
 
 enum class What { kCpu, kMemory, kGpu, kGpuMemory, kInstance, kAttribute, kRandom };
 

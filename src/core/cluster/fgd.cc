@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fragmentation gradient descent exactly as published (Weng et al., USENIX ATC 2023, and its
-// simulator), so that what we claim over it can be checked: a request goes where fragmentation
+// simulator), so that our comparisons with it can be checked: a request goes where fragmentation
 // (fragmentation.h) grows least. The growth d goes through a sigmoid, 100 / (1 + e^(d/1000)), and
 // is cut to whole percents; the lowest rank wins among equal nodes, the lowest number among equal
 // cards.
@@ -47,7 +47,7 @@ class Fgd : public NodePolicy {
     return static_cast<std::int64_t>(1.0 / (1.0 + std::exp(-less / 1000)) * 100.0);
   }
 
-  // Of the ways with the highest score the one with the lowest card; a shape does not know numbers.
+  // The lowest card among the ways with the highest score; a shape has no card numbers.
   Spot spot(const Cluster& cluster, NodeId id, const Kind& kind, std::size_t best) const {
     const Node& node = cluster.node(id);
     const Shape& shape = cluster.shape(node.cls);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first node that has room, and its first cards that do.
+// The first node that has room, and its first cards with room.
 #include "core/cluster/policy.h"
 #include "core/cluster/scan.h"
 

@@ -12,7 +12,7 @@ namespace mete::core::cluster {
 
 namespace {
 
-// CPU, share, cards, types, share in MiB: what typical requests are told apart by.
+// CPU, share, cards, types, share in MiB: what distinguishes typical requests.
 using Key = std::tuple<std::int32_t, std::int32_t, std::uint32_t, std::string, std::int64_t>;
 
 std::string types_text(const Ask& ask) {
@@ -21,7 +21,7 @@ std::string types_text(const Ask& ask) {
   return text;
 }
 
-// As Kind::share_on, but of a node that is large enough.
+// Kind::share_on, for a node that is large enough.
 std::uint16_t share_on(const Ask& ask, const Group& group) {
   if (!ask.types.empty() &&
       !std::binary_search(ask.types.begin(), ask.types.end(), group.card_type))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fragmentation as the FGD paper defines it (Weng et al., USENIX ATC 2023): the idle share of a
-// node that a random request of the mix could not use. For one request those are cards with less
-// left than it asks of each, or all of them where CPU, type or the number of cards do not suffice;
-// a CPU-only request can use none. The expectation is over the typical requests: by falling count
-// up to 95 % of them; memory is not looked at.
+// node that a random request of the mix could not use. A request cannot use cards with less left
+// than it asks of each; nor any card if CPU, type or the number of cards do not suffice, or if it
+// is CPU-only. The expectation is over the typical requests: by descending count up to 95 % of
+// them; memory is ignored.
 //
 // Sums are made in the order and by the causes of the published code: the `fgd` policy cuts scores
 // to whole percents, and where fragmentation does not grow the last bit decides between 49 and 50.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several requests that must start together, on one node or on many: all of them are placed, or
-// none and nothing has changed.
+// Requests that must start together, on one node or on several: all of them are placed, or none and
+// nothing changes.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@
 
 namespace mete::core::cluster {
 
-// The spots in the order of the requests, already taken; nullopt: there is no room for all of them.
-// Large requests are placed first, whatever their order.
+// The spots in the order of the requests, already taken; nullopt: no room for all of them. Large
+// requests are placed first, whatever their order.
 std::optional<std::vector<Spot>> take_gang(Cluster& cluster, NodePolicy& policy,
                                            std::span<const KindId> kinds);
 

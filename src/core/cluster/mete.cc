@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Our own policy, the default: a request goes where the potential (potential.h) grows least, with a
 // price for nodes that others need more, and a small preference for nodes that are fuller already.
-// One more rule: a share of at most half a card opens a new card rather early. Half-open cards are
-// filled later by shares like it; whole cards that are gone sooner are not spent on large shares,
-// which leave the most behind. And where little is left, those for fewer cards keep out of blocks
-// of four free ones while there is another place.
+// One more rule: a share of at most half a card opens a new card rather early. Similar shares fill
+// half-open cards later; whole cards that are used up sooner are not spent on large shares, which
+// leave the most behind. When little is left, requests for fewer cards stay out of blocks of four
+// free cards while there is another place.
 //
 // Exact: costs are integers, and ties are broken by what is left on a node, never by its place in
 // the list.
@@ -23,11 +23,11 @@ constexpr std::int64_t fixed(double value) {
 }
 
 constexpr std::int64_t kOpen = fixed(-280);            // a new card for a small share
-constexpr std::int64_t kFullerNode = fixed(0.0442);    // for each thousandth idle on the node
-constexpr std::int64_t kFullerCard = fixed(0.00442);   // for each thousandth left on the card
-constexpr std::int64_t kLessCpu = fixed(0.000136);     // for each thousandth of a core left
-constexpr std::int64_t kCpuOnlyIdle = fixed(0.00357);  // CPU-only, for each thousandth idle
-constexpr std::uint32_t kBlock = 4;                    // cards that are asked for together
+constexpr std::int64_t kFullerNode = fixed(0.0442);    // per thousandth idle on the node
+constexpr std::int64_t kFullerCard = fixed(0.00442);   // per thousandth left on the card
+constexpr std::int64_t kLessCpu = fixed(0.000136);     // per thousandth of a core left
+constexpr std::int64_t kCpuOnlyIdle = fixed(0.00357);  // CPU-only, per thousandth idle
+constexpr std::uint32_t kBlock = 4;                    // cards that are often requested together
 constexpr std::int64_t kBreak = fixed(1000);           // for breaking a block when nothing is left
 constexpr std::int64_t kLittle = 10;                   // little: less than a tenth is idle
 
@@ -61,11 +61,11 @@ class Mete : public NodePolicy {
 
  private:
   struct Known {
-    std::uint32_t generation = 0;  // of the class, and one more
+    std::uint32_t generation = 0;  // of the class, plus one
     std::int64_t potential = 0;
   };
 
-  // Nothing while there is much, then more with every card that is taken.
+  // Zero while much is idle, then more with every card that is taken.
   void set_break_price(const Cluster& cluster) {
     constexpr std::int64_t kRatio = 1024;
     const std::int64_t little = cluster.capacity() / kLittle + 1;
@@ -111,8 +111,8 @@ class Mete : public NodePolicy {
   Potential potential_;
   Ranking ranking_;
   std::vector<Known> before_;         // by class
-  std::vector<std::int64_t> prices_;  // by group, when the cluster had this version
-  std::int64_t break_price_ = 0;      // the same
+  std::vector<std::int64_t> prices_;  // by group, for this version of the cluster
+  std::int64_t break_price_ = 0;      // for this version too
   std::uint64_t priced_ = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A policy chooses where on a cluster a request goes; it never decides whether: what some node can
-// hold is placed. One file each. A policy may remember what it reckoned about shapes, and what it
-// remembers never changes what it chooses: the same cluster, mix and seed give the same choices.
+// A policy chooses where on a cluster a request goes; it never decides whether: a request that fits
+// some node is placed. One file each. A policy may cache what it computed about shapes, but the
+// cache never changes a choice: equal clusters, mixes and seeds give equal choices.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace mete::core::cluster {
 
-// What is expected to be asked for: how often each kind. Order does not matter.
+// The expected requests: how often each kind comes. The order does not matter.
 struct Expected {
   KindId kind{};
   std::uint64_t count = 0;
@@ -26,14 +26,14 @@ using Mix = std::vector<Expected>;
 class NodePolicy {
  public:
   virtual ~NodePolicy() = default;
-  // Nullopt: no node has room. Takes nothing.
+  // Nullopt: no node has room. Changes nothing.
   virtual std::optional<Spot> choose(const Cluster& cluster, KindId kind) = 0;
-  // From now on these requests are to be reckoned with. Most policies do not care.
+  // Sets the expected requests. Most policies ignore them.
   virtual void expect(const Cluster& cluster, const Mix& mix);
 };
 
-// invalid: no such policy; the error names the nearest. Besides policy_names() a list as ECS has
-// it: "spread:attribute:rack,binpack:cpu".
+// invalid: no such policy; the error names the nearest. Accepts policy_names(), and a list as ECS
+// has it: "spread:attribute:rack,binpack:cpu".
 Result<std::unique_ptr<NodePolicy>> make_policy(std::string_view name, std::uint64_t seed = 0);
 const std::vector<std::string_view>& policy_names();
 

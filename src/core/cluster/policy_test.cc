@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Each policy on a cluster of a few nodes: requests are placed one after another, and the node and
+// cards that follow from the policy's rule are compared as "name:cards". Fragmentation is compared
+// with figures computed by hand.
 #include "core/cluster/policy.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +33,7 @@ class PolicyTest : public testing::Test {
     for (const auto& [ask, count] : mix) expected.push_back({*cluster_->kind_of(ask), count});
     policy_->expect(*cluster_, expected);
   }
-  // "name:cards" of where it goes, taken; "" where there is no room.
+  // Takes the place, and returns "name:cards"; "" if there is no room.
   std::string put(const Ask& ask) {
     const KindId kind = *cluster_->kind_of(ask);
     const std::optional<Spot> spot = policy_->choose(*cluster_, kind);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See potential.h.
+// See potential.h. weigh_kinds() turns the mix into terms, grouped by equal cards and share
+// (buckets), with weights scaled to a constant sum. set_wastes() tabulates what common sizes leave
+// over of each amount; set_demands() prepares prices. of() then evaluates a shape with integers
+// only: buckets and terms are sorted, so it stops at the first that is too large.
 #include "core/cluster/potential.h"
 
 #include <algorithm>
@@ -9,22 +12,22 @@ namespace mete::core::cluster {
 
 namespace {
 
-// The setting, one for all: found by search over thirteen public traces (docs/adr/0013).
+// The constants were found by search over thirteen public traces (docs/adr/0013).
 // Weights of kinds in w1 and w2: shares up to half a card, larger ones, one card, several.
 struct ClassWeights {
   double small, large, one, several;
 };
 constexpr ClassWeights kOnceWeights{11.3, 1.2, 1.0, 0.432};
 constexpr ClassWeights kCopiesWeights{10.7, 3.53, 1.0, 0.712};
-constexpr double kCopies = 1.209;  // sum of w2 against the sum of w1
+constexpr double kCopies = 1.209;  // sum of w2 relative to the sum of w1
 constexpr double kStranded = 3.97;
-constexpr double kStrandedNeed = 0.2;  // of the mean need of a card
+constexpr double kStrandedNeed = 0.2;  // of the mean CPU per card
 constexpr double kCpuOnly = 0.221;
 constexpr double kCorePerCard = 12;   // cores that are worth a card in kCpuOnly
-constexpr double kCommonCpu = 16000;  // whose w3 is not changed by its size
+constexpr double kCommonCpu = 16000;  // the size at which w3 is unchanged
 constexpr double kPrice = 600;
 constexpr double kCpuWaste = 0.3;
-constexpr double kCpuCommon = 0.03;  // common: so many of all CPU-only requests are so large
+constexpr double kCpuCommon = 0.03;  // the least part of CPU-only requests that makes a size common
 constexpr double kCardWaste = 1.4;
 constexpr double kCardCommon = 0.0356;
 
@@ -34,7 +37,7 @@ double weight_of(const ClassWeights& weights, const Ask& ask, std::int32_t share
   return share <= kWholeCard / 2 ? weights.small : weights.large;
 }
 
-// What a kind asks for of a card: of the first group that could hold it. 0: none could.
+// The share that a kind takes of a card of the first group that could hold it. 0: none could.
 std::int32_t common_share(const Kind& kind) {
   for (const std::uint16_t share : kind.share_on)
     if (share != Kind::kNever) return share;
@@ -45,8 +48,8 @@ std::int64_t rounded(double value) {
   return static_cast<std::int64_t>(value * static_cast<double>(Potential::kOne) + 0.5);
 }
 
-// For every amount up to `most`: what is left over of it when the common sizes fill it as well as
-// they can, each as often as one likes.
+// For every amount up to `most`: what is left over when the common sizes fill it as well as
+// possible, each any number of times.
 std::vector<std::int64_t> left_over(const std::map<std::int64_t, double>& counts, double common,
                                     std::size_t most) {
   double all = 0;
@@ -85,7 +88,7 @@ inline std::int64_t copies_in(const Shape& shape, std::int32_t cpu, std::int32_t
 }  // namespace
 
 Potential::Potential(const Cluster& cluster, Mix mix) {
-  // Sums of fractions come out the same only in the same order.
+  // Floating-point sums are equal only in equal order.
   std::sort(mix.begin(), mix.end(), [&](const Expected& a, const Expected& b) {
     return cluster.kind(a.kind).ask < cluster.kind(b.kind).ask;
   });
@@ -174,7 +177,7 @@ void Potential::set_wastes(const Cluster& cluster, const Mix& mix) {
   }
   std::int32_t most = 0;
   for (const Group& group : cluster.groups()) most = std::max(most, group.empty.cpu);
-  // Past a few of the largest sizes everything can be filled.
+  // Beyond a few of the largest sizes every amount can be filled.
   constexpr std::int32_t kFarEnough = 200'000;
   cpu_waste_ =
       left_over(cpu, kCpuCommon, static_cast<std::size_t>(std::min(most, kFarEnough) / kCpuStep));
@@ -204,9 +207,9 @@ void Potential::set_demands(const Cluster& cluster, const Mix& mix) {
   for (const auto& [groups, part] : by_groups) demands_.push_back({groups, rounded(kPrice * part)});
 }
 
-// A demand that is a tenth of all, on groups that have a hundredth of all that is idle, adds ten
-// times what it would add if all were idle alike. A thousandth of the cards is taken for idle
-// everywhere, so that nothing is divided by nearly nothing.
+// A demand of a tenth of the total, on groups with a hundredth of all idle cards, adds ten times
+// what it would add if all groups were equally idle. A thousandth of the cards counts as idle
+// everywhere, so that no divisor is nearly zero.
 void Potential::price(const Cluster& cluster, std::vector<std::int64_t>& prices) const {
   constexpr std::int64_t kRatio = 1024;
   prices.assign(cluster.groups().size(), 0);

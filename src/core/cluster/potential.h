@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of what is idle on a node will come to nothing, by what is expected to be asked for: the
-// number that the `mete` policy makes grow least. In fixed point: kOne is a thousandth of a card.
+// How much of the idle share of a node will be wasted, given the expected requests: the `mete`
+// policy places a request where this grows least. In fixed point: kOne is a thousandth of a card.
 //
 // For a request r and a node with `idle` thousandths left on its cards let
-//   once(r)  = what is left on the cards that could take r, if the node can hold one r, else 0
+//   once(r)   = what is left on the cards that could take r, if the node can hold one r, else 0
 //   copies(r) = what as many r as the node can hold, by cards, CPU and memory, would take.
 // A node's potential is
-//     sum of w1(r) * (idle - once(r))      FGD's measure, but with memory, and small requests weigh
-//     more
-//   + sum of w2(r) * (idle - copies(r))    what repeated requests leave over: 0.81 leaves 0.19 of a
-//   card
-//   + kStranded * (idle - CPU / need)      if positive: cards for which there is next to no CPU
-//   left
-//   - kCpuOnly * sum of w3(c) * CPU(c)     what CPU-only requests c could use, as often as they
-//   fit.
-// w1 and w2 fall with the size of a request and each add up to a constant; w3 falls with the
+//     sum of w1(r) * (idle - once(r))     FGD's measure, with memory and more weight on small r
+//   + sum of w2(r) * (idle - copies(r))   what repeated requests leave: 0.81 leaves 0.19 of a card
+//   + kStranded * (idle - CPU / need)     if positive: cards with next to no CPU left for them
+//   - kCpuOnly * sum of w3(c) * CPU(c)    what CPU-only requests c could use, as often as they fit.
+// w1 and w2 fall with the size of a request and each add up to a constant; w3 falls with its
 // square.
 //
-// And every group of nodes has a price, which moves with what is left: what is asked for that only
-// such nodes can hold, against what is idle on them. Whoever can go elsewhere should.
+// Every group of nodes also has a price: the demand that only such nodes can hold, divided by what
+// is idle on them. It makes requests that can go elsewhere do so.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +34,6 @@ class Potential {
   Potential(const Cluster& cluster, Mix mix);
 
   std::int64_t of(const Shape& shape) const;
-  // Of a whole card, by group, as things are now.
   void price(const Cluster& cluster, std::vector<std::int64_t>& prices) const;
 
  private:
@@ -48,7 +43,7 @@ class Potential {
     std::int64_t once = 0;    // w1
     std::int64_t copies = 0;  // w2 of what one copy takes
   };
-  // Requests for as many cards and as large a share; their CPU rises.
+  // Requests with equal cards and share, in ascending order of CPU.
   struct Bucket {
     std::uint32_t cards = 0;
     std::uint16_t share = 0;
@@ -60,10 +55,10 @@ class Potential {
     std::int64_t weight = 0;  // w3 of what one copy takes
   };
 
-  // What is asked for by those who could go to these groups and no others.
+  // The demand of requests that can go to these groups and no others.
   struct Demand {
     std::vector<std::uint32_t> groups;
-    std::int64_t part = 0;  // of all that is asked for, times the price
+    std::int64_t part = 0;  // of the whole demand, times the price
   };
 
   void set_wastes(const Cluster& cluster, const Mix& mix);
@@ -71,15 +66,15 @@ class Potential {
   void set_demands(const Cluster& cluster, const Mix& mix);
   Bucket& bucket(GroupId group, std::uint32_t cards, std::uint16_t share);
 
-  std::vector<std::vector<Bucket>> buckets_;  // by group; shares rise
-  std::vector<CpuTerm> cpu_terms_;            // CPU rises
-  // What the common ones leave over of so much, times its weight; past its end nothing. CPU goes in
-  // steps of kCpuStep.
+  std::vector<std::vector<Bucket>> buckets_;  // by group, in ascending order of share
+  std::vector<CpuTerm> cpu_terms_;            // in ascending order of CPU
+  // What common requests leave over of an amount, times its weight; zero beyond the end. CPU goes
+  // in steps of kCpuStep.
   std::vector<std::int64_t> cpu_waste_;
   std::vector<std::int64_t> card_waste_;
   std::vector<Demand> demands_;
   std::int64_t idle_weight_ = 0;  // sum of w1 and w2
-  std::int64_t need_ = 0;         // CPU for a card, thousandths of a core; 0: not known
+  std::int64_t need_ = 0;         // CPU per card, thousandths of a core; 0: unknown
 };
 
 }  // namespace mete::core::cluster

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for every policy on every cluster: nothing is granted twice, giving back restores,
-// what some node can hold is placed, gangs are whole, and neither the order of nodes nor what a
-// policy remembers decides.
+// What holds for every policy on every cluster: nothing is granted twice, giving back restores, a
+// request that fits some node is placed, gangs are whole, and neither the order of nodes nor a
+// policy's cache changes a choice.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -71,7 +71,6 @@ struct World {
     policy->expect(*cluster, mix);
   }
   KindId any_kind() { return kinds[chance.below(kinds.size())]; }
-  // Whether it was placed.
   bool arrive() {
     const KindId kind = any_kind();
     const std::optional<Spot> spot = policy->choose(*cluster, kind);

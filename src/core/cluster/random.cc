@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any node that has room, each as likely as the other, and any of its cards that do; the same seed
-// gives the same choices.
+// Any node that has room, all equally likely, and any of its cards with room; equal seeds give
+// equal choices.
 #include <algorithm>
 
 #include "core/cluster/chance.h"
@@ -20,7 +20,7 @@ class Random : public NodePolicy {
     for (std::uint32_t i = 0; i < cluster.nodes().size(); ++i)
       if (kind.fits(cluster.shape(cluster.nodes()[i].cls))) fits_.push_back(NodeId{i});
     if (fits_.empty()) return std::nullopt;
-    // In the order of ranks: which row a node has in a file is no part of the choice.
+    // In the order of ranks: a node's row in a file does not matter.
     std::sort(fits_.begin(), fits_.end(),
               [&](NodeId a, NodeId b) { return cluster.rank(a) < cluster.rank(b); });
     return cards_of(cluster, fits_[chance_.below(fits_.size())], kind);

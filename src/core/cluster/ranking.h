@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fast way to choose. For every kind of request and group of nodes there are two heaps of the
-// classes that have room for it, those where it would break something and the others, the cheapest
-// on top. A decision looks only at classes that came
-// into being since this kind was last asked for (the cluster's log) and at the tops of the heaps:
-// its cost does not grow with the number of nodes. Classes that are gone stay in a heap until they
-// come to its top, or until there are more of them than of the others.
+// classes that have room, one for classes where the request would break something and one for the
+// others, the cheapest on top. A decision looks only at classes that are new since this kind was
+// last asked for (the cluster's log) and at the tops of the heaps: its cost does not grow with the
+// number of nodes. Classes that are gone stay in a heap until they come to its top, or until they
+// are the majority.
 //
-// Among equal costs the shape decides (by its hash), not the order of nodes: the same nodes in
-// another order are filled in the same way.
+// Among equal costs the shape decides (by its hash), not the order of nodes: equal nodes in another
+// order are filled in the same way.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class Ranking {
   void forget() { kinds_.clear(); }
 
   // weigh(ref, shape, kind) → Way with |cost| < 2^46; price(group, breaks) is added to it, and may
-  // be another one each time.
+  // change between calls.
   template <typename Weigh, typename Price>
   std::optional<Found> best(const Cluster& cluster, KindId id, Weigh&& weigh, Price&& price) {
     if (kinds_.size() <= index_of(id)) kinds_.resize(index_of(id) + 1);
@@ -59,9 +59,9 @@ class Ranking {
     std::uint8_t at = 0;
   };
   struct PerKind {
-    std::uint64_t seen = 0;  // of the cluster's log
+    std::uint64_t seen = 0;  // position in the cluster's log
     std::size_t entries = 0;
-    std::vector<std::vector<Entry>> heaps;  // two for each group: the second of those that break
+    std::vector<std::vector<Entry>> heaps;  // two per group, the second for breaks
   };
   static constexpr std::int64_t kCostLimit = std::int64_t{1} << 46;
   static constexpr int kHashBits = 16;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a request has no place: each node is counted under the first thing that it lacks, so that the
+// Why a request has no room: each node is counted under the first thing that it lacks, so that the
 // counts add up to all nodes.
 #pragma once
 
@@ -13,11 +13,11 @@ namespace mete::core::cluster {
 
 enum class Cause {
   kType,      // its cards are of another type, or it has none
-  kTooSmall,  // not even when empty: too few cards, too little CPU or memory
+  kTooSmall,  // even when empty: too few cards, too little CPU or memory
   kCpu,       // too little left
   kRam,
   kCards,    // too few cards with that share left
-  kHasRoom,  // it could hold the request
+  kHasRoom,  // the node could hold the request
 };
 inline constexpr std::size_t kCauses = 6;
 std::string_view to_string(Cause cause);

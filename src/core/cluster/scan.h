@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plain way to choose: look at every class that has room, take the one with the lowest cost,
-// and among equals the node with the lowest rank, as published schedulers do. What a class costs is
-// reckoned once and remembered. For `mete` see ranking.h.
+// and among equals the node with the lowest rank, as published schedulers do. The cost of a class
+// is computed once and cached. `mete` uses ranking.h instead.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace mete::core::cluster {
 
-// A place on a class of nodes: what it costs (the lowest is best) and which cards (for_each_way).
+// A place on a class of nodes: its cost (the lowest is best) and the cards (for_each_way).
 struct Way {
   std::int64_t cost = 0;
   std::uint8_t at = 0;
-  bool breaks = false;  // what others may need whole (ranking.h)
+  bool breaks = false;  // it breaks what others may need whole (ranking.h)
 };
 
 struct Found {
@@ -29,7 +29,7 @@ class Scan {
  public:
   void forget() { known_.clear(); }
 
-  // weigh(shape, kind) → Way; asked once for each class with room.
+  // weigh(shape, kind) → Way; called once for each class with room.
   template <typename Weigh>
   std::optional<Found> best(const Cluster& cluster, KindId id, Weigh&& weigh) {
     if (known_.size() <= index_of(id)) known_.resize(index_of(id) + 1);
@@ -57,20 +57,20 @@ class Scan {
 
  private:
   struct Known {
-    std::uint32_t generation = 0;  // of the class, and one more
+    std::uint32_t generation = 0;  // of the class, plus one
     Way way;
   };
   std::vector<std::vector<Known>> known_;  // by kind and class
 };
 
-// The tightest cards with room: the last place in the falling order.
+// The tightest cards with room: the last position in the descending order.
 inline std::size_t tightest(const Shape& shape, const Kind& kind) {
   std::size_t last = 0;
   for_each_way(shape, kind, [&](std::size_t at) { last = at; });
   return last;
 }
 
-// A policy that takes the node of the least cost, whatever kWeigh makes of it.
+// A policy that takes the node with the lowest cost by kWeigh.
 template <auto kWeigh>
 class Weighing : public NodePolicy {
  public:

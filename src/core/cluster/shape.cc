@@ -38,7 +38,7 @@ Shape after(const Shape& shape, const Kind& kind, std::size_t at) {
   const std::int32_t each = kind.share(shape.group);
   METE_ASSERT(at + n <= shape.cards && shape.free[at + n - 1] >= each);
   left.idle -= static_cast<std::int32_t>(n) * each;
-  // The cards that are smaller now sink past those that were not touched, in one merge.
+  // The cards that became smaller move behind the others, in one merge.
   std::array<std::uint16_t, kMaxCards> taken;
   for (std::size_t i = 0; i < n; ++i)
     taken[i] = static_cast<std::uint16_t>(shape.free[at + i] - each);

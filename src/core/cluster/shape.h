@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is left on a node, apart from which node it is and in which order its cards are: nodes of
-// one shape are as good as each other, so policies look at shapes and never at nodes. In a cluster
-// of thousands of nodes there are a few hundred shapes.
+// What is left on a node, regardless of which node it is and of the order of its cards: nodes of
+// one shape are equivalent, so policies look at shapes and never at nodes. A cluster of thousands
+// of nodes has a few hundred shapes.
 #pragma once
 
 #include <array>
@@ -18,10 +18,10 @@ struct Shape {
   std::int32_t ram = 0;
   std::int32_t idle = 0;  // sum of `free`
   std::uint32_t cards = 0;
-  std::array<std::uint16_t, kMaxCards> free{};  // thousandths left, falling; then zeros
+  std::array<std::uint16_t, kMaxCards> free{};  // thousandths left, descending; then zeros
   bool operator==(const Shape&) const = default;
 
-  // How many cards have this much left: the first so many.
+  // How many cards have this much left: they are the first ones.
   std::uint32_t with(std::int32_t share) const {
     std::uint32_t n = 0;
     while (n < cards && free[n] >= share) ++n;
@@ -34,14 +34,14 @@ std::uint64_t hash_of(const Shape& shape);
 
 // A request, resolved on every group of nodes.
 struct Kind {
-  // Thousandths of each card on nodes of a group; kNever: such a node could not hold it even empty.
+  // Thousandths of each card on nodes of a group; kNever: such a node could not hold the request
+  // even when empty.
   static constexpr std::uint16_t kNever = 0xffff;
 
   Ask ask;
   std::vector<std::uint16_t> share_on;  // by group
 
   std::int32_t share(GroupId group) const { return share_on[index_of(group)]; }
-  // A node of this shape has room.
   bool fits(const Shape& shape) const {
     const std::int32_t each = share(shape.group);
     if (each == kNever || shape.cpu < ask.cpu_milli || shape.ram < ask.ram_mib) return false;
@@ -49,12 +49,12 @@ struct Kind {
   }
 };
 
-// The shape after a request took the cards at [at, at + cards) of the falling order. It must fit
-// there.
+// The shape after a request took the cards [at, at + cards) of the descending order, where it must
+// fit.
 Shape after(const Shape& shape, const Kind& kind, std::size_t at);
 
-// The places in the falling order that differ: calls f(at) for each at which the cards [at, at +
-// cards) have room. A whole card has one.
+// Calls f(at) for each distinct position of the descending order where the cards [at, at + cards)
+// have room. A whole card has one.
 template <typename F>
 void for_each_way(const Shape& shape, const Kind& kind, F&& f) {
   const std::size_t n = kind.ask.cards;

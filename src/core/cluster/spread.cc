@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node on which the most is left, and its emptiest cards: neighbours are avoided as long as
-// there is room.
+// The node with the most left, and its emptiest cards: neighbours are avoided as long as there is
+// room.
 #include "core/cluster/policy.h"
 #include "core/cluster/scan.h"
 
@@ -8,7 +8,7 @@ namespace mete::core::cluster {
 
 namespace {
 
-// Cards first; CPU decides between nodes with as much of them.
+// Cards first; CPU decides between nodes with equal cards left.
 Way weigh(const Shape& shape, const Kind& /*kind*/) {
   return {-(static_cast<std::int64_t>(shape.idle) * kMaxCpuMilli + shape.cpu), 0};
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several cards that are near each other: cards of one NVLink island, else of one NUMA node, else
-// anywhere on the node. Among nodes that are as good the one on which the least is left, then the
-// lowest rank. One card goes where it breaks no island that is whole, if it can.
+// anywhere on the node. Among equal nodes the one with the least left, then the lowest rank. A
+// single card goes where it breaks no whole island, if possible.
 #include <algorithm>
 
 #include "core/cluster/policy.h"
@@ -25,7 +25,7 @@ std::vector<std::uint8_t> with_room(const Node& node, std::int32_t share) {
   return cards;
 }
 
-// The smallest set of cards with one value of `by` that is large enough; empty: there is none.
+// The smallest set of cards with one value of `by` that is large enough; empty: none.
 template <typename By>
 std::vector<std::uint8_t> together(const std::vector<std::uint8_t>& cards, std::size_t wanted,
                                    By by) {

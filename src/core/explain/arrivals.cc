@@ -18,7 +18,7 @@ Past::Past(const State& state, WallTime now) {
   }
   std::reverse(came_.begin(), came_.end());
   if (!came_.empty()) span_ms_ = now.ms - came_.front().at_ms;
-  // A clock that was set back tells nothing either.
+  // After a clock that was set back the past says nothing either.
   const bool in_order = std::is_sorted(
       came_.begin(), came_.end(), [](const Came& a, const Came& b) { return a.at_ms < b.at_ms; });
   if (span_ms_ < kLeastMs || !in_order) came_.clear();

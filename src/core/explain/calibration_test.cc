@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether forecasts hold as often as they say: jobs arrive, wait, run and end by the clock of a
-// replay, and everyone who has to wait is told when it will start. Of those that were told "by
-// then, 80 % sure" 75 to 85 in 100 must have started by then.
+// Whether forecasts hold as often as they promise: jobs arrive, wait, run and end by the clock of a
+// replay, and every job that has to wait gets a forecast. 75 to 85 in 100 jobs with an 80 %
+// forecast must have started by then.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct Arrival {
 
 struct Score {
   std::size_t jobs = 0;
-  std::size_t told = 0;  // and started
+  std::size_t told = 0;  // got a forecast and started
   std::size_t held = 0;
   std::size_t before_at = 0;  // started by the middle of the forecast
   std::size_t untold = 0;     // waited without a forecast
@@ -40,7 +40,7 @@ std::ostream& operator<<(std::ostream& out, const Score& score) {
              << " of " << score.jobs << " jobs waited without; factor " << score.factor_milli;
 }
 
-// Everything of the daemon that has to do with time: arrivals, ends, and the line after each.
+// The parts of the daemon that depend on time: arrivals, ends, and a pass after each.
 class Replay {
  public:
   explicit Replay(Pool machine) : machine_(std::move(machine)) {}
@@ -147,10 +147,9 @@ JobSpec spec_of(const std::string& user, const std::string& name, const std::str
   return spec;
 }
 
-// Six people with four programs each on four cards, for some days: busy days and quiet nights, runs
-// that vary by a factor of two or three, some with a limit, now and then ten at once, and programs
-// that are changed and run for twice as long from then on. Nothing of that is told to the
-// forecasts.
+// Six users with four programs each on four cards, for some days: busy days and quiet nights, runs
+// that vary by a factor of two or three, some with a limit, sometimes ten at once, and programs
+// that change and then run twice as long. The forecasts know nothing of that.
 class Days {
  public:
   explicit Days(std::uint64_t seed) : draw_(seed) {
@@ -166,7 +165,7 @@ class Days {
         programs_.push_back(program);
       }
   }
-  // Each run of a program takes so much longer than the one before.
+  // How much longer each run of a program takes than the one before.
   double growth = 1;
 
   std::vector<Arrival> arrivals(std::size_t jobs) {
@@ -205,8 +204,8 @@ class Days {
 };
 
 // The pods of a cluster that needed one card or two, or a share of one, and ran for less than a
-// day: METE_TRACES is the folder of openb_pod_list_default.csv of the cluster trace gpu-v2023. What
-// a pod asks for stands for its name.
+// day: METE_TRACES is the folder of openb_pod_list_default.csv of the cluster trace gpu-v2023. A
+// pod's request serves as its name.
 std::vector<Arrival> pods(std::istream& csv) {
   std::vector<Arrival> list;
   std::string line;
@@ -220,7 +219,7 @@ std::vector<Arrival> pods(std::istream& csv) {
     const int milli = std::stoi(field[4]);
     const std::int64_t created = std::stoll(field[8]);
     const std::int64_t runs = std::stoll(field[9]) - created;
-    // The first months have few.
+    // The first months have few pods.
     if (cards < 1 || cards > 2 || runs < 1 || runs > 86'400 || created < 9'700'000) continue;
     const std::string share = milli == 1000 ? field[3] : std::to_string(milli * 80) + "M";
     list.push_back(
@@ -250,7 +249,7 @@ TEST(Forecasts, HoldAsOftenAsTheySay) {
   }
 }
 
-// What was learned is always too short then: only the correction makes up for it.
+// What was learned is then always too short: only the correction makes up for it.
 TEST(Forecasts, HoldAlsoWhereEveryRunTakesLonger) {
   Days days(2);
   days.growth = 1.01;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See change.h. Each function tries one kind of change, from the smallest on.
+// See change.h. A Question (question.h) answers whether the job would start after a change. Changes
+// of the request are listed from the smallest on, and one pass finds the first that works
+// (try_requests, try_times). Other changes (jobs that end, priority, quota, reservations, drained
+// cards) need a pass for each attempt, so most_walks() bounds them.
 #include "core/explain/change.h"
 
 #include <algorithm>
@@ -24,9 +27,9 @@ constexpr std::uint64_t kDay = 86'400;
 constexpr std::uint64_t kLongestTime = 60 * kDay;
 constexpr std::size_t kMostTogether = 8;  // jobs that would all have to end
 
-// ---- what it asks for --------------------------------------------------------------------------
+// ---- the request -------------------------------------------------------------------------------
 
-// Written as people write it: a share of one card says nothing of cards.
+// As users write it: a share of one card has no count.
 CardCount count_of(std::uint32_t cards, const Memory& memory) {
   if (cards == 1 && !std::holds_alternative<WholeCard>(memory)) return {CardCount::Kind::kOne, 0};
   return {CardCount::Kind::kNumber, cards};
@@ -47,7 +50,7 @@ std::vector<Memory> smaller_shares(const Memory& memory) {
   return list;
 }
 
-// What --devices alone means, in words.
+// What --devices alone means, as a request.
 GpuRequest gpu_of(const Request& request) {
   if (request.gpu) return *request.gpu;
   return whole_cards(static_cast<std::uint32_t>(request.devices.size()));
@@ -59,7 +62,7 @@ std::vector<Request> with_less_memory(const Request& request) {
   for (const Memory& memory : smaller_shares(gpu.memory)) {
     Request& less = list.emplace_back(request);
     less.gpu = GpuRequest{gpu.cards, memory};
-    // On each of the cards that are named, or as many as before.
+    // On each of the named cards, or on as many as before.
     if (!request.devices.empty())
       less.gpu->cards = {CardCount::Kind::kOne, 0};
     else if (gpu.cards.kind == CardCount::Kind::kNumber)
@@ -158,7 +161,7 @@ void try_requests(const Question& question, Change::Kind kind, const std::vector
     found.push_back(asking(kind, question.kind().request, requests[*at]));
 }
 
-// ---- its time ----------------------------------------------------------------------------------
+// ---- --time ------------------------------------------------------------------------------------
 
 std::uint64_t shorter(std::uint64_t seconds) {
   const auto below = [seconds](std::uint64_t step) { return (seconds - 1) / step * step; };
@@ -188,7 +191,7 @@ void try_times(const State& state, const Question& question, const Job& job, Fou
   found.push_back(std::move(change));
 }
 
-// ---- others ------------------------------------------------------------------------------------
+// ---- other jobs --------------------------------------------------------------------------------
 
 std::string name_of(const State& state, JobId id) {
   const Job& job = *state.find(id);
@@ -211,7 +214,7 @@ Change ended(const State& state, std::vector<JobId> jobs) {
   return change;
 }
 
-// Those whose end would make room, as placement sees it without the line; then as few as will do.
+// Jobs whose end would make room, by placement without the queue; reduced to as few as possible.
 std::vector<JobId> enough_together(const Question& question) {
   const PassInput& now = question.now();
   const Decision decision =
@@ -225,9 +228,8 @@ std::vector<JobId> enough_together(const Question& question) {
     if (jobs.size() > 1 && question.without_jobs(jobs)) break;
   }
   if (!question.without_jobs(jobs)) return {};
-  // Without any that can be left out, until none can: with fewer of them ended others come into the
-  // line or leave it, and one that was needed before may not be now. Those that were added last are
-  // needed most.
+  // Leave out jobs until none can be left out. With fewer jobs ended, others enter or leave the
+  // queue, and a job that was needed before may not be needed now. Jobs added last are needed most.
   for (std::size_t i = 0; i < jobs.size();) {
     std::vector<JobId> fewer = jobs;
     fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
@@ -241,7 +243,7 @@ std::vector<JobId> enough_together(const Question& question) {
   return jobs;
 }
 
-// Whether there would be room if nobody else waited: then it is worth a walk.
+// Whether there would be room if no other job waited: only then a pass is worthwhile.
 bool room_without(const Question& question, JobId id) {
   const PassInput& now = question.now();
   Pool pool = now.pool;
@@ -265,12 +267,12 @@ void try_ends(const State& state, const Question& question, Found& found) {
   if (jobs.size() > 1) found.push_back(ended(state, std::move(jobs)));
 }
 
-// One above each level, and each level: between two levels one priority is as good as another.
+// Tries each used priority and one above it: all priorities between two used ones are equal.
 void try_priorities(const State& state, Question& question, const Job& job, Found& found) {
-  // Room is being made for it as it is.
+  // Room is being made for the job with its present priority.
   if (job.priority >= kMaxPriority || question.room_is_being_made()) return;
-  // Who does not start as the first of all starts nowhere else in the line. With a quota it may: on
-  // what others leave, a percentage of a smaller card, it keeps within it.
+  // A job that does not start as the first in the queue starts nowhere in it, unless its user has a
+  // quota: a percentage of a smaller card, which others leave, may stay within the quota.
   const bool within = question.now().quota_of(question.kind().user) == Quota{};
   if (within && !question.with_priority(kMaxPriority)) return;
   std::set<std::int32_t> levels{job.priority + 1};
@@ -279,7 +281,7 @@ void try_priorities(const State& state, Question& question, const Job& job, Foun
     levels.insert(queue.priority);
     if (queue.priority < kMaxPriority) levels.insert(queue.priority + 1);
   }
-  // Those who run are parked for whoever is above them, and for an equal if they have grown.
+  // Running jobs are parked for jobs above them, and for equal ones if they have grown.
   for (const Running& running : question.now().running) {
     if (running.job == nullptr || !is_parkable(*running.job->spec)) continue;
     if (running.job->priority > job.priority) levels.insert(running.job->priority);
@@ -291,7 +293,7 @@ void try_priorities(const State& state, Question& question, const Job& job, Foun
     if (++walks > question.most_walks()) return;
     std::optional<std::vector<JobId>> parked = question.with_priority(level);
     if (!parked) continue;
-    // A job that is being parked for another is not parked once more.
+    // A job that is being parked for another is not parked again.
     std::erase_if(*parked, [&](JobId id) { return is_being_parked(*state.find(id)); });
     const std::string number = std::to_string(level);
     Change change{Change::Kind::kPriority, "", "--priority " + number};
@@ -309,9 +311,9 @@ void try_priorities(const State& state, Question& question, const Job& job, Foun
   }
 }
 
-// ---- what administrators decide ----------------------------------------------------------------
+// ---- quotas, reservations, drained cards -------------------------------------------------------
 
-// One limit of a quota, to be raised step by step.
+// A limit of a quota, to be raised step by step.
 struct Limit {
   std::string what;
   std::optional<Quota> (*raise)(Quota quota, std::uint64_t steps);
@@ -390,7 +392,7 @@ void try_drained(const State& state, const Question& question, Found& found) {
   }
 }
 
-// One that does not stand in line yet: nothing but coming there helps.
+// A job that is not in the queue: only a change that puts it there helps.
 Found to_the_line(const Question& question, const Job& job, WallTime now) {
   const bool later = job.spec->begin && *job.spec->begin > now;
   const bool pauses = job.not_before && *job.not_before > now;

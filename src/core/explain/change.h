@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// What would start a waiting job now: of each kind of change the smallest one, found by walking the
-// line with the changed question (order/pass.h). Every change that is returned starts the job in
-// that walk; of its kind no smaller one on the grid does.
+// What would start a waiting job now: the smallest change of each kind, found by a pass over the
+// queue with the changed input (order/pass.h). Every returned change starts the job in that pass;
+// no smaller change of its kind on the grid does.
 //
-// What is tried, smallest first:
+// The kinds, and what is tried, smallest first:
 //   release      the job is no longer held
-//   begin        it does not wait for its --begin
-//   gpu          a smaller share: whole multiples of 256 MiB, of fractions whole percents. Instead
+//   begin        the job does not wait for its --begin
+//   gpu          a smaller share: whole multiples of 256 MiB, whole percents for fractions. Instead
 //                of whole cards 100 % of them, shared with others, and then less
-//   cards        one card less, and one less again
-//   type         another type of cards: those nearest in size first
-//   devices      any cards instead of those that --devices names
-//   where        without the expression after --where
-//   cpus         one CPU less, and one less again
-//   time         a shorter --time: whole days, below two of them hours, below six hours steps of 5
-//                minutes, below one minutes; nothing shorter than half of such jobs ran
-//   job-ends     one job is cancelled: the one that holds the least GPU memory. Where no single one
-//                is enough several, of which none can be left out
-//   priority     one higher, and one more; others may be parked for it then
-//   quota        of its user: one more running job, one more card, or one more GiB
-//   reservation  one is taken back: the one with the least memory
+//   cards        one card less, and so on
+//   type         another type of cards: nearest in size first
+//   devices      any cards, without --devices
+//   where        without --where
+//   cpus         one CPU less, and so on
+//   time         a shorter --time: whole days; below two days hours; below six hours steps of 5
+//                minutes; below one hour minutes; not shorter than half of such jobs ran
+//   job-ends     one job is cancelled: the one that holds the least GPU memory. If no single job is
+//                enough, several, of which none can be left out
+//   priority     one higher, and so on; others may be parked for the job then
+//   quota        of the user: one more running job, one more card, or one more GiB
+//   reservation  one is removed: the one with the least memory
 //   undrain      one drained card is back in use
 //
-// The job keeps its place in line meanwhile. What takes too many walks to find is not found: 64 for
-// each kind of change, fewer where a walk takes long.
+// The job keeps its place in the queue meanwhile. A search ends after 64 passes for each kind of
+// change, or fewer where a pass takes long.
 #pragma once
 
 #include <cstdint>
@@ -59,21 +59,21 @@ struct Change {
   };
   Kind kind = Kind::kGpu;
   std::string text;      // "instead of 32G", "job 14 of bob ended, which holds 9.2 GiB"
-  std::string argument;  // "--gpu 20G"; "": it is not one of its words
-  // What it is, by kind.
-  std::optional<Request> request = {};            // kGpu to kCpus: what it would ask for
+  std::string argument;  // "--gpu 20G"; "": not an option of the job
+  // The change itself, by kind.
+  std::optional<Request> request = {};            // kGpu to kCpus: the changed request
   std::optional<std::uint64_t> time_s = {};       // kTime
-  std::vector<JobId> jobs = {};                   // kJobEnds; kPriority: who would be parked
+  std::vector<JobId> jobs = {};                   // kJobEnds; kPriority: jobs that would be parked
   std::optional<std::int32_t> priority = {};      // kPriority
-  std::optional<Quota> quota = {};                // kQuota: its user's own, as it would be set
+  std::optional<Quota> quota = {};                // kQuota: the user's quota to set
   std::optional<std::uint64_t> reservation = {};  // kReservation
-  std::string card = {};                          // kUndrain: its UUID
+  std::string card = {};                          // kUndrain: UUID
   bool operator==(const Change&) const = default;
 };
 std::string_view to_string(Change::Kind kind);  // "gpu", "job-ends", ...
 
-// Empty for a job that is not pending, that would start by itself or that waits for another job.
-// `sight` is of this state and moment.
+// Empty for a job that is not pending, would start by itself or waits for another job. `sight` must
+// be of this state and moment.
 std::vector<Change> changes(const State& state, const Moment& moment, const Sight& sight,
                             const Job& job);
 

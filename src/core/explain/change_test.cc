@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is proposed does start the job, and nothing smaller on the grid does: in thousands of random
-// worlds each change is applied to the state, by the inputs that people have where there are any,
-// and the line is walked. The grids are written down here once more, from change.h.
+// Each proposed change starts the job, and no smaller one on the grid does: in thousands of random
+// worlds each change is applied to the state, by the inputs that users have where possible, and a
+// pass is done. The grids are written here a second time, from change.h.
 #include "core/explain/change.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace mete::core {
 namespace {
 
-// Some mistakes were seen in one world of a thousand.
+// Some bugs showed in one world of a thousand.
 constexpr std::size_t kWorlds = 2'500;
 using Kind = Change::Kind;
 
@@ -67,7 +67,7 @@ class ChangeTest : public StateWorld {
     if (one_in(8)) spec.request.gpu_type = any<const char*>({"a", "B", "C"});
     if (one_in(10)) spec.request.devices = {std::to_string(draw_.below(machine_.cards.size()))};
     if (one_in(20) && !spec.request.devices.empty()) spec.request.gpu.reset();
-    if (spec.time_s == 50)  // some
+    if (spec.time_s == 50)  // in some worlds
       spec.request.where = *Query::parse(spec.name == "train"  ? "attribute:gpu.free >= 3G"
                                          : spec.name == "eval" ? "attribute:gpu.memory < 5G"
                                                                : "attribute:gpu.type != A");
@@ -127,7 +127,6 @@ class ChangeTest : public StateWorld {
       (void)take(Cancel{any_job(), caller("root")});
     }
   }
-  // Everybody who may starts, and runs.
   void go_on() {
     for (const JobId id : grant())
       if (!one_in(6)) started(id);
@@ -148,7 +147,6 @@ class ChangeTest : public StateWorld {
     return std::any_of(granted.begin(), granted.end(),
                        [id](const JobGranted& each) { return each.id == id; });
   }
-  // The job itself is another one; otherwise all is as before.
   State edited(JobId id, const std::function<void(Job&, JobSpec&)>& edit) const {
     State::Parts parts = state_.parts();
     for (Job& job : parts.jobs)
@@ -227,7 +225,7 @@ class ChangeTest : public StateWorld {
     return request.gpu ? *request.gpu
                        : whole_cards(static_cast<std::uint32_t>(request.devices.size()));
   }
-  // All shares that are smaller changes than `found`, or all there are.
+  // All shares that are smaller changes than `found`, or all shares.
   std::vector<Request> shares_above(JobId id, const std::optional<Change>& found) {
     std::vector<Memory> list;
     const GpuRequest gpu = gpu_of(id);
@@ -286,7 +284,7 @@ class ChangeTest : public StateWorld {
     return times;
   }
 
-  // Of a grid that begins or ends next to what was found: both ends and some others; in some
+  // From a grid that begins or ends next to what was found: both ends and some others; in some
   // worlds all.
   template <typename T>
   std::vector<T> some_of(std::vector<T> grid) {
@@ -386,14 +384,13 @@ TEST_F(ChangeTest, EachStartsTheJobAndNothingSmallerDoes) {
     for (const auto& [id, job] : state_.jobs())
       if (job.state == JobState::kPending) check_job(id);
   }
-  // Each kind was there to be tried.
   for (std::size_t kind = 0; kind <= static_cast<std::size_t>(Kind::kUndrain); ++kind)
     EXPECT_GT(proposed_[static_cast<Kind>(kind)], 0u) << to_string(static_cast<Kind>(kind));
   for (const auto& [kind, count] : proposed_)
     RecordProperty("proposed-" + std::string(to_string(kind)), static_cast<int>(count));
 }
 
-// B waits for A to end well and C for B to end: whoever cancels A ends B, and lets C go first.
+// B waits for A to succeed and C for B to end: cancelling A ends B, and lets C go first.
 TEST_F(ChangeTest, TheEndOfAJobLetsThoseInWhoWaitedForOneThatWaitedForIt) {
   const JobId a = run("60G");
   JobSpec b = spec_of("1G", "root");
@@ -407,7 +404,7 @@ TEST_F(ChangeTest, TheEndOfAJobLetsThoseInWhoWaitedForOneThatWaitedForIt) {
   EXPECT_EQ(proposed_[Kind::kJobEnds], 0u);
 }
 
-// As the first of all it would get half of the large card, which is more than its user may have.
+// As the first in the queue it would get half of the large card, which is above the user's quota.
 TEST_F(ChangeTest, APriorityCanHelpWhereTheHighestOneDoesNot) {
   policy_ = Policy::kSpread;
   machine_ = pool_of({80, 40});

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See explain.h.
+// See explain.h. Most of an explanation comes from elsewhere: State::wait_of(), forecast() and
+// changes(). Added here is, for each card, what the job finds there when it is considered in a pass
+// (cards_for). try_out() submits a job to the state, explains it and takes it back.
 #include "core/explain/explain.h"
 
 #include <algorithm>
@@ -16,8 +18,8 @@ namespace {
 
 using OnCard = Explanation::OnCard;
 
-// The machine as this job finds it when its turn comes: with what is reserved for others, and what
-// is kept for the first in line, if that is another one.
+// The machine as the job finds it in a pass: with the reservations of others, and what is kept for
+// the first in the queue, if that is another job.
 Pool found_by(const Sight& sight, const Job& job, const Kind& kind) {
   Pool pool = sight.input.pool;
   const PassResult& result = sight.result;
@@ -38,13 +40,12 @@ std::vector<Explanation::CardHolder> holders_of(const PoolCard& card, const Pass
         one.by_limit = running.by_limit;
       }
   }
-  // The one with the most first.
   std::stable_sort(list.begin(), list.end(),
                    [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
   return list;
 }
 
-// Without what is reserved, which has a list of its own.
+// Without reservations, which have their own list.
 std::vector<Explanation::CardOutside> outside_of(const PoolCard& card) {
   std::vector<Explanation::CardOutside> list;
   for (const std::vector<Outside>* each : {&card.claimed, &card.foreign})
@@ -125,7 +126,7 @@ Explanation explain(const State& state, const Moment& moment, Sight& sight, cons
     why.in_line = order.size();
   }
   why.forecast = forecast(state, sight, job.id);
-  // A job without a card is not explained by cards.
+  // Cards do not explain a job without a card.
   if (request_of(job).gpu != no_gpu()) why.cards = cards_for(sight, job);
   why.changes = changes(state, moment, sight, job);
   return why;
@@ -152,7 +153,7 @@ Result<Trial> try_out(State& state, const Moment& moment, const Submit& submit) 
   const Result<std::vector<Happened>> happened = state.decide(submit, moment);
   if (!happened) return happened.error();
   const auto& submitted = std::get<JobSubmitted>(happened->front());
-  // The jobs of an array are alike: fifty thousand of them would be made to look at one.
+  // The jobs of an array are equal, so one is enough: creating fifty thousand would take long.
   JobSpec spec = submit.spec;
   spec.key.clear();
   if (spec.array) {

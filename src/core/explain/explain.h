@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a job waits: what is in its way card by card, its place in line, when it will start
-// (forecast.h), and the smallest changes that would start it now (change.h). A pure function; takes
-// some milliseconds on a line of ten thousand jobs, so it is for those who ask, not for every turn.
+// Why a job waits: what is in its way on each card, its place in the queue, when it will start
+// (forecast.h), and the smallest changes that would start it now (change.h). A pure function. It
+// takes some milliseconds with ten thousand jobs in the queue, so it runs on request, not in every
+// turn of the engine.
 //
 //   core::Sight& sight = engine.sight();
 //   core::Explanation why = core::explain(engine.state(), engine.moment(), sight, *job);
@@ -24,12 +25,12 @@ struct Explanation {
   std::optional<WallTime> ended;
   std::optional<Outcome> outcome;
   std::optional<std::string> lost;  // why a parked job can never come back
-  SharedWait wait;                  // of a pending job, or a parked one that may come back
-  // The rest is of a pending job.
+  SharedWait wait;                  // for a pending job, or a parked one that may come back
+  // The rest is for pending jobs.
   std::optional<std::uint64_t> waiting_s;
-  // 1: the next. Absent: it does not stand in line (held, --after, --begin).
+  // 1: the next. Absent: the job is not in the queue (held, --after, --begin).
   std::optional<std::uint64_t> place;
-  std::optional<std::uint64_t> in_line;  // how many stand there
+  std::optional<std::uint64_t> in_line;  // jobs in the queue
   std::optional<Forecast> forecast;
 
   struct CardHolder {
@@ -38,7 +39,7 @@ struct Explanation {
     Bytes bytes;
     bool whole = false;
     std::optional<WallTime> ends;
-    bool by_limit = false;  // its --time says so; otherwise learned
+    bool by_limit = false;  // by its --time; otherwise learned
     bool operator==(const CardHolder&) const = default;
   };
   struct CardReserved {
@@ -48,7 +49,8 @@ struct Explanation {
     Bytes bytes;
     bool operator==(const CardReserved&) const = default;
   };
-  // Held by processes outside mete, claimed by other daemons, or held by a job beyond its grant.
+  // Memory of processes outside mete, claims of other daemons, or what a job holds beyond its
+  // grant.
   using CardOutside = Outside;
   enum class CardState { kOk, kDrained, kLost };
   struct OnCard {
@@ -57,29 +59,29 @@ struct Explanation {
     std::string type;
     CardState state = CardState::kOk;
     std::optional<Bytes> needs;  // absent: the request is not for this card
-    std::optional<Bytes> free;   // for this job; absent: not known
+    std::optional<Bytes> free;   // for this job; absent: unknown
     std::vector<CardHolder> holders;
     std::vector<CardOutside> outside;    // the largest first
-    std::vector<CardReserved> reserved;  // for others, while it could run
-    CardWait wait;                       // why not here; kNothing: it could be here
+    std::vector<CardReserved> reserved;  // for others, in the time in which the job could run
+    CardWait wait;                       // kNothing: the job could be here
     bool operator==(const OnCard&) const = default;
   };
   std::vector<OnCard> cards;  // by index
 
-  std::vector<Change> changes;  // each of them alone would do
+  std::vector<Change> changes;  // each alone is enough
 };
 
-// `sight` is of this state and moment: state.look(moment), or engine.sight().
+// `sight` must be of this state and moment: state.look(moment), or engine.sight().
 Explanation explain(const State& state, const Moment& moment, Sight& sight, const Job& job);
 
-// What would become of a job that somebody thinks of.
+// What would become of a job that is not submitted.
 struct Trial {
-  std::optional<std::vector<GrantedCard>> grant;  // it would start now, on these; nullopt: wait
-  std::vector<JobId> parked;  // those that would be parked, or give back what they have grown by
-  Explanation why;            // of one that would wait
+  std::optional<std::vector<GrantedCard>> grant;  // if it would start now
+  std::vector<JobId> parked;                      // jobs that would be parked, or give back growth
+  Explanation why;                                // if it would wait
 };
-// An error is what whoever submits it would be told. Of an array: what would become of its first
-// job. The state is afterwards what it was; a Sight of it is of no use any more.
+// An error is the one that submitting the job would give. For an array: what would become of its
+// first job. The state is unchanged afterwards, but a Sight of it is no longer valid.
 Result<Trial> try_out(State& state, const Moment& moment, const Submit& submit);
 
 }  // namespace mete::core

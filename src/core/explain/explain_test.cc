@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Explanations of jobs that wait on a small machine: cards and their holders, place in the queue,
+// changes that would help. Sentences are those of wire/wait_text.h, as users see them. Trials of
+// jobs must leave the state as it was.
 #include "core/explain/explain.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +17,6 @@ class ExplainTest : public StateWorld {
     Sight sight = state_.look(moment());
     return explain(state_, moment(), sight, job(id));
   }
-  // One of a kind; an empty one where there is none.
   Change change(JobId id, Change::Kind kind) {
     for (Change& each : why_waits(id).changes)
       if (each.kind == kind) return each;
@@ -112,7 +114,7 @@ TEST_F(ExplainTest, WhatAJobHoldsBeyondItsGrantIsNamedAndItsEndHelps) {
   EXPECT_EQ(change(waits, Change::Kind::kJobEnds).jobs, Ids{escaped});
 }
 
-// It was granted one card, and holds memory of another too.
+// The job was granted one card, and holds memory of another too.
 TEST_F(ExplainTest, AJobThatHoldsMemoryOfACardThatItWasNotGrantedIsInTheWayThere) {
   machine_ = pool_of({80, 80});
   const JobId escaped = run("1", "alice");
@@ -138,7 +140,7 @@ TEST_F(ExplainTest, AJobThatIsBeingParkedIsNotOfferedToBeParked) {
   EXPECT_EQ(wire::wait_text(*why_waits(waits).wait),
             "room that is being made: job 1 is being parked for it");
   EXPECT_EQ(change(waits, Change::Kind::kPriority).text, "") << "a higher one does not help";
-  // To get the room before the other one helps, and nothing more is parked for that.
+  // Getting the room before the other job helps, and parks no further job.
   const JobId behind = submit("60G", "bob");
   EXPECT_EQ(change(behind, Change::Kind::kPriority).jobs, Ids{});
   EXPECT_EQ(change(behind, Change::Kind::kPriority).text, "instead of 0");

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// See forecast.h.
+// See forecast.h. known_of() copies what a forecast depends on. A Future plays it forward: a pass
+// over the queue, then on to the next time at which a job ends, arrives or may begin.
+// Forecaster::Pass plays kFutures of them in bounded steps and collects when each job started; the
+// marks of these times are the forecast. Work is counted, never timed, so that forecasts are
+// repeatable.
 #include "core/explain/forecast.h"
 
 #include <algorithm>
@@ -17,10 +21,10 @@ namespace mete::core {
 namespace {
 
 constexpr std::size_t kFutures = 25;
-// Where each takes long fewer have to do.
+// The least number of futures, when the work runs out.
 constexpr std::size_t kLeastFutures = 10;
-// How much may be looked at in one pass: a walk is as much as kWalk kinds of jobs in it. For one
-// job all of it is some 50 ms.
+// The work limit of a run: a pass over the queue counts as kWalk plus its kinds of jobs. For one
+// job all of it takes about 50 ms.
 constexpr std::size_t kMostWork = 300'000;
 constexpr std::size_t kMostWorkForAll = 2'500'000;
 constexpr std::size_t kWalk = 128;
@@ -28,20 +32,19 @@ constexpr std::size_t kMostToCome = 200;  // jobs
 constexpr std::size_t kMostLookedAt = 2'000;
 constexpr std::int64_t kLeastParkMs = 1'000;
 
-// A job, and how long it may run.
 struct Member {
   Job job;
   Length length;
 };
 
-// What is known at the moment of the forecast; nothing of it refers to jobs of the state.
+// What is known at the time of the forecast; nothing refers to jobs of the state.
 struct Known {
-  PassInput now;                   // with the usage of all who may come
+  PassInput now;                   // with the usage of all users whose jobs may come
   std::map<JobId, Member> jobs;    // the front of the queue
-  Pending pending;                 // the same
+  Pending pending;                 // the jobs of `jobs`
   std::map<JobId, Member> active;  // jobs that hold a grant
   Past past;
-  std::vector<Length> to_come;  // of those in `past`
+  std::vector<Length> to_come;  // for each job in `past`
   std::optional<JobId> only;
   std::uint32_t factor_milli = 1000;
   Rules rules;
@@ -69,10 +72,9 @@ class Future {
   Future(const Future&) = delete;
   Future& operator=(const Future&) = delete;
 
-  // How much the next step takes.
   std::size_t takes() const { return kWalk + pending_.kinds(); }
-  // One walk, and on to the next moment. False: every job that was asked about has started, or
-  // nothing more happens.
+  // Does one pass, and moves to the next time. False: every requested job has started, or nothing
+  // more happens.
   bool step() {
     const PassResult result = walk(input_);
     for (const JobGranted& granted : result.start) start(granted);
@@ -84,7 +86,7 @@ class Future {
   const std::map<JobId, WallTime>& starts() const { return starts_; }
 
  private:
-  // When the job ends from now on, after it has run for so long.
+  // Draws when the job ends, after it has run for `ran_ms`.
   void ends_after(JobId id, const Length& length, std::int64_t ran_ms) {
     const auto elapsed = static_cast<std::uint64_t>(ran_ms) / 1000;
     const std::uint32_t chance = id.number >= kFirstToCome
@@ -108,7 +110,6 @@ class Future {
     }
   }
 
-  // It is being parked, and gives its cards to others.
   void expect_to_leave(JobId id) {
     const auto found = known_.active.find(id);
     if (found == known_.active.end() || !leaving_.insert(id).second) return;
@@ -143,10 +144,10 @@ class Future {
     if (!known_.only || granted.id == *known_.only) --waits_;
   }
 
-  // Whoever has come since the last walk. A job of which nothing is known is left out: as one that
-  // runs forever it would be in everybody's way.
+  // Adds the jobs that have come since the last pass. A job of which nothing is known is left out:
+  // it would run forever, in the way of all others.
   void let_in() {
-    // Until a job that begins in some years the past would repeat itself a million times.
+    // Bounded: until a job that begins in some years the past would repeat itself a million times.
     for (; come_.size() < kMostToCome && looked_at_ < kMostLookedAt; ++looked_at_) {
       const Past::Came* came = arrivals_.next(input_.now);
       if (came == nullptr) return;
@@ -166,7 +167,7 @@ class Future {
     }
   }
 
-  // On to the next moment at which a job may start; false: there is none.
+  // Moves to the next time at which a job may start; false: there is none.
   bool on_to_next_moment() {
     std::optional<WallTime> next = pending_.next_begin(input_.now);
     const auto consider = [&](std::int64_t ms) {
@@ -203,11 +204,11 @@ class Future {
   std::size_t number_;
   PassInput input_;
   Pending pending_;
-  std::size_t waits_ = 0;  // jobs that were asked about and have not started
+  std::size_t waits_ = 0;  // requested jobs that have not started
   std::map<JobId, WallTime> starts_;
   std::set<JobId> leaving_;
   std::deque<Member> come_;
-  std::size_t looked_at_ = 0;  // of `past`, over and over again
+  std::size_t looked_at_ = 0;  // entries of `past`, counted again each time
   std::set<std::pair<std::int64_t, JobId>> ends_;
   Draw draw_;
   Arrivals arrivals_;
@@ -217,7 +218,7 @@ bool stands_in_queue(const Job* job) {
   return job != nullptr && job->state == JobState::kPending && !job->held && job->unmet.empty();
 }
 
-// Its front; with jobs that wait for their time, which are not in the order.
+// The front of the queue, with jobs that wait for a time, which in_order() leaves out.
 std::vector<JobId> front_of(const State& state, const PassInput& input, std::optional<JobId> only) {
   std::vector<JobId> front = in_order(input);
   const bool later = only && std::find(front.begin(), front.end(), *only) == front.end();
@@ -238,7 +239,7 @@ Known known_of(const State& state, const PassInput& input, std::optional<JobId> 
   Known known{
       input,        {}, {}, {}, Past(state, input.now), {}, only, state.score().factor_milli,
       state.rules()};
-  known.now.rules = nullptr;  // set when it has its place
+  known.now.rules = nullptr;  // set in the constructor of Pass
   const auto member = [&state](const Job& job) {
     return Member{job, length_of(state.estimates(), *job.spec)};
   };
@@ -257,10 +258,10 @@ Known known_of(const State& state, const PassInput& input, std::optional<JobId> 
   return known;
 }
 
-// In whole seconds, so that what is told is not more exact than what is meant.
+// In whole seconds: a forecast is not more exact than that.
 WallTime whole_second(WallTime time) { return {(time.ms + 999) / 1000 * 1000}; }
 
-// Of n futures the k-th to start has k / (n + 1) of what may be before it.
+// The k-th of n sorted start times is at k / (n + 1) of the range.
 std::size_t mark(std::size_t futures, std::size_t pct) {
   return ((futures + 1) * pct + 99) / 100 - 1;
 }
@@ -280,7 +281,7 @@ class Forecaster::Pass {
   }
 
   std::size_t left() const { return left_; }
-  // Most jobs start or end at moments of their own.
+  // Most jobs start or end at different times.
   std::size_t expected() const {
     const std::size_t walks = known_.jobs.size() + known_.active.size();
     return std::min(left_, kFutures * walks * (kWalk + known_.pending.kinds()));
@@ -292,7 +293,7 @@ class Forecaster::Pass {
       if (!future_) future_.emplace(known_, futures_, seeds_.next());
       const std::size_t takes = future_->takes();
       if (left_ < takes) {
-        finish();  // nobody knows what would have come of this one
+        finish();  // the rest of this future is unknown
         break;
       }
       if (work < takes) return false;
@@ -322,7 +323,7 @@ class Forecaster::Pass {
   Forecast forecast_of(const Job& job, const std::vector<WallTime>& starts) const {
     Forecast told;
     told.made = known_.now.now;
-    // What is certain is not stretched, and never cut.
+    // The certain part is not stretched, and never cut.
     const WallTime least = earliest(job);
     const WallTime late = starts[mark(futures_, kForecastPct)];
     const std::int64_t wait = std::max<std::int64_t>(0, late.ms - least.ms);
@@ -332,8 +333,8 @@ class Forecaster::Pass {
     return told;
   }
 
-  // Before this it cannot start, whatever the others do: its own time, and reservations. Asked of
-  // the same walk, with no other job there.
+  // The job cannot start before this, whatever other jobs do: its own time, and reservations. Found
+  // by passes with no other job.
   WallTime earliest(const Job& job) const {
     const PassInput& input = known_.now;
     std::set<WallTime> moments{input.now};
@@ -357,7 +358,7 @@ class Forecaster::Pass {
   }
 
   Known known_;
-  std::size_t left_;  // of the work
+  std::size_t left_;  // work
   Draw seeds_{1};
   std::optional<Future> future_;
   std::size_t futures_ = 0;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Forecasts of small queues. Tests let jobs run first, so that their lengths are learned, then
+// compare the forecast of a waiting job with the start that this history implies. Then the score
+// that corrects forecasts, which grows and shrinks as jobs start late or in time.
 #include "core/explain/forecast.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +17,6 @@ class ForecastTest : public StateWorld {
     const Sight sight = state_.look(moment());
     return forecast(state_, sight, id);
   }
-  // Seconds from now.
   std::int64_t at(JobId id) { return (told(id)->at.ms - now_.ms) / 1000; }
   std::int64_t by(JobId id) { return (told(id)->by.ms - now_.ms) / 1000; }
 
@@ -29,7 +31,6 @@ class ForecastTest : public StateWorld {
     spec.time_s = seconds;
     return spec;
   }
-  // So many have run for that long.
   void have_run(int count, const JobSpec& spec, std::int64_t seconds) {
     for (int i = 0; i < count; ++i) {
       const JobId id = run(spec);
@@ -89,7 +90,7 @@ TEST_F(ForecastTest, ShortJobsOfOtherNamesSayNothing) {
   EXPECT_FALSE(told(waits)) << "nothing is known of how long it runs";
 }
 
-// Both are named after their program.
+// Both jobs are named after their program.
 TEST_F(ForecastTest, ShortJobsOfTheSameProgramWithOtherWordsSayNothing) {
   JobSpec short_one = named("sleep", "80G", "alice");
   short_one.command = {"sleep", "1"};
@@ -132,7 +133,7 @@ TEST_F(ForecastTest, OnePassTellsTheSameOfAllJobs) {
   const Sight sight = state_.look(moment());
   Forecaster all(state_, sight);
   std::size_t steps = 1;
-  while (!all.go_on(500)) ++steps;  // a few walks at a time
+  while (!all.go_on(500)) ++steps;  // a few passes at a time
   EXPECT_GT(steps, 10u);
   EXPECT_EQ(all.told().size(), waiting.size());
   for (const JobId id : waiting) {
@@ -215,8 +216,8 @@ TEST_F(ForecastTest, IsNotWithinAReservationOfSomebodyElse) {
   EXPECT_EQ(at(submit(timed("10G", 60))), 5000);
 }
 
-// Bob comes every five minutes, and has had less of the cards than alice: he goes first each time,
-// and she needs all of them.
+// Bob's jobs come every five minutes. He has less usage than alice and goes first each time, and
+// she needs all cards.
 TEST_F(ForecastTest, ReckonsWithThoseWhoWillCome) {
   machine_ = pool_of({80, 80, 80, 80});
   have_run(1, named("long", "4", "alice"), 5'000);
@@ -269,7 +270,7 @@ TEST_F(ForecastTest, OnlyWhatIsUncertainIsCorrected) {
   }
 }
 
-// ---- how they have done ------------------------------------------------------------------------
+// ---- the score of forecasts --------------------------------------------------------------------
 
 TEST_F(ForecastTest, OneThatHeldShrinksTheNextAndOneThatDidNotStretchesIt) {
   const JobId running = run(timed("80G", 600));

@@ -9,7 +9,7 @@ namespace mete::core {
 
 namespace {
 
-// Nothing is believed to run for longer than a year.
+// No job is assumed to run for longer than a year.
 constexpr std::uint64_t kLongest = 365 * 86'400;
 
 std::optional<std::uint64_t> without_limit(const Length& length, std::uint64_t elapsed_s,
@@ -23,7 +23,7 @@ std::optional<std::uint64_t> without_limit(const Length& length, std::uint64_t e
   }
   std::sort(longer.begin(), longer.end());
   const std::uint64_t parts = longer.size() + 1;
-  const std::uint64_t choice = chance * parts;  // of 2^32 for each part
+  const std::uint64_t choice = chance * parts;  // 2^32 for each part
   const std::uint64_t part = choice >> 32;
   const std::uint64_t within = choice & 0xffffffff;
   if (part == longer.size()) return longest * 0x100000000u / (0x100000000u - within);
@@ -57,7 +57,7 @@ std::optional<std::uint64_t> draw_length(const Length& length, std::uint64_t ela
 }
 
 std::uint32_t chance_of(JobId id, std::size_t future, std::size_t futures, Draw& draw) {
-  // Every part once: the steps have no divisor in common with 25, and are far from 0 and from it.
+  // Every part once: the steps have no divisor in common with 25, and are far from 0 and from 25.
   constexpr std::size_t kSteps[] = {7, 9, 11, 14, 16, 18};
   const std::uint64_t own = Draw(id.number * 1'000'003 + id.element.value_or(0)).next();
   const std::size_t part =

@@ -10,7 +10,7 @@ Question::Question(const State& state, const Sight& sight, const Job& job)
     : state_(state), sight_(sight), job_(job), kind_(kind_of(job)) {}
 
 std::size_t Question::most_walks() const {
-  // A walk takes as long as to look at so many kinds of jobs, and then at those that are there.
+  // A pass takes as long as looking at this many kinds of jobs, in addition to those in the queue.
   constexpr std::size_t kWalk = 128;
   constexpr std::size_t kMostWork = 40'000;
   return std::clamp<std::size_t>(kMostWork / (kWalk + sight_.input.pending->kinds()), 4, 64);
@@ -40,7 +40,7 @@ bool Question::in_line() const {
   line.insert(job);
   PassInput input = sight_.input;
   input.pending = &line;
-  // Its user may have no other job in line.
+  // The user may have no other job in the queue.
   input.usage.try_emplace(kind_.user, state_.usage_of(kind_.user, input.now));
   return starts(input);
 }
@@ -73,7 +73,7 @@ bool Question::without_jobs(std::span<const JobId> ids) const {
     remove_grant(input.pool, id);
     std::erase_if(input.running, [id](const Running& running) { return running.id == id; });
   }
-  // Those that have waited for such an end come into the line.
+  // Jobs that waited for such an end enter the queue.
   const std::vector<const Job*> freed = state_.freed_by_cancel(ids);
   if (freed.empty()) return starts(input);
   Pending line = state_.pending();

@@ -17,7 +17,7 @@ std::uint64_t spec_bytes(const JobSpec& spec) {
   return bytes;
 }
 
-// Hash and size of each; "": there is none.
+// Hash and size of each content; "": absent.
 std::array<std::pair<const std::string*, std::uint64_t>, 3> contents_of(const JobSpec& spec) {
   static const std::string kNone;
   const Detached* detached = spec.detached ? &*spec.detached : nullptr;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many bytes of the daemon's state are a user's: of some jobs, each with what it says and with
-// its contents. What several jobs share (an environment, the spec of an array) is kept once, and
-// counts once.
+// How many bytes of the daemon's state a set of jobs takes: each job's texts and its contents. What
+// several jobs share (an environment, the spec of an array) is stored once and counted once.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +11,20 @@
 
 namespace mete::core {
 
-// For each job, besides what it says: its rows and indexes.
+// Per job, in addition to its texts: its rows and indexes.
 inline constexpr std::uint64_t kJobBytes = 512;
 
-// Of the texts in a spec; contents and groups are not among them.
+// The texts of a spec, without contents and groups.
 std::uint64_t text_bytes(const JobSpec& spec);
 
 class Account {
  public:
   void hold(const Job& job);
-  // Of one that is held.
+  // The job must be held.
   void drop(const Job& job);
   std::uint64_t bytes() const { return bytes_; }
-  // What so many jobs of this spec would add. `number`: of their array, if some of it is held.
+  // The bytes that `jobs` more jobs of this spec would add. `number`: their array, if part of it is
+  // held.
   std::uint64_t more_by(const JobSpec& spec, std::uint64_t jobs, std::uint64_t number = 0) const;
 
  private:

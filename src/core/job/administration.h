@@ -22,18 +22,17 @@ class Administration {
 
   void apply(const CardDrained& card) { drained_[card.uuid] = card.by; }
   void apply(const CardUndrained& card) { drained_.erase(card.uuid); }
-  // A quota without any limit is none.
+  // A quota without any limit removes the user's quota.
   void apply(const QuotaSet& set);
   // METE_ASSERTs that reservations are numbered without a gap.
   void apply(const Reserved& reserved);
   void apply(const Unreserved& unreserved);
 
-  // Out of a snapshot.
   void restore(std::map<std::string, std::string> drained, std::map<std::string, Quota> quotas,
                std::vector<Reservation> reservations, std::uint64_t last_reservation);
 
  private:
-  std::map<std::string, std::string> drained_;  // UUID → by which administrator
+  std::map<std::string, std::string> drained_;  // UUID → administrator who drained it
   std::map<std::string, Quota> quotas_;         // by user
   std::vector<Reservation> reservations_;       // by number
   std::uint64_t last_reservation_ = 0;

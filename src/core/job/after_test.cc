@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// --after: who waits for whom, and what becomes of those whose wait is in vain.
+// --after: which jobs wait for which, and what becomes of jobs whose dependency cannot be met.
+// Tests end the jobs of a fake daemon (state_world.h) in all ways, alone, in chains and in arrays,
+// some of which it has forgotten, and check which jobs start and which end as `dependency`.
 #include "core/test/state_world.h"
 
 namespace mete::core {
@@ -13,7 +15,6 @@ class AfterTest : public StateWorld {
     return spec;
   }
   JobId submit_after(JobId target, When when) { return submit(after({{target, when}})); }
-  // One that runs, of an array with so many.
   JobId run_array(const std::string& text) {
     JobSpec spec = spec_of("1G");
     spec.array = *parse_array(text);
@@ -97,7 +98,7 @@ TEST_F(AfterTest, AnAttemptThatIsTriedAgainIsNotAnEnd) {
   EXPECT_EQ(grant(), Ids{next});
 }
 
-// ---- several -----------------------------------------------------------------------------------
+// ---- several jobs ------------------------------------------------------------------------------
 
 TEST_F(AfterTest, AllOfThemMustCome) {
   const JobId a = run("1G");
@@ -220,7 +221,7 @@ TEST_F(AfterTest, AFailureOfAnArrayIsKnownEvenWhenTheElementIsForgotten) {
   fails(JobId{array.number, 1});
   for (int i = 0; i < 200; ++i) ended(run("0"));
   ASSERT_EQ(state_.find(JobId{array.number, 0}), nullptr);
-  // The other one, which is remembered, is made good.
+  // The other failed job, which is remembered, runs again and succeeds.
   ASSERT_TRUE(take(Requeue{{array.number, 1}, caller("alice")}).ok());
   EXPECT_EQ(try_submit(after({{array, When::kOk}})).error().code, ErrorCode::kInfeasible);
   const JobId next = submit_after(array, When::kFail);
@@ -238,7 +239,7 @@ TEST_F(AfterTest, RequeuedTogetherTheyRunInTheirOrderAgain) {
   EXPECT_EQ(grant(), Ids{next});
   started(next);
   ASSERT_TRUE(take(Requeue{first, caller("alice")}).ok());
-  // One that runs is ended first.
+  // A running job is ended before it is requeued.
   ASSERT_TRUE(take(Requeue{next, caller("alice")}).ok());
   ended(next);
   EXPECT_EQ(state_of(next), JobState::kPending);
@@ -249,7 +250,7 @@ TEST_F(AfterTest, RequeuedTogetherTheyRunInTheirOrderAgain) {
   EXPECT_EQ(grant(), Ids{next});
   started(next);
   ended(next);
-  // And one that has ended.
+  // A job that has ended is requeued at once.
   ASSERT_TRUE(take(Requeue{first, caller("alice")}).ok());
   ASSERT_TRUE(take(Requeue{next, caller("alice")}).ok());
   EXPECT_EQ(grant(), Ids{first});
@@ -257,7 +258,7 @@ TEST_F(AfterTest, RequeuedTogetherTheyRunInTheirOrderAgain) {
   fails(first);
   settle();
   EXPECT_EQ(job(next).outcome, Outcome::kDependency);
-  // What it waited for is over: whoever wants it now wants it without.
+  // The dependency is over: a requeue now runs the job without it.
   ASSERT_TRUE(take(Requeue{next, caller("alice")}).ok());
   EXPECT_EQ(grant(), Ids{next});
 }
@@ -277,7 +278,7 @@ TEST_F(AfterTest, ARetryDoesNotWaitForWhatRunsAgainMeanwhile) {
   EXPECT_EQ(grant(), Ids{next});
 }
 
-// ---- what has ended by then --------------------------------------------------------------------
+// ---- dependencies that have ended already ------------------------------------------------------
 
 TEST_F(AfterTest, WhatHasEndedAsWishedIsNotWaitedFor) {
   const JobId good = run("1G");
@@ -305,7 +306,7 @@ TEST_F(AfterTest, WhatCanNeverBeIsRefused) {
   EXPECT_EQ(after_good.error().evidence, "job 1 has ended well");
 }
 
-// ---- whose -------------------------------------------------------------------------------------
+// ---- jobs of other users -----------------------------------------------------------------------
 
 TEST_F(AfterTest, AnUnknownJobAndAnotherUsersAreTheSame) {
   const JobId others = run("1G", "bob");
@@ -329,7 +330,7 @@ TEST_F(AfterTest, ThereIsAMostOfThem) {
   EXPECT_EQ(try_submit(spec).error().code, ErrorCode::kInvalid);
 }
 
-// ---- together with the rest --------------------------------------------------------------------
+// ---- with hold, cancel and priority ------------------------------------------------------------
 
 TEST_F(AfterTest, AHeldOneWaitsForItsReleaseToo) {
   const JobId first = run("1G");
@@ -352,7 +353,6 @@ TEST_F(AfterTest, OneThatWaitsCanBeCancelled) {
   EXPECT_EQ(outcome(next), Outcome::kCancelled);
 }
 
-// What is asked for in between does not save it.
 TEST_F(AfterTest, WhoIsLostStaysLostWhateverIsChangedAboutIt) {
   const JobId first = run("1G");
   const JobId by_priority = submit_after(first, When::kOk);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See apply.h. First the indexes of State, then the events.
+// See apply.h. State::enter() and leave() keep the indexes. Each on() takes the job out of them
+// (step()), changes its fields and enters it again. Whatever follows from an end is applied with
+// it: the user is charged, dependents are told, old jobs are forgotten. No event reads the clock:
+// at_ is the time that was recorded with the event.
 #include "core/job/apply.h"
 
 #include <algorithm>
@@ -10,7 +13,7 @@ namespace mete::core {
 
 namespace {
 
-// The correction of forecasts stays between a quarter and twenty times.
+// The correction of forecasts stays between a quarter and twenty.
 constexpr std::uint32_t kLeastFactor = 250;
 constexpr std::uint32_t kMostFactor = 20'000;
 
@@ -81,7 +84,7 @@ void EventApplier::on(const JobSubmitted& submitted) {
   job.priority = spec.priority;
   job.held = spec.held;
   if (!spec.key.empty()) state_.keys_[{spec.uid, spec.key}] = job.id.number;
-  // What has ended well by now is met; what can never be was refused.
+  // A dependency that is met already is left out; one that can never be met was refused.
   for (const After& after : spec.after)
     if (state_.ends_among(after.id).open > 0) job.unmet.push_back(after);
   const auto add = [&] {
@@ -114,7 +117,7 @@ void State::take_back_last() {
 void EventApplier::on(const JobGranted& granted) {
   Job& job = step(granted.id, JobState::kStarting);
   job.grant = granted.cards;
-  job.unmet.clear();  // logs of before have jobs that did not wait for what ran again
+  job.unmet.clear();  // old logs have jobs that did not wait for a requeued job
   state_.enter(job);
   score_forecast(job);
 }
@@ -122,11 +125,11 @@ void EventApplier::on(const JobGranted& granted) {
 void EventApplier::score_forecast(Job& job) {
   if (!job.forecast) return;
   const bool held = at_ <= job.forecast->by;
-  job.forecast.reset();  // each is scored once, also if nothing is launched and it waits again
+  job.forecast.reset();  // each is scored once, even if the launch fails and the job waits again
   ++state_.score_.given;
   if (held) ++state_.score_.held;
-  // A step down for each that held, four up for each that did not: 0.98^4 * 1.0842 is 1, so they
-  // balance at 80 in 100.
+  // One step down for each forecast that held, four up for each that did not: 0.98^4 * 1.0842 is 1,
+  // so the factor settles where 80 of 100 hold.
   if (held)
     state_.score_.factor_milli = std::max(kLeastFactor, state_.score_.factor_milli * 49 / 50);
   else
@@ -134,7 +137,6 @@ void EventApplier::score_forecast(Job& job) {
         std::min(kMostFactor, state_.score_.factor_milli * 2711 / 2500 + 1);
 }
 
-// What it cost its user, and how long such jobs run.
 void EventApplier::charge(const Job& job, const std::optional<Exit>& exit) {
   if (!job.started) return;
   const std::uint64_t passed =
@@ -150,7 +152,7 @@ void EventApplier::charge(const Job& job, const std::optional<Exit>& exit) {
 void EventApplier::on(const JobEnded& ended) {
   const Job& before = job_of(ended.id);
   if (before.state != JobState::kPending) charge(before, ended.exit);
-  // Who gave up waiting after the time that was told makes it no better.
+  // A job cancelled after its forecast had passed counts as a missed forecast.
   const bool waited_in_vain = before.state == JobState::kPending && before.forecast &&
                               at_ > before.forecast->by && ended.outcome == Outcome::kCancelled;
   Job& job = step(ended.id, JobState::kEnded);
@@ -180,7 +182,7 @@ void EventApplier::on(const JobRequeued& requeued) {
   state_.leave(job);
   if (was_ended) state_.users_.reopen(job);
   if (was_ended && job.id.element) state_.history_.reopen(job);
-  // Somebody wants it again (not: it is tried again): with what it waited for, if that runs again.
+  // A user requeued the job (it is not a retry): dependencies that run again count again.
   if (was_ended || job.requeue)
     for (const After& after : job.spec->after)
       if (!state_.in_vain(after)) job.unmet.push_back(after);
@@ -220,7 +222,7 @@ void EventApplier::on(const JobPriority& priority) {
   const bool doomed = state_.dependencies_.is_doomed(job.id);
   state_.leave(job);
   job.priority = priority.priority;
-  job.forecast.reset();  // was about another place
+  job.forecast.reset();  // was for another place in the queue
   state_.enter(job);
   if (doomed) state_.dependencies_.doom(job.id);
 }
@@ -235,7 +237,7 @@ void EventApplier::tell_dependents(const Job& job) {
   if (array.open == 0) {
     tell_dependents_of(whole, array.failed > 0);
   } else if (array.failed > 0) {
-    // Not all of them can end well any more.
+    // The array as a whole can no longer succeed.
     for (const JobId id : state_.dependencies_.on(whole))
       for (const After& after : state_.jobs_.at(id).unmet)
         if (after.id == whole && after.when == When::kOk) state_.dependencies_.doom(id);
@@ -271,7 +273,7 @@ void EventApplier::on(const JobStarted& started) {
   state_.enter(job);
 }
 
-// Of one that is being ended already: for another reason.
+// For a job that is being ended already: the reason changes.
 void EventApplier::on(const JobStopping& stopping) {
   Job& job = job_of(stopping.id);
   METE_ASSERT(job.state == JobState::kStopping || may_follow(job.state, JobState::kStopping));
@@ -300,7 +302,7 @@ void EventApplier::set_held(JobId id, bool held) {
   const bool doomed = state_.dependencies_.is_doomed(id);
   state_.leave(job);
   job.held = held;
-  job.forecast.reset();  // did not know of that
+  job.forecast.reset();  // was made before this
   state_.enter(job);
   if (doomed) state_.dependencies_.doom(id);
 }
@@ -323,7 +325,7 @@ void EventApplier::on(const Repaired& repaired) {
 // ---- forgetting --------------------------------------------------------------------------------
 
 void EventApplier::forget_old(const std::string& of) {
-  const std::string user = of;  // is in a job that may go
+  const std::string user = of;  // `of` may be in a job that is erased
   std::size_t spare = state_.history_.too_many(user, state_.rules_.ended_kept);
   if (spare == 0) return;
   state_.history_.forget_oldest(
@@ -334,10 +336,10 @@ void EventApplier::forget_old(const std::string& of) {
       });
 }
 
-// The oldest of the user's ended jobs go when all of them take more than they may. More than
-// needed, so that this does not go through the list of all users for each new job.
+// Forgets the user's oldest ended jobs when all of them take more than allowed. Forgets more than
+// needed, so that the list of all users is not read for each new job.
 void EventApplier::forget_for_room(const std::string& of) {
-  const std::string user = of;  // is in a job that may go
+  const std::string user = of;  // `of` may be in a job that is erased
   const Account& known = state_.users_.of(user).known;
   if (known.bytes() <= state_.rules_.user_bytes || !state_.history_.has_ended_jobs(user)) return;
   const std::uint64_t most = state_.rules_.user_bytes - state_.rules_.user_bytes / 10;

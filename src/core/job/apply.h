@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an event changes: the one way in which a State changes, now and in every replay of the log.
-// apply.cc has the indexes and the life of a job, park.cc parking and growth, watch.cc idle jobs
-// and escapes. METE_ASSERTs what can never be.
+// Applies events: the only way in which a State changes, when an event is new and when the log is
+// replayed. apply.cc has the indexes and the life of a job, park.cc parking and growth, watch.cc
+// idle jobs and escapes. METE_ASSERTs that every event is possible in the present state.
 #pragma once
 
 #include <optional>
@@ -44,7 +44,7 @@ class EventApplier {
 
  private:
   Job& job_of(JobId id);
-  // Out of the indexes, and into the next state; enter() follows.
+  // Takes the job out of the indexes and changes its state; enter() must follow.
   Job& step(JobId id, JobState to);
   void set_held(JobId id, bool held);
   void charge(const Job& job, const std::optional<Exit>& exit);

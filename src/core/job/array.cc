@@ -35,7 +35,7 @@ std::optional<Array::Range> range(std::string_view text) {
   if (colon == std::string_view::npos) return range;
   const std::optional<std::uint32_t> step = element(text.substr(colon + 1));
   if (!step || *step == 0) return std::nullopt;
-  if (range.last > range.first) range.step = *step;  // of one element it says nothing
+  if (range.last > range.first) range.step = *step;  // a single element has no step
   return range;
 }
 
@@ -64,7 +64,7 @@ Result<Array> parse_array(std::string_view text) {
       return bad(text, "an array has at most " + std::to_string(kMaxElements) + " jobs");
     array.ranges.push_back(*next);
   }
-  if (array.ranges.size() == 1) return array;  // nothing is twice in a range
+  if (array.ranges.size() == 1) return array;  // a single range has no duplicates
   std::vector<std::uint32_t> all = elements_of(array);
   std::sort(all.begin(), all.end());
   if (const auto twice = std::adjacent_find(all.begin(), all.end()); twice != all.end())

@@ -4,7 +4,7 @@
 //   array := range { "," range } [ "%" at-once ]
 //   range := first [ "-" last [ ":" step ] ]
 //
-// "0-99%4": a hundred jobs, at most four of them at a time. Text in, Array or a precise error out.
+// "0-99%4": a hundred jobs, at most four of them running. Text in, Array or a precise error out.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 namespace mete::core {
 
 inline constexpr std::size_t kMaxElements = 50'000;
-inline constexpr std::uint32_t kMaxElement = 9'999'999;  // the highest number of one
+inline constexpr std::uint32_t kMaxElement = 9'999'999;  // the highest element number
 
 struct Array {
   struct Range {
@@ -32,12 +32,11 @@ struct Array {
   bool operator==(const Array&) const = default;
 };
 
-// invalid: not of that grammar, an element twice, none, too many.
+// invalid: does not follow the grammar, or has an element twice, no element or too many.
 Result<Array> parse_array(std::string_view text);
 std::string to_string(const Array& array);
-// In the order in which they are written.
+// In the order in which the ranges are written.
 std::vector<std::uint32_t> elements_of(const Array& array);
-// How many they are.
 std::size_t count_of(const Array& array);
 
 }  // namespace mete::core

@@ -86,7 +86,7 @@ TEST(Arrays, AMillionIsTooMany) {
   EXPECT_EQ(elements_of(*parse_array("0-9999999:1000")).size(), 10'000u);
 }
 
-// Many small ranges, also ones of a single element with a step.
+// Many small ranges, some of a single element with a step.
 std::string random_text() {
   std::string text;
   std::uint32_t from = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lives of a job after the first: --retries, --retry-gpu, --requeue, mete requeue, and what could
-// not be launched.
+// Later attempts of a job: --retries, --retry-gpu, --requeue, mete requeue, and jobs that could not
+// be launched. A fake daemon without disk and processes (state_world.h) decides and applies each
+// input; tests report exits to it, move its clock, and check when and as what a job waits again.
 #include "core/test/state_world.h"
 
 namespace mete::core {
@@ -18,7 +19,7 @@ class AttemptsTest : public StateWorld {
     spec.retry_gpu_pct = pct;
     return spec;
   }
-  // Its next attempt, which must be possible now.
+  // The next attempt, which must be able to start now.
   void start_again(JobId id) {
     ASSERT_EQ(state_of(id), JobState::kPending);
     ASSERT_EQ(grant(), Ids{id});
@@ -124,7 +125,7 @@ TEST_F(AttemptsTest, ARunIsStartedAgainByNobody) {
     change(changed);
     EXPECT_EQ(try_submit(changed).error().code, ErrorCode::kInvalid);
   }
-  // A log of ours never says so; whoever wrote it, nothing dies of it.
+  // mete never writes such a log; reading one must not crash.
   spec.retries = 1;
   spec.requeue = true;
   apply(JobSubmitted{JobId{1}, spec, ProcessRef{5, 5}});

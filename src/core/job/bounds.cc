@@ -8,7 +8,7 @@
 
 namespace mete::core {
 
-// There is an end to everything, and nobody comes to it by what another user does alone.
+// Everything has a limit, and no user reaches one through another user's jobs alone.
 Result<void> Decider::check_bounds(const Submit& submit) const {
   const JobSpec& spec = submit.spec;
   const std::size_t more = spec.array ? count_of(*spec.array) : 1;
@@ -31,8 +31,8 @@ Result<void> Decider::check_bounds(const Submit& submit) const {
   return check_bytes(spec, more, 0);
 }
 
-// Ended jobs do not count: they are forgotten for this one. Nobody is exempt from what the store
-// can hold.
+// Ended jobs do not count: they are forgotten to make room. Administrators are not exempt: the
+// store is bounded.
 Result<void> Decider::check_bytes(const JobSpec& spec, std::uint64_t jobs,
                                   std::uint64_t number) const {
   const auto in_words = [](std::uint64_t bytes) { return to_string(Bytes::from_bytes(bytes)); };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs with a --deadline in the order of time: by when a pending job must have started, so that its
-// time limit still fits, and by when an active one must have ended.
+// Jobs with a --deadline, ordered by time: when a pending job must have started so that its time
+// limit still fits, and when an active job must have ended.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ class Deadlines {
  public:
   using Entry = std::pair<std::int64_t, JobId>;  // milliseconds
 
-  // By the state that the job has now; a job without a deadline, or that has ended, is in neither.
+  // Uses the present state of the job; a job without a deadline, or that has ended, is in neither
+  // index.
   void enter(const Job& job);
   void leave(const Job& job);
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See decide.h: submitting, what runners and keepers tell, what users ask for.
+// See decide.h. Submitting, and the inputs of runners, keepers and users. Each on() looks its job
+// up, answers an error if the caller or the state does not allow the request, and otherwise returns
+// the events that follow. The end of an attempt comes to after_attempt(), which decides between
+// JobEnded and JobRequeued.
 #include "core/job/decide.h"
 
 #include <algorithm>
@@ -31,17 +34,17 @@ Error ended_already(const Job& job) {
       .with_hint("mete requeue " + to_string(job.id) + " runs it again");
 }
 
-// Failures that another attempt may not meet.
+// Failures that another attempt may avoid.
 bool counts_as_failure(Outcome outcome) {
   return outcome == Outcome::kFailed || outcome == Outcome::kSignal ||
          outcome == Outcome::kGpuOom || outcome == Outcome::kRamOom;
 }
 
-// Attempts with more memory each, when --retries does not say how many.
+// Attempts with more memory, where --retries does not set a number.
 constexpr std::uint32_t kMaxGrowths = 3;
 
-// So many percent of what was asked for on each card, or all that a card has where none has that
-// much. nullopt: it had all there is.
+// `pct` percent of what was asked for on each card, or all of a card where no card has that much.
+// nullopt: the job had all there is.
 std::optional<GpuRequest> grown(const Request& asked, std::uint32_t pct, const Pool& machine) {
   if (!asked.gpu) return std::nullopt;
   Request more = asked;
@@ -52,9 +55,9 @@ std::optional<GpuRequest> grown(const Request& asked, std::uint32_t pct, const P
     return GpuRequest{more.gpu->cards, more.gpu->memory};
   }
   auto* size = std::get_if<Size>(&more.gpu->memory);
-  if (size == nullptr) return std::nullopt;  // a whole card is all there is
+  if (size == nullptr) return std::nullopt;  // a whole card cannot grow
   const Bytes before = size->bytes;
-  // Rounded up, so that a small one grows at all.
+  // Rounded up, so that a small share grows at all.
   const Bytes exact = before.checked_scale(pct, 100).value_or(before);
   const Bytes wanted =
       exact.round_down(kGranule) + (exact == exact.round_down(kGranule) ? Bytes() : kGranule);
@@ -137,7 +140,7 @@ Result<void> Decider::check_quota(const JobSpec& spec) const {
   return {};
 }
 
-// More CPUs or memory than the machine has: such a job could never have them.
+// More CPUs or memory than the machine has can never be granted.
 Result<void> Decider::check_machine(const Request& request) const {
   if (request.cpus && rules_.machine_cpus && *request.cpus > *rules_.machine_cpus) {
     const std::string most = std::to_string(*rules_.machine_cpus);
@@ -196,7 +199,7 @@ Decided Decider::on(const Submit& submit) const {
   return one(JobSubmitted{JobId{state_.last_job() + 1}, submit.spec, submit.runner});
 }
 
-// It starts at once only if no job before it has a better right.
+// The job starts at once only if no job before it in the queue has a better claim.
 std::optional<Wait> State::would_wait(const Submit& submit, const Moment& moment) const {
   Job last;
   last.id = JobId{last_job_ + 1};
@@ -216,11 +219,11 @@ std::optional<Wait> State::would_wait(const Submit& submit, const Moment& moment
   return turn;
 }
 
-// ---- what runners and keepers tell -------------------------------------------------------------
+// ---- reports of runners and keepers ------------------------------------------------------------
 
 Result<const Job*> Decider::of_user(JobId id, std::uint32_t uid) const {
   const Job* job = state_.find(id);
-  // Another user's job does not exist for somebody who is not root.
+  // Another user's job does not exist for a user who is not root.
   if (job == nullptr || (uid != 0 && uid != job->spec->uid)) return no_such_job(id);
   return job;
 }
@@ -239,7 +242,7 @@ Happened Decider::after_attempt(const Job& job, Outcome outcome, std::optional<E
   const JobSpec& spec = *job.spec;
   JobRequeued again{job.id, outcome, exit, job.gpu, std::nullopt};
   if (job.state == JobState::kStopping && job.requeue) return again;
-  // Of a `mete run` only its caller could start it again.
+  // Only its caller could start a job of `mete run` again.
   const bool failed =
       spec.detached && job.state != JobState::kStopping && counts_as_failure(outcome);
   const std::uint32_t failures = job.failures + 1;
@@ -290,12 +293,12 @@ std::vector<Happened> Decider::on(const RunnerGone& gone) const {
     case JobState::kStopping:
       return {};
     case JobState::kPending:
-      // Of a keeper that was let go of: its job waits for another one.
+      // A keeper that was let go of: its job waits for another one.
       if (job->spec->detached) return {};
       return one(JobEnded{gone.id, Outcome::kCancelled, {}});
     default:
-      // No process is left that could learn how it ended. Of `run --exec` there never was one: the
-      // runner is the program, and has ended as it should.
+      // No process is left that could report the exit. With `run --exec` there never was one: the
+      // runner became the program, and has ended as it should.
       return one(
           JobStopping{gone.id, is_its_own_runner(*job) ? Outcome::kUnknown : Outcome::kLost});
   }
@@ -320,9 +323,9 @@ std::vector<Happened> Decider::on(const NotLaunched& failed) const {
   return one(JobEnded{failed.id, Outcome::kLaunchFailed, std::move(exit)});
 }
 
-// After 1, 2, 4, ... 30 seconds. However many jobs there are, together they are tried about ten
-// times a second at most: each try is two synced events and perhaps a process. They are tried until
-// they start or are cancelled, since nothing that was acknowledged may be lost.
+// Retries after 1, 2, 4, ... 30 seconds. All such jobs together are retried at most about ten times
+// a second: each retry is two synced events and perhaps a process. They are retried until they
+// start or are cancelled, since no acknowledged job may be lost.
 Happened Decider::put_off(const Job& job, std::string why) const {
   constexpr std::int64_t kLongestMs = 30'000;
   constexpr std::int64_t kEachMs = 100;
@@ -357,7 +360,7 @@ std::vector<Happened> Decider::on(const Look&) const {
   return happened;
 }
 
-// ---- what people ask for -----------------------------------------------------------------------
+// ---- requests of users -------------------------------------------------------------------------
 
 Result<std::vector<const Job*>> Decider::of_caller(JobId id, const Caller& by) const {
   std::vector<const Job*> jobs = state_.find_all(id);
@@ -373,7 +376,7 @@ Decided Decider::on(const Cancel& cancel) const {
   for (const Job* job : *jobs) {
     if (job->state == JobState::kEnded) continue;
     unfinished = true;
-    // Of those that are being ended, one that would run again after it.
+    // A job that is being ended and would wait again afterwards.
     const bool would_return =
         job->requeue || (job->outcome == Outcome::kLost && job->spec->requeue);
     if (job->state == JobState::kPending)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows from an input. Pure: reads a state that does not change meanwhile, and changes
-// nothing; the events that come out are applied later (apply.h). decide.cc has submitting and what
-// users and runners say of a job, bounds.cc how much there may be of everything, manage.cc what
-// administrators set, park.cc parking and growth, watch.cc idle jobs and escapes.
+// Decides which events follow from an input. Pure: reads a State and changes nothing; apply.h
+// applies the events later. decide.cc has submitting and the inputs of users and runners, bounds.cc
+// limits, manage.cc what administrators set, park.cc parking and growth, watch.cc idle jobs and
+// escapes.
 #pragma once
 
 #include <cstdint>
@@ -59,9 +59,8 @@ class Decider {
   Result<void> check_quota(const JobSpec& spec) const;
   Result<const Job*> of_user(JobId id, std::uint32_t uid) const;
   Result<std::vector<const Job*>> of_caller(JobId id, const Caller& by) const;
-  // The job waits again, for as long as what it needs to be launched is missing.
+  // The job waits again, until it can be launched.
   Happened put_off(const Job& job, std::string why) const;
-  // The end of an attempt, or of the job.
   Happened after_attempt(const Job& job, Outcome outcome, std::optional<Exit> exit) const;
 
   const State& state_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pending jobs wait for which other jobs, and which of them wait in vain: a dependency of a
-// doomed job can never be met.
+// Which pending jobs wait for which other jobs, and which are doomed: they have a dependency that
+// can never be met.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@ namespace mete::core {
 
 class Dependencies {
  public:
-  // A pending job, by what it waits for now (Job::unmet). A job that leaves is no longer doomed.
+  // A pending job, with its unmet dependencies (Job::unmet). A job that leaves is no longer doomed.
   void enter(const Job& job);
   void leave(const Job& job);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See state.h: what follows from time alone, and when it does next.
+// See state.h: events that follow from time alone, and when the next one is due.
 #include <algorithm>
 
 #include "core/job/state.h"
@@ -41,7 +41,7 @@ std::optional<WallTime> State::next_change(WallTime now) const {
     if (reservation.from > now) consider(reservation.from.ms);
     consider(reservation.until.ms);
   }
-  // Whoever has waited too long goes before everybody.
+  // A job that has waited too long goes to the front of the queue.
   for (const auto& [queue, jobs] : pending_.queues())
     for (const auto& [id, entry] : jobs) {
       if (entry.not_before_ms > now.ms) continue;
@@ -58,8 +58,8 @@ std::optional<WallTime> State::next_change(WallTime now) const {
         job.park->since.ms + static_cast<std::int64_t>(rules_.starve_after_s) * 1000;
     if (starves > now.ms) consider(starves);
   }
-  // Somebody who waits may have others parked, once they have run for long enough; and those who do
-  // not park in time are given up.
+  // Waiting jobs may have others parked, once those have run for long enough; a job that does not
+  // park in time is given up.
   if (pending_.size() > 0)
     for (const JobId id : active_) {
       const Job& job = jobs_.at(id);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has happened, once decided: recorded before anything is done about it, and enough to make
-// the same state again by replay. Values only; how they are written is wire/event.h.
+// What was decided. An event is recorded before anything is done about it, and replaying the events
+// gives an equal state. Values only; wire/event.h encodes them.
 #pragma once
 
 #include <array>
@@ -15,14 +15,14 @@
 
 namespace mete::core {
 
-// Of an array: all its jobs at once.
+// For an array: all its jobs at once.
 struct JobSubmitted {
   JobId id;
   SharedSpec spec;
   std::optional<ProcessRef> runner;
   bool operator==(const JobSubmitted&) const = default;
 };
-// The grant is held from here on.
+// The job holds its grant from here on.
 struct JobGranted {
   JobId id;
   std::vector<GrantedCard> cards;
@@ -35,36 +35,36 @@ struct JobStarted {
   std::optional<ProcessRef> runner = {};  // its keeper
   bool operator==(const JobStarted&) const = default;
 };
-// It is being ended: by its user, or because nobody is left who would wait for it.
+// The job is being ended: by its user, by a rule, or because its runner is gone.
 struct JobStopping {
   JobId id;
   Outcome why = Outcome::kCancelled;
-  bool requeue = false;   // and then it waits again (mete requeue)
-  std::string note = {};  // why, when nobody asked for it
+  bool requeue = false;   // the job waits again afterwards (mete requeue)
+  std::string note = {};  // why, unless a user asked for it
   bool operator==(const JobStopping&) const = default;
 };
-// Its last process is gone, and its grant is free.
+// The last process of the job is gone, and its grant is free.
 struct JobEnded {
   JobId id;
   Outcome outcome = Outcome::kOk;
   std::optional<Exit> exit;
   bool operator==(const JobEnded&) const = default;
 };
-// Its attempt has ended, its grant is free, and it waits again: for --retries, --requeue or mete
-// requeue. Of an ended job: it waits once more.
+// An attempt has ended, its grant is free, and the job waits again: for --retries, --requeue or
+// mete requeue. A job that had ended waits once more.
 struct JobRequeued {
   JobId id;
   Outcome outcome = Outcome::kLost;  // of the attempt
   std::optional<Exit> exit;
-  std::optional<GpuRequest> gpu;       // asked for from now on
-  std::optional<WallTime> not_before;  // so that what fails at once does not fail a thousand times
+  std::optional<GpuRequest> gpu;       // the request from now on
+  std::optional<WallTime> not_before;  // a pause, against endless quick failures
   bool operator==(const JobRequeued&) const = default;
 };
-// Nothing was launched under its grant, which is free: it waits again, in the same attempt.
+// The job could not be launched. Its grant is free, and it waits again in the same attempt.
 struct JobUngranted {
   JobId id;
   std::string why = {};                     // the installation or the machine cannot launch it now
-  std::optional<WallTime> not_before = {};  // with a reason: when to try again
+  std::optional<WallTime> not_before = {};  // with a reason: when to retry
   bool operator==(const JobUngranted&) const = default;
 };
 struct JobHeld {
@@ -80,59 +80,59 @@ struct JobPriority {
   std::int32_t priority = 0;
   bool operator==(const JobPriority&) const = default;
 };
-// Somebody was told when it would start.
+// A user was told when the job would start.
 struct JobForecast {
   JobId id;
   Forecast forecast;
   bool operator==(const JobForecast&) const = default;
 };
-// A job gives its memory away: `state` is parking (it was told to) or parked (it has done so, or
-// could not come back).
+// A job gives up its memory: `state` is parking (it was told to) or parked (it has done so, or
+// could not come back). The first four fields after `state` are for parking, the others for parked.
 struct JobParked {
   JobId id;
   JobState state = JobState::kParking;
-  ParkCause cause = ParkCause::kAsked;  // of parking
-  std::optional<JobId> for_job = {};    // the same
-  std::string by = {};                  // the same
-  bool deep = false;                    // the same
-  std::vector<Bytes> held = {};         // of parked, for each card: what stays there
-  Bytes moved = {};                     // of parked
-  std::string why = {};                 // of parked: why it could not come back
-  bool lost = false;                    // of parked: and never can
-  Bytes on_disk = {};                   // of parked: how much of what was moved
+  ParkCause cause = ParkCause::kAsked;
+  std::optional<JobId> for_job = {};  // the job that needs the room
+  std::string by = {};                // the user who asked
+  bool deep = false;
+  std::vector<Bytes> held = {};  // for each card: what stays there
+  Bytes moved = {};
+  std::string why = {};  // why it could not come back
+  bool lost = false;     // it can never come back
+  Bytes on_disk = {};    // the part of `moved` that is on disk
   bool operator==(const JobParked&) const = default;
 };
-// A job takes its memory back: `state` is parked (it may, when there is room), unparking (there is)
-// or running (it has, or it was never parked, and why not).
+// A job takes its memory back: `state` is parked (it may return when there is room), unparking
+// (there is room) or running (it is back, or it could not be parked; `why` says why).
 struct JobUnparked {
   JobId id;
   JobState state = JobState::kRunning;
   std::string why = {};
-  bool standing = false;  // it will not go the next time either
+  bool standing = false;  // it cannot be parked the next time either
   bool operator==(const JobUnparked&) const = default;
 };
-// What a job with a growing share may have now, for each card of its grant; or that it is to give
+// What a job with a growing share may have now, on each card of its grant; or the order to give
 // back what it does not use.
 struct JobGrown {
   JobId id;
   std::vector<Bytes> bytes = {};
-  bool asked = false;  // the latter
+  bool asked = false;  // the order to give back
   bool operator==(const JobGrown&) const = default;
 };
-// A process of the job holds memory outside its meter: for the first time, or much more than was
-// told.
+// A process of the job holds memory outside its meter: for the first time, or much more than last
+// reported.
 struct EscapeSeen {
   JobId id;
   Escape escape;
   bool operator==(const EscapeSeen&) const = default;
 };
-// It has done nothing on its cards since then, and what was done about that.
+// The job has done nothing on its cards for this span, and what was done about it.
 struct JobIdle {
   JobId id;
   IdleSpan span;
   bool operator==(const JobIdle&) const = default;
 };
-// It works again, or it is no longer known that it does not.
+// The job works again, or its readings have stopped.
 struct JobActive {
   JobId id;
   bool operator==(const JobActive&) const = default;
@@ -155,7 +155,7 @@ struct CardUndrained {
   bool operator==(const CardUndrained&) const = default;
 };
 struct QuotaSet {
-  std::string user;  // "": everybody who has none of their own
+  std::string user;  // "": the default for users without a quota of their own
   Quota quota;
   bool operator==(const QuotaSet&) const = default;
 };
@@ -163,21 +163,21 @@ struct Reserved {
   Reservation reservation;
   bool operator==(const Reserved&) const = default;
 };
-// Taken back, or its time is over.
+// A reservation was removed, or its time is over.
 struct Unreserved {
   std::uint64_t id = 0;
   bool operator==(const Unreserved&) const = default;
 };
-// The machine was started: nothing of what ran before runs now.
+// The machine has booted: no process of an earlier boot is left.
 struct Booted {
   std::string boot_id;
   bool operator==(const Booted&) const = default;
 };
-// Written by `mete daemon repair`: the events that followed are lost, and with them at most as many
-// jobs. Their numbers are never given out again, since runners, logs and users may still know them.
+// Written by `mete daemon repair`: later events are lost, and with them at most as many jobs. Their
+// numbers are never used again, since runners, logs and users may still know them.
 struct Repaired {
   std::uint64_t lost_events = 0;
-  std::uint64_t last_job = 0;  // the highest number of which anything was found
+  std::uint64_t last_job = 0;  // the highest job number that was found
   bool operator==(const Repaired&) const = default;
 };
 
@@ -194,7 +194,7 @@ struct Event {
   bool operator==(const Event&) const = default;
 };
 
-// By the index in Happened.
+// In the order of Happened.
 inline constexpr std::array<std::string_view, std::variant_size_v<Happened>> kEventTypes = {
     "job.submitted", "job.granted",   "job.started",     "job.stopping",   "job.ended",
     "job.requeued",  "job.ungranted", "job.held",        "job.released",   "job.priority",

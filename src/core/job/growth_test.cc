@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shares that grow, and how what they have grown by is taken back.
+// Shares that grow, and how their growth is taken back.
 #include "core/test/park_world.h"
 
 namespace mete::core {
@@ -37,7 +37,7 @@ TEST_F(GrowthTest, AGuaranteedRequestTakesBackWhatIsNotUsedAndThenParks) {
   const JobId other = submit("60G", "bob");
   EXPECT_EQ(turn().shrink, Ids{id});
   EXPECT_TRUE(turn().shrink.empty()) << "it was asked";
-  wants(id, 40);  // it uses that much
+  wants(id, 40);  // it uses all of it
   EXPECT_EQ(allowed(id), Bytes::from_gib(40));
   wants(id, 50);
   EXPECT_EQ(allowed(id), Bytes::from_gib(40)) << "no growth while somebody waits for the room";
@@ -60,7 +60,7 @@ TEST_F(GrowthTest, WhoShedsIsNotParked) {
   EXPECT_EQ(turn().shrink, Ids{id});
   wants(id, 40);
   EXPECT_TRUE(turn().park.empty());
-  wants(id, 20);  // it has freed something
+  wants(id, 20);  // it has freed some memory
   (void)turn();
   EXPECT_EQ(state_of(other), JobState::kStarting);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds in every history: what was decided can be replayed, a snapshot and the rest come to
-// the same, grants fit the cards, and the counts are right.
+// What holds in every history: replay gives an equal state, with and without a snapshot, grants fit
+// the cards, and the counts are right.
 #include <map>
 
 #include "core/test/random_world.h"
@@ -11,7 +11,6 @@ namespace {
 constexpr std::uint64_t kSeeds = 60;
 constexpr int kSteps = 1000;
 
-// The same values, and the same decisions from now on.
 void expect_same(const State& one, const State& other, const Moment& moment) {
   ASSERT_EQ(one, other);
   ASSERT_EQ(one.due(moment), other.due(moment));
@@ -33,7 +32,7 @@ void expect_grants_fit(const State& state, const Pool& machine) {
   for (const PoolCard& card : state.with_grants(machine).cards) {
     Bytes granted;
     bool whole = false;
-    std::size_t there = 0;  // and not parked
+    std::size_t there = 0;  // running, not parked
     for (const Holder& holder : card.holders) {
       granted += holder.bytes;
       whole = whole || holder.whole;
@@ -79,7 +78,7 @@ void live_through(std::uint64_t seed, std::map<std::string, std::size_t>& happen
     if (testing::Test::HasFatalFailure()) return;
     if (world.one_in(100)) snapshot = world.state_.parts();
     if (!world.one_in(30)) continue;
-    world.settle();  // a daemon is only ever stopped after that
+    world.settle();  // a daemon stops only after settling
     expect_same(world.state_, State::from_parts(world.state_.parts(), rules), world.moment());
     State replayed(rules);
     State continued = State::from_parts(snapshot, rules);

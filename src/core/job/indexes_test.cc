@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The indexes of State, each alone: users, history, dependencies, deadlines, administration.
+// The indexes of State, each alone: users, history, dependencies, deadlines, administration. Jobs
+// are made by hand, enter and leave an index, and its answers are compared with counts that each
+// test knows. State as a whole is tested in state_test.cc.
 #include <gtest/gtest.h>
 
 #include "core/job/administration.h"
@@ -84,7 +86,6 @@ class HistoryTest : public testing::Test {
     history_.enter(jobs_[id] = ended_job(id, outcome, user));
     if (id.element) (void)history_.close(jobs_.at(id));
   }
-  // Forgets up to so many of the user's jobs; says which.
   std::vector<JobId> forget(std::size_t most, const std::string& user = "alice") {
     std::vector<JobId> forgotten;
     history_.forget_oldest(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What arrives at the engine and may change what is decided: requests of people (with who asks),
-// and what became of processes and cards.
+// What the engine is told: requests of users, with the caller, and what became of processes and
+// cards.
 #pragma once
 
 #include <cstdint>
@@ -13,40 +13,39 @@
 
 namespace mete::core {
 
-// Who asks, as the socket says.
+// The user who asks, as the socket reports it.
 struct Caller {
   std::uint32_t uid = 0;
-  bool admin = false;  // root, or of the group that may
+  bool admin = false;  // root, or in the administrators' group
   std::string user;
 };
 
-// `mete run` (with its runner): the job is its caller's child, once it may start. `mete submit`
-// (spec.detached): it is a keeper's. With an array: all of it.
+// A job of `mete run` (with its runner) is a child of its caller. A job of `mete submit`
+// (spec.detached) is a child of a keeper. With an array: all its jobs.
 struct Submit {
   JobSpec spec;
   std::optional<ProcessRef> runner;
-  bool wait = true;   // false: refused (exhausted) unless it can start at once
-  bool admin = true;  // others may not ask for a priority above 0
+  bool wait = true;   // false: refused (exhausted) unless the job can start at once
+  bool admin = true;  // other users may not ask for a priority above 0
 };
-// The runner or keeper has started the program.
 struct Started {
   JobId id;
   std::uint32_t by_uid = 0;
   ProcessRef program;
   std::uint64_t ago_ms = 0;
-  std::optional<ProcessRef> runner = {};  // a keeper
+  std::optional<ProcessRef> runner = {};  // the keeper
 };
-// The runner says, or the keeper has left word, that every process of the job is gone.
+// The runner reports, or the keeper's last message says, that every process of the job is gone.
 struct Ended {
   JobId id;
   std::uint32_t by_uid = 0;
   Exit exit;
-  // For a program that ended before its start was told.
+  // For a program that ended before its start was reported.
   std::optional<ProcessRef> program = {};
   std::uint64_t ago_ms = 0;
 };
 struct Cancel {
-  JobId id;  // of an array: all of it
+  JobId id;  // an array's number: all its jobs
   Caller by;
 };
 struct Hold {
@@ -57,7 +56,7 @@ struct Release {
   JobId id;
   Caller by;
 };
-// Runs again: now if it has ended, after it was ended if it runs.
+// Runs the job again: at once if it has ended, otherwise after it was ended.
 struct Requeue {
   JobId id;
   Caller by;
@@ -65,15 +64,15 @@ struct Requeue {
 struct SetPriority {
   JobId id;
   Caller by;
-  std::int32_t priority = 0;  // above 0: an admin's to give
+  std::int32_t priority = 0;  // only administrators may set one above 0
 };
 struct Drain {
-  std::string card;  // index, UUID or the beginning of one
+  std::string card;  // index, UUID or the beginning of a UUID
   Caller by;
   bool drain = true;  // false: undrain
 };
 struct SetQuota {
-  std::string user;  // "": everybody's default
+  std::string user;  // "": the default quota
   Quota quota;
   Caller by;
 };
@@ -88,77 +87,72 @@ struct Unreserve {
   std::uint64_t id = 0;
   Caller by;
 };
-// The runner itself is gone, with or without its program.
+// The runner process is gone, with or without its program.
 struct RunnerGone {
   JobId id;
 };
-// The keeper could not be started, or its job was never begun under this grant.
+// The keeper could not be started, or it never began the job under this grant.
 struct NotLaunched {
   JobId id;
-  std::string why;  // "": try again
-  bool later =
-      false;  // with a reason: the installation or the machine is at fault; try again later
+  std::string why;     // "": retry
+  bool later = false;  // the installation or the machine is at fault: retry after a pause
 };
-// The last process of a job that nobody waited for is gone.
+// The last process of a job without a runner is gone.
 struct JobGone {
   JobId id;
 };
-// It runs for longer than its --time and what comes after that: whoever should have ended it does
-// not.
+// The job runs beyond its --time and the grace period: its runner did not end it.
 struct Overdue {
   JobId id;
 };
-// Somebody asked when the job would start, and was told so.
+// A user asked when the job would start, and got this answer.
 struct Foretold {
   JobId id;
   Forecast forecast;
 };
-// Its memory shall go to host memory, until somebody asks for it back.
+// Moves the job's memory to host memory until a user asks for it back.
 struct ParkJob {
   JobId id;
   Caller by;
   bool deep = false;
 };
-// It may come back as soon as there is room.
+// The job may come back as soon as there is room.
 struct UnparkJob {
   JobId id;
   Caller by;
 };
-// Its runner says how it stands: parked or running, whatever it was told to do.
+// The runner reports whether the job is parked or runs, whatever it was told to do.
 struct ParkReport {
   JobId id;
   std::uint32_t by_uid = 0;
   bool parked = false;
-  std::vector<Bytes> held = {};  // parked: on each card
-  Bytes moved = {};              // parked
-  std::string why = {};          // what was asked for could not be done
-  bool standing = false;         // runs: and cannot be, as long as it is as it is
-  bool wakes = false;            // parked: its program wants to go on
-  Bytes on_disk = {};            // parked: of what was moved
+  std::vector<Bytes> held = {};  // if parked: what stays on each card
+  Bytes moved = {};              // if parked
+  std::string why = {};          // why the order could not be carried out
+  bool standing = false;         // if running: it cannot be parked in its present state
+  bool wakes = false;            // if parked: its program wants to continue
+  Bytes on_disk = {};            // if parked: the part of `moved` on disk
 };
-// Of a job with a growing share: what it would like to have of each card in all, or no longer
-// needs.
+// A job with a growing share asks for more, or gives back: what it wants of each card in total.
 struct Grow {
   JobId id;
   std::uint32_t by_uid = 0;
   std::vector<Bytes> wanted;
 };
-// It has done nothing on its cards since then.
 struct Idle {
   JobId id;
   WallTime since = {};
 };
-// It does something, or that it does nothing is no longer known.
+// The job works, or its readings have stopped.
 struct Active {
   JobId id;
 };
-// A process of the job was seen to hold memory outside its meter.
 struct Escaped {
   JobId id;
   Escape escape;
-  bool stop = false;  // beyond doubt, and the policy is to end such jobs
+  bool stop = false;  // certain, and the policy is to end such jobs
 };
-// The cards or what others hold there have changed, or time has passed.
+// The cards or the memory that others hold there changed, or time has passed.
 struct Look {};
 
 using Input =

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See decide.h: what administrators decide of the machine and not of a job: cards that nobody is to
-// have, what each may have, cards that are somebody's for a time.
+// See decide.h: what administrators set for the machine: drained cards, quotas, reservations.
 #include "base/text.h"
 #include "core/job/decide.h"
 
@@ -59,8 +58,8 @@ Decided Decider::on(const Reserve& reserve) const {
   if (state_.reservations().size() >= kMaxReservations)
     return Error::exhausted("there are " + std::to_string(kMaxReservations) + " reservations");
   if (Result<void> r = can_ever(moment_.machine, reserve.request); !r) return std::move(r).error();
-  // On cards that nobody else has reserved for that time; those of running jobs and drained ones
-  // last.
+  // On cards without another reservation in that time; cards with running jobs and drained cards
+  // come last.
   Pool pool = moment_.machine;
   for (PoolCard& card : pool.cards) {
     card.claimed.clear();

@@ -19,7 +19,7 @@ bool has_control(std::string_view text) {
                      [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
 
-// As the client that posts to it takes them, and nothing that its configuration could read as more.
+// Characters that curl accepts in a URL, and none that its configuration file gives a meaning.
 bool is_url(std::string_view text) {
   const bool http = text.starts_with("http://") || text.starts_with("https://");
   const std::size_t host = text.find("//") + 2;
@@ -55,7 +55,7 @@ Result<NotifyTarget> parse_notify(std::string_view text) {
     return NotifyTarget{NotifyWay::kMail, to};
   }
   if (way == "webhook") {
-    // What it says is not repeated: it may be a secret, and this goes to logs.
+    // The error does not repeat the text: it may be a secret, and errors go to logs.
     if (!is_url(to)) return wrong("webhook:…", "its URL must begin with http:// or https://");
     return NotifyTarget{NotifyWay::kWebhook, to};
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is told of a job, and of what: --notify mail|webhook:URL|cmd:COMMAND, --notify-on
-// start,end,... Values and their words; who delivers is bin/notifier.h. Targets may hold secrets
-// (a token in a URL): what people are shown is redacted().
+// Where notifications about a job go, and for which events: --notify mail|webhook:URL|cmd:COMMAND,
+// --notify-on start,end,... Values and their text; bin/notifier.h delivers them. Targets may hold
+// secrets (a token in a URL): show them only as redacted().
 #pragma once
 
 #include <optional>
@@ -17,29 +17,29 @@ enum class NotifyWay { kMail, kWebhook, kCommand };
 
 struct NotifyTarget {
   NotifyWay way = NotifyWay::kMail;
-  std::string to;  // an address ("": the job's user), a URL, a line for the shell
+  std::string to;  // an address ("": the job's user), a URL, a shell command
   bool operator==(const NotifyTarget&) const = default;
 };
 
 // "mail", "mail:ADDRESS", "webhook:URL", "cmd:COMMAND".
 Result<NotifyTarget> parse_notify(std::string_view text);
 std::string to_string(const NotifyTarget& target);
-// Of a webhook the host alone, of a command its first word.
+// The host of a webhook, the first word of a command.
 std::string redacted(const NotifyTarget& target);
 
 enum class NotifyOn { kStart, kEnd, kFail, kOom, kPark, kIdle };
 std::string_view to_string(NotifyOn on);
 std::optional<NotifyOn> parse_notify_on(std::string_view text);
-// "start,end": each once, in the order of the list above.
+// "start,end": each word once, in the order of the list above.
 Result<std::vector<NotifyOn>> parse_notify_list(std::string_view text);
 
 inline constexpr std::size_t kMaxNotify = 8;           // targets of one job
-inline constexpr std::size_t kMaxNotifyBytes = 2'048;  // of one target
+inline constexpr std::size_t kMaxNotifyBytes = 2'048;  // per target
 
 struct NotifySpec {
   std::vector<NotifyTarget> to;
   std::vector<NotifyOn> on;  // empty: end, fail, oom
-  bool none = false;         // --notify none: not even whom the configuration names
+  bool none = false;         // --notify none: not even the targets of the configuration
   bool operator==(const NotifySpec&) const = default;
 };
 bool wants(const NotifySpec& spec, NotifyOn on);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See decide.h: parking, coming back, growing. Who is parked for whom is order/preempt.h; what a
-// runner does about it launch/parking.h.
+// See decide.h. park_one() and unpark_one() decide on a user's request for one job; of_each()
+// applies them to an array. A runner's ParkReport is compared with the job's state: it confirms an
+// order, refuses it, or is late. EventApplier::on() at the end applies the events. order/preempt.h
+// chooses which job is parked for which, launch/parking.h carries the order out.
 #include <algorithm>
 
 #include "base/assert.h"
@@ -14,7 +16,7 @@ namespace mete::core {
 
 namespace {
 
-// A growing share gets this part of its range at once, so that it does not ask for every block.
+// A growing share grows by this part of its range, so that it does not ask for every block.
 constexpr std::uint64_t kGrowthSteps = 8;
 constexpr Bytes kLeastGrowth = Bytes::from_mib(256);
 
@@ -34,7 +36,7 @@ Error has_ended(const Job& job) {
                      to_string(*job.ended));
 }
 
-// Of an array those with which it can be done; an error if there is none.
+// For an array: the events of the jobs for which it works; an error if there is none.
 template <class One>
 Result<std::vector<Happened>> of_each(const Result<std::vector<const Job*>>& jobs, One one) {
   if (!jobs) return jobs.error();
@@ -69,7 +71,7 @@ Result<std::optional<Happened>> park_one(const Job& job, const ParkJob& park) {
       if (park.deep && !job.park->deep)
         return Error::busy(name_of(job) + " is parked already, with its contexts on the card")
             .with_hint("mete unpark " + by_name(job) + ", and then mete park --deep");
-      // It stays until somebody asks for it back, whoever had it parked.
+      // The job now stays until a user asks for it back, whatever parked it first.
       if (job.park->cause == ParkCause::kAsked && !job.park->wants_back)
         return std::optional<Happened>();
       JobParked again = asked;
@@ -92,7 +94,7 @@ Result<std::optional<Happened>> park_one(const Job& job, const ParkJob& park) {
         .with_evidence("it was not started to be parkable")
         .with_hint("mete park --deep " + by_name(job) +
                    " lets the driver do it; mete submit --preemptible starts jobs that can be");
-  // It runs on, as one does that was asked and could not be parked: the same exit code.
+  // The job runs on: the answer is that of a job that was asked and could not be parked.
   if (job.unparkable && job.unparkable->standing && !park.deep)
     return Error::busy(name_of(job) + " cannot be parked, and runs on")
         .with_evidence(job.unparkable->why)
@@ -110,7 +112,7 @@ Result<std::optional<Happened>> unpark_one(const Job& job) {
         return Error::invalid(name_of(job) + " cannot come back")
             .with_evidence(job.park->why)
             .with_hint("mete requeue " + by_name(job) + " starts it anew, mete cancel ends it");
-      // Somebody who asks again does not wait for the next try.
+      // A user who asks again does not wait for the next retry.
       if (job.park->wants_back && job.park->why.empty()) return std::optional<Happened>();
       return std::optional<Happened>(JobUnparked{job.id, JobState::kParked});
     case JobState::kRunning:
@@ -135,7 +137,7 @@ std::uint64_t cost_of(const Job& job, std::uint64_t ran_ms, std::uint32_t cpus, 
   return full * ((ran_ms - parked) / 1000) + rest * (parked / 1000);
 }
 
-// ---- what people ask for -----------------------------------------------------------------------
+// ---- requests of users -------------------------------------------------------------------------
 
 Decided Decider::on(const ParkJob& park) const {
   return of_each(of_caller(park.id, park.by), [&](const Job& job) { return park_one(job, park); });
@@ -145,7 +147,7 @@ Decided Decider::on(const UnparkJob& unpark) const {
   return of_each(of_caller(unpark.id, unpark.by), [&](const Job& job) { return unpark_one(job); });
 }
 
-// ---- what runners tell -------------------------------------------------------------------------
+// ---- reports of runners ------------------------------------------------------------------------
 
 Decided Decider::on(const ParkReport& report) const {
   const Result<const Job*> found = of_user(report.id, report.by_uid);
@@ -171,7 +173,8 @@ Decided Decider::on(const ParkReport& report) const {
   switch (job.state) {
     case JobState::kRunning:
       if (report.parked) {
-        // The order to come back was not heard of any more, or not to go: as if it were asked to.
+        // The runner missed the order to come back, or parked without one: recorded as if it were
+        // told to.
         happened.emplace_back(
             JobParked{job.id, JobState::kParking, ParkCause::kPreempted, {}, "", false});
         happened.emplace_back(away);
@@ -182,22 +185,22 @@ Decided Decider::on(const ParkReport& report) const {
       }
       break;
     case JobState::kParking:
-      // Without a reason it is no answer to the order: it was said before that was heard.
+      // Without a reason this does not answer the order: it was sent before the order arrived.
       if (!report.parked && report.why.empty()) break;
       [[fallthrough]];
     case JobState::kUnparking:
       happened.push_back(report.parked ? Happened(away) : Happened(back));
       break;
     case JobState::kParked:
-      // Its room may be another's by now: nobody comes back without having been told to.
+      // Another job may have the room by now: a job comes back only when told to.
       if (!report.parked)
         return Error::busy(name_of(job) + " is parked, and was not told to come back");
-      // One that somebody had parked sleeps on, whatever it wants.
+      // A job that a user parked stays parked, whatever its program wants.
       if (report.wakes && job.park->cause == ParkCause::kIdle && !job.park->wants_back)
         happened.emplace_back(JobUnparked{job.id, JobState::kParked});
       break;
     default:
-      break;  // it is being ended, or has
+      break;  // it is being ended, or has ended
   }
   return happened;
 }
@@ -271,7 +274,7 @@ std::optional<Wait> State::wait_to_return(const Job& job, const Moment& moment) 
   return wait;
 }
 
-// ---- what becomes of it ------------------------------------------------------------------------
+// ---- applying events ---------------------------------------------------------------------------
 
 void EventApplier::on(const JobParked& parked) {
   Job& job = job_of(parked.id);

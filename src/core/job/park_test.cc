@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parking, coming back, and who is parked for whom.
+// Parking, coming back, and which job is parked for which. Jobs run on cards with contexts
+// (park_world.h); tests play their runners, which park, refuse, report late or not at all.
+// Preemption is checked by the steps of a pass: which jobs it parks, for which, and when they come
+// back.
 #include "core/test/park_world.h"
 
 namespace mete::core {
@@ -83,7 +86,7 @@ TEST_F(ParkTest, WhoCouldNotBeParkedRunsOn) {
 TEST_F(ParkTest, ThatItIsBackIsNoAnswerToTheNextOrder) {
   const JobId id = run(preemptible("60G"));
   ASSERT_TRUE(park(id).ok());
-  back(id);  // its daemon had died before it could say so
+  back(id);  // its daemon had died before it could report
   EXPECT_EQ(state_of(id), JobState::kParking);
 }
 
@@ -232,6 +235,16 @@ TEST_F(ParkTest, NobodyIsParkedForAnEqualOrWithoutHisConsent) {
   later(60);
   (void)submit(above("60G"));
   EXPECT_TRUE(turn().park.empty()) << "bob's job did not say --preemptible";
+}
+
+TEST_F(ParkTest, AnIdleTimeAloneDoesNotAllowParkingForOthers) {
+  JobSpec spec = spec_of("60G");
+  spec.idle_s = 600;
+  const JobId id = run(spec);
+  later(60);
+  (void)submit(above("60G"));
+  EXPECT_TRUE(turn().park.empty());
+  EXPECT_TRUE(park(id).ok()) << "by hand it can be";
 }
 
 TEST_F(ParkTest, WhoWouldRatherWaitHasNobodyParked) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is remembered of jobs that have ended, and of whom.
+// Which ended jobs are remembered, per user.
 #include <algorithm>
 
 #include "core/test/state_world.h"

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See state.h: questions about the state, and its parts.
+// See state.h. First queries by job and by user, then the queue: pass_input() gathers what a pass
+// needs, look() does the pass, and wait_of() explains from its result why a job waits. A wait that
+// equal jobs share is computed once per kind (wait_of_kind), others per job (wait_of_its_own). At
+// the end parts() and from_parts(), for snapshots.
 #include "core/job/state.h"
 
 #include <algorithm>
@@ -11,7 +14,7 @@ namespace mete::core {
 
 namespace {
 
-// When its --time ends a job at the latest; nullopt: it has none, or is away or not started.
+// When --time ends the job at the latest; nullopt: no --time, parked or not started.
 std::optional<WallTime> limit_of(const Job& job, const Rules& rules) {
   if (!job.spec->time_s || !job.started || is_away(job)) return std::nullopt;
   return WallTime{job.started->ms + static_cast<std::int64_t>(job.parked_ms) +
@@ -29,7 +32,7 @@ Holder holder_of(const Job& job, const Rules& rules) {
           limit_of(job, rules)};
 }
 
-// What a job that runs has cost its user so far, in MiB seconds.
+// What a running job has cost its user so far, in MiB seconds.
 std::uint64_t running_cost(const Job& job, WallTime now) {
   if (!job.started || now <= *job.started) return 0;
   const JobSpec& spec = *job.spec;
@@ -95,6 +98,11 @@ std::vector<const Job*> State::ended_after(WallTime time) const {
   return list;
 }
 
+void State::set_rules(const Rules& rules) {
+  rules_ = rules;
+  fair_.set_half_life(rules.half_life_s);
+}
+
 Pool State::with_grants(Pool machine) const {
   if (!drained().empty())
     for (PoolCard& card : machine.cards)
@@ -129,7 +137,7 @@ std::uint64_t State::usage_of(const std::string& user, WallTime now) const {
 }
 
 std::vector<const Job*> State::freed_by_cancel(std::span<const JobId> ids) const {
-  // The jobs themselves, those that end because they waited for one of them to end well, those that
+  // The jobs themselves, jobs that end because they waited for one of them to succeed, jobs that
   // waited for these, and arrays of which nothing else is left.
   std::set<JobId> over(ids.begin(), ids.end());
   std::vector<JobId> ending(over.begin(), over.end());
@@ -141,7 +149,7 @@ std::vector<const Job*> State::freed_by_cancel(std::span<const JobId> ids) const
     if (id.element && ++elements[id.number] == history_.array(id.number)->open &&
         over.insert(whole).second)
       ending.push_back(whole);
-    // Not all elements can end well any more once one has not.
+    // An array can no longer succeed once one element has not.
     for (const JobId target : {id, whole}) {
       for (const JobId dependent : dependencies_.on(target)) {
         waited.insert(dependent);
@@ -181,7 +189,7 @@ std::vector<std::string> State::blobs() const {
 
 std::pair<std::optional<WallTime>, bool> State::ends_of(const Job& job, WallTime now) const {
   if (is_away(job)) return {std::nullopt, false};
-  // Before it has started its time counts from now; while it was parked it did not.
+  // A job that has not started has all its time from now; time parked does not count.
   const WallTime started{job.started.value_or(now).ms + static_cast<std::int64_t>(job.parked_ms)};
   const std::int64_t elapsed = std::max<std::int64_t>(0, now.ms - started.ms) / 1000;
   const auto in = [&](std::uint64_t seconds) {
@@ -194,7 +202,7 @@ std::pair<std::optional<WallTime>, bool> State::ends_of(const Job& job, WallTime
   return {std::nullopt, false};
 }
 
-// ---- the line ----------------------------------------------------------------------------------
+// ---- the queue ---------------------------------------------------------------------------------
 
 PassInput State::pass_input(const Moment& moment) const {
   PassInput input;
@@ -258,7 +266,7 @@ bool State::might_start(const Job& job, const Moment& moment) const {
     }
     if (taken + std::min(cpus, *rules_.cpus) > *rules_.cpus) return false;
   }
-  // Somebody may have to give way to it.
+  // Another job may have to give way to it.
   for (const JobId id : active_) {
     const Job& other = jobs_.at(id);
     if (is_parkable(*other.spec) && (other.priority < job.priority || has_grown(other)))
@@ -312,14 +320,14 @@ Wait State::wait_of_its_own(const Job& job, const Moment& moment, const Sight& s
     wait.holders = room->second;
   } else if (sight.result.held_for == job.id) {
     wait = wait_of_kind(kind_of(job), moment, sight);
-    // The first in line is not behind itself.
+    // The first job in the queue is not behind itself.
     if (wait.reason == Reason::kPriority) return {};
     wait.later = who_can_be_parked_later(job, sight);
   }
   return wait;
 }
 
-// A job that has only just begun is not parked yet.
+// For a job that waits for others to have run long enough to be parked.
 std::optional<Wait::Later> State::who_can_be_parked_later(const Job& job,
                                                           const Sight& sight) const {
   PassInput later = sight.input;
@@ -332,7 +340,7 @@ std::optional<Wait::Later> State::who_can_be_parked_later(const Job& job,
   return Wait::Later{std::move(room->park), from};
 }
 
-// A job that could have started, were it not for the first in line.
+// A job that could start, but for the first in the queue.
 Wait State::behind(const Job& first, const Sight& sight, Policy policy) const {
   Wait wait;
   wait.reason = Reason::kPriority;
@@ -366,7 +374,7 @@ Wait State::wait_of_kind(const Kind& kind, const Moment& moment, const Sight& si
   const Pool seen = seen_by(input, input.pool, kind);
   Decision decision = place(seen, kind.request, moment.policy);
   if (const auto* never = std::get_if<Error>(&decision)) {
-    // It could be once: cards have gone since.
+    // The request was possible at submit: cards have gone since.
     wait.words = never->message + (never->evidence.empty() ? "" : ": " + never->evidence);
     return wait;
   }
@@ -379,8 +387,7 @@ Wait State::wait_of_kind(const Kind& kind, const Moment& moment, const Sight& si
     wait.cpus = Wait::Cpus{cpus_of(kind.request, kind.detached), rules_.cpus.value_or(0)};
     return wait;
   }
-  // Without anything to wait for it could start this moment: another daemon was quicker, or the
-  // disk is full.
+  // With nothing to wait for it could start now: another daemon was quicker, or the disk is full.
   return sight.result.held_for ? behind(jobs_.at(*sight.result.held_for), sight, moment.policy)
                                : wait;
 }
@@ -393,7 +400,7 @@ State::Parts State::parts() const {
   parts.last_job = last_job_;
   parts.last_reservation = admin_.last_reservation();
   parts.boot_id = boot_id_;
-  // Ended ones in the order in which they ended, so that the oldest are forgotten first again.
+  // Ended jobs in the order in which they ended, so that the oldest are forgotten first again.
   parts.jobs.reserve(jobs_.size());
   for (const JobId id : history_.ended()) parts.jobs.push_back(jobs_.at(id));
   for (const auto& [id, job] : jobs_)
@@ -432,7 +439,7 @@ State State::from_parts(Parts parts, Rules rules) {
     state.users_.hold(job);
     state.enter(state.jobs_.emplace(id, std::move(job)).first->second);
   }
-  // A job that waits for an array of which one has failed already is doomed again.
+  // A job that waits for an array with a failed element is doomed again.
   for (const auto& [id, job] : state.jobs_)
     if (job.state == JobState::kPending)
       for (const After& after : job.unmet)
@@ -451,7 +458,7 @@ Ends State::ends_among(JobId id) const {
   return ends;
 }
 
-// A dependency that has not been met although its job or array is over, or cannot be any more.
+// A dependency that can no longer be met, or whose job or array ended without meeting it.
 bool State::in_vain(const After& after) const {
   const Ends ends = ends_among(after.id);
   return ends.open == 0 || (after.when == When::kOk && ends.failed > 0);

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The life of a `mete run` job in State: submitting, the queue, starting and ending, lost runners
+// and cards. Inputs are decided and applied at once (state_world.h). Events that cannot happen must
+// end the process, so those tests are death tests.
 #include "core/job/state.h"
 
 #include "core/test/state_world.h"
@@ -6,7 +9,7 @@
 namespace mete::core {
 namespace {
 
-// The jobs of these tests are `mete run`s: with a runner, and ended when it goes.
+// The jobs of these tests are `mete run`s: each has a runner, and ends when it goes.
 JobSpec run_of(const std::string& gpu, const std::string& user = "alice") {
   JobSpec spec = spec_of(gpu, user);
   spec.detached.reset();
@@ -69,7 +72,7 @@ TEST_F(StateTest, NumbersBeginAtOneAndGoUp) {
   EXPECT_EQ(submit("1G").number, 2u);
 }
 
-// Any of the lost events may have been a submit, and a file may name a job that none of them does.
+// Any of the lost events may have been a submit, and other files may name such a job.
 TEST_F(StateTest, NumbersThatARepairMayHaveLostAreNotGivenOutAgain) {
   EXPECT_EQ(submit("1G").number, 1u);
   apply(Repaired{5, 0});
@@ -123,7 +126,7 @@ TEST_F(StateTest, WhatIsInEveryListIsShort) {
   EXPECT_EQ(StateWorld::try_submit(spec).error().code, ErrorCode::kInvalid);
 }
 
-// ---- the line ----------------------------------------------------------------------------------
+// ---- the queue ---------------------------------------------------------------------------------
 
 TEST_F(StateTest, FirstComeFirstServed) {
   const JobId runs = run("60G");
@@ -141,7 +144,7 @@ TEST_F(StateTest, ASmallJobPassesOnlyOnWhatIsNotHeldForTheFirst) {
   run("60G");
   const JobId large = submit("70G");   // card 0, once it is free
   const JobId small = submit("10G");   // fits on card 0 now, and would keep `large` waiting
-  const JobId second = submit("40G");  // nobody needs it on card 1 any more than this one
+  const JobId second = submit("40G");  // needs all of card 1, where no room is held for it
   EXPECT_EQ(grant(), Ids{small});
   EXPECT_EQ(job(small).grant.front().index, 1u);
   EXPECT_EQ(job(large).state, JobState::kPending);
@@ -171,7 +174,7 @@ TEST_F(StateTest, NothingIsHeldForACardThatIsLostAndTheNextInLineHasThatRight) {
   for_lost.spec.request.devices = {"1"};
   ASSERT_TRUE(take(for_lost).ok());
   submit("70G");                      // card 0, once it is free
-  const JobId small = submit("10G");  // would take it away bit by bit
+  const JobId small = submit("10G");  // would fill it bit by bit
   EXPECT_EQ(grant(), Ids{}) << "20 GiB are free on card 0, and they are held";
   EXPECT_NE(why(small).find("behind job 4"), std::string::npos) << why(small);
 }
@@ -258,7 +261,7 @@ TEST_F(StateTest, WhoDoesNotWaitDoesNotOvertakeThoseAboutToStart) {
   EXPECT_EQ(grant().size(), 3u);
 }
 
-// ---- whose job ---------------------------------------------------------------------------------
+// ---- jobs of other users -----------------------------------------------------------------------
 
 TEST_F(StateTest, AnotherUsersJobDoesNotExist) {
   const JobId id = run("10G");
@@ -280,7 +283,7 @@ TEST_F(StateTest, RootMayEndAnybodysJob) {
   EXPECT_EQ(job(id).state, JobState::kStopping);
 }
 
-// ---- started, ended, cancel: again does no harm ------------------------------------------------
+// ---- started, ended, cancel: repeating is harmless ---------------------------------------------
 
 TEST_F(StateTest, StartedAgainChangesNothing) {
   const JobId id = run("10G");
@@ -474,7 +477,7 @@ TEST_F(StateTest, PartsAreAllThereIs) {
   EXPECT_EQ(State::from_parts(state_.parts()), state_);
 }
 
-// ---- what can never be -------------------------------------------------------------------------
+// ---- impossible events -------------------------------------------------------------------------
 
 using StateDeathTest = StateTest;
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of each user: how many unfinished jobs, and how much of the state and of the disk
-// the user's jobs take.
+// Counts per user: unfinished jobs, and how much of the state and of the disk the user's jobs take.
 #pragma once
 
 #include <cstddef>
@@ -25,13 +24,13 @@ class Users {
   // All zero for a user without jobs. The reference stays valid and follows later changes.
   const UserBooks& of(const std::string& user) const;
 
-  // By the state that the job has now: an unfinished job counts, the logs of an ended one are
-  // added to the disk. Each leave() finds the job as enter() found it.
+  // Uses the present state of the job: an unfinished job is counted, the logs of an ended job are
+  // added to the disk. The job must be unchanged between enter() and leave().
   void enter(const Job& job);
   void leave(const Job& job);
 
-  // The bytes of a job are known from hold() (it is submitted, or restored from a snapshot) until
-  // drop() (it is forgotten), and open unless it has ended: close(), reopen().
+  // hold(): a job is submitted, or restored from a snapshot; drop(): it is forgotten. A held job is
+  // also in `open` unless it has ended: close(), reopen().
   void hold(const Job& job);
   void close(const Job& job);
   void reopen(const Job& job);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people ask for about jobs and cards, and who may: hold, release, priority, drain; and what
-// time does: --begin, --deadline.
+// Requests of users about jobs and cards, and who may make them: hold, release, priority, drain;
+// and what time does: --begin, --deadline. Owners, other users and administrators make each
+// request, and the clock of the fake daemon (state_world.h) is moved past each time.
 #include "core/test/state_world.h"
 
 namespace mete::core {
@@ -318,7 +319,7 @@ TEST_F(VerbsTest, ATimeLimitHasAnEnd) {
   EXPECT_EQ(state_.ends_of(job(id), now_).second, true);
 }
 
-// A clock that is set back undoes nothing, and what was to come comes later.
+// A clock that is set back undoes nothing; later events come later.
 TEST_F(VerbsTest, AClockThatIsSetBackEndsNothing) {
   JobSpec spec = spec_of("80G");
   spec.deadline = in(3600);

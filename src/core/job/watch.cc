@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See decide.h: what is seen of running jobs, and what is done about it. A job that does nothing on
-// its cards is warned of, told about, parked, ended, each after its own time; a process that holds
-// memory outside its meter is told of once, and ends its job where that is the policy.
+// See decide.h: what is done about running jobs. A job that is idle on its cards is warned,
+// reported, parked and ended, each after a configured time. A process that holds memory outside its
+// meter is reported once, and its job is ended where that is the policy.
 #include <algorithm>
 
 #include "base/text.h"
@@ -13,18 +13,24 @@ namespace mete::core {
 
 namespace {
 
-// A shorter pause is nobody's business: the log would be full of them.
+// Shorter pauses are not recorded: they would fill the log.
 constexpr std::uint64_t kSpanS = 60;
-// The same span, seen by another daemon or after a hole in the readings, begins elsewhere.
+// Another daemon, or a gap in the readings, gives a span a slightly different beginning.
 constexpr std::int64_t kSameSpanMs = 5'000;
-// Told again of the same process only when it holds so much more than was told.
+// A process is reported again only when it holds this much more than last reported.
 constexpr Bytes kMuchMore = Bytes::from_mib(256);
 
-// Of those that are set, the shortest; a span is recorded from then on.
-std::uint64_t recorded_from(const Rules& rules) {
+// A job that is idle for this long is parked; 0: never. The job's own time replaces the configured
+// one.
+std::uint64_t park_after_s(const Rules& rules, const Job& job) {
+  return job.spec->idle_s.value_or(rules.idle_park_s);
+}
+
+// The shortest time that is configured for the job: a span is recorded from then on.
+std::uint64_t recorded_from(const Rules& rules, const Job& job) {
   std::uint64_t least = kSpanS;
   for (const std::uint64_t seconds :
-       {rules.idle_warn_s, rules.idle_notify_s, rules.idle_park_s, rules.idle_stop_s})
+       {rules.idle_warn_s, rules.idle_notify_s, park_after_s(rules, job), rules.idle_stop_s})
     if (seconds != 0) least = std::min(least, seconds);
   return least;
 }
@@ -33,7 +39,7 @@ bool reached(std::uint64_t seconds, std::uint64_t idle_s) {
   return seconds != 0 && idle_s >= seconds;
 }
 
-// As for others: not one that has just begun or come back, nor one that refused lately.
+// As in preemption: not a job that has just begun or come back, nor one that refused lately.
 bool may_be_parked(const Rules& rules, const Job& job, WallTime now) {
   const std::optional<WallTime> from = parkable_from(rules, job);
   return from && *from <= now;
@@ -50,10 +56,10 @@ std::vector<Happened> Decider::on(const Idle& idle) const {
   if (reached(rules_.idle_warn_s, idle_s)) step = IdleStep::kWarned;
   if (reached(rules_.idle_notify_s, idle_s)) step = IdleStep::kNotified;
   const bool known = job->idle && std::abs(job->idle->since.ms - idle.since.ms) <= kSameSpanMs;
-  if (known ? step > job->idle->step : idle_s >= recorded_from(rules_))
+  if (known ? step > job->idle->step : idle_s >= recorded_from(rules_, *job))
     happened.emplace_back(JobIdle{job->id, {known ? job->idle->since : idle.since, step}});
-  // One that can be parked holds next to nothing then, and has no reason to be ended.
-  if (reached(rules_.idle_park_s, idle_s) && may_be_parked(rules_, *job, moment_.now)) {
+  // A job that can be parked then holds next to nothing, and need not be ended.
+  if (reached(park_after_s(rules_, *job), idle_s) && may_be_parked(rules_, *job, moment_.now)) {
     happened.emplace_back(JobParked{job->id, JobState::kParking, ParkCause::kIdle, {}, "", false});
   } else if (reached(rules_.idle_stop_s, idle_s)) {
     const std::string why = "ended because it did nothing on its cards for " +
@@ -110,9 +116,10 @@ Remark remark_of(const Job& job, const Rules& rules) {
   }
   if (job.idle && job.idle->step != IdleStep::kSeen) {
     Remark::Idle& idle = remark.idle.emplace(Remark::Idle{job.idle->since});
-    idle.parks = rules.idle_park_s != 0 && is_parkable(*job.spec) &&
-                 !(job.unparkable && job.unparkable->standing);
-    if (const std::uint64_t seconds = idle.parks ? rules.idle_park_s : rules.idle_stop_s)
+    const std::uint64_t park_s = park_after_s(rules, job);
+    idle.parks =
+        park_s != 0 && is_parkable(*job.spec) && !(job.unparkable && job.unparkable->standing);
+    if (const std::uint64_t seconds = idle.parks ? park_s : rules.idle_stop_s)
       idle.until = WallTime{idle.since.ms + static_cast<std::int64_t>(seconds) * 1000};
   }
   return remark;

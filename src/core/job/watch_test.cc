@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done about jobs that do nothing, and about memory outside of meters.
+// What is done about idle jobs, and about memory outside meters. Tests report idleness and escapes
+// to a fake daemon (state_world.h) with each policy, move its clock past each limit, and compare
+// the types of the events that follow.
 #include <gtest/gtest.h>
 
 #include "core/test/state_world.h"
@@ -26,7 +28,7 @@ class WatchTest : public StateWorld {
   void idle(JobId id, std::int64_t seconds) {
     ASSERT_TRUE(take(Idle{id, WallTime{now_.ms - seconds * 1000}}).ok());
   }
-  // The types of what the last input came to.
+  // The event types that followed from the last input.
   std::vector<std::string> last() const {
     std::vector<std::string> types;
     for (std::size_t i = events_.size() - happened_; i < events_.size(); ++i)
@@ -105,11 +107,47 @@ TEST_F(WatchTest, WhatCanBeParkedIsParkedAndNotEnded) {
   EXPECT_EQ(state_of(parks), JobState::kParking);
   idle(stays, 400);
   EXPECT_EQ(state_of(stays), JobState::kStopping);
-  // Refused, and not for good: it is asked again, and not at once, and ended meanwhile only if that
-  // is the policy.
+  // A refusal that is not for good: the job is asked again after a pause, and ended meanwhile only
+  // if that is the policy.
   ASSERT_TRUE(take(ParkReport{parks, 0, false, {}, {}, "busy"}).ok());
   idle(parks, 401);
   EXPECT_EQ(state_of(parks), JobState::kStopping);
+}
+
+TEST_F(WatchTest, TheJobsOwnTimeCountsBeforeTheRules) {
+  rules({.warn_s = 10, .notify_s = 0, .park_s = 100, .stop_s = 0});
+  JobSpec sooner = spec_of("10G");
+  sooner.idle_s = 40;
+  JobSpec never = preemptible("10G");
+  never.idle_s = 0;
+  const JobId early = run(sooner);
+  const JobId late = run(preemptible("10G"));
+  const JobId stays = run(never);
+  later(5'000);
+  idle(early, 39);
+  EXPECT_EQ(state_of(early), JobState::kRunning);
+  EXPECT_NE(remark(early).find("is parked at"), std::string::npos) << remark(early);
+  idle(stays, 39);
+  EXPECT_EQ(remark(stays).find("is parked at"), std::string::npos) << remark(stays);
+  idle(early, 40);
+  EXPECT_EQ(state_of(early), JobState::kParking);
+  EXPECT_EQ(job(early).park->cause, ParkCause::kIdle);
+  idle(late, 99);
+  EXPECT_EQ(state_of(late), JobState::kRunning);
+  idle(late, 100);
+  EXPECT_EQ(state_of(late), JobState::kParking);
+  idle(stays, 4'000);
+  EXPECT_EQ(state_of(stays), JobState::kRunning);
+}
+
+TEST_F(WatchTest, AJobWithAnIdleTimeIsParkedWithoutARule) {
+  JobSpec spec = spec_of("10G");
+  spec.idle_s = 600;
+  EXPECT_TRUE(is_parkable(spec));
+  const JobId id = run(spec);
+  later(5'000);
+  idle(id, 600);
+  EXPECT_EQ(state_of(id), JobState::kParking);
 }
 
 TEST_F(WatchTest, OnlyJobsThatRunAreIdle) {
@@ -134,7 +172,7 @@ TEST_F(WatchTest, AnEscapeIsToldOnceAndAgainWhenItHasGrownMuch) {
   EXPECT_EQ(last(), Types{"escape.seen"});
   EXPECT_EQ(job(id).escapes.size(), 2u);
   EXPECT_EQ(state_of(id), JobState::kRunning);
-  // A number that comes again is another process.
+  // A reused pid is another process.
   Escape again = escape(200);
   again.start_ticks = 100;
   ASSERT_TRUE(take(Escaped{id, again}).ok());

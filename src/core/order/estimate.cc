@@ -16,7 +16,7 @@ std::string_view basename_of(std::string_view path) {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
-// FNV-1a of the command up to its first word that is no option, in hexadecimal digits.
+// FNV-1a of the command up to its first word that is not an option, in hexadecimal.
 std::string program_of(const std::vector<std::string>& command) {
   std::uint64_t hash = 0xcbf29ce484222325ull;
   const auto add = [&hash](char c) {
@@ -32,7 +32,7 @@ std::string program_of(const std::vector<std::string>& command) {
   return digits;
 }
 
-// The finest kind of a job that is learned.
+// The finest kind under which the job is learned.
 std::string key_of(const JobSpec& spec) {
   const std::string key = key_of(spec.user, spec.name);
   if (spec.command.empty() || basename_of(spec.command.front()) != spec.name) return key;
@@ -42,7 +42,7 @@ std::string key_of(const JobSpec& spec) {
 }  // namespace
 
 void Estimates::learn(const JobSpec& spec, std::uint64_t ran_ms) {
-  // Rounded up: a job is never believed to have been over sooner than it was.
+  // Rounded up: a job never counts as shorter than it was.
   const auto seconds = static_cast<std::uint32_t>(
       std::min<std::uint64_t>((ran_ms + 999) / 1000, std::numeric_limits<std::uint32_t>::max()));
   const std::string name = key_of(spec.user, spec.name);
@@ -84,7 +84,7 @@ std::optional<std::uint64_t> Estimates::ends_of_kind(const std::string& key,
     if (duration > elapsed_s) longer.push_back(duration);
   if (longer.empty() || longer.size() < least) return std::nullopt;
   std::sort(longer.begin(), longer.end());
-  // The smallest that at least pct percent do not exceed.
+  // The smallest duration that at least pct percent do not exceed.
   const std::size_t rank = (longer.size() * pct + 99) / 100;
   return longer[std::max<std::size_t>(rank, 1) - 1];
 }

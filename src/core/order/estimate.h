@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long jobs like this one have run: learned from their ends, by user and name. A name that is
-// only the program's ("python", "sleep") says little: such jobs are also learned by their program,
-// which is the command up to its first word that is no option ("python -u train.py", "sleep 900").
-// Bounded: the last 32 durations of the 4,000 kinds of jobs that ended last.
+// How long similar jobs have run: learned from their ends, by user and name. A name that is only
+// the program's ("python", "sleep") says little: such jobs are also learned by their command up to
+// its first word that is not an option ("python -u train.py", "sleep 900"). Bounded: the last 32
+// durations of each of the 4,000 kinds of jobs that ended last.
 #pragma once
 
 #include <cstddef>
@@ -24,17 +24,18 @@ class Estimates {
 
   void learn(const JobSpec& spec, std::uint64_t ran_ms);
 
-  // Of a job that has run for so long: the time in seconds, from its start, by which `pct` percent
-  // of those that ran longer than that had ended. nullopt: fewer than `least` such are known.
+  // For a job that has run for `elapsed_s`: the time in seconds, from its start, by which `pct`
+  // percent of the jobs that ran longer than that had ended. nullopt: fewer than `least` such jobs
+  // are known.
   std::optional<std::uint64_t> ends_by(const std::string& user, const std::string& name,
                                        std::uint64_t elapsed_s, unsigned pct,
                                        std::size_t least = 5) const;
-  // The same of jobs of its name and program.
+  // ends_by() for jobs of this spec's name and command.
   std::optional<std::uint64_t> ends_by(const JobSpec& spec, std::uint64_t elapsed_s, unsigned pct,
                                        std::size_t least = 5) const;
 
-  // The last durations of jobs of its name and program, in seconds, oldest first; empty: none is
-  // known.
+  // The last durations of jobs of this spec's name and command, in seconds, oldest first; empty:
+  // none is known.
   std::span<const std::uint32_t> durations(const JobSpec& spec) const;
 
   struct Entry {
@@ -42,7 +43,7 @@ class Estimates {
     std::vector<std::uint32_t> durations_s;  // oldest first
     bool operator==(const Entry&) const = default;
   };
-  std::vector<Entry> entries() const;  // the one that learned last is last
+  std::vector<Entry> entries() const;  // latest last
   void set(std::vector<Entry> entries);
   bool operator==(const Estimates& other) const { return entries() == other.entries(); }
 

@@ -15,7 +15,6 @@ JobSpec named(const std::string& name, const std::string& user = "alice") {
   return spec;
 }
 
-// Such jobs took so many seconds.
 Estimates learned(std::vector<std::uint64_t> seconds) {
   Estimates estimates;
   for (const std::uint64_t each : seconds) estimates.learn(named("train"), each * 1000);

@@ -11,7 +11,8 @@ namespace {
 constexpr std::int64_t kStepMs = 3'600'000;
 constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
 
-// 2^(-1/n) in 1/2^32, by n-th root search: no floating point, the same everywhere.
+// 2^(-1/n) in units of 1/2^32, by searching the n-th root: no floating point, equal on every
+// machine.
 std::uint64_t fade_of_step(std::uint64_t steps_to_half) {
   std::uint64_t low = 0;
   std::uint64_t high = std::uint64_t{1} << 32;
@@ -51,7 +52,7 @@ std::uint64_t FairShare::faded(std::uint64_t amount, std::int64_t ms) const {
 void FairShare::charge(const std::string& user, std::uint64_t mib_seconds, WallTime at) {
   Usage& usage = users_[user];
   if (usage.mib_seconds == 0) usage.at = at;
-  // The moment moves in whole steps too: what is less than one fades later, not never.
+  // The time stamp moves in whole steps too: the rest of a step fades later instead of being lost.
   const std::int64_t passed = at.ms - usage.at.ms;
   if (passed >= kStepMs) {
     usage.mib_seconds = faded(usage.mib_seconds, passed);

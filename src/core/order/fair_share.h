@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who has had how much of the cards lately: MiB of GPU memory times seconds for each user, which
-// fades by half in a half-life. Integers only, so that the log replays to the same figures: what is
-// recorded fades in whole steps of an hour.
+// How much of the cards each user had lately: MiB of GPU memory times seconds, halved after each
+// half-life. Integers only, so that replaying the log gives equal figures: recorded usage fades in
+// whole steps of an hour.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,10 @@ class FairShare {
  public:
   explicit FairShare(std::uint64_t half_life_s = 7 * 86'400) : half_life_s_(half_life_s) {}
 
+  // Amounts that faded before keep what they are.
+  void set_half_life(std::uint64_t seconds) { half_life_s_ = seconds; }
   void charge(const std::string& user, std::uint64_t mib_seconds, WallTime at);
-  // Faded to this moment; a clock that was set back fades nothing.
+  // Faded to `at`; a clock that was set back fades nothing.
   std::uint64_t usage(const std::string& user, WallTime at) const;
 
   struct Entry {
@@ -44,7 +46,7 @@ class FairShare {
   std::map<std::string, Usage> users_;
 };
 
-// What a job costs for each second: its GPU memory in MiB, and 1 GiB for each CPU of a job without.
+// The cost of a job per second: its GPU memory in MiB, or 1 GiB per CPU for a job without a GPU.
 std::uint64_t mib_per_second(Bytes granted, unsigned cpus);
 
 }  // namespace mete::core

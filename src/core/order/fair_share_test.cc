@@ -48,7 +48,7 @@ TEST(FairShare, ItFadesAllTheWhile) {
   }
 }
 
-// Somebody who is charged every minute must not be one for whom nothing ever fades.
+// A user who is charged every minute must still see the usage fade.
 TEST(FairShare, ManySmallChargesFadeAsOneDoes) {
   FairShare often;
   FairShare once;

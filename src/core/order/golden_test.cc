@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plays every story of tests/data/order/*.txt again and compares what is decided. The grammar is in
-// the README there.
+// Plays every story of tests/data/order/*.txt and compares the decisions with those in the file;
+// METE_GOLDEN_UPDATE rewrites them. A story has cards, jobs and requests of users, and moves the
+// clock. The grammar is in the README there.
 #include "core/test/golden.h"
 
 #include "core/test/state_world.h"
@@ -61,7 +62,7 @@ class Story : public World {
     later(static_cast<std::int64_t>(words.number()));
     return happened_since(before);
   }
-  // What came by itself.
+  // Events that followed without being asked for.
   std::string happened_since(std::size_t before) {
     std::string text;
     for (std::size_t i = before; i < events_.size(); ++i) {
@@ -198,7 +199,6 @@ class Story : public World {
     }
     return answer("done");
   }
-  // What administrators ask for.
   Input input(const std::string& verb, Words& words) {
     const Caller root = caller("root");
     if (verb == "cancel") return Cancel{id(words), root};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs with something each, by number, in blocks of some hundred that lie close together: a walk
-// over a hundred thousand of them is not a miss of the cache for each, and one that comes or goes
-// moves a block's worth at most.
+// A map from job number to a value, in blocks of a few hundred that lie close together: reading a
+// hundred thousand jobs is not one cache miss for each, and inserting or erasing one moves at most
+// a block.
 #pragma once
 
 #include <algorithm>
@@ -61,14 +61,14 @@ class JobList {
     if (place.at == block.size() || block[place.at].first != id) return end();
     return {blocks_, place.block, place.at};
   }
-  // It must be there.
+  // The job must be in the list.
   const Value& at(JobId id) const {
     const const_iterator found = find(id);
     METE_ASSERT(found != end());
     return found->second;
   }
 
-  // False: it is there already.
+  // False: the job is in the list already.
   bool insert(JobId id, const Value& value) {
     if (blocks_.empty()) {
       blocks_.push_back({Item{id, value}});
@@ -82,7 +82,7 @@ class JobList {
     return true;
   }
 
-  // It must be there.
+  // The job must be in the list.
   void erase(JobId id) {
     METE_ASSERT(contains(id));
     const Place place = place_of(id);
@@ -98,7 +98,7 @@ class JobList {
     std::size_t at = 0;
   };
 
-  // Where it is or belongs; there is a block.
+  // Where the job is or belongs; there must be a block.
   Place place_of(JobId id) const {
     auto block = std::upper_bound(
         blocks_.begin(), blocks_.end(), id,
@@ -111,7 +111,7 @@ class JobList {
             static_cast<std::size_t>(item - block->begin())};
   }
 
-  // Jobs mostly come with growing numbers: the last block is left full.
+  // Jobs mostly come with growing numbers: the last block stays full.
   void split(std::size_t at) {
     const std::size_t kept = at + 1 == blocks_.size() ? kBlock : kBlock / 2;
     std::vector<Item> rest(blocks_[at].begin() + static_cast<std::ptrdiff_t>(kept),

@@ -9,7 +9,7 @@
 namespace mete::core {
 namespace {
 
-// Whatever comes and goes, it is a map.
+// Random inserts and erases, compared with a map.
 TEST(JobList, IsAMap) {
   std::mt19937 random(11);
   for (const unsigned range : {3u, 700u, 5'000u}) {

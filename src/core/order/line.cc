@@ -9,7 +9,7 @@ namespace mete::core {
 
 namespace {
 
-// A grant counts as if it were held for so long, so that users take turns within one walk.
+// A grant counts as if it were held this long, so that users take turns within a pass.
 constexpr std::uint64_t kTurnSeconds = 3'600;
 
 }  // namespace
@@ -81,7 +81,7 @@ std::optional<Line::Next> Line::next() {
     turns_.pop();
     Queue& queue = queues_[turn.queue];
     if (queue.kinds == 0) continue;
-    // Its user was given something since: its turn comes later.
+    // The user was granted something since: the turn comes later.
     if (turn.usage != *queue.usage) {
       turns_.push({*queue.usage, turn.id, turn.queue});
       continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The line, one job after another: whoever has waited for too long, then by priority, by who had
-// the least of the cards, by number (pass.h says it in full). Inside of core/order.
+// The queue, one job after another: jobs that have waited too long, then by priority, by the user
+// with the least usage, by number (pass.h has the full rules). Internal to core/order.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace mete::core {
 
 class Line {
  public:
-  // `input` and its jobs stay as they are meanwhile.
+  // `input` and its jobs must not change meanwhile.
   explicit Line(const PassInput& input);
 
   struct Next {
@@ -27,18 +27,18 @@ class Line {
     bool starving = false;
   };
   std::optional<Next> next();
-  // The last one was given something that costs so much for each second: its user comes later.
+  // The last job was granted cards at this cost per second: its user comes later.
   void took(std::uint64_t mib_per_second);
-  // No more of the kind of the last one, please. A line of which nobody is left ends.
+  // No more jobs of the last one's kind. The queue ends when no kind is left.
   void refused();
 
  private:
   using Queues = std::map<Pending::Queue, Pending::Jobs>;
-  // The jobs of one user at the priority that is being walked.
+  // The jobs of one user at the present priority.
   struct Queue {
     Pending::Jobs::const_iterator at, end;
     std::uint64_t* usage = nullptr;
-    std::size_t kinds = 0;  // of which somebody may still come
+    std::size_t kinds = 0;  // kinds that may still come
     std::int32_t priority = 0;
   };
   struct Turn {
@@ -66,13 +66,13 @@ class Line {
   bool any_refused_ = false;
   std::vector<Starving> starving_;
   std::size_t starving_at_ = 0;
-  std::set<JobId> first_;  // those of starving_
+  std::set<JobId> first_;  // the jobs of starving_
   Queues::const_iterator level_;
   std::vector<Queue> queues_;
   std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns_;
   KindId last_kind_ = 0;
   std::uint64_t* last_usage_ = nullptr;
-  Queue* last_queue_ = nullptr;  // nullptr: it came as one that has waited for too long
+  Queue* last_queue_ = nullptr;  // nullptr: the last job came from starving_
 };
 
 }  // namespace mete::core

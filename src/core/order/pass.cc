@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// See pass.h. What was refused once in a walk is refused again (there is only ever less room), so
-// each kind of job is asked about once, and the walk ends when every kind has been refused.
+// See pass.h. Walk::go() takes one job after another from the queue (line.h) and starts it, has
+// others parked for it, or holds room for it; parked jobs come back at their place in between.
+// There is only ever less room during a pass, so a kind of job that was refused once is refused
+// again: each kind is tried once, and the pass ends when every kind has been refused. left_ is what
+// later jobs may have, open_ also has what is held for the first.
 #include "core/order/pass.h"
 
 #include <algorithm>
@@ -28,7 +31,6 @@ void add(Held& held, const Held& more) {
   held.running += more.running;
 }
 
-// The cards as if nobody were there.
 Pool emptied(Pool pool) {
   for (PoolCard& card : pool.cards) {
     card.holders.clear();
@@ -38,8 +40,7 @@ Pool emptied(Pool pool) {
   return pool;
 }
 
-// The cards with nothing but what parked jobs have left there: only their own return takes that
-// away.
+// The cards with only what parked jobs have left there: it goes away only when they return.
 Pool with_remains(Pool pool) {
   for (PoolCard& card : pool.cards) {
     std::erase_if(card.holders, [](const Holder& holder) { return !holder.parked; });
@@ -89,8 +90,8 @@ class Walk {
 
   std::optional<std::size_t> first_to_start(JobId id, std::span<const Kind> kinds) {
     Line line(input_);
-    // Once everybody is refused nothing changes any more on the way to it. The line is not told of
-    // refusals: it must come by this one.
+    // Nothing changes any more once every kind is refused. The queue is not told of refusals: it
+    // must reach this job.
     while (refusals_ < input_.pending->kinds()) {
       const std::optional<Line::Next> next = line.next();
       if (!next) break;
@@ -109,8 +110,8 @@ class Walk {
   }
 
   struct Answer {
-    std::optional<Placement> placement;  // it may start there
-    bool no_room = false;                // or of CPUs too few; otherwise it is over a limit
+    std::optional<Placement> placement;  // the job may start there
+    bool no_room = false;                // no room or too few CPUs; otherwise a limit is exceeded
   };
   Answer answer(const Kind& kind) {
     if (kind.array != 0 && result_.in_array[kind.array] >= kind.at_once) return {};
@@ -121,7 +122,7 @@ class Walk {
     return {std::move(placement), false};
   }
 
-  // ---- those who were parked ----
+  // ---- parked jobs ----
 
   bool has_waited_too_long(const Job& parked) const {
     return parked.park->since.ms <=
@@ -142,7 +143,7 @@ class Walk {
       come_back(*back_[back_at_++]);
   }
 
-  // Those who gave way for it stand in line again.
+  // Jobs that gave way to this one are in the queue again.
   void no_longer_waits(JobId id) {
     for (std::size_t i = 0; i < back_last_.size();) {
       const Job* job = back_last_[i];
@@ -162,7 +163,7 @@ class Walk {
     return input_.rules->cpus ? std::min(wanted, *input_.rules->cpus) : wanted;
   }
 
-  // It had its cards before what is reserved for later; what is somebody's by then is in its way.
+  // A later reservation does not matter to a returning job; one that has begun does.
   bool has_room(const Pool& pool, const Job& job, WallTime at) const {
     if (input_.reservations.empty()) return may_return(pool, job.id, job.grant);
     Pool seen = pool;
@@ -179,9 +180,10 @@ class Walk {
       result_.back.push_back(job.id);
       return;
     }
-    // Nothing is held for one in whose way are the remains of others: they are to come back first.
+    // No room is held for a job that others' remains are in the way of: those jobs must return
+    // first.
     if (result_.held_for || !may_return(remains(), job.id, job.grant)) return;
-    // What it lacks is kept for it, until somebody is known to make room.
+    // What the job lacks is kept for it, until running jobs are known to make room.
     const std::optional<WallTime> soonest =
         soonest_when(cpus, [&](const Pool& pool, WallTime at) { return has_room(pool, job, at); });
     std::vector<Bytes> kept(input_.pool.cards.size());
@@ -195,13 +197,13 @@ class Walk {
     result_.held_until = soonest;
   }
 
-  // ---- those who wait ----
+  // ---- waiting jobs ----
 
-  // What it costs for each second, if it may start.
+  // The cost per second of the job, if it may start.
   std::optional<std::uint64_t> consider(const Line::Next& next) {
     const KindId number = next.kind;
     const JobId id = next.id;
-    // Most of a long line.
+    // Fast path: most jobs in a long queue ask for more than is left on any card.
     if (result_.held_for && input_.reservations.empty() && !may_preempt(next) &&
         !open_.may_have(input_.pending->least(number))) {
       refuse(number);
@@ -216,7 +218,7 @@ class Walk {
     return std::nullopt;
   }
 
-  // Quick: somebody could be made to give way.
+  // Fast: some job could be made to give way.
   bool may_preempt(const Line::Next& next) {
     if (!lowest_) {
       lowest_ = std::numeric_limits<std::int32_t>::max();
@@ -230,7 +232,7 @@ class Walk {
     return *lowest_ < next.priority;
   }
 
-  // Room is made for it by parking others, or is being made.
+  // True: others are, or are being, parked to make room for the job.
   bool preempt(const Line::Next& next, const Kind& kind) {
     if (over_quota_anyway(kind)) return false;
     const std::optional<MadeRoom> room =
@@ -274,7 +276,7 @@ class Walk {
     if (cpus <= left_.cpus()) placement = left_.place(kind);
     if (placement || !result_.held_until || cpus > open_.cpus() || !open_.may_have(kind))
       return placement;
-    // Into what is held for the first in line, if it will be back in time.
+    // The job may use what is held for the first in the queue, if it ends in time.
     const std::optional<WallTime> ends = ends_if_started(input_, kind);
     if (!ends || *ends > *result_.held_until) return std::nullopt;
     return open_.place(kind);
@@ -295,9 +297,9 @@ class Walk {
     return mib_per_second(more.bytes, std::max(1u, cpus));
   }
 
-  // Nothing is held for a job whose cards are lost or gone, or that is over its quota anyway; then
-  // the next one has that right. Nor for one that does not fit beside what parked jobs have left:
-  // it would wait for those, and they for it.
+  // No room is held for a job whose cards are lost or gone, or that is over its quota anyway; the
+  // next job is the first then. Nor for a job that does not fit beside what parked jobs have left:
+  // each would wait for the other.
   void hold(JobId id, const Kind& kind) {
     if (!place_now(remains(), kind.request, input_.policy) || over_quota_anyway(kind)) return;
     std::vector<Bytes> kept(input_.pool.cards.size());
@@ -309,7 +311,7 @@ class Walk {
             kept[i] = card.whole || asks_for_free(kind.request) ? input_.pool.cards[i].card.capacity
                                                                 : card.bytes;
     } else {
-      // Nobody knows when: where the least is missing.
+      // The time is unknown: hold the cards where the least is missing.
       const Pool held = hold_for(seen_by(input_, open_.pool(), kind), kind.request, input_.policy);
       for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = held.cards[i].kept;
     }
@@ -317,8 +319,8 @@ class Walk {
     result_.held_for = id;
   }
 
-  // The first moment at which it could start as those who run end, each when it must or is believed
-  // to, and where. nullopt: not known.
+  // When and where the job could start first, as running jobs end by their limit or as learned.
+  // nullopt: unknown.
   struct Soonest {
     WallTime at;
     Placement placement;
@@ -371,7 +373,7 @@ class Walk {
     return *remains_;
   }
 
-  // Even if every card were empty.
+  // The job would exceed the quota even if every card were empty.
   bool over_quota_anyway(const Kind& kind) {
     const Quota quota = input_.quota_of(kind.user);
     if (quota == Quota{}) return false;
@@ -381,13 +383,13 @@ class Walk {
   }
 
   const PassInput& input_;
-  std::vector<const Job*> back_;       // want to come back, in order
-  std::vector<const Job*> back_last_;  // after the one for whom they gave way
+  std::vector<const Job*> back_;       // jobs that want to come back, in order
+  std::vector<const Job*> back_last_;  // jobs that come back after the job they gave way to
   std::size_t back_at_ = 0;
-  std::optional<std::int32_t> lowest_;  // who has a higher priority than this may preempt
+  std::optional<std::int32_t> lowest_;  // jobs with a higher priority than this may preempt
   PassResult result_;
-  Rest left_;  // for those behind the first that waits
-  Rest open_;  // the same with what is held for that one
+  Rest left_;  // for jobs behind the first that waits
+  Rest open_;  // left_, with what is held for that first job
   std::optional<Pool> empty_;
   std::optional<Pool> remains_;
   std::vector<bool> refused_;
@@ -467,7 +469,7 @@ std::optional<Blocked> blocked(const PassInput& input, const PassResult& result,
   std::optional<Placement> placement;
   if (cpus <= result.cpus_left) placement = on(result.left);
   if (!placement && back_in_time) placement = on(result.open);
-  // Would it fit if there were no quota, now or when there is room?
+  // Whether it would fit without a quota, now or when there is room.
   std::optional<Placement> open = placement ? placement : on(input.pool);
   if (!open && quota != Quota{}) open = place_now(emptied(input.pool), kind.request, input.policy);
   if (open)

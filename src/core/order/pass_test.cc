@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose turn it is: fair shares, those who wait too long, arrays with a limit, CPUs, and what may
-// be done with the room that is held for the first in line.
+// The order of the queue: fair shares, jobs that have waited too long, arrays with a limit, CPUs,
+// and the use of the room that is held for the first job. Each test submits jobs to a machine of a
+// few cards, does a pass, and compares the jobs that start.
 #include "core/order/pass.h"
 
 #include "core/test/state_world.h"
@@ -23,7 +24,7 @@ class PassTest : public StateWorld {
   }
   WallTime in(std::int64_t seconds) const { return {now_.ms + seconds * 1000}; }
   void with_rules(const Rules& rules) { state_ = State(rules); }
-  // A job of the user that ran for so long, and is over.
+  // A job of the user that ran for this long and has ended.
   void used(const std::string& user, const std::string& gpu, std::int64_t seconds) {
     const JobId id = run(gpu, user);
     later(seconds);
@@ -111,7 +112,7 @@ TEST_F(PassTest, PriorityGoesBeforeFairness) {
   EXPECT_EQ(users_in_order(), (Users{"alice", "bob"}));
 }
 
-// ---- nobody waits for ever ---------------------------------------------------------------------
+// ---- no job waits forever ----------------------------------------------------------------------
 
 TEST_F(PassTest, WhoHasWaitedForTooLongGoesBeforeEverybody) {
   used("alice", "80G", 36'000);
@@ -292,7 +293,7 @@ TEST_F(PassTest, HeldCpusAreForThoseWhoAreBackInTime) {
   EXPECT_EQ(state_of(longer), JobState::kPending);
 }
 
-// ---- what is held ------------------------------------------------------------------------------
+// ---- room that is held -------------------------------------------------------------------------
 
 TEST_F(PassTest, AShortJobMayUseTheRoomThatIsHeld) {
   run(timed("60G", 600));
@@ -350,7 +351,7 @@ TEST_F(PassTest, WhatStartsInTheSameWalkIsBelievedToEndLikeWhatRuns) {
   JobSpec large = spec_of("80G");
   large.name = "large";
   submit(large);
-  submit(timed("20G", 290));  // with the grace it ends after `known`
+  submit(timed("20G", 290));  // with the grace period it ends after `known`
   EXPECT_EQ(grant(), Ids{known});
   EXPECT_EQ(walked().held_until, in(300));
 }
@@ -391,7 +392,7 @@ TEST_F(PassTest, WhatIsLeftBesideTheHeldRoomIsForAnybody) {
   EXPECT_EQ(state_of(too_much), JobState::kPending);
 }
 
-// The cards are those where it can start first, not those where the least is missing: else a long
+// Room is held where the first can start soonest, not where the least is missing: otherwise a long
 // job takes what would have been free in ten minutes.
 TEST_F(PassTest, RoomIsHeldWhereTheFirstCanStartSoonest) {
   machine_ = pool_of({80, 80});

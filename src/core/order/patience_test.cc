@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long histories of a busy machine, by seed: whoever is first in line starts by the time that was
-// found for it, nobody starves under a stream of small jobs, and a quiet machine drains.
+// Long histories of a busy machine, by seed: the first job in the queue starts by the time that was
+// found for it, no job starves under a stream of small jobs, and a quiet machine drains. Busy plays
+// a history: jobs end by themselves, a pass follows each end, and time jumps to the next one.
 #include <algorithm>
 #include <map>
 #include <random>
@@ -12,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kSeeds = 30;
 
-// Jobs that end by themselves, each after a time of its own.
+// Jobs that end by themselves, each after its own time.
 class Busy : public World {
  public:
   explicit Busy(std::uint64_t seed, Rules rules = {}) : random_(seed) { state_ = State(rules); }
@@ -23,13 +24,12 @@ class Busy : public World {
     return list[below(list.size())];
   }
 
-  // Runs for so long, by itself or by its limit.
+  // The job runs for this long, by itself or by its limit.
   JobId submit_for(JobSpec spec, std::int64_t seconds) {
     const JobId id = submit(std::move(spec));
     takes_[id.number] = seconds;
     return id;
   }
-  // Walks the line; says which jobs started.
   Ids walk() {
     Ids ids = grant();
     for (const JobId id : ids) {
@@ -38,7 +38,8 @@ class Busy : public World {
     }
     return ids;
   }
-  // On to the next moment at which something changes, and all that end then. False: nothing runs.
+  // Moves to the next time at which something changes, and ends the jobs that are due. False: no
+  // job runs.
   bool step() {
     if (ends_.empty()) return false;
     const std::optional<WallTime> change = state_.next_change(now_);
@@ -71,10 +72,10 @@ JobSpec any_job(Busy& world) {
   return spec;
 }
 
-// ---- the first in line -------------------------------------------------------------------------
+// ---- the first in the queue --------------------------------------------------------------------
 
-// All say how long they run at most; many end sooner. They come one after another for as long as
-// the world lasts, so there is always somebody who could be let past.
+// All jobs have a time limit; many end sooner. They keep arriving, so some job could always
+// overtake.
 void keeps_its_word(std::uint64_t seed) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   Rules rules;
@@ -97,7 +98,6 @@ void keeps_its_word(std::uint64_t seed) {
     for (std::uint64_t i = world.below(4); i > 0 && world.state_.pending().size() < 40; --i) {
       JobSpec spec = any_job(world);
       const auto limit = static_cast<std::int64_t>(*spec.time_s);
-      // Up to the very end of the grace.
       const std::int64_t longest = limit + static_cast<std::int64_t>(rules.grace_s);
       world.submit_for(spec, world.any<std::int64_t>({1, limit / 3, limit, longest}));
     }
@@ -128,15 +128,14 @@ TEST(Patience, TheFirstInLineStartsByTheTimeThatWasFoundForIt) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) keeps_its_word(seed);
 }
 
-// ---- nobody starves ----------------------------------------------------------------------------
+// ---- no job starves ----------------------------------------------------------------------------
 
 struct Stream {
-  bool times = false;         // small ones say how long they take
-  std::string user;           // whose they are
-  std::int32_t priority = 0;  // of the small ones
+  bool times = false;         // small jobs have a time limit
+  std::string user;           // of the small jobs
+  std::int32_t priority = 0;  // of the small jobs
 };
 
-// How many small jobs start before the large one does.
 std::size_t small_ones_before(std::uint64_t seed, const std::string& large_gpu,
                               const Stream& stream) {
   Rules rules;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The jobs that only wait for their turn, arranged for walking: by priority and user, then by
-// number. Jobs that placement cannot tell apart share a kind, so that one answer serves thousands
-// of them. A hundred thousand jobs are about 10 MB.
+// The jobs that are ready to start, arranged for a pass: by priority and user, then by number. Jobs
+// that placement cannot tell apart share a kind, so that one answer serves thousands of them. A
+// hundred thousand jobs take about 10 MB.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@ namespace mete::core {
 
 using KindId = std::uint32_t;
 
-// All that decides whether a job can start, apart from its place in line.
+// All that decides whether a job can start, apart from its place in the queue.
 struct Kind {
   Request request;
   std::string user;
   std::optional<std::uint64_t> time_s;
-  std::string name;         // without --time: how long it runs is learned by name; otherwise ""
-  std::uint64_t array = 0;  // with a limit of its own; otherwise 0
+  std::string name;         // without --time: durations are learned by name; otherwise ""
+  std::uint64_t array = 0;  // an array with a limit; otherwise 0
   std::uint32_t at_once = 0;
   bool detached = false;
   bool no_preempt = false;
@@ -33,8 +33,8 @@ struct Kind {
 };
 Kind kind_of(const Job& job);
 
-// The CPUs that are counted for a job: detached ones without a card have one unless they say
-// otherwise; whoever sits in front of a `mete run` is not counted.
+// The CPUs that are counted for a job: a detached job without a card has one unless it asks for
+// more; a `mete run` is not counted.
 std::uint32_t cpus_of(const Request& request, bool detached);
 
 class Pending {
@@ -55,21 +55,21 @@ class Pending {
   using Jobs = JobList<Entry>;
 
   void insert(const Job& job);
-  // With the priority that it was inserted with.
+  // The job must have the priority with which it was inserted.
   void erase(const Job& job);
 
   const std::map<Queue, Jobs>& queues() const { return queues_; }
-  // The kinds of the jobs in one of them, and how many are of each.
+  // The kinds of the jobs in a queue, and the number of jobs of each.
   const std::map<KindId, std::size_t>& kinds_in(const Queue& queue) const {
     return kinds_in_.at(queue);
   }
   const Kind& kind(KindId id) const { return kinds_[id].kind; }
   const Least& least(KindId id) const { return least_[id]; }
-  std::optional<KindId> find(const Kind& kind) const;     // nullopt: nobody is of it
-  std::size_t kind_ids() const { return kinds_.size(); }  // all are smaller
-  std::size_t kinds() const { return by_value_.size(); }  // that somebody is of
+  std::optional<KindId> find(const Kind& kind) const;     // nullopt: no job has it
+  std::size_t kind_ids() const { return kinds_.size(); }  // all ids are smaller
+  std::size_t kinds() const { return by_value_.size(); }  // kinds that some job has
   std::size_t size() const { return size_; }
-  // The next moment after `now` at which a job that waits for a time may start.
+  // The next time after `now` at which a job that waits for a time may start.
   std::optional<WallTime> next_begin(WallTime now) const;
 
  private:
@@ -80,10 +80,10 @@ class Pending {
   std::map<Queue, Jobs> queues_;
   std::map<Queue, std::map<KindId, std::size_t>> kinds_in_;
   std::vector<Counted> kinds_;
-  std::vector<Least> least_;  // of each of these, close together
+  std::vector<Least> least_;  // by kind, close together
   std::vector<KindId> unused_;
   std::map<Kind, KindId> by_value_;
-  std::map<std::int64_t, std::size_t> begins_;  // moments, and how many wait for each
+  std::map<std::int64_t, std::size_t> begins_;  // times, and the number of jobs that wait for each
   std::size_t size_ = 0;
 };
 

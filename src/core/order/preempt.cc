@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See preempt.h.
+// See preempt.h. Search sorts the running jobs into those that are leaving, those with unused
+// growth and candidates for parking. It then tries, on a copy of the pool, ever costlier changes
+// until the waiting job fits: wait for the leaving ones, take back growth, park one job, a pair,
+// and at last all candidates less those that can be left out.
 #include "core/order/preempt.h"
 
 #include <algorithm>
@@ -12,20 +15,19 @@ namespace mete::core {
 namespace {
 
 constexpr std::uint64_t kWorthIt = 5;
-// Up to so many candidates all pairs of them are tried.
+// All pairs are tried for up to this many candidates.
 constexpr std::size_t kMaxPairs = 48;
 
 Bytes bytes_of(const Job& job) { return held_of(job.grant).bytes; }
 
-// What a job is expected to leave on a card when it is parked: what it left the last time, else a
-// context for each of its processes.
+// What a job is expected to leave on a card when it is parked: what it left the last time,
+// otherwise a context for each of its processes.
 Bytes stays_on(const PoolCard& card, const Job& job, std::size_t at) {
   if (at < job.stayed.size()) return job.stayed[at];
   const std::uint32_t procs = std::max(1u, job.spec->request.procs);
   return card.context.checked_mul(procs).value_or(card.context);
 }
 
-// The pool as if these had been parked.
 void park_in(Pool& pool, const Job& job) {
   for (PoolCard& card : pool.cards)
     for (Holder& holder : card.holders) {
@@ -84,7 +86,7 @@ class Search {
     if (leaving_.empty() && slack_.empty() && candidates_.empty()) return std::nullopt;
     if (!leaving_.empty())
       if (auto placement = place_in(base_)) return made({}, *std::move(placement));
-    // What nobody uses costs nothing.
+    // Taking back unused growth costs nothing.
     for (const Job* job : slack_) shrink_in(base_, *job);
     if (!slack_.empty())
       if (auto placement = place_in(base_)) return made({}, *std::move(placement));
@@ -136,8 +138,8 @@ class Search {
     return best ? std::optional(std::move(best->second)) : std::nullopt;
   }
 
-  // Of many, those of whom none can be left out; who has the higher priority, and the most to move,
-  // is left out first.
+  // A set from which no job can be left out; jobs with the highest priority and the most to move
+  // are left out first.
   MadeRoom fewest_by_leaving_out() const {
     std::vector<const Job*> jobs = candidates_;
     for (std::size_t i = jobs.size(); i-- > 0;) {
@@ -163,8 +165,8 @@ class Search {
   const PassInput& input_;
   const Kind& kind_;
   Pool base_;
-  std::vector<const Job*> leaving_;     // are being parked
-  std::vector<const Job*> slack_;       // have grown by more than they use, perhaps
+  std::vector<const Job*> leaving_;     // being parked
+  std::vector<const Job*> slack_;       // may have grown by more than they use
   std::vector<const Job*> candidates_;  // lowest priority first, then the cheapest
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one user may have at a time, and whether a little more would be too much. Values and sums; a
-// limit that is not set does not limit.
+// What a user may have at a time, and whether a request would exceed it. Values and sums; an absent
+// limit does not limit.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 namespace mete::core {
 
 struct Quota {
-  std::optional<std::uint32_t> cards;  // on so many cards, whole or shared (a card counts per job)
-  std::optional<Bytes> bytes;          // of GPU memory, granted
+  std::optional<std::uint32_t> cards;    // whole or shared (a card counts once per job)
+  std::optional<Bytes> bytes;            // of GPU memory, granted
   std::optional<std::uint32_t> running;  // jobs that hold a grant
   std::optional<std::uint32_t> jobs;     // unfinished jobs; more are refused at submit
-  std::optional<Bytes> disk;             // of logs that mete keeps for ended and running jobs
+  std::optional<Bytes> disk;             // logs of ended and running jobs
   bool operator==(const Quota&) const = default;
 };
 
-// The quota of a user where each limit that is not set is the default's.
+// The user's quota, with absent limits taken from the default.
 Quota with_defaults(Quota own, const Quota& everybody);
 
-// What a user has, or would have besides.
+// What a user has, or would have in addition.
 struct Held {
   std::uint32_t cards = 0;
   Bytes bytes;
@@ -32,7 +32,7 @@ struct Held {
   bool operator==(const Held&) const = default;
 };
 
-// The limit that `more` on top of `now` would be over.
+// The limit that `more` on top of `now` would exceed.
 struct OverQuota {
   enum class Limit { kRunning, kCards, kBytes };
   Limit limit = Limit::kRunning;
@@ -46,9 +46,9 @@ std::optional<OverQuota::Limit> parse_quota_limit(std::string_view text);
 // "3 of 4 cards, and this takes 2"
 std::string to_string(const OverQuota& over);
 
-// nullopt: it is within the quota.
+// nullopt: within the quota.
 std::optional<OverQuota> over(const Quota& quota, const Held& now, const Held& more);
-// It can never start, however little else the user has.
+// Why a job can never start, even if the user had nothing else.
 std::optional<std::string> never_within(const Quota& quota, const Held& more);
 
 }  // namespace mete::core

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What users may have: the sums, who sets them, what is refused at submit and what waits in line.
+// Quotas: the sums, who sets them, what is refused at submit and what waits in the queue. A fake
+// daemon (state_world.h) does real passes on a small machine. At the end a long queue is run down,
+// and after every pass no user may be above a quota.
 #include "core/order/quota.h"
 
 #include "core/test/state_world.h"
@@ -65,7 +67,7 @@ class QuotaTest : public StateWorld {
   }
 };
 
-// ---- who sets it -------------------------------------------------------------------------------
+// ---- who sets quotas ---------------------------------------------------------------------------
 
 TEST_F(QuotaTest, IsForAdministratorsToSet) {
   EXPECT_EQ(take(SetQuota{"alice", {}, caller("alice")}).error().code, ErrorCode::kDenied);
@@ -153,7 +155,7 @@ TEST_F(QuotaTest, ForgottenJobsHaveNoLogs) {
   EXPECT_EQ(state_.disk_of("alice"), Bytes::from_mib(state_.jobs().size() - 1));
 }
 
-// ---- skipped in line ---------------------------------------------------------------------------
+// ---- skipped in the queue ----------------------------------------------------------------------
 
 TEST_F(QuotaTest, WhoIsOverItIsPassedOverAndHoldsNothing) {
   set("alice", of_cards(1));
@@ -225,12 +227,12 @@ TEST_F(QuotaTest, ALoweredQuotaEndsNothing) {
 
 TEST_F(QuotaTest, WhoWillNotWaitIsToldOfTheQuotaAlsoWithinOneWalk) {
   set("alice", of_cards(1));
-  submit("1G");  // about to start
+  submit("1G");  // starts at once
   EXPECT_EQ(try_submit(spec_of("1G"), false).error().code, ErrorCode::kExhausted);
   EXPECT_TRUE(try_submit(spec_of("1G", "bob"), false).ok());
 }
 
-// The first of the line is asked again and again, whoever else gets something meanwhile.
+// The first in the queue is tried in every pass, whichever other jobs start meanwhile.
 TEST_F(QuotaTest, NobodyIsEverOverIt) {
   Quota quota;
   quota.cards = 2;

@@ -16,7 +16,7 @@ bool in_the_way(const Reservation& reservation, const std::string& user, WallTim
 
 void keep_reserved(Pool& pool, const std::vector<Reservation>& reservations,
                    const std::string& user, WallTime now, std::optional<WallTime> until) {
-  // What the jobs of those who have a reservation hold is taken off it: by user and position.
+  // What jobs of users with a reservation hold is subtracted from it: by user and position.
   std::map<std::pair<std::string, std::size_t>, Bytes> used;
   const auto unused = [&](const Reservation& reservation, std::size_t at, Bytes reserved) {
     const auto [left, added] = used.try_emplace({reservation.user, at});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cards that are somebody's for a time: who makes and takes back reservations, and what they mean
-// for those in line before, during and after.
+// Reservations: who makes and removes them, and what they mean for jobs in the queue before, during
+// and after. Most are for carol, on a machine of one or two cards; jobs of other users have limits
+// that end before or after the reservation begins, and the clock moves past both its ends.
 #include "core/order/reservation.h"
 
 #include "core/test/state_world.h"
@@ -23,7 +24,7 @@ class ReservationTest : public StateWorld {
     reserve.by = caller(by);
     return take(reserve);
   }
-  // For carol, in seconds from now.
+  // For carol; times in seconds from now.
   const Reservation& reserve(const std::string& gpu, std::int64_t from_s, std::int64_t until_s,
                              const std::string& user = "carol") {
     const Result<void> done = try_reserve(gpu, from_s, until_s, "root", user);
@@ -39,7 +40,7 @@ class ReservationTest : public StateWorld {
   std::uint32_t card_of(JobId id) { return job(id).grant.front().index; }
 };
 
-// ---- making them -------------------------------------------------------------------------------
+// ---- making reservations -----------------------------------------------------------------------
 
 TEST_F(ReservationTest, IsForAdministratorsToMake) {
   EXPECT_EQ(try_reserve("1", 0, 60, "carol").error().code, ErrorCode::kDenied);
@@ -227,8 +228,8 @@ TEST_F(ReservationTest, AJobThatRunsThereIsNotEnded) {
   EXPECT_EQ(grant(), Ids{own});
 }
 
-// Somebody at the head of the line waits for these very cards: that is no reason to keep them from
-// the one whom they are reserved for.
+// The first job in the queue waits for the reserved cards: they are still free for the user they
+// are reserved for.
 TEST_F(ReservationTest, TheFirstInLineDoesNotKeepItFromItsUser) {
   machine_ = pool_of({80});
   reserve("1", 0, 3600);
@@ -248,7 +249,7 @@ TEST_F(ReservationTest, TheFirstInLineDoesNotKeepItFromItsUser) {
 TEST_F(ReservationTest, WhatTheFirstInLineWaitsForUntilItIsOverMayBeUsedTillThen) {
   machine_ = pool_of({80});
   reserve("40G", 0, 3600);
-  const JobId large = submit("80G");  // once the reservation is over
+  const JobId large = submit("80G");  // starts once the reservation is over
   const JobId longer = submit(timed("10G", 3600));
   const JobId in_time = submit(timed("10G", 3000));
   EXPECT_EQ(wait_of(large).reason, Reason::kReservation);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cards on which the least room is left: keeps empty cards empty, for those who need a whole
-// one. Where the same is left (always so for whole cards, which leave nothing) the smallest card,
-// so that large ones remain for what only fits there.
+// The cards with the least room left: keeps empty cards empty for jobs that need a whole one. Among
+// equals (whole cards always leave nothing) the smallest card, so that large ones remain for
+// requests that fit only there.
 #include <tuple>
 
 #include "core/place/policy.h"

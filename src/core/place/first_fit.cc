@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cards with the lowest index: predictable, and what people do by hand.
+// The cards with the lowest index: predictable, and what users do by hand.
 #include "core/place/policy.h"
 
 namespace mete::core {

@@ -31,7 +31,7 @@ class Story {
  public:
   int questions = 0;
 
-  // What follows from a line: its answer, or "".
+  // The answer to a line, or "".
   std::string read(const std::string& line) {
     if (line.empty() || line.front() == '#') return "";
     Words words(line);

@@ -20,7 +20,7 @@ struct Later {
   std::size_t at = 0;
 };
 
-// The positions of the cards to keep; empty when too few can be expected to have room.
+// The positions of the cards to keep; empty if too few can be expected to have room.
 std::vector<std::size_t> soonest(const Pool& pool, const Needs& needs, Policy policy) {
   std::vector<Fit> now;
   std::vector<Later> later;

@@ -26,7 +26,6 @@ Request request_of(const char* gpu, std::vector<std::string> devices = {}) {
   return request;
 }
 
-// What is kept on each card, in GiB.
 std::vector<std::uint64_t> kept(const Pool& pool, const Request& waiting,
                                 Policy policy = Policy::kFirstFit) {
   std::vector<std::uint64_t> list;

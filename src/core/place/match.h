@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which cards of a pool --where leaves: now, and at any time. Inside of core/place and core/order.
+// Which cards of a pool --where selects: now, and at any time. Internal to core/place and
+// core/order.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +12,19 @@
 namespace mete::core {
 
 struct Match {
-  bool now = false;   // it is true of the card as it is
-  bool ever = false;  // it can come to be true as jobs come and go
+  bool now = false;   // true of the card now
+  bool ever = false;  // may become true as jobs come and go
 };
 // One for each card of the pool.
 std::vector<Match> matches(const Pool& pool, const Query& where);
-// Of a job without a GPU: that some card matches; without cards, what is left to ask.
+// For a job without a GPU: whether some card matches; without cards, whether the machine does.
 Match machine_matches(const Pool& pool, const Query& where);
 
-// infeasible: what was asked, and what is here.
+// infeasible: the query, and what the machine has.
 Error never_matches(const Pool& pool, const Query& where);
 
-// It waits for a card to become free beyond its share: then all of it must be kept for it.
+// The request waits for more of a card to be free than its share: all of the card must be kept for
+// it.
 bool asks_for_free(const Request& request);
 
 }  // namespace mete::core

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See need.h. The cards and bytes are options_for()'s, as for `mete cap`; added are the cards that
-// are left out, and whether --procs can be served.
+// See need.h. needs_of() takes the usable cards of which --where is ever true (find_usable);
+// options_for() gives their bytes, as for `mete cap`. Cards of which --where is not true now are
+// marked (apply_where), and cards on which a process of --procs gets too little are left out
+// (keep_divisible). A step that leaves too few cards says why.
 #include "core/place/need.h"
 
 #include <algorithm>
@@ -37,13 +39,13 @@ Bytes round_up(Bytes bytes) {
   return down == bytes ? bytes : down + kGranule;
 }
 
-// How a request's processes lie on its cards.
+// How many processes share each card.
 struct Division {
   std::uint32_t procs = 1;
   std::uint32_t per_card = 1;
 };
 
-// The least that one part needs on a card, and what that makes for all parts there.
+// The least that a part needs on a card, and the sum for all parts there.
 Bytes least_part(const PoolCard& card) {
   return card.context.is_zero() ? kGranule : round_up(card.context + kLeastUse);
 }
@@ -51,13 +53,13 @@ std::optional<Bytes> least_share(const PoolCard& card, Division division) {
   return least_part(card).checked_mul(division.per_card);
 }
 
-// How many processes a card can serve, were all of it granted.
+// How many processes a card can serve if all of it is granted.
 std::uint64_t most_parts(const PoolCard& card) {
   if (card.one_process) return 1;
   return card.card.capacity.count() / least_part(card).count();
 }
 
-// The smallest share that enough of the cards could give and that would be enough there.
+// The smallest share that is enough for its processes on as many cards as needed.
 std::optional<Bytes> smallest_share(const Pool& pool, const Needs& needs, Division division) {
   std::optional<Bytes> smallest;
   const auto would_do = [&](const Need& need, Bytes share) {
@@ -76,7 +78,7 @@ std::optional<Bytes> smallest_share(const Pool& pool, const Needs& needs, Divisi
   return smallest;
 }
 
-// --procs with as many processes as could be served at all, or "".
+// --procs with the most processes that could be served, or "".
 std::string fewer_processes(const Pool& pool, const Needs& needs) {
   std::vector<std::uint64_t> most;
   most.reserve(needs.cards.size());
@@ -115,7 +117,7 @@ Result<Division> divide(const Request& request, const Needs& needs) {
   if (procs % cards == 0) return Division{procs, procs / cards};
   Error error = Error::invalid("--procs " + std::to_string(procs) + " cannot be divided between " +
                                std::to_string(cards) + " cards");
-  // How many `all` are is the machine's doing, not the words'.
+  // The machine decides how many cards `all` is, so the request itself is valid.
   if (needs.gpu.cards.kind == CardCount::Kind::kAll) error.code = ErrorCode::kInfeasible;
   error.evidence = "each card has the same number of processes";
   const std::uint64_t below = procs - procs % cards;
@@ -123,7 +125,7 @@ Result<Division> divide(const Request& request, const Needs& needs) {
   return error;
 }
 
-// Leaves the cards that can serve every process, or says why too few can.
+// Leaves the cards that can serve every process, or says why there are too few.
 Result<void> keep_divisible(const Pool& pool, const Request& request, Needs& needs) {
   const Result<Division> division = divide(request, needs);
   if (!division) return division.error();
@@ -137,7 +139,7 @@ Result<void> keep_divisible(const Pool& pool, const Request& request, Needs& nee
     if (card.one_process && division->per_card > 1) {
       one_process = &card;
     } else if (!least || *least > need.bytes) {
-      // The card that comes nearest speaks for all.
+      // The error is about the card that comes nearest.
       if (too_small == nullptr || need.bytes > too_small->bytes) too_small = &need;
     } else {
       kept.push_back({need.at, need.whole, need.whole ? *least : need.bytes, need.most, need.mover,
@@ -166,14 +168,14 @@ Bytes part_of(Bytes share, std::uint32_t procs, std::size_t cards) {
 
 namespace {
 
-// The cards that a request may have if only they are large enough, and where they are in the pool.
+// The cards that a request may have if they are large enough, and their positions in the pool.
 struct Usable {
   std::vector<const Card*> cards;
   std::vector<std::size_t> positions;
-  std::vector<Card> beside_mover;  // what they are for those who can be parked
+  std::vector<Card> beside_mover;  // their capacity for jobs that can be parked
 };
 
-// Cards that --devices names are looked at by name: that --where leaves them out is said later.
+// Cards that --devices names are taken by name: apply_where() reports that --where excludes them.
 void find_usable(const Pool& pool, const Request& request, const std::vector<Match>& where,
                  Usable& usable) {
   usable.cards.reserve(pool.cards.size());
@@ -199,7 +201,7 @@ Result<Needs> without_cards(const Pool& pool, const Request& request, Needs need
   return needs;
 }
 
-// Marks the cards of which --where is not true now; those that are named must be able to.
+// Marks the cards of which --where is not true now. Of a named card it must be able to become true.
 Result<void> apply_where(const Pool& pool, const Request& request, const std::vector<Match>& where,
                          Needs& needs) {
   if (!request.where) return {};

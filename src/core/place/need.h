@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a request needs of each card that could ever serve it, or why none of them can: everything
-// about a request that does not depend on who else is there. Inside of core/place.
+// What a request needs of each card that could ever serve it, or why no card can: everything about
+// a request that does not depend on other jobs. Internal to core/place.
 #pragma once
 
 #include <cstddef>
@@ -14,18 +14,18 @@ namespace mete::core {
 struct Need {
   std::size_t at = 0;  // position in the pool
   bool whole = false;
-  Bytes bytes;           // the share; of a whole card the least that is of use
-  Bytes most = {};       // of a growing share
-  Bytes mover = {};      // what must be free besides
-  bool not_now = false;  // --where is not true of the card as it is; it may be another time
+  Bytes bytes;           // the share; for a whole card the least that is of use
+  Bytes most = {};       // for a growing share
+  Bytes mover = {};      // must be free in addition
+  bool not_now = false;  // --where is not true of the card now, but may become true
 };
 
 struct Needs {
   GpuRequest gpu;
-  std::size_t wanted = 0;  // different cards; zero: no GPU
-  bool named = false;      // by --devices: all of `cards`, in that order
+  std::size_t wanted = 0;  // number of cards; zero: no GPU
+  bool named = false;      // by --devices: all of `cards`, in this order
   std::vector<Need> cards;
-  bool machine_not_now = false;  // without a GPU: --where is not true of the machine as it is
+  bool machine_not_now = false;  // without a GPU: --where is not true of the machine now
 };
 
 // Errors as place() gives them: invalid, infeasible, unsupported.

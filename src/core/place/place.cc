@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See place.h. What a request needs is need.h, whether a card has room room.h, which of the cards
-// with room policy.h, and why a request waits wait_for.h.
+// See place.h. need.h has what a request needs, room.h whether a card has room, policy.h which of
+// the cards with room to take, and wait_for.h why a request waits.
 #include "core/place/place.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace mete::core {
 
 namespace {
 
-// nullopt: there is no room.
+// nullopt: no room.
 std::optional<Placement> placed(const Pool& pool, const Needs& needs, Policy policy) {
   if (needs.wanted == 0) return needs.machine_not_now ? std::nullopt : std::optional(Placement{});
   std::vector<Fit> fits;
@@ -42,8 +42,8 @@ std::optional<Placement> placed(const Pool& pool, const Needs& needs, Policy pol
   return placement;
 }
 
-// --or-cpu on a machine without a card: the same to such a program as one without room. A request
-// that is too large for the cards that are there is a mistake all the same.
+// --or-cpu on a machine without cards is a placement without cards. A request that is too large for
+// the cards that exist is still an error.
 bool goes_without(const Pool& pool, const Request& request, const Error& error) {
   if (!request.or_cpu || error.code != ErrorCode::kInfeasible) return false;
   return std::all_of(pool.cards.begin(), pool.cards.end(),

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Placement on hand-made pools of a few cards: shares, whole cards, types, devices, processes,
+// policies, and the wait or error where nothing fits. Requests are written as on the command line,
+// and placements compared as text: index and bytes of each card.
 #include "core/place/place.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +57,7 @@ Decision decide(const Pool& pool, const Words& words, Policy policy = Policy::kF
   return place(pool, request_of(words), policy);
 }
 
-// "0:8G 1:whole 143770M", or what came instead.
+// "0:8G 1:whole 143770M", or the wait or error.
 std::string placed(const Pool& pool, const Words& words, Policy policy = Policy::kFirstFit) {
   const Decision decision = decide(pool, words, policy);
   if (const auto* wait = std::get_if<Wait>(&decision)) return "wait: " + wire::wait_text(*wait);
@@ -148,14 +151,14 @@ TEST(Place, AMoverTakesItsPartBesideTheFirstThatCanBeParked) {
   request.parkable = true;
   EXPECT_EQ(place_now(pool, request, Policy::kBestFit)->cards[0].bytes,
             (kH200 - gib(1)).round_down(kGranule));
-  // A second one finds it counted already, whether it has been started or not.
+  // The mover is counted once, whether it runs yet or not.
   Holder first = job(1, gib(40));
   first.parkable = true;
   pool.cards[0].holders = {first};
   EXPECT_EQ(pool.cards[0].grantable(), kH200 - gib(41));
   pool.cards[0].mover_runs = true;
   EXPECT_EQ(pool.cards[0].grantable(), kH200 - gib(41));
-  // Nobody else's memory: a card with a mover alone is as free as one without.
+  // A card with only a mover is as free as one without.
   pool.cards[0].holders.clear();
   request.parkable = false;
   request.gpu = whole_cards(1);
@@ -173,7 +176,7 @@ TEST(Place, AWholeCardMayBeGivenBesideAParkedJob) {
   EXPECT_EQ(place_now(pool, request, Policy::kBestFit)->cards[0].bytes,
             (kH200 - Bytes::from_mib(518)).round_down(kGranule));
   EXPECT_TRUE(may_return(pool, JobId{1}, {{0, pool.cards[0].card.uuid, gib(40), false}}));
-  // What it holds beyond what it said is nobody else's, and in its own way least of all.
+  // Memory of a job beyond its grant is not in the job's own way.
   pool.cards[0].foreign = {{"job 1 of alice", kH200 - gib(2), JobId{1}}};
   EXPECT_TRUE(may_return(pool, JobId{1}, {{0, pool.cards[0].card.uuid, gib(40), false}}));
   pool.cards[0].foreign.clear();
@@ -215,7 +218,7 @@ TEST(Place, AWholeCardToleratesADisplayServer) {
   Pool pool = h200s(1);
   pool.cards[0].foreign = {{"process 9 of root", Bytes::from_mib(301)}};
   EXPECT_EQ(placed(pool, {"1"}), "0:whole 143470M");
-  // 1/32 of an H200 is 4492 MiB, of a T4 480 MiB; the allowance is never below 512 MiB.
+  // The allowance is 4492 MiB on an H200 and 480 MiB on a T4 (1/32), but never below 512 MiB.
   pool.cards[0].foreign = {{"process 9 of root", Bytes::from_mib(4492)}};
   EXPECT_EQ(placed(pool, {"1"}), "0:whole 139278M");
   pool.cards[0].foreign = {{"process 9 of root", Bytes::from_mib(4493)}};
@@ -250,7 +253,7 @@ TEST(Place, ACardHeldWholeGivesNothing) {
 TEST(Place, HundredPercentIsSharedButNeedsAllOfIt) {
   Pool pool = h200s(1);
   pool.cards[0].foreign = {{"process 9 of root", Bytes::from_mib(1)}};
-  EXPECT_EQ(placed(pool, {"100%"}), "0:143770M");  // the odd MiB of the card
+  EXPECT_EQ(placed(pool, {"100%"}), "0:143770M");  // without the odd MiB of the card
   pool.cards[0].foreign = {{"process 9 of root", Bytes::from_mib(2)}};
   EXPECT_EQ(wire::wait_text(waits(pool, {"100%"})),
             "100% of one card; card 0: 140.39 GiB free of the 140.4 GiB needed, process 9 of root "
@@ -268,7 +271,7 @@ TEST(Place, WaitsForLostDrainedAndUnreadCards) {
   EXPECT_EQ(wire::wait_text(wait),
             "8 GiB on each of 2 cards; card 0: lost; card 1: drained; card 2: not read lately, so "
             "what others hold is not known");
-  // This one waits for the card to be undrained, unless a job's end would do.
+  // This request waits for the card to be undrained, unless a job's end is enough.
   EXPECT_EQ(waits(pool, {"8G"}).reason, Reason::kDrained);
   pool.cards.push_back(card(3));
   pool.cards[3].holders = {job(1, gib(140))};
@@ -313,7 +316,8 @@ TEST(Place, OneProcessCardsHaveOneGrantAtATime) {
   EXPECT_EQ(pool.cards[0].grantable(), Bytes());
   EXPECT_EQ(placed(pool, {"8G"}), "1:8G");
   pool.cards[1].foreign = {{"process 9 of root", Bytes::from_mib(300)}};
-  EXPECT_EQ(placed(pool, {"8G"}), "1:8G");  // a display server is not a process to the driver
+  EXPECT_EQ(placed(pool, {"8G"}),
+            "1:8G");  // the driver does not count display servers
   pool.cards[1].foreign = {{"process 412 of bob", gib(5)}};
   EXPECT_EQ(wire::wait_text(waits(pool, {"8G"})),
             "8 GiB on one card; card 0: one process at a time may use it, alice's job 1 (train) "
@@ -364,7 +368,7 @@ TEST(Place, EachPartHoldsAContext) {
             "64 MiB more are of use");
   EXPECT_EQ(error.hint, "--gpu 5152M would fit");
   EXPECT_EQ(never(pool, {.gpu = "1", .procs = 1000}).hint, "--procs 223 would fit");
-  // A single process may be one that never makes a context; what is not known is not refused.
+  // A single process may never make a context: it is not refused.
   EXPECT_EQ(placed(pool, {.gpu = "64M"}), "0:64M");
   pool.cards[0].context = Bytes();
   EXPECT_EQ(placed(pool, {.gpu = "64M", .procs = 8}), "0:64M");
@@ -377,7 +381,7 @@ TEST(Place, PartsAreMeasuredOnEachCard) {
   pool.cards[0].context = Bytes::from_mib(110);
   pool.cards[1].context = Bytes::from_mib(580);
   EXPECT_EQ(placed(pool, {.gpu = "10%", .procs = 16}),
-            "1:14376M");  // 1536 MiB of the T4 are too few
+            "1:14376M");  // 1536 MiB of the T4 are not enough
   EXPECT_EQ(never(pool, {.gpu = "2x1G", .procs = 4}).hint, "--gpu 2x1288M would fit");
   EXPECT_EQ(placed(pool, {.gpu = "2x1288M", .procs = 4}), "0:1288M 1:1288M");
 }
@@ -449,11 +453,11 @@ TEST(Place, HoldersThatWouldBeEnoughComeFirst) {
   Pool pool = h200s(2);
   pool.cards[0].holders = {job(1, gib(60)), job(2, gib(40)), job(3, gib(40))};
   pool.cards[1].holders = {job(4, gib(100)), job(5, gib(30)), job(6, gib(8))};
-  // 10 GiB: job 6 is the smallest of those that alone would be enough on either card.
+  // 10 GiB: job 6 is the smallest job that alone is enough on either card.
   EXPECT_EQ(waits(pool, {"10G"}).holders, jobs({6, 2, 4, 5, 1, 3}));
-  // 90 GiB: on card 0 it takes two, on card 1 job 4 alone.
+  // 90 GiB: two jobs on card 0, job 4 alone on card 1.
   EXPECT_EQ(waits(pool, {"90G"}).holders.front(), JobId{4});
-  // 130 GiB: all three on card 0; on card 1 the two larger ones.
+  // 130 GiB: all three jobs on card 0, the two larger ones on card 1.
   EXPECT_EQ(waits(pool, {"130G"}).holders, jobs({4, 5, 1, 2, 3, 6}));
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds of placement for every pool and request.
+// What holds of placement for every pool and request: RapidCheck makes up pools and requests, and
+// shrinks those that fail. Grants must fit, equal inputs give equal cards, and the fast refusal
+// refuses nothing that has room. The jobs whose end helps are compared with trying all sets.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -20,7 +22,7 @@ using rc::gen::inRange;
 
 Bytes mib(std::uint64_t count) { return Bytes::from_mib(count); }
 
-// Small numbers, so that requests are near the edge of fitting; odd ones, so that rounding matters.
+// Small numbers, so that requests barely fit or barely do not; odd ones, so that rounding matters.
 Bytes any_bytes(std::uint64_t most_mib) {
   return mib(*inRange<std::uint64_t>(1, most_mib)) +
          Bytes::from_bytes(*inRange<std::uint64_t>(0, 3));
@@ -55,7 +57,7 @@ PoolCard any_card(std::uint32_t index) {
   Bytes free = card.card.capacity;
   const int jobs = *inRange(0, 5);
   for (int i = 0; i < jobs; ++i) {
-    // Coarse, so that some hold the same.
+    // Coarse, so that some are equal.
     const Bytes bytes = any_bytes(4096).round_down(mib(256));
     if (bytes.is_zero() || bytes > free) continue;
     free -= bytes;
@@ -200,7 +202,7 @@ bool fits(const Pool& pool, const Request& request) {
   return std::holds_alternative<Placement>(place(pool, request, Policy::kFirstFit));
 }
 
-// The fewest jobs of the pool whose end makes the request fit, by trying them all; 0: none do.
+// The fewest jobs whose end makes the request fit, by trying all sets; 0: none does.
 std::size_t fewest(const Pool& pool, const Request& request) {
   std::set<JobId> all;
   for (const PoolCard& card : pool.cards)
@@ -217,8 +219,8 @@ std::size_t fewest(const Pool& pool, const Request& request) {
   return best;
 }
 
-// Two cards that are nearly full. Each job is on one of them: what it holds elsewhere does not
-// count for Wait.holders.
+// Two cards that are nearly full. Each job is on one of them, since Wait.holders does not count
+// what a job holds elsewhere.
 Pool crowded_pool() {
   Pool pool;
   std::uint64_t id = 1;
@@ -253,8 +255,8 @@ RC_GTEST_PROP(PlaceProperty, TheFirstHoldersAreTheFewestThatAreEnoughForOneCard,
   if (count != 0) RC_ASSERT(fits(without(pool, {wait->holders.begin(), end}), request));
 }
 
-// How much would have to end before a share of `bytes` (zero: the whole card) fits on so many of
-// the cards that are large enough.
+// How much must end before a share of `bytes` (zero: the whole card) fits on `cards` of the cards
+// that are large enough.
 std::uint64_t missing(const Pool& pool, Bytes bytes, std::size_t cards) {
   std::vector<std::uint64_t> each;
   for (const PoolCard& card : pool.cards) {

@@ -8,8 +8,8 @@ namespace mete::core {
 
 namespace {
 
-// A card that one process at a time may use is taken by any grant, and by a foreign process. A
-// display server does not count for the driver, and what it holds is all that is overlooked.
+// A card that one process at a time may use is taken by any grant and by a foreign process. The
+// driver does not count a display server, so its memory is ignored.
 bool taken_by_one(const PoolCard& card, const Used& used) {
   return card.one_process && (used.occupied || !card.holders.empty() ||
                               used.foreign > foreign_allowance(card.card.capacity));
@@ -25,7 +25,7 @@ Room room_whole(const PoolCard& card, const Need& need, const Used& used) {
     const Bytes missing = used.promised().plus(foreign_is_much ? used.foreign : Bytes());
     return in_the_way(InTheWay::kNotAlone, free, missing);
   }
-  // Nobody but parked jobs, who keep what they could not give away.
+  // Only parked jobs are there, with what they could not move away.
   const Bytes bytes = free.minus(need.mover).round_down(kGranule);
   if (foreign_is_much || bytes < need.bytes)
     return in_the_way(InTheWay::kForeign, free, used.foreign);
@@ -89,7 +89,7 @@ Room room_whatever_is_asked(const PoolCard& card, const Need& need, Kept kept) {
   const Bytes free = card.card.capacity.minus(used.all());
   const Bytes needed = need.bytes.plus(need.mover);
   if (free >= needed) return {InTheWay::kNothing, need.bytes, free, Bytes()};
-  // used + need - capacity, since used alone may already be more than the card.
+  // used + need - capacity, since `used` alone may exceed the card.
   const Bytes missing = used.all().plus(needed).minus(card.card.capacity);
   return in_the_way(InTheWay::kTooFull, free, missing);
 }

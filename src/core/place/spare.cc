@@ -11,7 +11,7 @@ namespace {
 std::size_t least_cards(const Request& request) {
   if (!request.devices.empty()) return request.devices.size();
   const CardCount& count = request.gpu->cards;
-  return count.kind == CardCount::Kind::kNumber ? count.number : 1;  // of all at least one
+  return count.kind == CardCount::Kind::kNumber ? count.number : 1;  // `all` is at least one
 }
 
 }  // namespace
@@ -28,7 +28,7 @@ Spare::Spare(const Pool& pool) {
 Least least_of(const Request& request) {
   Least least;
   if (request.or_cpu || request.gpu == no_gpu()) return least;
-  if (!request.gpu && request.devices.empty()) return least;  // an error, which has its own words
+  if (!request.gpu && request.devices.empty()) return least;  // place_now() gives the error
   const Memory memory = request.gpu ? request.gpu->memory : Memory{WholeCard{}};
   if (const auto* size = std::get_if<Size>(&memory)) {
     least.what = Least::What::kBytes;
@@ -37,7 +37,7 @@ Least least_of(const Request& request) {
     least.what = Least::What::kBytes;
     least.amount = growing->from.round_down(kGranule).count();
   } else if (request.parkable && std::holds_alternative<Fraction>(memory)) {
-    return least;  // of the rest beside a mover
+    return least;  // its size depends on the mover
   } else if (const auto* fraction = std::get_if<Fraction>(&memory)) {
     least.what = Least::What::kMilli;
     least.amount = fraction->milli;

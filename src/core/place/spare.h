@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A quick no: what a pool has to give at most, looked at once, so that thousands of requests that
-// are too large for it need not be placed to be refused. It never refuses what place_now() would
-// place; what it lets through may still have no room (types, devices, processes).
+// A fast refusal: the most that a pool can give, computed once, so that thousands of requests that
+// are too large are refused without being placed. It never refuses what place_now() would place;
+// what it lets through may still have no room (types, devices, processes).
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace mete::core {
 
-// What matters of a request then: so much on each of so many cards.
+// What matters of a request here: an amount on each of a number of cards.
 struct Least {
   enum class What : std::uint8_t { kAnything, kBytes, kMilli, kWholeCard };
-  What what = What::kAnything;  // kAnything: it may do without a card, or it is not so easily said
+  What what = What::kAnything;  // kAnything: needs no card, or is not this simple
   std::uint32_t cards = 0;
   std::uint64_t amount = 0;  // bytes, or thousandths of the card
 };
@@ -30,9 +30,9 @@ class Spare {
   struct Free {
     Bytes capacity;
     Bytes bytes;         // for a share
-    bool whole = false;  // nobody has anything of it
+    bool whole = false;  // the card is empty
   };
-  std::vector<Free> cards_;  // that have something
+  std::vector<Free> cards_;  // cards with something left
 };
 
 }  // namespace mete::core

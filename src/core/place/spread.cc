@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cards on which the most room is left: programs on one card share its time, so this is the
-// fastest while there are cards enough. Where the same is left (whole cards) the largest card.
+// The cards with the most room left: programs on one card share its time, so this is fastest while
+// there are enough cards. Among equals (whole cards) the largest card.
 #include <tuple>
 
 #include "core/place/policy.h"

@@ -14,7 +14,7 @@ namespace mete::core {
 
 namespace {
 
-// Those with the most memory first; the order in which the pool lists them says nothing.
+// The largest first; the pool's own order means nothing.
 std::vector<const Holder*> by_size(const PoolCard& card) {
   std::vector<const Holder*> holders;
   holders.reserve(card.holders.size());
@@ -25,7 +25,6 @@ std::vector<const Holder*> by_size(const PoolCard& card) {
   return holders;
 }
 
-// The largest of the card's holders and outside memory.
 void add_shares(const PoolCard& card, CardWait& wait) {
   std::size_t count = card.holders.size();
   for (const Holder* holder : by_size(card))
@@ -54,7 +53,7 @@ CardNeed need_of(const Pool& pool, const Needs& needs, std::size_t with_room) {
   return need;
 }
 
-// The card as if each job had been granted all that it holds: its end gives back both.
+// The card as if each job were granted all that it holds, since its end frees all of it.
 PoolCard with_all_held(const PoolCard& card) {
   PoolCard all = card;
   for (const Outside& outside : card.foreign) {
@@ -70,8 +69,8 @@ PoolCard with_all_held(const PoolCard& card) {
   return all;
 }
 
-// The fewest of a card's jobs whose end would make room for the need: the largest, the last of them
-// as small as will do. nullopt: even all are not enough, or it is not jobs that are in the way.
+// The fewest jobs of a card whose end makes room for the need: the largest, the last of them as
+// small as possible. nullopt: all of them are not enough, or something else is in the way.
 std::optional<std::vector<const Holder*>> enough_on(const PoolCard& card, const Need& need,
                                                     const Room& room) {
   if (card.lost || card.drained || card.stale || card.holders.empty()) return std::nullopt;
@@ -86,12 +85,12 @@ std::optional<std::vector<const Holder*>> enough_on(const PoolCard& card, const 
     return std::nullopt;
   if (room.what != InTheWay::kTooFull) return holders;
   std::size_t count = 0;
-  Bytes still = room.missing;  // what the last member must give
+  Bytes still = room.missing;  // what the last job must give
   while (count < holders.size() && holders[count]->bytes < still) still -= holders[count++]->bytes;
   METE_ASSERT(count < holders.size());
   std::size_t last = count;
   while (last + 1 < holders.size() && holders[last + 1]->bytes >= still) ++last;
-  // Of equals the lowest number.
+  // The lowest number among equals.
   while (last > count && holders[last - 1]->bytes == holders[last]->bytes) --last;
   std::swap(holders[count], holders[last]);
   holders.resize(count + 1);
@@ -103,7 +102,7 @@ void add_once(std::vector<JobId>& jobs, const std::vector<const Holder*>& holder
     if (std::find(jobs.begin(), jobs.end(), holder->job) == jobs.end()) jobs.push_back(holder->job);
 }
 
-// A card without room that jobs could make room on.
+// A card without room on which jobs could make room.
 struct Freed {
   const PoolCard* card;
   std::vector<const Holder*> enough;
@@ -123,7 +122,7 @@ std::vector<JobId> whose_end_helps(std::vector<Freed> cards, std::size_t missing
   return jobs;
 }
 
-// Whether it would start if nothing were kept for jobs ahead of it.
+// Whether the request would be placed if nothing were kept for jobs ahead of it.
 bool only_kept_is_in_the_way(const Pool& pool, const Needs& needs) {
   std::size_t fits = 0;
   for (const Need& need : needs.cards)
@@ -131,7 +130,6 @@ bool only_kept_is_in_the_way(const Pool& pool, const Needs& needs) {
   return fits >= needs.wanted;
 }
 
-// Cards that only wait to be undrained.
 std::size_t drained_among(const Pool& pool, const Needs& needs) {
   return static_cast<std::size_t>(
       std::count_if(needs.cards.begin(), needs.cards.end(), [&pool](const Need& need) {
@@ -140,7 +138,7 @@ std::size_t drained_among(const Pool& pool, const Needs& needs) {
       }));
 }
 
-// `possible`: cards that have room or would have it when jobs end.
+// `possible`: cards that have room, or will have when jobs end.
 Reason reason_of(const Pool& pool, const Needs& needs, std::size_t possible) {
   if (only_kept_is_in_the_way(pool, needs)) return Reason::kPriority;
   if (possible < needs.wanted && possible + drained_among(pool, needs) >= needs.wanted)
@@ -148,7 +146,7 @@ Reason reason_of(const Pool& pool, const Needs& needs, std::size_t possible) {
   return Reason::kResources;
 }
 
-// After the cards that the request is for, as many of the others as there is room for.
+// Adds cards that the request is not for after those that it is for, up to the limit.
 void add_not_asked_for(const Pool& pool, const Request& request, const Needs& needs,
                        std::vector<CardWait>& list) {
   if (needs.cards.size() == pool.cards.size() || list.size() == kWaitCards) return;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The request grammar. One function per rule; each error says what is wrong with what was written
-// and what to write instead. Nothing is guessed: text that could mean two things is refused.
+// See gpu.h. One function per rule of the grammar; each error says what is wrong with the text and
+// what to write instead. Nothing is guessed: text that could mean two things is refused. The other
+// way round, to_string() writes the canonical text, and with_size() adds sizes in the unit in which
+// users see them.
 #include "core/request/gpu.h"
 
 #include "base/text.h"
@@ -145,7 +147,7 @@ struct PrintMemory {
   }
 };
 
-// "8 GiB" is "8G" or "8GiB" to those who write.
+// "8 GiB" is also written "8G" and "8GiB".
 bool is_shown_as(std::string_view written, Bytes bytes) {
   std::string shown = base::to_lower(to_string(bytes));
   std::erase(shown, ' ');
@@ -153,7 +155,7 @@ bool is_shown_as(std::string_view written, Bytes bytes) {
   return lower == shown || lower + "ib" == shown;
 }
 
-// What the sizes come to, or "" where they are written as they are shown, or are no sizes.
+// The sizes as they are shown, or "" if they are written that way, or there are none.
 std::string sizes_of(const GpuRequest& request) {
   std::string_view share = request.written;
   if (const std::size_t x = share.find_first_of("xX"); x != std::string_view::npos)
@@ -204,7 +206,7 @@ GpuRequest whole_cards(std::uint32_t number) {
 
 Result<GpuRequest> parse_gpu(std::string_view text) {
   Result<GpuRequest> request = parse_values(text);
-  // Zeros can make it as long as somebody likes.
+  // Zeros can make the text arbitrarily long.
   constexpr std::size_t kMost = 64;
   if (request && text.size() <= kMost) request->written = text;
   return request;

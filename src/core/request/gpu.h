@@ -5,8 +5,8 @@
 //   share  := fraction | percent | size | size ".." ( size | "all" )
 //   count  := 1 | 2 | ...
 //
-// Text in, GpuRequest or a precise error out. Integers only: a fraction is thousandths. Parsing
-// knows no cards; what a request comes to on real ones is resolve.h.
+// Text in, GpuRequest or a precise error out. Integers only: a fraction is in thousandths. Parsing
+// knows no cards; resolve.h applies a request to real ones.
 #pragma once
 
 #include <compare>
@@ -46,8 +46,7 @@ struct Growing {
 
 using Memory = std::variant<WholeCard, Fraction, Size, Growing>;
 
-// On how many cards. kOne is "a share, nothing said about cards": only it spreads over a --devices
-// list.
+// On how many cards. kOne is a share without a count: only that one spreads over a --devices list.
 struct CardCount {
   enum class Kind { kNone, kOne, kNumber, kAll };
   Kind kind = Kind::kNone;
@@ -57,14 +56,14 @@ struct CardCount {
 
 inline constexpr std::uint32_t kMaxCards = 1024;
 
-// No request is for less: it is the driver's own granule, and shares are cut to whole granules.
+// The minimum of a request: the driver's granule. Shares are cut to whole granules.
 inline constexpr Bytes kGranule = Bytes::from_mib(2);
 
 struct GpuRequest {
   CardCount cards;  // kNone: no GPU at all
-  Memory memory;    // on each of the cards; WholeCard when cards is kNone
-  // The text that parse_gpu was given, for showing it again; "": made of values. Two that ask for
-  // one thing in different words are equal. Who changes the values clears it.
+  Memory memory;    // on each card; WholeCard when cards is kNone
+  // The text that parse_gpu was given, for showing it again; "": made from values. Not compared:
+  // requests in different words may be equal. Code that changes the values clears it.
   std::string written = {};
 
   friend bool operator==(const GpuRequest& a, const GpuRequest& b) {
@@ -76,9 +75,8 @@ struct GpuRequest {
   }
 };
 
-// "0": the program sees no card.
 GpuRequest no_gpu();
-// "N": so many whole cards. 1 <= number <= kMaxCards.
+// "N" whole cards. 1 <= number <= kMaxCards.
 GpuRequest whole_cards(std::uint32_t number);
 
 Result<GpuRequest> parse_gpu(std::string_view text);
@@ -87,10 +85,10 @@ Result<GpuRequest> parse_gpu(std::string_view text);
 // as "40%", "8192M" as "8G", "grow" as "1G..all".
 std::string to_string(const GpuRequest& request);
 
-// As it was written: "0.4", "8GB", "grow"; else the canonical text. parse_gpu reads it back.
+// The text as written: "0.4", "8GB", "grow"; otherwise the canonical text. parse_gpu reads it back.
 std::string as_written(const GpuRequest& request);
-// For people: as written and, where sizes are not written as they are shown, what they come to:
-// "8GB = 7.45 GiB", "2x8GB = 2x 7.45 GiB", "8G", "40%".
+// For users: the text as written and, where sizes are written in another unit than they are shown
+// in, their value: "8GB = 7.45 GiB", "2x8GB = 2x 7.45 GiB", "8G", "40%".
 std::string with_size(const GpuRequest& request);
 
 }  // namespace mete::core

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The grammar of --gpu, rule by rule: texts and their values, and refusals, each of which must have
+// a hint. RapidCheck adds that every value is read back from its text, and that any text is
+// accepted exactly or refused with a hint.
 #include "core/request/gpu.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +19,7 @@ GpuRequest parsed(std::string_view text) {
   return request.ok() ? *request : GpuRequest{};
 }
 
-// The message, after checking that the error is of the right kind and helps.
+// The message, after checking the error's code and that it has a hint.
 std::string refused(std::string_view text) {
   const Result<GpuRequest> request = parse_gpu(text);
   EXPECT_FALSE(request.ok()) << text << " was accepted as " << to_string(*request);
@@ -105,7 +108,7 @@ TEST(GpuRequest, RefusesEverythingElse) {
     refused(text);
 }
 
-// What was written is shown again, and what it comes to where that is not what would be shown.
+// The text is shown as written, with its value where that would be shown differently.
 TEST(GpuRequest, IsShownAsItWasWritten) {
   for (const auto& [text, shown] : {
            std::pair("8GB", "8GB = 7.45 GiB"),

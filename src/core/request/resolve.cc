@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See resolve.h. Cards are taken in index order, or as --devices says; ties break by index, so that
-// the same words always mean the same cards.
+// See resolve.h. check_words() finds contradictions between options; pick_devices() or pick_type()
+// choose cards; option_on() computes the bytes on each, and leaves out cards that are too small.
+// Cards are taken in index order, or as --devices says, so that a request always means the same
+// cards.
 #include "core/request/resolve.h"
 
 #include <algorithm>
@@ -33,7 +35,7 @@ std::string list_types(Cards cards) {
   return base::join(types, ", ");
 }
 
-// The bytes of a share on one card, or nullopt when the card is too small for it.
+// The bytes of a share on a card, or nullopt if the card is too small.
 std::optional<CardOption> option_on(const Memory& memory, Bytes capacity, std::size_t at) {
   CardOption option{at, capacity, capacity};
   if (const auto* fraction = std::get_if<Fraction>(&memory)) {
@@ -101,7 +103,6 @@ Result<std::vector<std::size_t>> pick_devices(const Request& request, Cards card
   return picked;
 }
 
-// The positions of the cards of the type asked for.
 std::vector<std::size_t> pick_type(const std::optional<std::string>& type, Cards cards) {
   std::vector<std::size_t> picked;
   picked.reserve(cards.size());
@@ -111,7 +112,7 @@ std::vector<std::size_t> pick_type(const std::optional<std::string>& type, Cards
   return picked;
 }
 
-// Words that contradict each other whatever the cards are.
+// Options that contradict each other whatever the cards are.
 Result<void> check_words(const Request& request) {
   if (!request.gpu && request.devices.empty()) {
     return Error::invalid("how much of a card is not said")
@@ -155,7 +156,7 @@ Error too_small(const GpuRequest& gpu, Cards cards, const std::vector<std::size_
       *cards[*std::max_element(among.begin(), among.end(), [cards](std::size_t a, std::size_t b) {
         return cards[a]->capacity < cards[b]->capacity;
       })];
-  if (suitable == among.size()) {  // it is their number, not their size
+  if (suitable == among.size()) {  // too few cards, not too small ones
     error.evidence = count_of_cards(suitable) + " can be used";
   } else {
     error.evidence = with_size(gpu) == as_written(gpu) ? "" : with_size(gpu) + "; ";

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Requests on a machine with cards of several types: the bytes on each card as text, and refusals
+// with their reason. RapidCheck adds what holds for all shares: never more than the card has, nor
+// than was asked for.
 #include "core/request/resolve.h"
 
 #include <gtest/gtest.h>

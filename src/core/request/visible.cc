@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See visible.h. Indices are taken in PCI order, which is NVML's and the one that we set for the
-// job.
+// See visible.h. Indices are in PCI order: NVML's, and the one that is set for jobs.
 #include "core/request/visible.h"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests whose cases are text files below tests/data: questions, and below each its answers. All
-// questions are asked again and the answers compared. A story is a class with
+// For tests whose cases are text files below tests/data: questions, each followed by its answers.
+// All questions are asked again and the answers compared. A story is a class with
 //
-//   std::string read(const std::string& line);  // what follows from a line: answer()s, or ""
-//   int questions = 0;                          // how many were asked
+//   std::string read(const std::string& line);  // the answers to a line, or ""
+//   int questions = 0;                          // asked so far
 #pragma once
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ class Words {
   std::istringstream in_;
 };
 
-// One option of a request; false: it is none.
+// One option of a request; false: unknown option.
 inline bool read_option(const std::string& option, Words& words, Request& request) {
   if (option == "--gpu") {
     request.gpu = parse_gpu(words.next()).value();
@@ -113,7 +113,6 @@ inline std::string file_contents(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// The file as it would be with today's answers.
 template <typename Story>
 std::string told_again(const std::string& text) {
   Story story;
@@ -127,7 +126,7 @@ std::string told_again(const std::string& text) {
   return out;
 }
 
-// With METE_GOLDEN_UPDATE set the files are written anew.
+// With METE_GOLDEN_UPDATE set the files are rewritten.
 template <typename Story>
 void compare_files(const std::string& folder) {
   const char* root = std::getenv("METE_SOURCE_DIR");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs that may be parked, on cards with contexts; what their runners say.
+// Jobs that may be parked, on cards with contexts, and the reports of their runners.
 #pragma once
 
 #include "core/test/state_world.h"
@@ -31,7 +31,7 @@ class ParkWorld : public StateWorld {
   Result<void> unpark(JobId id, const std::string& user = "alice") {
     return take(UnparkJob{id, caller(user)});
   }
-  // Its runner has done what it was told to.
+  // The runner reports that the job is parked.
   void away(JobId id, Bytes stays = kContext) {
     ParkReport report{id, 0, true};
     for (const GrantedCard& card : job(id).grant) {
@@ -48,7 +48,6 @@ class ParkWorld : public StateWorld {
     report.standing = standing;
     ASSERT_TRUE(take(report).ok());
   }
-  // All that a turn would do.
   PassResult turn() {
     settle();
     PassResult steps = state_.next_steps(moment());
@@ -70,9 +69,9 @@ class ParkWorld : public StateWorld {
     rules.idle_park_s = 60;
     state_ = State(rules);
   }
-  // It has done nothing for an hour.
+  // The job has been idle for an hour.
   void idle(JobId id) { ASSERT_TRUE(take(Idle{id, {now_.ms - 3'600'000}}).ok()); }
-  // Half of the first card for carol, for a minute.
+  // Half of the first card for carol, from a minute from now, for a minute.
   WallTime reserve_in_a_minute() {
     Reserve reserve;
     reserve.user = "carol";

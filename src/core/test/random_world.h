@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of what every history has in common: a world in which anything happens, by seed. Jobs
-// of all kinds come, people ask for sensible and for senseless things, processes start, end and
-// vanish, cards are lost, clocks jump. Refusals are part of it.
+// For tests of what every history has in common: a random world, by seed. Jobs of all kinds arrive,
+// users make sensible and senseless requests, processes start, end and vanish, cards are lost,
+// clocks jump. Refusals are part of it.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class RandomWorld : public World {
     machine_.cards[2].card.type = "T4";
   }
 
-  // Few, so that jobs are forgotten in a short history.
+  // A small number, so that a short history forgets jobs.
   static Rules few_remembered() {
     Rules rules;
     rules.ended_kept = 20;
@@ -59,7 +59,7 @@ class RandomWorld : public World {
     if (state_.jobs().empty() || one_in(30)) return {below(50), {}};
     auto at = state_.jobs().begin();
     std::advance(at, static_cast<std::ptrdiff_t>(below(state_.jobs().size())));
-    // Unfinished ones are more interesting.
+    // Unfinished jobs are chosen more often.
     if (at->second.state == JobState::kEnded && !one_in(4)) {
       const JobId last = state_.jobs().rbegin()->first;
       at = state_.jobs().lower_bound(JobId{last.number - std::min(last.number - 1, below(10))});
@@ -94,6 +94,7 @@ class RandomWorld : public World {
     if (one_in(4)) spec.requeue = true;
     if (one_in(10)) spec.held = true;
     if (one_in(3)) spec.preemptible = one_in(2);
+    if (one_in(5)) spec.idle_s = below(3) * 60;
     if (one_in(10)) spec.no_preempt = true;
     if (one_in(20)) spec.shed = true;
     if (one_in(10)) spec.begin = any_time();
@@ -110,7 +111,6 @@ class RandomWorld : public World {
     return spec;
   }
 
-  // Any number of them from the front may be applied.
   void grant_some() {
     PassResult steps = state_.next_steps(moment());
     if (one_in(3)) steps.back.resize(std::min(steps.back.size(), below(2)));
@@ -147,7 +147,7 @@ class RandomWorld : public World {
             Bytes::from_gib(below(3)),
             "python"};
   }
-  // Of a job that holds a grant, most of the time.
+  // A job that holds a grant, most of the time.
   JobId any_active() {
     if (state_.active().empty() || one_in(20)) return any_id();
     auto at = state_.active().begin();

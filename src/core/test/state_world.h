@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // For the tests of job/ and order/: a daemon without a disk and without processes. Inputs are
-// decided and applied at once, time moves when told to. The tests' words: submit, run, grant,
-// started, ended, fails, cancel, later.
+// decided and applied at once, time moves on request. The tests use these verbs: submit, run,
+// grant, started, ended, fails, cancel, later.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,7 +34,6 @@ inline std::uint32_t uid_of(const std::string& user) {
 
 inline Caller caller(const std::string& user) { return {uid_of(user), user == "root", user}; }
 
-// As of `mete submit`.
 inline JobSpec spec_of(const std::string& gpu, const std::string& user = "alice") {
   JobSpec spec;
   spec.name = "train";
@@ -58,7 +57,7 @@ class World {
   Result<JobId> try_submit(JobSpec spec, bool wait = true) {
     Submit submit;
     submit.admin = spec.user == "root";
-    // A `mete run` has a runner of its own.
+    // A job of `mete run` has its own runner.
     if (!spec.detached) submit.runner = ProcessRef{++runners_, 7};
     submit.spec = std::move(spec);
     submit.wait = wait;
@@ -73,7 +72,7 @@ class World {
   JobId submit(const std::string& gpu, const std::string& user = "alice") {
     return submit(spec_of(gpu, user));
   }
-  // A job that runs: nobody is in its way.
+  // A job that starts at once and runs.
   JobId run(JobSpec spec) {
     const JobId id = submit(std::move(spec));
     grant();
@@ -96,7 +95,6 @@ class World {
     events_.push_back({state_.last_seq() + 1, now_, std::move(what)});
     state_.apply(events_.back());
   }
-  // What follows from time, and from that again.
   void settle() {
     for (;;) {
       std::vector<Happened> due = state_.due(moment());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// This machine as the query language sees it: one node for each card, so that `gpu.type == T4 and
-// gpu.memory >= 100G` is not true of a machine that has a small T4 beside a large H200. The same
-// for `mete where` and for --where.
+// This machine as the query language sees it, for `mete where` and --where: one node for each card,
+// so that `gpu.type == T4 and gpu.memory >= 100G` is not true of a machine that has a small T4
+// beside a large H200.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@ namespace mete::core {
 
 struct CardFacts {
   std::string type;  // gpu.type
-  Bytes memory;      // gpu.memory: all that is built in
+  Bytes memory;      // gpu.memory: all memory of the card
   Bytes free;        // gpu.free: what could be granted now
 };
 
-// `card`: none on a machine that has none. `cards`: gpu.count of the machine; `jobs`:
-// runningTasksCount, those that have something of its cards.
+// `card`: absent on a machine without cards. `cards`: gpu.count of the machine; `jobs`:
+// runningTasksCount, the jobs with a grant on its cards.
 NodeFacts facts_of(const std::optional<CardFacts>& card, std::size_t cards, std::uint64_t jobs);
 
 }  // namespace mete::core

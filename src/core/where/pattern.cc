@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// See pattern.h. A pattern is checked here and written anew for RE2, which compiles and matches it.
-// RE2 reads some patterns otherwise: its . matches \r, its \s leaves \v out, `a{2` and `[a&&b]` are
-// plain characters, and a** is an error. Writing the pattern anew keeps one meaning for each
-// pattern, and an error has the place where it is. Sets are sets of bytes (Latin-1 for RE2), and .
-// is written as all bytes of one character of UTF-8.
+// See pattern.h. A pattern is checked here and rewritten for RE2, which compiles and matches it.
+// RE2 reads some patterns differently: its . matches \r, its \s does not match \v, `a{2` and
+// `[a&&b]` are plain characters, and a** is an error. Rewriting gives each pattern one meaning, and
+// errors a position. Sets are sets of bytes (Latin-1 for RE2), and . is rewritten as all bytes of
+// one UTF-8 character.
 #include "core/where/pattern.h"
 
 #include <re2/re2.h>
@@ -21,9 +21,9 @@ namespace {
 
 // Room for about 20,000 steps, and as much again for the states of a match.
 constexpr std::int64_t kMaxMemory = 2 << 20;
-constexpr unsigned kMaxCount = 1'000;  // RE2 has the same limit, for nested counts multiplied
+constexpr unsigned kMaxCount = 1'000;  // RE2 has this limit too, for nested counts multiplied
 constexpr std::size_t kMaxDepth = 250;
-constexpr std::size_t kMaxWritten = 256 << 10;  // of a pattern for RE2
+constexpr std::size_t kMaxWritten = 256 << 10;  // of a rewritten pattern
 constexpr std::string_view kAnyCharacter =
     R"((?:[\x00-\x09\x0b\x0c\x0e-\x7f]|[\xc0-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf][\x80-\xbf])"
     R"(|[\xf0-\xff][\x80-\xbf][\x80-\xbf][\x80-\xbf]))";
@@ -42,8 +42,8 @@ class Translator {
 
   Result<std::string> translate() {
     constexpr std::size_t kNothing = std::string::npos;
-    std::vector<std::size_t> open;  // where in out_ each ( begins that is not closed
-    std::size_t last = kNothing;    // where in out_ the part begins that would be repeated
+    std::vector<std::size_t> open;  // where in out_ each open ( begins
+    std::size_t last = kNothing;    // where in out_ the part begins that a count would repeat
     while (!ended()) {
       const char c = text_[at_];
       const std::size_t began = out_.size();
@@ -108,7 +108,7 @@ class Translator {
     std::string times(1, text_[at_++]);
     if (times == "{")
       if (Result<void> counted = counts(times); !counted) return counted;
-    // "As few as possible" matches the same values: a value matches as a whole.
+    // "As few as possible" changes nothing: a value matches as a whole.
     if (next_is("?")) ++at_;
     if (next_is("+")) return wrong("possessive repetition is not supported");
     if (times.size() > 1 && out_.find('{', part) != std::string::npos) return unroll(part, times);
@@ -116,7 +116,7 @@ class Translator {
     out_ += ')' + times;
     return {};
   }
-  // RE2 allows nested counts up to 1,000 together: the outer one is written out.
+  // RE2 allows nested counts up to 1,000 in total, so the outer count is written out.
   Result<void> unroll(std::size_t part, const std::string& times) {
     const std::string piece = "(?:" + out_.substr(part) + ")";
     const std::size_t comma = times.find(',');
@@ -161,7 +161,7 @@ class Translator {
     return {};
   }
 
-  // Bytes, as they are written between [ and ].
+  // Bytes, as written between [ and ].
   struct Set {
     std::string text;
     std::optional<char> only = {};  // a range may begin here
@@ -194,8 +194,8 @@ class Translator {
     out_ += text_[at_++];
     return {};
   }
-  // What follows the first byte of a range. A - that follows \d is a byte of the set. An escaped
-  // letter at an end of a range is that letter: queries of that form are stored, and stay valid.
+  // What follows the first byte of a range. A - after \d is a byte of the set. An escaped letter at
+  // an end of a range is that letter: queries of that form are stored, and stay valid.
   Result<void> range(const Set& low) {
     const char last = text_[at_ - 1];
     if (!low.only && std::string_view("tnr").find(last) == std::string_view::npos) return {};

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See query.h.
+// See query.h. Parser reads the text by recursive descent into a tree of Query::Node: and, or, not,
+// and comparisons, whose arguments are checked and converted at once (understand). matches()
+// evaluates the tree on a node's facts. may_match() computes for each part which results it can
+// have (Can), given the ranges of varying attributes.
 #include "core/where/query.h"
 
 #include <algorithm>
@@ -36,7 +39,7 @@ struct OperatorName {
   std::string_view text;
   Operator is;
 };
-// Longer ones first where one begins with another.
+// Longer operators first, where one is a prefix of another.
 constexpr std::array kOperators{
     OperatorName{"==", Operator::kEquals},
     OperatorName{"!=", Operator::kNotEquals},
@@ -121,7 +124,7 @@ int compare(const T& a, const T& b) {
   return a < b ? -1 : b < a ? 1 : 0;
 }
 
-// "16", "1.5", "16G", "24 GiB": what order means for attributes that are amounts.
+// "16", "1.5", "16G", "24 GiB": the value of attributes that are amounts.
 std::optional<double> amount(std::string_view text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -132,7 +135,7 @@ std::optional<double> amount(std::string_view text) {
   return std::nullopt;
 }
 
-// Attributes of ours that are amounts: 16G and 16384M are the same.
+// Attributes of mete that are amounts: 16G equals 16384M.
 bool is_amount(std::string_view attribute) {
   return attribute == "gpu.memory" || attribute == "gpu.free";
 }
@@ -144,7 +147,7 @@ int compare_values(const std::string& a, const std::string& b) {
   return compare(a, b);
 }
 
-// What a comparison can come to.
+// Which results a comparison can have.
 struct Can {
   bool hold = false;
   bool fail = false;
@@ -210,7 +213,7 @@ class Parser {
   void skip() {
     while (!ended() && is_space(text_[at_])) ++at_;
   }
-  // A word of the language: not the beginning of a longer one.
+  // A keyword: not the beginning of a longer word.
   bool take_word(std::string_view word) {
     skip();
     if (!text_.substr(at_).starts_with(word)) return false;
@@ -358,7 +361,7 @@ class Parser {
                          rest.starts_with("||") || (is_list(node.op) && (c == ',' || c == ']'))))
         break;
       if (c == '"' || c == '\'') return wrong("a quote inside a value; put all of it in quotes");
-      // Only patterns have parentheses of their own.
+      // Only patterns may contain parentheses.
       if (c == '(' && !is_pattern(node.op)) return wrong("a ( in a value; put it in quotes");
       depth += c == '(' ? 1 : c == ')' ? -1 : 0;
     }
@@ -381,7 +384,7 @@ class Parser {
     return {};
   }
 
-  // Where a character of the first argument stands; in quotes some have a backslash before them.
+  // The position of a character of the first argument; in quotes some follow a backslash.
   std::size_t place_of(std::size_t inside) const {
     std::size_t at = arguments_at_.front();
     const char quote = text_[at];
@@ -391,7 +394,6 @@ class Parser {
     return std::min(at, at_);
   }
 
-  // What the subject makes of its argument.
   Result<void> understand(Query::Node& node) {
     const std::string& value = node.arguments.front();
     if (is_pattern(node.op)) {
@@ -423,7 +425,7 @@ class Parser {
 
   std::string_view text_;
   std::size_t at_ = 0;
-  std::vector<std::size_t> arguments_at_;  // of the comparison that is read
+  std::vector<std::size_t> arguments_at_;  // of the present comparison
   int depth_ = 0;
 };
 
@@ -465,7 +467,7 @@ bool Query::Node::matches(const NodeFacts& node) const {
       const auto found = node.attributes.find(name);
       if (is_existence(op)) return (found != node.attributes.end()) == (op == Operator::kExists);
       if (found == node.attributes.end()) return false;
-      // It is there without a value: that is different from any.
+      // An attribute without a value differs from every value.
       if (found->second.empty())
         return op == Operator::kNotEquals || op == Operator::kNotIn || op == Operator::kNotMatches;
       return compare_any(found->second);
@@ -488,8 +490,8 @@ bool Query::Node::matches(const NodeFacts& node) const {
   return false;
 }
 
-// Order between amounts is decided at the ends of the range, that of text nowhere; one value of it
-// is, or is not, inside.
+// The order of amounts is decided at the ends of the range, that of text cannot be; equality is
+// decided by whether the value is in the range.
 Can Query::Node::can_within(const Varying& range) const {
   if (is_pattern(op) || (is_order(op) && !amount(arguments.front()))) return {true, true};
   const bool at_least = compare_one(std::to_string(range.least));

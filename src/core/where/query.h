@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cluster query language of ECS: which of the nodes are meant.
+// The cluster query language of ECS: selects nodes.
 //
 //   attribute:stack == prod and (attribute:gpu.memory >= 16G or runningTasksCount == 0)
 //
-// A missing attribute makes every comparison false, `!=`, `!in` and `!~` too; `not(…)` around one
-// is then true. Of several values (task:group; an attribute with a list) one that fits is enough.
-// Amounts are equal by what they are worth: gpu.memory == 16G. Errors point at the character.
+// A missing attribute makes every comparison false, including `!=`, `!in` and `!~`; `not(…)` around
+// one is then true. If there are several values (task:group; an attribute with a list), one that
+// matches is enough. Amounts are compared by value: gpu.memory == 16G. Errors point at the
+// character.
 #pragma once
 
 #include <compare>
@@ -25,7 +26,7 @@ namespace mete::core {
 
 inline constexpr std::size_t kMaxQuery = 2'000;  // characters
 
-// What is known of a node. What is absent is not known.
+// What is known of a node. An absent field is unknown.
 struct NodeFacts {
   std::optional<std::string> ec2_instance_id;
   std::optional<bool> agent_connected;
@@ -33,10 +34,10 @@ struct NodeFacts {
   std::optional<WallTime> registered_at;
   std::optional<std::uint64_t> running_tasks;
   std::vector<std::string> task_groups;
-  std::map<std::string, std::vector<std::string>> attributes;  // no value: it is there, and empty
+  std::map<std::string, std::vector<std::string>> attributes;  // no value: present, and empty
 };
 
-// An attribute whose value changes as jobs come and go, and between what.
+// An attribute whose value changes as jobs come and go, and its range.
 struct Varying {
   std::string_view attribute;
   std::uint64_t least = 0;
@@ -49,13 +50,13 @@ class Query {
   static Result<Query> parse(std::string_view text);
   const std::string& text() const { return text_; }
   bool matches(const NodeFacts& node) const;
-  // Whether it could be true of this node at some time: each of `varying` has any value between its
-  // bounds then, and any number of tasks runs. Comparisons are looked at one by one, so that it
-  // says yes to "x < 3 and x > 5"; its no is final.
+  // Whether the query could be true of this node at some time: each attribute in `varying` then has
+  // any value in its range, and any number of tasks runs. Comparisons are judged one by one, so "x
+  // < 3 and x > 5" may match; false is final.
   bool may_match(const NodeFacts& node, std::span<const Varying> varying) const;
   bool mentions(std::string_view attribute) const;
 
-  // By the text; the order says nothing.
+  // By the text; the order has no meaning.
   bool operator==(const Query& other) const { return text_ == other.text_; }
   std::strong_ordering operator<=>(const Query& other) const { return text_ <=> other.text_; }
 
@@ -70,7 +71,7 @@ class Query {
 
 // 2018-06-18T22:28:28+00:00, …Z, without a zone (UTC), or a day alone.
 std::optional<WallTime> parse_registered_at(std::string_view text);
-// By parts: 1.9 is before 1.14. Negative, 0, positive.
+// Compares part by part: 1.9 is before 1.14. Negative, 0, positive.
 int compare_versions(std::string_view a, std::string_view b);
 
 }  // namespace mete::core

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Queries against a few nodes: what matches, what could match at some time, and where errors point.
+// Each case is a query and a node. Patterns have their own cases, with texts that RE2 alone reads
+// differently and patterns of old logs.
 #include "core/where/query.h"
 
 #include <gtest/gtest.h>
@@ -118,7 +121,6 @@ TEST(Query, AndBindsTighter) {
   EXPECT_TRUE(holds("((" + yes + "))"));
 }
 
-// What is wrong, and below which character the mark stands.
 TEST(Query, ErrorsPointAtTheCharacter) {
   const auto mark = [](const std::string& text) {
     const Result<Query> query = Query::parse(text);
@@ -221,7 +223,7 @@ TEST(Pattern, MatchesWholeValues) {
   for (const char* wrong : {"(", ")", "[", "[b-a]", "*a", "a{2", "a{3,2}", "\\", "\\1", "(?=a)",
                             "a++", "[a&&b]", "(a{999}){999}", "a{1001}"})
     EXPECT_FALSE(Pattern::parse(wrong).ok()) << wrong;
-  // RE2 alone would read these otherwise.
+  // RE2 alone reads these differently.
   EXPECT_FALSE(matches("a.c", "a\rc")) << "an end of line";
   EXPECT_TRUE(matches("\\s[\\s]", "\v\v"));
   EXPECT_FALSE(matches("\\S|[\\S]", "\v"));

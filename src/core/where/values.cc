@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See query.h: values that are neither text nor a plain number.
+// See query.h: times and versions.
 #include <algorithm>
 #include <charconv>
 
@@ -39,7 +39,7 @@ std::optional<WallTime> parse_registered_at(std::string_view text) {
   if (whole.size() == 10) whole += "T00:00:00";
   if (whole.size() < 19) return std::nullopt;
   std::string zone = whole.substr(19);
-  // Fractions of a second are of no use here.
+  // Fractions of a second are ignored.
   if (zone.starts_with(".")) {
     std::size_t end = 1;
     while (end < zone.size() && zone[end] >= '0' && zone[end] <= '9') ++end;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the tests of the service: a daemon without a machine, its clients and what they are answered.
-// The tests' words: ask, run, started, see. One card of 80 GiB, read once.
+// For the tests of the service: a daemon without a machine, its clients and their answers. A test
+// reads as: ask, run, started, see. One card of 80 GiB, read once.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,18 +25,18 @@
 namespace mete::serve {
 
 inline constexpr char kCard[] = "GPU-0";
-// Users that no machine has: their names are their numbers. The daemon runs as kDaemonUid.
+// Users that exist on no machine: their names are their numbers. The daemon runs as kDaemonUid.
 inline constexpr uid_t kAliceUid = 4'100'001, kBobUid = 4'100'002, kDaemonUid = 4'100'003;
 inline constexpr gid_t kAdminGid = 4'100'009;
 inline net::Peer alice(pid_t pid = 501) { return {kAliceUid, kAliceUid, pid}; }
 inline net::Peer bob() { return {kBobUid, kBobUid, 601}; }
 inline net::Peer admin() { return {kBobUid + 5, kBobUid, 701, {kAdminGid}}; }
-// This process: jobs can only be submitted by processes that are there.
+// This process: only existing processes can submit jobs.
 inline net::Peer this_user() { return {geteuid(), getegid(), getpid()}; }
 
 inline Bytes gib(std::uint64_t count) { return Bytes::from_gib(count); }
 
-// What one client was answered. The test says whether it reads and whether it hangs up.
+// The answers to one client. The test decides whether it reads and whether it hangs up.
 struct Client final : net::Responder::Exchange {
   void reply(const net::Response& response) override {
     ASSERT_FALSE(answered) << "answered twice";
@@ -83,8 +83,8 @@ using ClientPtr = std::shared_ptr<Client>;
 
 class ServiceTest : public testing::Test {
  protected:
-  explicit ServiceTest(bool read = true)
-      : engine_(clock_, store_, launcher_, {}), service_(loop_, clock_, engine_, identity()) {
+  explicit ServiceTest(bool read = true, core::Others others = core::Others::kRows)
+      : engine_(clock_, store_, launcher_, {}), service_(loop_, clock_, engine_, identity(others)) {
     EXPECT_TRUE(engine_.recover().ok());
     reading_.pool.cards.resize(1);
     reading_.pool.cards[0].card = {0, kCard, "H200", gib(80), gib(81), "NVIDIA H200"};
@@ -93,8 +93,9 @@ class ServiceTest : public testing::Test {
     if (read) see();
   }
 
-  static Identity identity() {
+  static Identity identity(core::Others others) {
     Identity identity;
+    identity.others = others;
     identity.version = "1.2.3";
     identity.mode = "system";
     identity.uid = kDaemonUid;
@@ -103,7 +104,7 @@ class ServiceTest : public testing::Test {
     return identity;
   }
 
-  // Does all that is posted, and what follows from it.
+  // Runs everything that is posted, and what follows from it.
   void settle() {
     for (int round = 0; round < 16; ++round) {
       loop_.post([this] { loop_.stop(); });
@@ -143,7 +144,7 @@ class ServiceTest : public testing::Test {
     spec.request.gpu = *core::parse_gpu(gpu);
     return spec;
   }
-  // Each is of another runner, which has one job at most.
+  // Each body is from another runner, since a runner has at most one job.
   std::string run_body(const std::string& gpu) {
     return wire::encode(wire::RunRequest{spec(gpu), ++runner_ticks_, true});
   }

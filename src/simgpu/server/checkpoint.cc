@@ -11,6 +11,7 @@
 
 #include <climits>
 
+#include "abi/old_glibc.h"
 #include "simgpu/server/server.h"
 
 namespace simgpu {
@@ -44,7 +45,7 @@ bool is_at_rest(const PausePage* page) {
 
 int Server::share_page(Client* client) {
   if (client->page != nullptr || client->out_fd >= 0) return kInvalidValue;
-  const int fd = memfd_create("mete-sim-pause", MFD_CLOEXEC);
+  const int fd = mete::abi::memory_file("mete-sim-pause");
   if (fd < 0) return kOperatingSystem;
   void* shared = MAP_FAILED;
   if (ftruncate(fd, sizeof(PausePage)) == 0)

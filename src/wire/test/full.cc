@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See full.h.
+// See full.h. Every member is set by hand to something else than its default, even where the
+// combination makes no sense to the daemon. Texts have odd characters, numbers are near their
+// limits, and lists have more than one element.
 #include "wire/test/full.h"
 
 #include <gtest/gtest.h>
@@ -32,6 +34,7 @@ core::JobSpec full_spec() {
   spec.requeue = true;
   spec.held = true;
   spec.preemptible = false;
+  spec.idle_s = 600;
   spec.no_preempt = true;
   spec.shed = true;
   spec.begin = WallTime{1'800'000'000'500};

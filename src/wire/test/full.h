@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the tests of wire: values of which every field is something else than its default, so that
-// one that is not written or not read shows.
+// For the tests of wire: values in which no field has its default, so that a field that is not
+// written or not read shows.
 #pragma once
 
 #include <string>
@@ -17,21 +17,20 @@ inline constexpr const char* kOddText = "a \"b\"\\\n\t\r\x01 \xc3\xa9 \xf0\x9f\x
 inline constexpr const char* kOddBytes = "caf\xe9 \xff/\xf0\x9f";
 inline constexpr Bytes kMost = Bytes::from_bytes(UINT64_MAX);
 
-core::JobSpec full_spec();  // of a run: without `detached`
+core::JobSpec full_spec();  // of a `mete run`, without `detached`
 core::Detached full_detached();
 core::JobSpec full_detached_spec();
 core::Exit full_exit();
 core::Job full_job();
 core::Quota full_quota();
 core::Reservation full_reservation();
-// With every field, though no wait of the daemon has them all.
+// With every field, though no wait of the daemon has all of them.
 core::Wait full_wait();
 JobView full_view();
 
-// Nothing but what every job has.
 core::Job plain_job();
 
-// With the first `what` replaced, which must be there.
+// The text with the first `what` replaced; `what` must be in it.
 std::string replaced(std::string text, const std::string& what, const std::string& with);
 
 }  // namespace mete::wire

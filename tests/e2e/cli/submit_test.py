@@ -19,7 +19,7 @@ class Submit(support.MeteTest):
 
     def plan(self, *words, **options):
         """The only job of a dry run, as a document, without other output."""
-        result = self.mete("submit", "--dry-run", "-o", "json", *words, **options)
+        result = self.mete("submit", "--print", "-o", "json", *words, **options)
         self.assertEqual(result.returncode, 0, result.stderr)
         document = json.loads(result.stdout)
         schema = json.loads((FORMATS / "submit-plan.schema.json").read_text())
@@ -53,8 +53,8 @@ class Submit(support.MeteTest):
 
     def test_the_text_of_a_dry_run_is_a_job_file(self):
         words = ["--gpu", "2x8G", "-e", "A='x: y'", "--begin", "18:00", "--", "sh", "-c", "echo $A | tr a-z A-Z"]
-        first = self.mete("submit", "--dry-run", *words).stdout
-        again = self.mete("submit", "--dry-run", "-f", "-", stdin=None, input=first)
+        first = self.mete("submit", "--print", *words).stdout
+        again = self.mete("submit", "--print", "-f", "-", stdin=None, input=first)
         self.assertEqual((again.returncode, again.stdout), (0, first), again.stderr)
 
     def test_a_script_with_lines_for_mete(self):
@@ -139,13 +139,13 @@ class Submit(support.MeteTest):
     def test_a_folder_that_is_gone(self):
         gone = self.folder / "gone"
         gone.mkdir()
-        script = f"cd {gone} && rmdir {gone} && {support.METE} submit --gpu 0 --dry-run true"
+        script = f"cd {gone} && rmdir {gone} && {support.METE} submit --gpu 0 --print true"
         result = subprocess.run(["sh", "-c", script], env=self.env, capture_output=True, text=True, timeout=support.BOUND_S)
         self.assertIn("this folder is gone", result.stderr)
         self.assertNotEqual(result.returncode, 0)
 
     def test_sbatch_is_another_name_for_it(self):
-        result = self.mete("sbatch", "--dry-run", "--gpu", "0", "true")
+        result = self.mete("sbatch", "--print", "--gpu", "0", "true")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("command:", result.stdout)
 

@@ -39,6 +39,15 @@ class Words(support.MeteTest):
         self.assert_refused(self.mete("--bogus"), 64)
         self.assert_refused(self.mete(""), 64)
 
+    def test_verbs_of_other_programs_are_answered_with_ours(self):
+        for name, verb in {"status": "mete ps", "queue": "mete ps", "list": "mete ps", "jobs": "mete ps", "squeue": "mete ps",
+                           "scancel": "mete cancel", "srun": "mete run", "sinfo": "mete cards", "nvidia-smi": "mete cards",
+                           "nvtop": "mete top", "restart": "mete requeue", "pause": "mete hold"}.items():
+            self.assert_refused(self.mete(name), 64, f"there is no verb '{name}'", f"did you mean {verb}")
+            self.assertEqual(self.error_object(self.mete(name, "12", "-o", "json"))["exit"], 64)
+        for name in ("kill", "stop"):  # aliases
+            self.assert_refused(self.mete(name), 64, "which job is not said", "mete cancel 12")
+
     def test_verbs_of_the_design_are_refused_by_name(self):
         for verb in ("service", "sweep"):
             result = self.mete(verb, "--gpu", "1", "--", "true")

@@ -35,12 +35,13 @@ MOST_UNJUDGED = 150  # Alice waits above this, so that the queue is empty soon a
 
 class Attack(SystemDaemon):
     sim = "2xH200"
+    disk_mb = 64
 
     def setUp(self):
         self.dice, self.counts, self.lock = random.Random(SEED), collections.Counter(), threading.Lock()
         self.jobs_of_alice = {}  # id -> what was done to it: "cancelled", "keeper"; jobs that were not judged yet
         self.outcomes = collections.Counter()
-        self.killing, self.last_kill = False, 0.0  # of a keeper
+        self.killing, self.last_kill = set(), {"keeper": 0.0, "program": 0.0}  # what is being killed, and when it was last
         self.of_bob, self.daemon_faults, self.over = [], [], threading.Event()
         self.ending, self.full, self.starved = threading.Event(), threading.Event(), threading.Event()
         super().setUp()
@@ -51,7 +52,7 @@ class Attack(SystemDaemon):
     def start_daemon(self):
         """On a small disk of its own, and again whenever it has ended."""
         self.state.mkdir(mode=0o700)
-        self.small = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=700", "mete-attack", self.state],
+        self.small = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self.disk_mb}m,mode=700", "mete-attack", self.state],
                                     capture_output=True).returncode == 0
         if self.small:
             self.addCleanup(subprocess.run, ["umount", "-l", str(self.state)], capture_output=True)
@@ -123,7 +124,8 @@ class Attack(SystemDaemon):
             with self.lock:
                 self.counts["submits"] += 1
                 if done.returncode == 0:
-                    self.jobs_of_alice[done.stdout.strip()] = {"keeper"} if self.killing or self.last_kill >= began else set()
+                    self.jobs_of_alice[done.stdout.strip()] = {kind for kind, last in self.last_kill.items()
+                                                               if kind in self.killing or last >= began}
                     self.counts["acknowledged"] += 1
                 known = list(self.jobs_of_alice)
             if known and dice.random() < 0.1:
@@ -158,28 +160,37 @@ class Attack(SystemDaemon):
 
     def kill_keeper(self):
         keepers = self.processes("mete-keeper")
-        if not keepers:
-            return
-        pid = self.dice.choice(keepers)
-        self.killing = True
-        # It is unknown which job it keeps: any job that has not ended may be lost by this.
+        if keepers:
+            self.kill_of_a_job("keeper", self.dice.choice(keepers))
+
+    def kill_of_a_job(self, kind, pid):
+        """It is unknown which job it is of: any job that has not ended, or is being submitted, may be."""
+        self.killing.add(kind)
         with self.lock:
             for done in self.jobs_of_alice.values():
-                done.add("keeper")
+                done.add(kind)
+        self.kill_process(pid)
+        self.last_kill[kind] = time.monotonic()
+        self.killing.discard(kind)
+
+    def kill_program(self):
+        """A process of a job of Alice, and not its keeper."""
+        processes = [int(entry.name) for entry in pathlib.Path("/proc").glob("[0-9]*") if self.owned_by_alice(entry)
+                     and os.path.basename(read(entry / "cmdline").split(b"\0")[0]) in (b"sh", b"sleep")]
+        if processes:
+            self.kill_of_a_job("program", self.dice.choice(processes))
+
+    @staticmethod
+    def kill_process(pid):
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-        self.last_kill = time.monotonic()
-        self.killing = False
 
     def kill_helper(self):
         for pid in self.processes("meted"):
             if pid != self.daemon.pid:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
+                self.kill_process(pid)
 
     def no_descriptors(self):
         pid = self.daemon.pid
@@ -211,8 +222,8 @@ class Attack(SystemDaemon):
         wait_until(self.answers, "the daemon answers once there is room")
         self.full.clear()
 
-    def flood(self):
-        kind = self.dice.choice(attackers.KINDS)
+    def flood(self, kind=None):
+        kind = kind or self.dice.choice(attackers.KINDS)
         seconds = min(SECONDS / 4, 1 + self.dice.random() * 6)
         process = subprocess.Popen(["/usr/bin/python3", "-c", GENERATORS, self.socket, kind, str(self.dice.randrange(1 << 30)),
                                     str(seconds)], user=BOB, group=BOB, extra_groups=[], env=self.env_of(BOB), text=True,
@@ -282,10 +293,12 @@ class Attack(SystemDaemon):
                 done = self.jobs_of_alice.pop(ident)
             self.outcomes[job["outcome"]] += 1
             allowed = {"ok", "failed"} | ({"cancelled"} if "cancelled" in done else set()) | ({"lost"} if "keeper" in done else set())
+            allowed |= {"signal"} if "program" in done else set()
             if job["outcome"] not in allowed:
                 said = [line for line in read(self.folder / "log").decode(errors="replace").splitlines() if f"job {ident}" in line]
                 self.fail(f"an outcome that nothing explains: {job}, {done}, {said}")
-            if job["outcome"] in ("ok", "failed"):
+            # A process that the job has left behind can be killed before it writes its line.
+            if job["outcome"] in ("ok", "failed") and "program" not in done:
                 self.assertEqual(len(read(self.ran / ident).split()), 1, f"job {ident} is said to have ended well: {job}")
 
     def judge_if_answered(self):

@@ -93,7 +93,7 @@ class Mistakes(BoundsTest):
         self.submit("--cpu-only", "--", "true")
         for words in (("quota", "set", "--user", "nosuchuser", "--running", "1"),
                       ("reserve", "--gpu", "1", "--for", "1h", "--user", "nosuchuser")):
-            self.assert_refused(self.mete(*words), 125, "nosuchuser")
+            self.assert_refused(self.mete(*words), 66, "nosuchuser")
         self.assertEqual(self.mete("quota", "rm", "--user", "nosuchuser").returncode, 0)
 
     def test_a_state_folder_of_another_daemon_is_told_to_everybody_who_comes(self):

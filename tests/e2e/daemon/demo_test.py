@@ -86,7 +86,7 @@ class Demo(MeteTest):
         self.assertEqual(result.returncode, 0, result.stdout)
         self.assertEqual(result.stderr, "")
         for text in ("$ mete run --gpu 40% -- mete-demo-program anna 4", "CUDA_ERROR_OUT_OF_MEMORY", "| mete: hint: ",
-                     "| mete: waiting for one card for itself", "checks held"):
+                     "| mete: waiting, next in the queue;", "checks held"):
             self.assertIn(text, result.stdout)
         self.assertNotIn("FAIL", result.stdout)
         self.assertNotIn("\033", result.stdout)

@@ -286,7 +286,7 @@ class Forged(EscapeTest):
         data = self.wait_seen()[0]["data"]
         self.assertGreaterEqual(data["bytes"], GIB)
         self.assertLessEqual(data["charged_bytes"], 4 * GIB, "nothing is believed beyond the grant")
-        self.assertIn("outside its meter", self.mete("ps").stdout)
+        self.assertIn("outside its meter", self.mete("ps", "--wide").stdout)
 
     def test_a_limit_that_the_job_has_raised(self):
         process = self.start_full()

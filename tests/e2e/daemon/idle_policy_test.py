@@ -31,7 +31,8 @@ class IdlePolicy(DaemonTest):
             self.tell(process, line)
         wait_until(lambda: [event for event in self.events("job.idle") if event["data"]["step"] == "warned"], "it is warned of")
         self.assertIn("is ended at", self.job(1)["remark"])
-        self.assertIn("idle since", self.mete("ps").stdout)
+        self.assertIn("idle, ended ", self.mete("ps").stdout)
+        self.assertIn("idle since", self.mete("ps", "--wide").stdout)
         self.assertIn("is ended at", self.mete("show", "1").stdout)
         # Work restarts the idle time.
         self.tell(process, "spin 6000000")

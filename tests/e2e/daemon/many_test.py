@@ -6,11 +6,10 @@ import os
 import pathlib
 import unittest
 
-from world import BOUND_S, DaemonTest, METE, read, wait_until
+from world import BOUND_S, DaemonTest, SANITIZED, read, wait_until
 
 SHORT_RUNS = int(os.environ.get("METE_SHORT_RUNS", "200"))
 WAITING = int(os.environ.get("METE_WAITING", "100"))
-SANITIZED = any(name in read(METE) for name in (b"__asan_init", b"__tsan_init"))
 
 
 def descriptors(pid):

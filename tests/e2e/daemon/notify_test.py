@@ -185,9 +185,11 @@ class Notify(DaemonTest):
         self.submit("--notify", f"cmd:test -e {gate} && cat >> {out}", "--", "true")
         wait_until(lambda: self.counts()["waiting"] == 1, "it is waiting")
         self.kill_daemon()
-        # Neither its process nor the shell that this started is under way: it would tell as well.
-        wait_until(lambda: not self.processes("mete-notify") and not any(
-            str(gate).encode() in read(path) for path in pathlib.Path("/proc").glob("[0-9]*/cmdline")), "none is under way")
+        # Neither its process (which has the daemon's name until it is executed, and then an environment of its own) nor the shell that
+        # this started is under way: it would tell as well.
+        wait_until(lambda: not self.processes("meted") and not any(
+            name in read(path) for path in pathlib.Path("/proc").glob("[0-9]*/cmdline") for name in (b"mete-notify", str(gate).encode())),
+            "none is under way")
         gate.touch()
         self.mete("ps")
         wait_until(lambda: self.line("told"), "the next daemon tells")
@@ -216,7 +218,7 @@ class Notify(DaemonTest):
                             (["--notify", "mail", "--notify-on", "boredom"], "boredom")):
             for verb in ("run", "submit"):
                 self.assert_refused(self.mete(verb, "--cpu-only", *words, "--", "true"), 64, text)
-        plan = self.mete("submit", "--cpu-only", "--notify", "mail", "--notify-on", "end,park", "--dry-run", "--", "true").stdout
+        plan = self.mete("submit", "--cpu-only", "--notify", "mail", "--notify-on", "end,park", "--print", "--", "true").stdout
         self.assertIn("notify:", plan)
         self.assertIn("notify-on:", plan)
 

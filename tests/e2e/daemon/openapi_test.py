@@ -207,6 +207,8 @@ class Answers(DaemonTest):
                 self.valid.answer(method, path, reply.status, "application/json", reply.read().decode())
         for query in ("?every=0.1", "?every=x", "?every=", "?every=1e9", "?every=nan", "?every=-1"):
             self.call("GET", "/v1/snapshot", query=query, wants=[400])
+        self.call("POST", "/v1/daemon/reload")
+        self.call("POST", "/v1/daemon/backup", {"path": str(self.folder / "copy.db")})
         self.call("POST", "/v1/daemon/stop")
         self.assertEqual(operations(self.spec) - self.called, set(), "in the file, and never asked for")
 

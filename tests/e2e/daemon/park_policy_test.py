@@ -70,7 +70,7 @@ class Idle(ParkTest):
         job = self.worker("--gpu", "10G", "--preemptible")
         self.wait_state(job, "parked")
         self.assertEqual(self.job(job)["park"]["cause"], "idle")
-        for words in (("ps",), ("show", job)):
+        for words in (("ps", "--wide"), ("show", job)):
             self.assertRegex(self.good(*words).stdout, r"idle, back within \d+\.\d s of its first call")
         self.ends_well(job)
 
@@ -83,6 +83,25 @@ class Idle(ParkTest):
         self.assertEqual(self.job(job)["state"], "running")
         self.ends_well(later)
         self.ends_well(job)
+
+
+class OwnIdle(ParkTest):
+    """--idle, without a word of the configuration."""
+
+    def test_a_job_is_parked_by_its_own_time_and_not_for_others(self):
+        job = self.worker("--gpu", "60%", "--idle", "1s", "--priority", "-5")
+        other = self.submit("--gpu", "60%", "--priority", "5", "--", "true")
+        self.assertEqual(self.mete("wait", other).returncode, 0)
+        parked = [event["data"] for event in self.api("/v1/events?from=1")[1]["events"] if event["type"] == "job.parked" and event["job"] == job]
+        self.assertEqual({data["cause"] for data in parked if data["state"] == "parking"}, {"idle"})
+        self.ends_well(job)
+
+    def test_never_is_kept_by_the_daemon(self):
+        job = self.submit("--gpu", "1G", "--idle", "never", "--", "sleep", "1000")
+        self.assertIn("idle: never", self.mete("submit", "--print", "--gpu", "1G", "--idle", "never", "true").stdout)
+        submitted = [event["data"]["spec"] for event in self.api("/v1/events?from=1")[1]["events"] if event["type"] == "job.submitted"]
+        self.assertEqual(submitted[0]["idle_s"], 0)
+        self.good("cancel", job)
 
 
 class Growth(ParkTest):

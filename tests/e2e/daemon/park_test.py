@@ -97,8 +97,9 @@ class Verbs(ParkTest):
         self.assertIn("still on card 0", said)
         self.assertEqual(self.job(job)["state"], "parked")
         self.assertEqual(self.job(job)["park"]["moved_bytes"], 160 * MIB)
-        for verb in ("ps", "show"):
-            self.assertIn("160 MiB in host memory", self.good(verb, *([job] if verb == "show" else [])).stdout)
+        for words in (("ps", "--wide"), ("show", job)):
+            self.assertIn("160 MiB in host memory", self.good(*words).stdout)
+        self.assertIn("until unparked", self.good("ps").stdout)
         self.assertLess(self.granted(), GIB)
         self.assertIn(f"job {job} is back", self.good("unpark", job).stderr)
         self.assertEqual(self.granted(), 40 * GIB)
@@ -155,7 +156,7 @@ class Verbs(ParkTest):
         self.mete("wait", waits)
         self.assert_refused(self.mete("park", plain), 64, "has ended")
         self.assert_refused(self.mete("unpark", plain), 64, "has ended")
-        self.assert_refused(self.mete("park", "99"), 125, "there is no job 99")
+        self.assert_refused(self.mete("park", "99"), 66, "there is no job 99")
         self.assert_refused(self.mete("park"), 64)
 
     def test_an_obstacle_is_known_beforehand(self):
@@ -308,11 +309,11 @@ class Spill(ParkTest):
         job = self.worker("--gpu", "10G", "--preemptible")
         where = "64 MiB in host memory, 96 MiB on disk"
         self.assertIn(f"job {job} is parked: {where}", self.good("park", job).stderr)
-        for words in (("ps",), ("show", job), ("events",), ("top", "--once")):
+        for words in (("ps", "--wide"), ("show", job), ("events",), ("top", "--once")):
             self.assertIn(where, self.good(*words).stdout, words)
         self.assertEqual([self.job(job)["park"][name] for name in ("moved_bytes", "disk_bytes")], [160 * MIB, 96 * MIB])
         self.kill_daemon()
-        self.assertIn(where, self.good("ps").stdout)
+        self.assertIn(where, self.good("ps", "--wide").stdout)
         self.good("unpark", job)
         self.assertNotIn("park", self.job(job))
         self.ends_well(job)

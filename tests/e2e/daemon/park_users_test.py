@@ -115,16 +115,16 @@ class Parked(queue_users_test.Queue):
         job, go, _ = self.worker(ALICE, "--preemptible")
         for verb in ("park", "unpark"):
             result = self.do(BOB, verb, job)
-            self.assertEqual(result.returncode, 125, result.stderr)
-            self.assertIn(f"there is no job {job}", result.stderr)
-            self.assertEqual(self.speak(BOB, "POST", f"/v1/jobs/{job}/{verb}")[0], 404)
+            self.assertEqual(result.returncode, 77, result.stderr)
+            self.assertIn(f"job {job} is {ALICE}'s", result.stderr)
+            self.assertEqual(self.speak(BOB, "POST", f"/v1/jobs/{job}/{verb}")[0], 403)
         # Nor may he report its state.
         said = {"parked": True, "held_bytes": [0], "moved_bytes": 0}
         self.assertIn(self.speak(BOB, "POST", f"/v1/jobs/{job}/parked", said)[0], (403, 404))
         self.assertEqual(self.job(job)["state"], "running")
         self.assertEqual(self.mete("park", job).returncode, 0)  # root
         self.assertEqual(self.job(job)["state"], "parked")
-        self.assertEqual(self.do(BOB, "unpark", job).returncode, 125)
+        self.assertEqual(self.do(BOB, "unpark", job).returncode, 77)
         self.assertEqual(self.job(job)["state"], "parked")
         self.assertEqual(self.do(ALICE, "unpark", job).returncode, 0)
         self.assertEqual(self.do(ALICE, "park", job).returncode, 0)

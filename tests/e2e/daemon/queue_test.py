@@ -43,7 +43,7 @@ class Wait(VerbTest):
         self.assertEqual(result.returncode, 64, result.stderr)  # arguments are checked first
         self.assertEqual(result.stderr.count("error: "), 2, result.stderr)
         self.assertIn("there is no job 77", result.stderr)
-        self.assertEqual(self.mete("wait", "77", worse).returncode, 125)
+        self.assertEqual(self.mete("wait", "77", worse).returncode, 66)
 
     def test_an_array_is_waited_for_as_a_whole_and_any_is_the_first(self):
         job = self.submit("--cpu-only", "--array", "0-3", "--", "sh", "-c",
@@ -94,7 +94,7 @@ class Changes(VerbTest):
         self.ok("wait", done)
         self.wait_state(running, "running")
         result = self.mete("cancel", running, "999", held, done)
-        self.assertEqual(result.returncode, 125, result.stderr)
+        self.assertEqual(result.returncode, 66, result.stderr)
         self.assertEqual(result.stderr.count("error: "), 2, result.stderr)
         self.assertIn("there is no job 999", result.stderr)
         self.assertIn(f"job {done} has ended", result.stderr)
@@ -150,11 +150,11 @@ class Looking(VerbTest):
         self.assertEqual(self.ok("ps", "-q", two).stdout.split(), [two])
         self.assert_refused(self.mete("ps", "--state", "asleep"), 64, "asleep", "pending")
         for words in (["ps", "12345"], ["ps", "-q", "12345"]):
-            self.assert_refused(self.mete(*words), 125, "there is no job 12345")
+            self.assert_refused(self.mete(*words), 66, "there is no job 12345")
         result = self.mete("ps", "-q", "12345", two)
-        self.assertEqual((result.returncode, result.stdout.split()), (125, [two]))
+        self.assertEqual((result.returncode, result.stdout.split()), (66, [two]))
         result = self.mete("ps", "12345", "-o", "json")
-        self.assertEqual((result.returncode, json.loads(result.stdout)["jobs"]), (125, []))
+        self.assertEqual((result.returncode, json.loads(result.stdout)["jobs"]), (66, []))
         self.assertIn("there is no job 12345", self.error_object(result)["message"])
         self.assert_refused(self.mete("cancel", "0" + two), 64, f"'0{two}' names no job")
         document = self.document("ps", "ps", "--name", "alpha")
@@ -162,12 +162,13 @@ class Looking(VerbTest):
         self.assertEqual(len(self.document("ps", "ps")["jobs"]), 2)
         table = self.ok("ps").stdout
         self.assertIn("alpha", table)
-        self.assertRegex(table.splitlines()[0], r"^ID +NAME +USER +STATE .* REASON$")
+        self.assertRegex(table.splitlines()[0], r"^ID +NAME +STATE .* NOTE +COMMAND$")
+        self.assertRegex(self.ok("ps", "--wide").stdout.splitlines()[0], r"^ID +USER +NAME +STATE .* COMMAND .*REASON$")
 
     def test_without_a_daemon_there_is_no_job(self):
         for verb in ("show", "explain", "logs", "wait", "cancel", "hold", "release", "requeue", "attach"):
             words = [verb, "12"] + (["-r"] if verb == "attach" else [])
-            self.assert_refused(self.mete(*words), 125, "no daemon runs", "12")
+            self.assert_refused(self.mete(*words), 66, "no daemon runs", "12")
         self.assert_refused(self.mete("cancel"), 64, "which job is not said")
         self.assertEqual(self.mete("reserve").returncode, 0)
         self.assertIsNone(self.daemon_pid())
@@ -212,7 +213,7 @@ class Looking(VerbTest):
         options = ["--cpu-only", "--hold", "--name", evil, "-l", f"x={evil}", "--", "true", evil]
         job = self.submit(*options)
         for words in (["ps", "-o", "json"], ["show", job, "-o", "json"], ["events", "-o", "json"], ["explain", job, "-o", "json"],
-                      ["top", "--once", "-o", "json"], ["submit", "--dry-run", *options], ["submit", "--dry-run", "-o", "json", *options],
+                      ["top", "--once", "-o", "json"], ["submit", "--print", *options], ["submit", "--print", "-o", "json", *options],
                       ["run", "--dry-run", "--cpu-only", "--name", evil, "--", "true", evil],
                       ["run", "--dry-run", "-o", "json", "--cpu-only", "--name", evil, "--", "true", evil],
                       ["show", evil, "-o", "json"], ["submit", "-o", "json", "--gpu", evil, "--", "true"]):
@@ -224,7 +225,7 @@ class Looking(VerbTest):
         shown = json.loads(self.ok("show", job, "-o", "json").stdout)["job"]
         self.assertEqual((shown["name"], shown["command"]), (evil, ["true", evil]))
         plan = self.folder / "plan.yaml"
-        plan.write_text(self.ok("submit", "--dry-run", *options).stdout)
+        plan.write_text(self.ok("submit", "--print", *options).stdout)
         again = self.submit("-f", plan)
         self.assertEqual(json.loads(self.ok("show", again, "-o", "json").stdout)["job"]["name"], evil)
 
@@ -379,7 +380,7 @@ class Administration(VerbTest):
         self.assertEqual(self.job(job)["reason"], "drained")
         self.kill_daemon()
         self.assertIn("drained", self.ok("cards").stdout)
-        self.assert_refused(self.mete("drain", "9"), 125, "9")
+        self.assert_refused(self.mete("drain", "9"), 66, "9")
         self.assertIn("takes jobs again", self.ok("undrain", "0").stderr)
         self.ok("wait", job)
 
@@ -416,7 +417,7 @@ class Administration(VerbTest):
         ident = made["reservations"][0]["id"]
         self.assertIn("nobody", self.ok("reserve").stdout)
         self.assertIn(f"reservation {ident} is taken back", self.ok("reserve", "rm", ident).stderr)
-        self.assert_refused(self.mete("reserve", "rm", ident), 125, ident)
+        self.assert_refused(self.mete("reserve", "rm", ident), 66, ident)
         for words in (["--gpu", "1", "--for", "4h"], ["--gpu", "1", "--user", "carol"], ["--user", "c", "--for", "1h"],
                       ["--gpu", "1", "--user", "c", "--for", "1h", "--until", "18:00"], ["--gpu", "1", "--user", "c",
                       "--for", "1h", "--from", "teatime"], ["rn", "3"]):

@@ -76,7 +76,8 @@ class Meter(Replaced):
 
     def test_it_is_damaged(self):
         whole = self.meter.read_bytes()
-        for what, bytes_ in (("truncated", whole[:len(whole) // 2]), ("not a library", b"#!/bin/sh\n"), ("not a library", b""),
+        # The last half may be what only a debugger reads.
+        for what, bytes_ in (("truncated", whole[:len(whole) // 8]), ("not a library", b"#!/bin/sh\n"), ("not a library", b""),
                              ("not mete's meter", (self.prefix / "simgpu" / "libcuda.so.1").read_bytes())):
             with self.subTest(what=what):
                 self.meter.unlink()

@@ -45,7 +45,7 @@ class OneCard(DaemonTest):
         first = self.holder("60%")
         second = self.start_run("--gpu", "60%", "--", "echo", "second")
         line = second.stderr.readline()
-        self.assertRegex(line, r"^mete: waiting for 60% of one card; card 0: .* free of the .* needed, .*'s job 1 holds")
+        self.assertRegex(line, r"^mete: waiting, next in the queue; for 60% of one card; card 0: .* free of the .* needed, .*'s job 1 holds")
         job = self.job(2)
         self.assertEqual((job["state"], job["reason"]), ("pending", "resources"))
         self.assertEqual(job["wait"]["holders"], ["1"])
@@ -106,7 +106,7 @@ class OneCard(DaemonTest):
         self.assert_refused(self.run_("--gpu", "8G", "--time", "soon", "--", "true"), 64, "duration")
         self.assert_refused(self.run_("--gpu", "8G", "--procs", "0", "--", "true"), 64)
         self.assert_refused(self.run_("--gpu", "8G..9G", "--procs", "2", "--", "true"), 64, "no even parts")
-        self.assert_refused(self.run_("--gpu", "8G", "--preemptible", "--exec", "--", "true"), 64, "nobody is left to park it")
+        self.assert_refused(self.run_("--gpu", "8G", "--preemptible", "--exec", "--", "true"), 64, "no process is left")
         self.assert_refused(self.run_("--gpu", "8G", "--exec", "--time", "5", "--", "true"), 64, "--exec")
         self.assertIsNone(self.daemon_pid(), "a typing mistake starts nothing")
 

@@ -200,7 +200,7 @@ class SomeOfItsCards(DaemonTest):
         self.tell(process, "take alloc 1G")
         wait_until(lambda: self.job(1)["grant"][0].get("used_bytes", 0) > GIB, "its memory is seen")
         self.assertEqual(self.job(1)["grant"][1].get("used_bytes"), 0)
-        self.assertRegex(self.mete("ps").stdout.splitlines()[1], r" 0,1 +[0-9.]+ GiB ")
+        self.assertRegex(self.mete("ps").stdout.splitlines()[1], r" 0,1 +[0-9.]+G ")
         self.end_actor(process)
 
 

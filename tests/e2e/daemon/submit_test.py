@@ -75,7 +75,7 @@ class One(SubmitTest):
                          {f"{job}_4-net.out": "out\n", "4.err": "err\n", f"{job}_5-net.out": "out\n", "5.err": "err\n"})
 
     def test_the_last_job_is_known_by_a_sign(self):
-        self.refused(125, "--cpu-only", "--after", "@", "--", "true", says="you have submitted no job yet")
+        self.refused(66, "--cpu-only", "--after", "@", "--", "true", says="you have submitted no job yet")
         first, = self.submit("--cpu-only", "--", "sh", "-c", "exit 3")
         second, = self.submit("--cpu-only", "--after", "@:fail", "--", "true")
         third, = self.submit("--cpu-only", "--after", "@,@~1:any", "--", "true")
@@ -86,7 +86,7 @@ class One(SubmitTest):
     def test_a_share_is_shown_as_it_was_written(self):
         job, = self.submit("--hold", "--gpu", "8GB", "--", "true")
         self.assertEqual((self.jobs()[0]["request"], "request_written" in self.jobs()[0]), ("8GB", False))
-        for verb in (("ps",), ("show", job), ("events", "--from", "1")):
+        for verb in (("ps", "--wide"), ("show", job), ("events", "--from", "1")):
             self.assertIn("8GB = 7.45 GiB", self.mete(*verb).stdout, verb)
         self.mete("release", job)
         self.assertEqual(self.mete("wait", job).returncode, 0)
@@ -106,7 +106,7 @@ class One(SubmitTest):
 
     def test_what_the_daemon_refuses(self):
         self.refused(69, "--gpu", "900G", "--", "true", says="can never fit here")
-        self.refused(125, "--cpu-only", "--after", "77", "--", "true", says="77")
+        self.refused(66, "--cpu-only", "--after", "77", "--", "true", says="77")
         self.submit("--gpu", "all", "--", "sleep", "1000")
         self.refused(75, "--gpu", "1", "--no-wait", "--", "true", says="")
         self.assertEqual(len(self.jobs()), 1, "what was refused left nothing behind")
@@ -200,7 +200,7 @@ jobs:
         self.refused(69, "-f", path, says="can never fit here")
         self.assertEqual([job["outcome"] for job in self.jobs()], ["cancelled"])
         self.assertFalse(trace.exists())
-        self.assertEqual(self.mete("submit", "--cpu-only", "--after", "@", "--", "true").returncode, 125, "@ is none of them")
+        self.assertEqual(self.mete("submit", "--cpu-only", "--after", "@", "--", "true").returncode, 66, "@ is none of them")
 
     def test_a_signal_takes_back_what_was_sent(self):
         path = self.file("jobs.yaml", "cpu-only: true\njobs:\n"

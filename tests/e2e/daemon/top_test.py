@@ -232,11 +232,56 @@ class TopTest(VerbTest):
         os.write(master, b"q")
         self.quits(pid, master, screen)
 
+    def test_hold_release_and_logs(self):
+        self.busy()
+        held = self.submit("--name", "third", "--gpu", "2", "--", "true")
+        talks = self.submit("--name", "talks", "--cpu-only", "--", "sh", "-c", "echo words of the job; exec sleep 600")
+        self.wait_state(talks, "running")
+        pid, master, screen = self.look()
+        self.shows(master, screen, "third", "talks")
+        os.write(master, b"\x1b[F" + b"H")
+        self.shows(master, screen, f"job {held} is held; R releases it")
+        self.assertEqual(self.job(held)["reason"], "held")
+        os.write(master, b"R")
+        self.shows(master, screen, f"job {held} is released")
+        self.assertNotEqual(self.job(held)["reason"], "held")
+        os.write(master, b"/talks\r" + b"l")
+        self.until(master, screen, lambda: b"words of the job" in self.seen, "shows the log")
+        self.seen = b""
+        os.write(master, b"\x03")  # ends mete logs, not mete top
+        self.until(master, screen, lambda: b"CARDS" in self.seen, "comes back")
+        os.write(master, b"\x1b")
+        self.ok("cancel", talks)
+        ended = self.submit("--name", "brief", "--cpu-only", "--", "echo", "hello")
+        self.ok("wait", ended)
+        os.write(master, b"q")
+        self.quits(pid, master, screen)
+        self.assertEqual(self.job(held)["state"], "pending")
+
+    def test_a_screen_of_80_columns(self):
+        running, waiting = self.busy()
+        for number in range(40):
+            self.submit("--name", f"more-{number}", "--gpu", "2", "--", "true")
+        pid, master, screen = self.look(rows=24, columns=80)
+        self.shows(master, screen, "train", " more below", "l logs", "H hold", "R release")
+        os.write(master, b"\x1b[F")
+        self.shows(master, screen, "more-39")
+        self.assertNotIn(" more below", screen.text())
+        for _ in range(9):  # every order has its arrow
+            os.write(master, b"s")
+            self.until(master, screen, lambda: "▲" in screen.text(), "an arrow")
+        os.write(master, b"q")
+        self.quits(pid, master, screen)
+        once = self.mete("top", "--once", env={**self.env, "COLUMNS": "80"}).stdout
+        self.assertEqual(max(map(len, once.splitlines())), 80)
+        self.assertIn("more-39", once, "all rows")
+        self.assertRegex(once, rf"{waiting} .*later +pending .*(next|~\d)")
+
     def test_readonly_changes_nothing(self):
         running, _ = self.busy()
         pid, master, screen = self.look("--readonly")
         self.shows(master, screen, "train", "read only")
-        for key in b"cTKI":
+        for key in b"cHRTKI":
             os.write(master, bytes([key]))
             self.shows(master, screen, "--readonly: nothing is changed from here")
         os.write(master, b"yq")

@@ -92,7 +92,7 @@ class TwoTypes(DaemonTest):
         (self.folder / "job.sh").write_text("#!/bin/sh\n#METE --gpu 4G --where 'attribute:gpu.type == T4'\ntrue\n")
         (self.folder / "bad.yaml").write_text("gpu: 4G\nwhere: attribute:gpu.type ~ T4\ncommand: [\"true\"]\n")
         for words in (["-f", str(self.folder / "job.yaml")], [str(self.folder / "job.sh")]):
-            plan = self.document("submit", "--dry-run", *words)
+            plan = self.document("submit", "--print", *words)
             self.assertEqual(plan["jobs"][0]["where"], "attribute:gpu.type == T4")
             ident = self.submit(*words)
             self.assertEqual(self.mete("wait", ident).returncode, 0)
@@ -100,9 +100,9 @@ class TwoTypes(DaemonTest):
         result = self.mete("submit", "-f", str(self.folder / "bad.yaml"))
         self.assert_refused(result, 65, "bad.yaml:2", "character 20")
         # The output can be read again.
-        text = self.mete("submit", "--dry-run", "-f", str(self.folder / "job.yaml")).stdout
+        text = self.mete("submit", "--print", "-f", str(self.folder / "job.yaml")).stdout
         (self.folder / "again.yaml").write_text(text)
-        again = self.document("submit", "--dry-run", "-f", str(self.folder / "again.yaml"))
+        again = self.document("submit", "--print", "-f", str(self.folder / "again.yaml"))
         self.assertEqual(again["jobs"][0]["where"], "attribute:gpu.type == T4")
 
     def test_the_api_refuses_what_it_does_not_understand(self):

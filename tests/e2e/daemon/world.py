@@ -15,7 +15,7 @@ import time
 import jsonschema
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
-from support import BOUND_S, BUILD, METE, SOURCE, MeteTest, wait_until  # noqa: E402
+from support import BOUND_S, BUILD, METE, SANITIZED, SOURCE, MeteTest, wait_until  # noqa: E402
 
 ACTOR = str(BUILD / "tests" / "meter_actor")
 GIB, MIB = 1 << 30, 1 << 20
@@ -207,8 +207,8 @@ class DaemonTest(MeteTest):
             self.assertEqual(card["granted_bytes"], 0)
         self.assertEqual(self.grants(), [])
 
-    def ok(self, *words):
-        result = self.mete(*words)
+    def ok(self, *words, **options):
+        result = self.mete(*words, **options)
         self.assertEqual(result.returncode, 0, result.stderr)
         return result
 

@@ -14,6 +14,8 @@ import unittest
 BUILD = pathlib.Path(os.environ["METE_BUILD_DIR"])
 DRIVER = str(BUILD / "tests" / "keeper_driver")
 KEEPER = str(BUILD / "bin" / "mete-keeper")
+# Built with a sanitizer: several times slower.
+SANITIZED = os.path.exists(KEEPER) and any(name in pathlib.Path(KEEPER).read_bytes() for name in (b"__asan_init", b"__tsan_init"))
 BOUND_S = 60
 FINAL = ("ended", "runner_gone", "not_launched")
 

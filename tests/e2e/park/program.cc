@@ -67,12 +67,16 @@ int work(int ms, int threads, int blocks) {
 // driver.
 std::atomic<long> looks{0};
 std::atomic<long> lost{0};
-std::atomic<long> within{0};  // those inside a call
+std::atomic<long> within{0};  // looks inside a call
+// A thread that has not begun or has ended its launches has no such caller: on a busy machine a
+// signal reaches it that late.
+thread_local volatile bool launching = false;
 
 [[gnu::noinline]] long launch_often(CUfunction function, CUdeviceptr word,
                                     std::chrono::steady_clock::time_point end) {
   FOUND(cuLaunchKernel);
   static thread_local volatile long launched = 0;
+  launching = true;
   while (std::chrono::steady_clock::now() < end) {
     CUdeviceptr address = word;
     std::uint32_t value = static_cast<std::uint32_t>(launched + 1);
@@ -83,10 +87,12 @@ std::atomic<long> within{0};  // those inside a call
       die("cuLaunchKernel", 0);
     launched = launched + 1;
   }
+  launching = false;
   return launched;
 }
 
 void look_through(int) {
+  if (!launching) return;
   struct Seen {
     bool caller = false;
     int frames = 0;

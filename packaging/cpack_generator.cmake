@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# Read by cpack for each kind of package.
+cmake_policy(VERSION 3.25)
+set(CPACK_PRE_BUILD_SCRIPTS ${CPACK_METE_SOURCE_DIR}/packaging/cpack_stage.cmake)
+set(CPACK_SET_DESTDIR ON)
+if(CPACK_GENERATOR STREQUAL "TGZ")
+  set(CPACK_INSTALL_PREFIX /)
+  set(CPACK_PACKAGE_FILE_NAME mete-${CPACK_PACKAGE_VERSION}-linux-${CPACK_METE_PROCESSOR})
+  return()
+endif()
+
+# DEB
+set(CPACK_INSTALL_PREFIX /usr)
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
+set(METE_DEB_VERSION ${CPACK_PACKAGE_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION utils)
+set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
+# By hand: dpkg-shlibdeps takes libmete.so, which has the name of the driver's library, for the driver. tests/checks/exports.py fails
+# on a program that needs a newer glibc.
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= 2.34)")
+if(CPACK_METE_PROCESSOR STREQUAL "aarch64")
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
+endif()
+set(scripts ${CPACK_METE_BINARY_DIR}/debian)
+file(READ ${CPACK_METE_SOURCE_DIR}/packaging/debian/common.sh common)
+foreach(name preinst postinst prerm postrm)
+  file(READ ${CPACK_METE_SOURCE_DIR}/packaging/debian/${name} text)
+  string(REPLACE "#COMMON#" "${common}" text "${text}")
+  string(REPLACE "#VERSION#" "${METE_DEB_VERSION}" text "${text}")
+  file(WRITE ${scripts}/${name} "${text}")
+  file(CHMOD ${scripts}/${name} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+  list(APPEND extra ${scripts}/${name})
+endforeach()
+file(WRITE ${scripts}/conffiles "/etc/mete/config.toml\n")
+file(CHMOD ${scripts}/conffiles PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${extra} ${scripts}/conffiles)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
