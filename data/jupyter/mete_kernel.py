@@ -7,7 +7,8 @@
 The stand-in binds the ports of the kernel and answers what a client needs in order not to give up: heartbeat, kernel_info,
 shutdown. A cell that is run meanwhile shows what the job waits for. The stand-in keeps the request of that cell and leaves it
 in a file beside the connection file; the kernel, which binds the same ports a moment later, runs it first. Clients reconnect by
-themselves, as ZeroMQ does.
+themselves, as ZeroMQ does, but each of their sockets on its own: the kernel runs nothing before all of them are back, since what
+it publishes to a client that has sent a cell and does not yet subscribe again is lost.
 
 mete tells the stand-in, by lines on its standard input: "w TEXT" what the job waits for; "i" the user interrupts; "f TEXT" the
 job cannot be run, and why; "g" the job has its cards. The end of the input means that mete has gone. The kernel reads
@@ -239,19 +240,25 @@ class StandIn:
         return None
 
     def hand_over(self):
-        # Requests that have just come are the kernel's too: once the sockets are closed they would be lost.
-        while self.sockets["shell"].poll(0):
-            self.answer("shell", self.sockets["shell"].recv_multipart())
         for _, message in self.held:
             if message["header"]["msg_type"] == "execute_request":
                 self.publish("clear_output", {"wait": False}, message)
-        if self.held:
-            held = {"clients": {name: clients.look() for name, clients in self.clients.items()},
-                    "requests": [[frame.hex() for frame in frames] for frames, _ in self.held]}
-            path = held_path(self.connection_file)
+        # Requests that have just come are the kernel's too. A request that comes after this look is lost: the sockets close at once.
+        while self.sockets["shell"].poll(0):
+            self.answer("shell", self.sockets["shell"].recv_multipart())
+        if self.replays:
+            self.leave_held()
+        self.close()
+
+    def leave_held(self):
+        held = {"clients": {name: clients.look() for name, clients in self.clients.items()},
+                "requests": [[frame.hex() for frame in frames] for frames, _ in self.held]}
+        path = held_path(self.connection_file)
+        try:
             with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w", encoding="utf-8") as file:
                 json.dump(held, file)
-        self.close()
+        except OSError as error:
+            self.refuse_held("mete", f"the cell could not be kept for the kernel: {error}; run it again")
 
     def close(self):
         for clients in self.clients.values():
@@ -270,15 +277,14 @@ def wait(connection_file):
 
 
 def take_held(connection_file):
-    """What the stand-in kept: the requests, and how many clients it had; None: nothing."""
+    """What the stand-in kept: the requests, and how many clients it had; None: there was no stand-in."""
     path = held_path(connection_file)
     try:
         with open(path, encoding="utf-8") as file:
-            held = json.load(file)
-        os.unlink(path)
+            os.unlink(path)
+            return json.load(file)
     except (OSError, ValueError):
         return None
-    return held if held.get("requests") else None
 
 
 def listen(descriptor):

@@ -58,6 +58,19 @@ class Notebook:
         self.client = self.manager.client()
         self.client.start_channels()
         self.client.wait_for_ready(timeout=BOUND_S)
+        self.hears()
+
+    def hears(self):
+        """Returns once the client subscribes to output: what is published before is lost."""
+        deadline = time.monotonic() + BOUND_S
+        while time.monotonic() < deadline:
+            self.client.kernel_info()
+            try:
+                self.client.get_iopub_msg(timeout=0.2)
+                return
+            except queue.Empty:
+                pass
+        raise AssertionError(f"no output; the server says {self.said()}")
 
     @property
     def pid(self):
@@ -299,6 +312,24 @@ class Waiting(NotebookTest):
         self.assertEqual(self.job(2)["state"], "pending")
         self.release(holder)
         self.assertEqual(notebook.run("print('x' in dir())"), "False\n")
+
+    def test_a_client_whose_output_comes_back_late_loses_none(self):
+        holder = self.holder("100%")
+        notebook = self.open(self.install("--gpu", "8G"))
+        # This client's subscription to output reconnects a second or two after the socket that sends cells.
+        output, url = notebook.client.iopub_channel.socket, notebook.client._make_url("iopub")
+        output.disconnect(url)
+        output.reconnect_ivl = 1000
+        output.connect(url)
+        notebook.hears()
+        cell = notebook.send("print('never')")
+        notebook.message(cell, "stream")
+        notebook.manager.interrupt_kernel()
+        self.assertEqual(notebook.reply(cell)["ename"], "KeyboardInterrupt")
+        # Nothing is kept for the kernel; the next cell comes once the stand-in has gone, from a client that waits to connect.
+        self.release(holder)
+        self.wait_state(2, "running")
+        self.assertEqual(notebook.run("print('here')"), "here\n")
 
     def test_a_kernel_that_waits_can_be_shut_down(self):
         holder = self.holder("100%")
