@@ -19,12 +19,15 @@ import json
 import os
 import select
 import signal
+import socket as sockets
 import sys
 import threading
 import time
 
 HELD_MOST = 64 << 20  # bytes of requests that are kept for the kernel
 TOO_MUCH = "the kernel still waits for its GPU memory, and too many cells wait for it; run this cell again later"
+QUIET_MS = 20  # what was on its way inside ZeroMQ has arrived; much less than the 100 ms after which a client reconnects
+LEAVE_S = 1.0  # the stand-in waits this long for its clients to hang up
 BACK_S = 3.0  # the kernel waits this long for its clients to reconnect before it runs what was kept
 SAY_AFTER_S = 1.0  # a return that is quicker is not worth a line
 HELD = ("execute_request", "comm_open", "comm_msg", "comm_close")
@@ -44,14 +47,14 @@ def can_replay():
 
 
 class Clients:
-    """How many peers a socket has."""
+    """The peers of a socket: how many they are, and the descriptors of their connections."""
 
     def __init__(self, socket):
         import zmq
         self.here = 0
+        self.connections = set()
         self.socket = socket
-        self.monitor = socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
-        self.came = zmq.EVENT_HANDSHAKE_SUCCEEDED
+        self.monitor = socket.get_monitor_socket(zmq.EVENT_ACCEPTED | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
 
     def look(self):
         import zmq
@@ -61,7 +64,22 @@ class Clients:
                 event = parse_monitor_message(self.monitor.recv_multipart(zmq.NOBLOCK))
             except zmq.Again:
                 return self.here
-            self.here += 1 if event["event"] == self.came else -1
+            if event["event"] == zmq.EVENT_ACCEPTED:
+                self.connections.add(int(event["value"]))
+            elif event["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                self.here += 1
+            else:
+                self.here -= 1
+                self.connections.discard(int(event["value"]))
+
+    def hang_up(self):
+        """Tells every peer that it will hear nothing more. It closes its end, and all that it has sent by then arrives here."""
+        for connection in self.connections:
+            try:
+                with sockets.socket(fileno=os.dup(connection)) as end:
+                    end.shutdown(sockets.SHUT_WR)
+            except OSError:  # has just gone
+                pass
 
     def close(self):
         """An open monitor keeps its context from ending."""
@@ -87,8 +105,10 @@ class StandIn:
             socket = self.sockets[name] = self.context.socket(kind)
             if kind == zmq.ROUTER:
                 socket.router_handover = 1
-            socket.bind(place + str(info[name + "_port"]))
+        # Watched before a client can connect.
         self.clients = {name: Clients(self.sockets[name]) for name in ("shell", "iopub")}
+        for name, socket in self.sockets.items():
+            socket.bind(place + str(info[name + "_port"]))
         self.replays = can_replay()
         self.waits_for = ""
         self.failed = ""
@@ -125,6 +145,8 @@ class StandIn:
         self.session.send(self.sockets["iopub"], kind, content, parent=parent, ident=kind.encode())
 
     def reply(self, socket, message, idents, content):
+        if self.sockets[socket].closed:  # the hand-over failed; what is published still arrives
+            return
         kind = message["header"]["msg_type"].replace("_request", "_reply")
         self.session.send(self.sockets[socket], kind, content, parent=message, ident=idents)
 
@@ -243,15 +265,41 @@ class StandIn:
         for _, message in self.held:
             if message["header"]["msg_type"] == "execute_request":
                 self.publish("clear_output", {"wait": False}, message)
-        # Requests that have just come are the kernel's too. A request that comes after this look is lost: the sockets close at once.
-        while self.sockets["shell"].poll(0):
-            self.answer("shell", self.sockets["shell"].recv_multipart())
+        clients = {name: clients.look() for name, clients in self.clients.items()}
         if self.replays:
-            self.leave_held()
+            self.take_the_last()
+            self.leave_held(clients)
+        else:
+            while self.sockets["shell"].poll(0):
+                self.answer("shell", self.sockets["shell"].recv_multipart())
         self.close()
 
-    def leave_held(self):
-        held = {"clients": {name: clients.look() for name, clients in self.clients.items()},
+    def take_the_last(self):
+        """Requests that come while we leave are the kernel's too. ZeroMQ forgets what it has received for a socket that is closed, so the
+        clients hang up first. What they send afterwards stays with them until they reconnect, which they try after 100 ms."""
+        shell, clients = self.sockets["shell"], self.clients["shell"]
+        self.take_for_kernel(shell, time.monotonic() + QUIET_MS / 1000)  # our last replies leave meanwhile
+        limit = time.monotonic() + LEAVE_S
+        while True:
+            clients.look()
+            clients.hang_up()
+            self.take_for_kernel(shell, limit)
+            clients.look()
+            if not clients.connections or time.monotonic() >= limit:
+                break
+        clients.close()
+        shell.close(0)
+
+    def take_for_kernel(self, shell, limit):
+        while shell.poll(QUIET_MS) and time.monotonic() < limit:
+            frames = shell.recv_multipart()
+            try:
+                self.held.append((frames, self.session.deserialize(self.session.feed_identities(frames)[1])))
+            except Exception:  # a wrong signature, or not a message at all
+                pass
+
+    def leave_held(self, clients):
+        held = {"clients": clients,
                 "requests": [[frame.hex() for frame in frames] for frames, _ in self.held]}
         path = held_path(self.connection_file)
         try:

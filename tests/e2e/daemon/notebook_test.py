@@ -7,6 +7,7 @@ import queue
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 try:
@@ -330,6 +331,27 @@ class Waiting(NotebookTest):
         self.release(holder)
         self.wait_state(2, "running")
         self.assertEqual(notebook.run("print('here')"), "here\n")
+
+    def test_cells_that_come_while_the_stand_in_leaves_are_run(self):
+        holder = self.holder("100%")
+        notebook = self.open(self.install("--gpu", "8G"))
+        cells = [notebook.send("ran = []")]
+        has_room = threading.Event()
+
+        def type_on():
+            while not has_room.wait(0.001):
+                cells.append(notebook.send(f"ran.append({len(cells)})"))
+
+        # One after another for as long as the ports change hands; each of them runs once, in this order.
+        hands = threading.Thread(target=type_on)
+        hands.start()
+        self.release(holder)
+        self.wait_state(2, "running")
+        has_room.set()
+        hands.join()
+        for cell in cells:
+            self.assertEqual(notebook.reply(cell)["status"], "ok")
+        self.assertEqual(notebook.run(f"print(ran == list(range(1, {len(cells)})))"), "True\n")
 
     def test_a_kernel_that_waits_can_be_shut_down(self):
         holder = self.holder("100%")
