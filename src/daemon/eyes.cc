@@ -79,6 +79,7 @@ void Eyes::look() {
   if (last) inputs.contexts = contexts_.of(*last, clock_.monotonic());
   if (last) movers_.see_cards(last->cards.size());
   inputs.parking = settings_.parking;
+  if (state_.pending().size() > 0) movers_.make_room();
   inputs.movers = movers_.pids();
   inputs.arena = movers_.arena();
   MachineSeen seen = look_at(inputs, owners_);

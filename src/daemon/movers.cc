@@ -12,6 +12,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,6 +36,8 @@ namespace {
 constexpr std::chrono::seconds kSilent{10};
 constexpr seam::Milliseconds kSoon{100};
 constexpr seam::Milliseconds kNow{1};
+// A mover stays this long between two jobs: the next job in the queue may be parkable too.
+constexpr std::chrono::seconds kAlone{1};
 constexpr std::chrono::seconds kBetweenStarts{2};
 constexpr std::chrono::seconds kMostBetweenStarts{60};
 
@@ -126,6 +129,7 @@ void Movers::find_left_behind() {
     Mover& mover = movers_[name];
     connect(name, mover);
     hang_up(mover);
+    mover.alone_since = clock_.monotonic();  // its guests are told again by want()
   }
   (void)closedir(folder);
 }
@@ -195,9 +199,23 @@ void Movers::forget(core::JobId job) {
     if (mover.line && guest->second.told)
       (void)asked(mover, mover.line->forbid(guest->second.token));
     mover.guests.erase(guest);
+    mover.alone_since = clock_.monotonic();
     // Without guests the mover exits by itself after a while; until then its memory on the card is
     // accounted for.
     later(kNow);
+  }
+}
+
+void Movers::make_room() {
+  for (auto& [uuid, mover] : movers_) {
+    if (!mover.guests.empty() || mover.line || !mover.process ||
+        clock_.monotonic() < mover.alone_since + seam::Nanoseconds(kAlone))
+      continue;
+    // At a SIGTERM a mover that still stores memory exits once that memory is released (park/mover.h).
+    if (syscall(SYS_pidfd_send_signal, mover.process.get(), SIGTERM, nullptr, 0) == 0)
+      log_("the mover of " + uuid + " has no job, and another job waits for room: it ends");
+    mover.process.reset();
+    later(kSoon);  // to reap it
   }
 }
 
@@ -293,8 +311,10 @@ void Movers::connect(const std::string& uuid, Mover& mover) {
   if (!asked(mover, client->ask_status())) return;
   ucred peer{};
   socklen_t size = sizeof peer;
-  if (getsockopt(client->descriptor(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0)
+  if (getsockopt(client->descriptor(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0) {
     mover.pid = peer.pid;
+    mover.process.reset(static_cast<int>(syscall(SYS_pidfd_open, peer.pid, 0)));
+  }
   mover.line.emplace(*std::move(client));
   loop_.watch_fd(mover.line->descriptor(), [this, uuid] { hear(uuid); });
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/fd.h"
 #include "base/result.h"
 #include "core/job/job.h"
 #include "park/mover_client.h"
@@ -53,6 +54,9 @@ class Movers {
 
   void want(const core::Job& job);
   void forget(core::JobId job);
+  // Call this while a job waits for room. Movers that have had no guest for a second are told to end,
+  // without waiting for their own idle minute: their memory on the card may be what the job lacks.
+  void make_room();
   wire::ParkDoor door(const core::Job& job) const;
 
   // The processes of movers, by UUID of the card.
@@ -72,11 +76,13 @@ class Movers {
     std::optional<park::MoverClient> line;
     // Unanswered questions on this connection, with the time when they were sent.
     std::map<park::MoverClient::Question, seam::Nanoseconds> open;
-    bool answers = false;           // it has answered on this connection
-    seam::Nanoseconds next_line{};  // earliest reconnect, after a useless connection
-    pid_t pid = -1;                 // process at the other end
-    pid_t child = -1;               // to be reaped
-    Bytes goal;                     // size of its arena, as last sent
+    bool answers = false;             // it has answered on this connection
+    seam::Nanoseconds next_line{};    // earliest reconnect, after a useless connection
+    pid_t pid = -1;                   // process at the other end
+    Fd process;                       // its pidfd
+    seam::Nanoseconds alone_since{};  // since when it has no guests
+    pid_t child = -1;                 // to be reaped
+    Bytes goal;                       // size of its arena, as last sent
     seam::Nanoseconds next_start{};
     int starts = 0;  // starts and useless connections since its last answer
   };

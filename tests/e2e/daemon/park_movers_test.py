@@ -95,6 +95,21 @@ class Cards(park_test.ParkTest):
         self.assertEqual(self.granted_of_all(), [0, 0])
 
 
+class Room(park_test.ParkTest):
+    def test_a_mover_without_jobs_makes_room_for_a_job_that_waits(self):
+        job = self.worker("--gpu", "10G", "--preemptible")
+        self.good("park", job)
+        self.good("unpark", job)
+        self.ends_well(job)
+        mover, = self.processes("mete-mover")
+        # Its context and its buffers are on the card, so that the whole card is not free.
+        all_of_it = self.submit("--gpu", "100%", "--", "true")
+        self.wait_state(all_of_it, "ended")
+        self.assertNotIn(mover, self.processes("mete-mover"))
+        log, = self.folder.glob("**/meted.log")
+        self.assertIn("has no job, and another job waits for room", log.read_text())
+
+
 class Doors(park_test.ParkTest):
     def test_a_mover_that_is_slow_keeps_nobody_else_waiting(self):
         """It does not answer: other clients are answered meanwhile, and its late answer is read."""
