@@ -141,7 +141,7 @@ void ProcessWatcher::stop(core::JobId job) {
   Watched& watched = entry->second;
   if (is_new) watched.generation = ++generations_;
   if (watched.stopping) return;
-  watched.stopping.emplace();
+  watched.stopping = Stopping{};
   watched.stopping->began = clock_.monotonic();
   later(job, seam::Milliseconds(0), &ProcessWatcher::step);
 }
@@ -197,7 +197,7 @@ void ProcessWatcher::start_look(core::JobId job, Watched& watched, std::uint32_t
     later(job, kLongestPause, &ProcessWatcher::step);
     return;
   }
-  Look& look = stopping.look.emplace();
+  Look& look = (stopping.look = Look{}).value();
   look.pid = forked->pid;
   look.socket = std::move(forked->socket);
   look.number = ++looks_;
