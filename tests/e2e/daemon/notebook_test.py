@@ -99,14 +99,18 @@ class Notebook:
                 return message["content"]
 
     def run(self, code):
-        """What the cell prints."""
-        cell, text = self.send(code), ""
+        """What the cell shows when it is done. As in a browser, clear_output removes what was shown before."""
+        cell, text, clear = self.send(code), "", False
         while True:
             message = self.client.get_iopub_msg(timeout=BOUND_S)
             if message["parent_header"].get("msg_id") != cell:
                 continue
+            if message["msg_type"] == "clear_output":
+                clear = message["content"]["wait"]
+                text = text if clear else ""
             if message["msg_type"] == "stream":
-                text += message["content"]["text"]
+                text = message["content"]["text"] if clear else text + message["content"]["text"]
+                clear = False
             if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
                 break
         reply = self.reply(cell)
