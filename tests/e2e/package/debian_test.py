@@ -43,6 +43,7 @@ class DebianTest(unittest.TestCase):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="mete-debian-"))
         self.addCleanup(shutil.rmtree, self.root, ignore_errors=True)
         subprocess.run(["tar", "-xf", base, "-C", self.root], check=True)
+        self.root.chmod(0o755)  # a temporary folder is its owner's; / is for everyone
         self.machine = packages.Machine(self.root)
         self.addCleanup(self.machine.end)
         for deb in (self.deb, self.newer):
@@ -107,7 +108,7 @@ class DebianTest(unittest.TestCase):
         self.good(self.dpkg(self.deb))
         start = "METE_SIM=2xH200 METE_SIM_DIR=/tmp/sim setsid meted --system </dev/null >/dev/null 2>&1 & for i in $(seq 100); do METE_SIM= mete daemon status >/dev/null && break; sleep 0.1; done"
         self.good(self.machine(start))
-        job = self.machine("mete submit -- sh -c 'while [ ! -e /tmp/go ]; do sleep 0.05; done; exit 5'", user="alice")
+        job = self.machine("mete submit --gpu 1G -- sh -c 'while [ ! -e /tmp/go ]; do sleep 0.05; done; exit 5'", user="alice")
         number = self.good(job)
         self.good(self.dpkg(self.newer))
         self.good(self.machine("kill $(cat /var/lib/mete/meted.pid); while [ -e /var/lib/mete/meted.pid ]; do sleep 0.05; done"))
