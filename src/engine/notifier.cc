@@ -103,13 +103,24 @@ std::size_t Notifier::of_user(std::uint32_t uid, bool under_way) const {
   }));
 }
 
+bool Notifier::follows_another(std::uint64_t number) const {
+  const Delivery& delivery = waiting_.at(number).delivery;
+  for (const auto& [earlier, waiting] : waiting_) {
+    if (earlier >= number) break;
+    if (waiting.under_way && waiting.delivery.what.job == delivery.what.job &&
+        waiting.delivery.target == delivery.target)
+      return true;
+  }
+  return false;
+}
+
 void Notifier::start_some() {
   const seam::Nanoseconds now = clock_.monotonic();
   auto under_way = static_cast<std::size_t>(std::count_if(
       waiting_.begin(), waiting_.end(), [](auto& each) { return each.second.under_way; }));
   for (auto& [number, waiting] : waiting_) {
     if (under_way >= kMaxAtOnce) return;
-    if (waiting.under_way || waiting.not_before > now ||
+    if (waiting.under_way || waiting.not_before > now || follows_another(number) ||
         of_user(waiting.delivery.uid, true) >= kMaxAtOnceOfUser)
       continue;
     waiting.under_way = true;

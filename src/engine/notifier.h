@@ -88,6 +88,9 @@ class Notifier {
   void wake_later();
   void keep_position();
   std::size_t of_user(std::uint32_t uid, bool under_way) const;
+  // An earlier notification of the same job is under way to the same target: "ended" never arrives
+  // before "started". One that failed and waits for its retry holds up no other.
+  bool follows_another(std::uint64_t number) const;
 
   Hooks hooks_;
   seam::Loop loop_;

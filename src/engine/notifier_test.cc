@@ -118,11 +118,27 @@ TEST_F(NotifierTest, OnlyOfWhatWasAskedFor) {
   happens(core::JobRequeued{id, core::Outcome::kFailed, {}, {}, {}});
   happens(core::JobRequeued{id, core::Outcome::kGpuOom, {}, {}, {}});
   ends(id);
-  EXPECT_EQ(ids(), (Ids{"1-0", "4-0"}));
   // Notifications of the administrator's policy are sent too.
   happens(core::JobIdle{id, {{5}, core::IdleStep::kNotified}});
+  for (const std::string expected : {"1-0", "4-0", "6-0"}) {
+    EXPECT_EQ(ids(), Ids{expected});
+    answer();
+  }
+  EXPECT_TRUE(under_way_.empty());
+}
+
+TEST_F(NotifierTest, NotificationsOfAJobReachATargetInOrder) {
+  const JobId id = job(7, 1000, 2);
+  core::JobSpec spec = *jobs_[id].spec;
+  spec.notify.on = {NotifyOn::kStart, NotifyOn::kEnd};
+  jobs_[id].spec = spec;
+  happens(core::JobStarted{id, {1, 1}});
+  ends(id);
+  EXPECT_EQ(ids(), (Ids{"1-0", "1-1"}));
   answer();
-  EXPECT_EQ(ids(), (Ids{"4-0", "6-0"}));
+  EXPECT_EQ(ids(), (Ids{"1-1", "2-0"})) << "the other target is not waited for";
+  answer(Error::io("no"));
+  EXPECT_EQ(ids(), (Ids{"2-0", "2-1"})) << "one that failed holds up no other";
 }
 
 TEST_F(NotifierTest, AFailureIsTriedAgainWithLongerPausesAndThenGivenUp) {
