@@ -211,7 +211,8 @@ void Movers::make_room() {
     if (!mover.guests.empty() || mover.line || !mover.process ||
         clock_.monotonic() < mover.alone_since + seam::Nanoseconds(kAlone))
       continue;
-    // At a SIGTERM a mover that still stores memory exits once that memory is released (park/mover.h).
+    // At a SIGTERM a mover that still stores memory exits once that memory is released
+    // (park/mover.h).
     if (syscall(SYS_pidfd_send_signal, mover.process.get(), SIGTERM, nullptr, 0) == 0)
       log_("the mover of " + uuid + " has no job, and another job waits for room: it ends");
     mover.process.reset();

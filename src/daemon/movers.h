@@ -54,8 +54,9 @@ class Movers {
 
   void want(const core::Job& job);
   void forget(core::JobId job);
-  // Call this while a job waits for room. Movers that have had no guest for a second are told to end,
-  // without waiting for their own idle minute: their memory on the card may be what the job lacks.
+  // Call this while a job waits for room. Movers that have had no guest for a second are told to
+  // end, without waiting for their own idle minute: their memory on the card may be what the job
+  // lacks.
   void make_room();
   wire::ParkDoor door(const core::Job& job) const;
 
