@@ -17,8 +17,8 @@ namespace mete::cli {
 
 namespace {
 
-// For errors in the words themselves: did somebody ask for JSON? Only what can be ours is looked
-// at.
+// Whether an error in the words is printed as JSON. Looks only at words before the command of the
+// job.
 Format wanted_format(const std::vector<std::string>& args) {
   for (std::size_t i = 0; i < args.size() && args[i] != "--"; ++i) {
     const bool next = i + 1 < args.size() && args[i + 1] == "json";
@@ -38,7 +38,7 @@ int run_verb(const Verb& verb, const std::vector<std::string>& args) {
   std::vector<OptionSpec> specs(verb.options.begin(), verb.options.end());
   specs.push_back(kHelpOption);
   const Result<Parsed> parsed = parse_options(specs, args, verb.rest);
-  // --help helps even when the other words are wrong, unless it may be the program's.
+  // --help is answered even if other words are wrong, unless it may belong to the program.
   if (!parsed && !args.empty() && (args.front() == "--help" || args.front() == "-h"))
     return print(verb_help(verb));
   if (!parsed) return Output(wanted_format(args)).fail(parsed.error());
@@ -57,7 +57,7 @@ int run_verb(const Verb& verb, const std::vector<std::string>& args) {
 
 int run(int argc, char** argv) {
   std::vector<std::string> args(argv, argv + argc);
-  // A link of that name to mete: share/mete/slurm/srun.
+  // mete called by the name of a link to it: share/mete/slurm/srun.
   const std::string called = args.empty() ? "" : args.front().substr(args.front().rfind('/') + 1);
   if (is_slurm_program(called)) {
     args.front() = called;

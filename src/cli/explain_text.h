@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a job waits, for people: its place and when it will start, card by card what is missing and
-// who holds it, and what would start it now; the same of one that nobody has submitted. Pure: a
+// Why a job waits, as text: its place, when it will start, what is missing on each card, who holds
+// it, and what would start the job now. A dry run uses it for a job that was not submitted. Pure: a
 // document in, lines out.
 #pragma once
 

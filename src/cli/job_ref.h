@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs as people name them:
+// The names of jobs on a command line:
 //
 //   ref := ( number | "@" [ "~" back ] ) [ "_" element | "_[" range { "," range } "]" ]
 //
-// "12", "12_3", "12_[1-3,7]"; "@" is my last job, "@~1" the one before. Last is what `mete submit`
-// printed last for this user, in whichever terminal: it is kept in a small file of the state folder
-// (docs/formats/last-jobs.md), for each daemon apart, since job 12 of one is not job 12 of another.
+// "12", "12_3", "12_[1-3,7]"; "@" is the user's last job, "@~1" the job before. The last job is
+// the one that `mete submit` printed last for this user, in any terminal. It is kept in a small
+// file of the state folder (docs/formats/last-jobs.md), one for each daemon.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@
 namespace mete::cli {
 
 struct JobRef {
-  std::uint64_t number = 0;             // 0: one of the last
-  std::uint32_t back = 0;               // then: so many before the last
+  std::uint64_t number = 0;             // 0: counted back from the last job
+  std::uint32_t back = 0;               // how many jobs before the last
   std::vector<std::uint32_t> elements;  // of an array; empty: the whole job
   bool operator==(const JobRef&) const = default;
 };
@@ -30,9 +30,10 @@ std::string to_string(const JobRef& ref);
 
 inline constexpr std::uint32_t kMaxBack = 99;
 
-// What it names at the daemon of that socket, a job for each element. not_found: no such last job.
+// The jobs that it names at the daemon of that socket, one for each element. not_found: there is no
+// such last job.
 Result<std::vector<core::JobId>> resolve(const JobRef& ref, const std::string& socket);
-// Both for all words of a command line; what is named twice is there once.
+// Parses and resolves all words of a command line; a job that is named twice is there once.
 Result<std::vector<core::JobId>> resolve_jobs(const std::vector<std::string>& words,
                                               const std::string& socket);
 

@@ -34,9 +34,10 @@ std::string place_of(const SlurmGiven& given) {
   return given.where.empty() ? "" : given.where + ": ";
 }
 
-// ---- options that are one of ours ----
+// ---- options that have an equivalent ----
 
-// %N and the like become what they are on one machine; what we know stays.
+// Replaces placeholders of several nodes (%N) by their value on one machine; keeps those that mete
+// knows.
 Result<std::string> pattern(const SlurmGiven& given) {
   const std::string& path = given.value;
   std::string text;
@@ -139,7 +140,7 @@ Result<Words> translate(const SlurmGiven& given) {
   if (is("nice")) return say("--priority", priority_of_nice(given));
   if (is("time")) return time_limit(given);
   if (is("export")) return variables(given);
-  return Words{};  // --no-requeue is what a job has anyway; the others are said together
+  return Words{};  // --no-requeue is the default; the other options are reported together
 }
 
 // ---- cards, CPUs and memory, which multiply each other ----
@@ -164,7 +165,7 @@ Result<Gpus> parse_gpus(const SlurmGiven& given, std::string_view value) {
   return gpus;
 }
 
-// "gpu:2,lscratch:10": of our business are the cards alone.
+// "gpu:2,lscratch:10": only the cards matter here.
 Result<std::optional<Gpus>> parse_gres(const SlurmGiven& given,
                                        std::vector<std::string>& warnings) {
   std::optional<Gpus> found;
@@ -253,7 +254,7 @@ class Resources {
     return {};
   }
 
-  // Said in several ways it must be the same.
+  // Several options for one quantity must agree.
   Result<void> agree(const Gpus& gpus) {
     if (gpus_ && gpus_->count != gpus.count)
       return Error::invalid("the options ask for " + std::to_string(gpus_->count) + " and for " +
@@ -265,7 +266,7 @@ class Resources {
     return {};
   }
 
-  // What is said for one task is needed for each of them.
+  // A quantity for each task is needed once for each task.
   Result<void> add_tasks() {
     SlurmOptions options;
     for (const SlurmGiven& given : given_)
@@ -331,7 +332,7 @@ class Resources {
   std::string_view memory_per_;
 };
 
-// ---- mail, of which one option says when and the other to whom ----
+// ---- mail: one option says when, the other to whom ----
 
 const SlurmGiven* last_given(const std::vector<SlurmGiven>& given, std::string_view name) {
   const SlurmGiven* last = nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mete submit`: tells the daemon of a job, or of several from a file, and prints their ids once
-// they are on disk. Several are all there or none is: they are held until the last is accepted, and
-// whoever ends us before the ids are printed has them taken back.
+// `mete submit`: sends a job, or all jobs of a file, to the daemon, and prints their ids once they
+// are on disk. Either all jobs of a file are accepted or none: they are held until the last one is
+// accepted, and a signal before the ids are printed cancels them again.
 #include "cli/submit.h"
 
 #include <sys/random.h>
@@ -28,9 +28,9 @@ namespace mete::cli {
 
 namespace {
 
-// Of what the daemon takes in one request.
+// Jobs in one request; the daemon's limit.
 constexpr std::size_t kMaxRequest = 1 << 20;
-// How long somebody who ends us waits for the answer that is under way.
+// How long the end by a signal waits for the answer that is under way.
 constexpr net::Milliseconds kLastAnswer{5'000};
 
 std::string job_path(core::JobId id) { return "/v1/jobs/" + to_string(id); }
@@ -68,7 +68,7 @@ class Submitter {
         "GET", "/v1/version", {}, {runner::DaemonClient::kPatience.timeout, signals_.descriptor()});
     if (was_ended()) return take_back_all(128 + signal_);
     if (!version && client_.silent()) return output_.fail(version.error());
-    // One of before would make a second job of a request that it gets twice.
+    // An older daemon without keys would make a second job of a repeated request.
     keys_ = version && wire::knows_keys(*version);
     for (SubmitPlan::Job& job : plan.jobs) {
       const bool held = job.job.request.spec.held;
@@ -102,16 +102,17 @@ class Submitter {
   Result<wire::SubmitReply> send(SubmitPlan::Job& job) {
     for (const AfterWord& after : job.job.after)
       if (Result<void> r = add_after(after, job.job.request.spec); !r) return std::move(r).error();
-    // So that the job is one, however often it is asked for.
+    // With a key, a repeated request makes no second job.
     if (keys_) job.job.request.spec.key = random_key();
     const std::string body = wire::encode(job.job.request);
     if (body.size() > kMaxRequest) return too_large(job.job.request);
     const net::Wait wait{runner::DaemonClient::kPatience.timeout, signals_.descriptor()};
     Result<std::string> answer = keys_ ? client_.call("POST", "/v1/jobs", body, wait)
                                        : client_.call_once("POST", "/v1/jobs", body, wait);
-    // A job that is being taken this moment has an id, and without it nobody could take it back.
+    // The daemon may be accepting a job right now: its id is needed to cancel it.
     if (!answer && client_.interrupted()) answer = client_.receive({kLastAnswer, -1});
-    if (!answer) client_.abandon();  // what comes later is no answer to what is asked next
+    if (!answer)
+      client_.abandon();  // a late reply would be taken for the answer to the next request
     unknown_ = client_.unknown();
     if (!answer && unknown_ && !client_.silent())
       return Error::io("the daemon went away; whether it has taken the job is not known")
@@ -136,17 +137,17 @@ class Submitter {
     return {};
   }
 
-  // Whether a signal has come that ends us.
+  // Whether a signal that ends this program has arrived.
   bool was_ended() {
     if (signal_ == 0) signal_ = signals_.take();
     return signal_ != 0;
   }
 
   int take_back_all(int exit_code) {
-    signals_.restore();  // whoever says it a second time means at once
+    signals_.restore();  // a second signal ends this program at once
     std::size_t taken = 0;
     for (const Sent& sent : sent_) {
-      // One that does not answer is not asked about each of them.
+      // A daemon that does not answer is not asked about each job.
       if (!client_.silent() && client_.call("DELETE", job_path(sent.reply.id)))
         ++taken;
       else
@@ -162,7 +163,7 @@ class Submitter {
 
   int fail_all(const Error& error) {
     (void)take_back_all(kExitOk);
-    // Of what was wrong the daemon says where it is, but not that it was a file.
+    // The daemon names the wrong field, but does not know that it came from a file.
     if (error.code == ErrorCode::kInvalid &&
         !config::load_config(config::ConfigPlaces::from_environment(true)))
       return output_.fail(error, kExitBadFile);
@@ -179,7 +180,7 @@ class Submitter {
   }
 
   void print(const wire::SubmitReply& reply) {
-    // A shorthand that is not kept is no reason to fail: the job is there.
+    // The job exists: failing to remember it for "@" is no error.
     (void)remember_job(reply.id.number, client_.socket());
     output_.data(output_.json() ? wire::encode(reply, seam::system_clock().wall()) : text_(reply));
     if (!output_.json() && !quiet_ && !reply.note.empty()) output_.say(reply.note);
@@ -191,14 +192,14 @@ class Submitter {
   SubmittedText text_;
   bool keys_ = false;  // the daemon knows jobs by their keys
   WaitSignals signals_;
-  int signal_ = 0;        // that ended us
-  bool unknown_ = false;  // whether the daemon has taken the last one
+  int signal_ = 0;        // that ends this program
+  bool unknown_ = false;  // whether the daemon has accepted the last job is not known
   std::vector<Sent> sent_;
   std::map<std::string, core::JobId> by_name_;
 };
 
-// What would happen to each job of the plan. Jobs of a file that come after others of the file are
-// tried as if these had ended.
+// Prints what would happen to each job of the plan. A job that depends on another job of the file
+// is tried as if that job had ended.
 int dry_run(const SubmitPlan& plan, const Output& output) {
   Result<runner::DaemonClient> client =
       runner::DaemonClient::open(runner::DaemonClient::Start::kIfNeeded);

@@ -97,7 +97,7 @@ int print_once(TopSource& source, const Wishes& wishes, const Output& output) {
 
 // ---- in sentences ----
 
-// Until a signal, or until nobody listens. Returns the signal; an error ends it too.
+// Runs until a signal arrives or the output is closed. Returns the signal; an error ends it too.
 Result<int> announce(TopSource& source, Wishes& wishes, const Output& output) {
   WaitSignals signals;
   top::Announcer announcer;
@@ -124,7 +124,7 @@ class Session {
   Session(TopSource& source, Wishes& wishes, top::Terminal& terminal)
       : source_(source), wishes_(wishes), terminal_(terminal) {}
 
-  // The signal that ended it; 0: somebody quit, or the terminal has closed.
+  // The signal that ended it; 0: the user quit, or the terminal has closed.
   Result<int> run();
 
  private:
@@ -176,7 +176,8 @@ std::string Session::change(const top::Deed& deed) {
                  : " is released");
 }
 
-// Runs `mete logs -f` with our terminal. Ctrl-Z is blocked for it: nobody would continue it.
+// Runs `mete logs -f` with our terminal. Ctrl-Z is blocked for it: no shell
+// would continue it.
 Result<pid_t> spawn_logs(const std::string& job) {
   posix_spawnattr_t how{};
   posix_spawnattr_init(&how);
@@ -254,7 +255,7 @@ void Session::perform(const top::Deed& deed) {
                                  : "sent to " + std::to_string(*sent) + " processes";
 }
 
-// What cannot be done is said instead of asked about.
+// Reports what cannot be done, instead of asking for confirmation.
 void Session::aim_at() {
   if (!view_.asked || view_.asked->kind != top::Deed::Kind::kSignal) return;
   const Result<void> aimed = aim(*view_.asked);
@@ -284,7 +285,7 @@ bool Session::read_keys() {
   return bytes && take_keys(keys_.read(*bytes));
 }
 
-// Ctrl-Z: the shell gets its terminal back as it was, and we ours when it lets us go on.
+// Ctrl-Z: restores the terminal for the shell, and draws again when the shell continues mete.
 void Session::stop() {
   terminal_.leave();
   (void)raise(SIGSTOP);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See top_signals.h. The descriptor of a process is opened before its start is compared: from then
-// on its number may be anybody's, the signal still goes to the one that was compared or to none.
+// See top_signals.h. The descriptor of a process is opened before its start time is compared. If
+// the process ends later and its number is used again, the signal reaches no other process.
 #include "cli/top_signals.h"
 
 #include <sys/syscall.h>
@@ -22,7 +22,7 @@ Result<Fd> open_process(std::int32_t pid) {
   return Error::from_errno("open process " + std::to_string(pid), errno);
 }
 
-// Its start, where it is ours and the one that was meant.
+// The start time of the process, if it belongs to this user and is the one that was shown.
 Result<std::uint64_t> check(const top::Target& target) {
   const std::string name = "process " + std::to_string(target.pid);
   const Result<node::ProcessStat> stat = node::read_stat(target.pid);

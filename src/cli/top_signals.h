@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signals to processes that were seen on a screen: only one's own, and never to another process
-// that has got the same number meanwhile.
+// Signals to processes that are shown on the screen: only to processes of this user, and never to
+// another process that has got the same number since.
 #pragma once
 
 #include "base/result.h"
@@ -8,11 +8,12 @@
 
 namespace mete::cli {
 
-// When somebody asks for it: the processes are there, ours, and the ones that were shown; those
-// whose start was not known are known by it from now on. denied, not_found: nothing to ask about.
+// Before the confirmation: checks that the processes exist, belong to this user and are the ones
+// that were shown; fills in start times that were not known. denied, not_found: there is nothing to
+// confirm.
 Result<void> aim(top::Deed& deed);
 
-// After the yes: how many got it. A process that has ended meanwhile is no error.
+// After the confirmation: how many processes got the signal. One that has ended is no error.
 Result<std::size_t> send_signals(const top::Deed& deed);
 
 }  // namespace mete::cli

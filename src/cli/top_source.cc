@@ -15,8 +15,8 @@ using net::Milliseconds;
 using std::chrono::duration_cast;
 
 const std::string kSnapshot = "/v1/snapshot?others=1";
-constexpr Milliseconds kPatience{5'000};  // for an answer, before that is said
-constexpr Milliseconds kTryAgain{500};    // whether the daemon is back
+constexpr Milliseconds kPatience{5'000};  // for an answer, before the silence is reported
+constexpr Milliseconds kTryAgain{500};    // before asking again whether the daemon is back
 constexpr std::int64_t kStreamLeastMs = 250;
 constexpr std::int64_t kStreamMostMs = 3'600'000;
 
@@ -29,7 +29,7 @@ std::string stream_seconds(Milliseconds every) {
   return std::to_string(ms / 1000) + "." + rest.substr(1);
 }
 
-// It may be over by itself: the snapshot before stays, and the next is asked for.
+// The error may pass: the last snapshot stays, and the next one is requested.
 bool may_pass(const Error& error) {
   return error.code == ErrorCode::kBusy || error.code == ErrorCode::kExhausted;
 }
@@ -38,7 +38,7 @@ bool may_pass(const Error& error) {
 
 Result<std::string> TopSource::document() { return client_->call("GET", kSnapshot); }
 
-// In one document: a daemon that cannot say anything now says why.
+// As one document: a daemon that has no snapshot now answers with the reason.
 Result<void> TopSource::begin(Milliseconds most) {
   ask(false);
   if (hear_whole(most)) return {};
@@ -68,13 +68,13 @@ void TopSource::tend() {
     ask(true);
     if (awaits()) late_at_ = now() + kPatience;
   } else if (state_ == State::kStream && now() >= late_at_) {
-    ask(false);  // it is there and silent: it is asked why
+    ask(false);  // the daemon is there and silent: ask for the reason
   }
 }
 
 Milliseconds TopSource::until_due() const {
   const seam::Nanoseconds due = awaits() ? late_at_ : due_at_;
-  // What is old is said anew each second.
+  // The age of the snapshot is shown anew each second.
   const Milliseconds most = trouble().empty() ? Milliseconds(60'000) : Milliseconds(1'000);
   const Milliseconds left = duration_cast<Milliseconds>(due - now()) + Milliseconds(1);
   return left.count() <= 0 && awaits() ? most : std::clamp(left, Milliseconds(0), most);
@@ -132,7 +132,8 @@ bool TopSource::hear_whole(Milliseconds most) {
     lost();
     return false;
   }
-  // After the first one, and after one that was asked for because of a silence, a stream is next.
+  // After the first snapshot, and after one that was requested because of a silence, a stream is
+  // next.
   rest(late_at_ == seam::Nanoseconds(0) ? Milliseconds(0) : every_);
   if (body) return take(*body);
   if (!snapshot_ || !may_pass(body.error()))
@@ -160,8 +161,8 @@ void TopSource::rest(Milliseconds pause) {
   due_at_ = now() + pause;
 }
 
-// A stream that was cut is asked for again at once: a daemon does that to whoever was stopped for
-// long. Where nobody listens any more, it has gone.
+// A stream that was cut is requested again at once: a daemon cuts the stream of a client that was
+// stopped for long. If nothing listens any more, the daemon has ended.
 void TopSource::lost() {
   client_.reset();
   if (!fed_) away_ = "the daemon has gone";

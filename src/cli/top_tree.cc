@@ -16,7 +16,7 @@ namespace {
 
 using wire::Snapshot;
 
-constexpr std::size_t kMostKin = 500;  // of one job: more is nothing that somebody reads
+constexpr std::size_t kMostKin = 500;  // of one job: no user reads more
 
 struct Population {
   std::map<pid_t, node::ProcessStat> all;
@@ -29,7 +29,7 @@ Population look_around() {
   if (!pids) return people;
   for (const pid_t pid : *pids) {
     Result<node::ProcessStat> stat = node::read_stat(pid);
-    if (!stat || stat->is_dead()) continue;  // it has ended meanwhile
+    if (!stat || stat->is_dead()) continue;  // it has ended since
     people.children[stat->parent].push_back(pid);
     people.all.emplace(pid, *std::move(stat));
   }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole family of each job, for the tree of `mete top`: the daemon tells of processes on cards
-// alone, since it would look through all of /proc for everybody all the time. Here that is done
-// while somebody looks at a tree.
+// All processes of each job, for the tree of `mete top`. The daemon reports only processes on
+// cards: it would have to read all of /proc all the time. Here /proc is read while a tree is shown.
 #pragma once
 
 #include "wire/snapshot.h"
 
 namespace mete::cli {
 
-// To each job whose runner is found: its descendants, by pid. Those of a job inside of it are that
-// job's. What cannot be seen is left out.
+// Adds the descendants of its runner to each job whose runner is found, by pid. Descendants of a
+// job inside of a job belong to the inner job. Processes that cannot be read are left out.
 void add_families(wire::Snapshot& snapshot);
 
 }  // namespace mete::cli

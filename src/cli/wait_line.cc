@@ -27,7 +27,8 @@ void WaitLine::show(const std::string& what, const std::string& queue, std::int6
   if (line_.terminal()) {
     refresh(waited_s);
   } else if (news) {
-    // In a log: the wait changes with every job ahead, and a thousand lines would help no reader.
+    // In a log the first line must do: the wait changes with every job ahead, and a thousand lines
+    // would help no reader.
     told_ = waited_s;
     const std::string line = "mete: waiting" + (queue_.empty() ? "" : ", " + queue_) + "; for " +
                              base::printable(what_) + "\n";

@@ -3,7 +3,7 @@
 """Texts for users are in plain English: no "whoever", "somebody", "nobody" and the like; a person is "you", "the user", "another user".
 
 Looks at README.md, SECURITY.md, docs/ARCHITECTURE.md, docs/guide, docs/formats, docs/man, at the texts of --help: the tables of verbs and
-options below src/cli, and at the comments (in Python the docstrings too) of the folders in COMMENTED, without the files in LATER.
+options below src/cli, and at the comments (in Python the docstrings too) of the folders in COMMENTED.
 There a sentence may not begin with "The same" in place of a noun either, and jobs wait in the queue, not "in line". Measurements,
 decisions (docs/adr) and CHANGELOG.md are left as they were written.
 """
@@ -24,10 +24,6 @@ LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 COMMENTED = ("bench/", "tools/", "tests/e2e/", "tests/sim/", "tests/support/", *(f"src/{name}/" for name in (
     "abi base cli config core daemon demo engine launch meter net node park runner seam selftest serve simgpu simulate store top wire"
 ).split()))
-# Comments that are not in plain English yet. Nothing is added here.
-LATER = {f"src/cli/{name}" for name in (
-    "dispatch.cc explain_text.h job_ref.h ps.cc slurm_words.cc submit.cc submit_job.h table.h top.cc top_signals.cc top_signals.h"
-    " top_source.cc top_tree.cc top_tree.h wait_line.cc").split()}
 IN_COMMENTS = re.compile(WORDS.pattern + r"|\bin\s+line\b(?! with)|(?:^|[.:;]\s+|\n\s*)The same(?=[,.:;]|\s+(?:and|but|for|if|in|of|through"
                          r"|where|with|without)\b)", re.I)
 C_TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:[^"\\\n]|\\.)*"|(?<!\w)\'(?:[^\'\\\n]|\\.)*\'', re.S)
@@ -72,7 +68,7 @@ def check(root: pathlib.Path) -> tuple[int, list[str]]:
     for path in common.project_files(root):
         document = str(path) in FILES or (str(path.parent) in FOLDERS and path.suffix in SUFFIXES)
         table = str(path.parent) == "src/cli" and path.suffix in (".cc", ".h") and "_test" not in path.name
-        commented = str(path).startswith(COMMENTED) and str(path) not in LATER and (
+        commented = str(path).startswith(COMMENTED) and (
             path.suffix in (".cc", ".h", ".c", ".def", ".py", ".sh") or path.name == "CMakeLists.txt"
             or common.read(root, path).startswith("#!"))
         if not document and not table and not commented:
@@ -101,7 +97,7 @@ def selftest() -> int:
         "docs/guide/good.md": "No job waits for another user.\n",
         "docs/adr/0001-good.md": "nobody\n", "docs/measurements/good.md": "nobody\n",
         "CHANGELOG.md": "good: nobody\n", "src/cli/good.cc": '// no user\nreturn fail("nobody");\n',
-        "src/cli/c.cc": 'OptionSpec{"--c", "", "tell them"};  // nobody\n', "src/cli/top_tree.h": "// nobody, so far: good\n",
+        "src/cli/c.cc": 'OptionSpec{"--c", "", "tell them"};  // nobody\n', 
         "src/core/job/a.cc": "// Of those, the last.\n", "src/meter/a.cc": 'int a;  // whoever asks\n', "src/abi/a.h": "// For those\n// who wait.\nint a;\n",
         "src/launch/a.h": "// Forgets. The same, later.\nvoid a();\n", "tests/sim/a.cc": "/* the first in line */\n",
         "tests/e2e/a_test.py": 'def a():\n    """Nobody asks."""\n', "bench/a": "#!/bin/sh\ntrue # so many jobs\n",
@@ -113,10 +109,10 @@ def selftest() -> int:
         for name, text in cases.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
-        wanted = [name for name in cases if "good" not in name and name not in ("CHANGELOG.md", *LATER)]
+        wanted = [name for name in cases if "good" not in name and name != "CHANGELOG.md"]
         return common.expect(check(root)[1], [*wanted, "docs/guide/a.md:2", "src/cli/a.cc:2: plain English: 'everybody'",
                                                 "src/abi/a.h:1: plain English: 'those who'"],
-                             ["good", "CHANGELOG", *LATER])
+                             ["good", "CHANGELOG"])
 
 
 if __name__ == "__main__":
