@@ -2,13 +2,16 @@
 // See cgroup.h. find_cgroup() and find_unified() locate this process from the texts of /proc;
 // Cgroup::make() creates a directory below a group, writes the settings, and opens cgroup.procs
 // (the "door") and cgroup.kill while it still has the rights to do so. A forked child tests that
-// the group can be entered. Groups of killed runs are removed at the next make() in that folder.
+// the group can be entered. Groups of killed runs are removed at the next make() in that folder;
+// the maker of a group holds a shared lock on its directory until it ends, since its pid says
+// nothing to a mete in another PID namespace.
 #include "launch/cgroup.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -27,6 +30,9 @@ namespace mete::launch {
 namespace {
 
 constexpr std::string_view kPrefix = "mete-";
+// For a new group that another mete takes for an old one before it is locked.
+constexpr int kMostTries = 10;
+
 bool has_word(std::string_view list, char separator, std::string_view word) {
   const std::vector<std::string_view> words = base::split(list, separator);
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -75,8 +81,25 @@ bool try_door(int door) {
   return child > 0 && status == 0;
 }
 
-// Removes the groups that killed runs have left: their names contain the pid of the run, and only
-// empty groups can be removed.
+Fd lock_folder(const std::string& folder, int how) {
+  Result<Fd> opened = base::open_fd(folder, O_RDONLY | O_DIRECTORY);
+  if (!opened || (flock(opened->get(), how | LOCK_NB) != 0 && errno == EWOULDBLOCK)) return {};
+  return *std::move(opened);  // also where directories cannot be locked
+}
+
+// The new group belongs to this process. Empty: another mete is removing it as an old one, or has.
+Fd take_new(const std::string& folder) {
+  Fd lock = lock_folder(folder, LOCK_SH);
+  struct stat ours {
+  }, there{};
+  if (!lock || fstat(lock.get(), &ours) != 0 || stat(folder.c_str(), &there) != 0 ||
+      ours.st_ino != there.st_ino)
+    return {};
+  return lock;
+}
+
+// Removes the groups that killed runs have left: their names contain the pid of the run, no process
+// holds their lock, and only empty groups can be removed.
 void sweep(const std::string& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(folder.c_str()), closedir);
   if (!directory) return;
@@ -87,7 +110,10 @@ void sweep(const std::string& folder) {
     const Result<std::uint64_t> pid = base::parse_uint(name.substr(name.rfind('-') + 1));
     if (pid && kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH) old.emplace_back(name);
   }
-  for (const std::string& name : old) (void)rmdir(base::join_path(folder, name).c_str());
+  for (const std::string& name : old) {
+    const std::string group = base::join_path(folder, name);
+    if (const Fd lock = lock_folder(group, LOCK_EX)) (void)rmdir(group.c_str());
+  }
 }
 
 }  // namespace
@@ -160,8 +186,15 @@ Result<Cgroup> Cgroup::make(const std::string& above, const std::string& name,
                             const std::vector<Setting>& settings) {
   sweep(above);
   const std::string folder = base::join_path(above, name_of(name, getpid()));
-  if (mkdir(folder.c_str(), 0755) != 0) return Error::from_errno("make " + folder, errno);
+  Fd lock;
+  for (int tries = 0; !lock; ++tries) {
+    if (tries == kMostTries) return Error::busy(folder + " is removed again and again");
+    if (mkdir(folder.c_str(), 0755) != 0 && (tries == 0 || errno != EEXIST))
+      return Error::from_errno("make " + folder, errno);
+    lock = take_new(folder);
+  }
   Cgroup group(folder, true);
+  group.lock_ = std::move(lock);
   for (const Setting& setting : settings)
     if (Result<void> r = write_setting(base::join_path(folder, setting.file), setting.value);
         !r && setting.needed)

@@ -54,6 +54,7 @@ class Cgroup {
       : folder_(std::move(other.folder_)),
         door_(std::move(other.door_)),
         killer_(std::move(other.killer_)),
+        lock_(std::move(other.lock_)),
         ours_(std::exchange(other.ours_, false)) {}
   Cgroup& operator=(Cgroup&&) = delete;
   ~Cgroup();  // removes a group that we made; a group with processes stays, and is removed with a
@@ -88,6 +89,7 @@ class Cgroup {
   std::string folder_;
   Fd door_;
   Fd killer_;  // cgroup.kill or freezer.state: opened while we have the rights
+  Fd lock_;    // of a group that we made
   bool ours_ = false;
 };
 

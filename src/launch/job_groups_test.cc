@@ -3,6 +3,7 @@
 #include "launch/job_groups.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -72,6 +73,49 @@ TEST(JobGroups, TheContainerHoldsAndEndsWhatIsForkedInIt) {
     EXPECT_TRUE(exists(folder));
   }
   EXPECT_FALSE(exists(folder)) << "it goes with its maker";
+}
+
+// Its pid means nothing to a mete in another PID namespace, such as that of a container: a new
+// group, still empty, looked like one of a killed run there.
+TEST(JobGroups, ANewGroupIsLeftAloneByAnotherPidNamespace) {
+  const JobGroups groups = JobGroups::make({"1.1", {}, {}, true});
+  if (groups.container() == nullptr) GTEST_SKIP() << "no control group can be made here";
+  const std::string& folder = groups.container()->folder();
+  const pid_t child = fork();
+  if (child == 0) {
+    if (unshare(CLONE_NEWPID) != 0) _exit(2);
+    const pid_t inside = fork();
+    if (inside == 0) {
+      const std::string above = folder.substr(0, folder.rfind('/'));
+      _exit(Cgroup::make(above, "2.1", {}).ok() ? 0 : 1);
+    }
+    int status = 0;
+    (void)waitpid(inside, &status, 0);
+    _exit(WEXITSTATUS(status));
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "no PID namespace can be made here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_TRUE(exists(folder));
+}
+
+TEST(JobGroups, AGroupOfAKilledRunIsRemovedByTheNext) {
+  const JobGroups groups = JobGroups::make({"1.1", {}, {}, true});
+  if (groups.container() == nullptr) GTEST_SKIP() << "no control group can be made here";
+  const std::string above =
+      groups.container()->folder().substr(0, groups.container()->folder().rfind('/'));
+  const pid_t child = fork();
+  if (child == 0) {
+    const Result<Cgroup> group = Cgroup::make(above, "2.1", {});
+    (void)kill(getpid(), SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  const std::string left = above + "/" + Cgroup::name_of("2.1", child);
+  EXPECT_TRUE(exists(left));
+  { EXPECT_TRUE(Cgroup::make(above, "3.1", {}).ok()); }
+  EXPECT_FALSE(exists(left));
 }
 
 // Whatever this machine has: also a freezer of version 1 beside version 2.
