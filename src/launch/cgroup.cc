@@ -30,7 +30,7 @@ namespace mete::launch {
 namespace {
 
 constexpr std::string_view kPrefix = "mete-";
-// For a new group that another mete takes for an old one before it is locked.
+// Another mete may take a new group for an old one before it is locked.
 constexpr int kMostTries = 10;
 
 bool has_word(std::string_view list, char separator, std::string_view word) {
@@ -188,10 +188,14 @@ Result<Cgroup> Cgroup::make(const std::string& above, const std::string& name,
   const std::string folder = base::join_path(above, name_of(name, getpid()));
   Fd lock;
   for (int tries = 0; !lock; ++tries) {
-    if (tries == kMostTries) return Error::busy(folder + " is removed again and again");
-    if (mkdir(folder.c_str(), 0755) != 0 && (tries == 0 || errno != EEXIST))
-      return Error::from_errno("make " + folder, errno);
-    lock = take_new(folder);
+    if (mkdir(folder.c_str(), 0755) == 0) {
+      lock = take_new(folder);
+      if (!lock && tries >= kMostTries) return Error::busy(folder + " is removed again and again");
+      continue;
+    }
+    if (errno != EEXIST || tries >= kMostTries) return Error::from_errno("make " + folder, errno);
+    // Left by an earlier process with this pid, maybe of another PID namespace.
+    if (const Fd old = lock_folder(folder, LOCK_EX)) (void)rmdir(folder.c_str());
   }
   Cgroup group(folder, true);
   group.lock_ = std::move(lock);

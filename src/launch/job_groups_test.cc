@@ -87,7 +87,9 @@ TEST(JobGroups, ANewGroupIsLeftAloneByAnotherPidNamespace) {
     const pid_t inside = fork();
     if (inside == 0) {
       const std::string above = folder.substr(0, folder.rfind('/'));
-      _exit(Cgroup::make(above, "2.1", {}).ok() ? 0 : 1);
+      bool made = false;
+      { made = Cgroup::make(above, "2.1", {}).ok(); }
+      _exit(made ? 0 : 1);
     }
     int status = 0;
     (void)waitpid(inside, &status, 0);
@@ -98,6 +100,19 @@ TEST(JobGroups, ANewGroupIsLeftAloneByAnotherPidNamespace) {
   if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "no PID namespace can be made here";
   EXPECT_EQ(WEXITSTATUS(status), 0);
   EXPECT_TRUE(exists(folder));
+}
+
+TEST(JobGroups, AGroupThatAnEarlierProcessWithThisPidHasLeftIsReplaced) {
+  const JobGroups groups = JobGroups::make({"1.1", {}, {}, true});
+  if (groups.container() == nullptr) GTEST_SKIP() << "no control group can be made here";
+  const std::string above =
+      groups.container()->folder().substr(0, groups.container()->folder().rfind('/'));
+  const std::string left = above + "/" + Cgroup::name_of("2.1", getpid());
+  ASSERT_EQ(mkdir(left.c_str(), 0755), 0);
+  const Result<Cgroup> group = Cgroup::make(above, "2.1", {});
+  ASSERT_TRUE(group.ok()) << group.error().message;
+  EXPECT_FALSE(Cgroup::make(above, "2.1", {}).ok()) << "this one has an owner";
+  EXPECT_TRUE(exists(left));
 }
 
 TEST(JobGroups, AGroupOfAKilledRunIsRemovedByTheNext) {
