@@ -14,8 +14,9 @@ MOST_GROWTH = 1.05
 
 
 class Quantity:
-    def __init__(self, name, unit, floor):
+    def __init__(self, name, unit, floor, always=False):
         self.name, self.unit, self.floor = name, unit, floor
+        self.always = always  # never to have been seen early or late is a fault of the test
         self.samples = []  # (seconds since the start, value)
 
     def add(self, at, value):
@@ -32,11 +33,11 @@ class Quantity:
         return f"{value / MIB:.1f} MiB" if self.unit == "bytes" else f"{value:.0f}"
 
     def judge(self, seconds):
-        """(early, late, whether it has grown); nothing is said about what was hardly ever seen."""
+        """(early, late, what is wrong, or "")."""
         early, late = self.median(seconds / 6, seconds / 3), self.median(seconds * 5 / 6, seconds + 1)
         if early is None or late is None:
-            return early, late, False
-        return early, late, late > early * MOST_GROWTH and late - early > self.floor
+            return early, late, "NEVER SEEN" if self.always else ""
+        return early, late, "GROWN" if late > early * MOST_GROWTH and late - early > self.floor else ""
 
 
 def status_of(pid, memory="VmRSS:"):
@@ -83,13 +84,13 @@ class Watch:
                 f"{name} {quantity.text(quantity.median(at - 60, at + 1))}" for name, quantity in self.quantities.items()), flush=True)
 
     def close(self):
-        """Prints the table; the names of what has grown."""
-        grown = []
+        """Prints the table; the quantities that are wrong."""
+        wrong = []
         print(f"{'':24} {'early':>12} {'late':>12} {'change':>8}")
         for name, quantity in self.quantities.items():
             early, late, bad = quantity.judge(self.seconds)
             change = "-" if not early or late is None else f"{(late / early - 1) * 100:+.1f} %"
-            print(f"{name:24} {quantity.text(early):>12} {quantity.text(late):>12} {change:>8}{'  GROWN' if bad else ''}")
+            print(f"{name:24} {quantity.text(early):>12} {quantity.text(late):>12} {change:>8}  {bad}".rstrip())
             if bad:
-                grown.append(f"{name}: {quantity.text(early)} to {quantity.text(late)}")
-        return grown
+                wrong.append(f"{name}: {bad}, {quantity.text(early)} to {quantity.text(late)}")
+        return wrong

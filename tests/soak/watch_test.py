@@ -30,8 +30,16 @@ class WatchTest(unittest.TestCase):
         self.assertFalse(quantity([(100 if at < 300 else 104) * MIB for at in range(600)]).judge(600)[2])
         self.assertTrue(quantity([(100 if at < 300 else 106) * MIB for at in range(600)]).judge(600)[2])
 
-    def test_what_was_never_seen_is_not_judged(self):
-        self.assertEqual(quantity([]).judge(600), (None, None, False))
+    def test_what_was_never_seen_is_wrong_only_where_it_should_always_be_seen(self):
+        self.assertEqual(quantity([]).judge(600), (None, None, ""))
+        always = Quantity("q", "bytes", MIB, always=True)
+        self.assertTrue(always.judge(600)[2])
+        for at in range(300):  # not in the last sixth
+            always.add(at, MIB)
+        self.assertTrue(always.judge(600)[2])
+        for at in range(300, 600):
+            always.add(at, MIB)
+        self.assertFalse(always.judge(600)[2])
 
 
 if __name__ == "__main__":
