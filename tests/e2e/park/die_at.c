@@ -61,24 +61,54 @@ static const char* step_of(const struct __ptrace_syscall_info* info) {
   return NULL;
 }
 
-static int follow_threads(pid_t pid) {
+static pid_t held[1024];
+static size_t held_count = 0;
+
+static int is_held(pid_t tid) {
+  for (size_t i = 0; i < held_count; ++i)
+    if (held[i] == tid) return 1;
+  return 0;
+}
+
+// Follows a thread and waits until it has stopped. 0: it has ended, or may not be followed (errno).
+static int hold(pid_t tid) {
+  const long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE;
+  // A thread that a followed thread has started is followed already.
+  const int error = ptrace(PTRACE_SEIZE, tid, 0, options) == 0 ? 0 : errno;
+  for (;;) {
+    (void)ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+    int status = 0;
+    if (waitpid(tid, &status, __WALL) != tid || !WIFSTOPPED(status)) break;
+    const int event = status >> 16;
+    if (event == PTRACE_EVENT_STOP) return 1;
+    // It stopped for another reason, after which the interrupt counts as done.
+    (void)ptrace(PTRACE_CONT, tid, 0, event == 0 ? WSTOPSIG(status) : 0);
+  }
+  errno = error;
+  return 0;
+}
+
+// Stops all threads. No thread goes on before the last has stopped: a thread that went on at once
+// could make its step, and be killed, before "ready".
+static int hold_threads(pid_t pid) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/task", pid);
-  int found = 0;
   for (int news = 1; news;) {
     news = 0;
     DIR* const folder = opendir(path);
-    if (folder == NULL) return 0;
+    if (folder == NULL) break;
     for (const struct dirent* entry; (entry = readdir(folder)) != NULL;) {
       const pid_t tid = atoi(entry->d_name);
-      if (tid <= 0) continue;
-      const long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE;
-      if (ptrace(PTRACE_SEIZE, tid, 0, options) != 0) continue;  // it is followed already
-      if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) == 0) news = ++found;
+      if (tid <= 0 || is_held(tid) || held_count == sizeof held / sizeof *held) continue;
+      if (!hold(tid)) continue;
+      held[held_count++] = tid;
+      news = 1;
     }
+    const int error = errno;
     closedir(folder);
+    errno = error;
   }
-  return found;
+  return held_count > 0;
 }
 
 int main(int argc, char** argv) {
@@ -86,11 +116,16 @@ int main(int argc, char** argv) {
   const pid_t pid = atoi(argv[1]);
   const long last = atol(argv[2]);
   signal(SIGTERM, stop);
-  int starting = follow_threads(pid);
-  if (starting == 0) {
+  if (!hold_threads(pid)) {
+    if (kill(pid, 0) != 0 && errno == ESRCH) {
+      say("ended");
+      return 0;
+    }
     fprintf(stderr, "die_at: cannot follow %d: %s\n", pid, strerror(errno));
     return 77;
   }
+  say("ready");
+  for (size_t i = 0; i < held_count; ++i) (void)ptrace(PTRACE_SYSCALL, held[i], 0, 0);
   for (;;) {
     int status = 0;
     const pid_t tid = waitpid(-1, &status, __WALL);
@@ -121,7 +156,6 @@ int main(int argc, char** argv) {
       deliver = number;
     }
     (void)ptrace(PTRACE_SYSCALL, tid, 0, deliver);
-    if (event == PTRACE_EVENT_STOP && starting > 0 && --starting == 0) say("ready");
   }
   say("ended");
   return 0;

@@ -1,10 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
 """kill -9 of the mover, and of one process of two, at every step of a park and of the way back."""
 import os
+import subprocess
+import sys
 import unittest
 
 from die_at import DieAt, every_step
 from support import MIB, PARKED, RUNNING, ParkTest, wait_until
+
+
+# The thread that was started last never rests; all others sleep.
+BUSY = """
+import os, threading, time
+for _ in range(30):
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+null = os.open("/dev/null", os.O_WRONLY)
+def write():
+    while True:
+        os.write(null, b"x")
+threading.Thread(target=write, daemon=True).start()
+print("up", flush=True)
+time.sleep(60)
+"""
+
+
+class Death(unittest.TestCase):
+    def test_a_step_while_the_threads_are_stopped(self):
+        """A busy thread made its step before the other threads had stopped: it died before it was said to be followed, and its last words were lost."""
+        for _ in range(8):
+            with subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE, text=True) as busy:
+                try:
+                    self.assertEqual(busy.stdout.readline(), "up\n")
+                    death = DieAt(self, busy.pid, 1)
+                    busy.wait()
+                    self.assertEqual(death.close(), "died 1 write")
+                finally:
+                    busy.kill()
 
 
 class Steps(ParkTest):
