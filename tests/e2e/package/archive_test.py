@@ -4,6 +4,7 @@
 away again without a trace; what goes wrong changes nothing."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -11,7 +12,7 @@ import unittest
 
 import packages
 from packages import in_root
-from support import MeteTest, wait_until
+from support import SOURCE, MeteTest, wait_until
 
 
 def files(folder):
@@ -46,6 +47,15 @@ class Archive(MeteTest):
     def test_it_is_small(self):
         self.assertLessEqual(packages.make()[1].stat().st_size, 12_000_000)
         self.assertLessEqual(sum(files(self.unpacked).values()), 40_000_000)
+
+    def test_its_programs_name_no_folder_of_their_build(self):
+        """A build with ccache named its headers ../../src/base/bytes.h, so that its packages were not those of a build without ccache."""
+        programs = [p for p in self.unpacked.rglob("*") if p.is_file() and p.read_bytes().startswith(b"\x7fELF")]
+        self.assertGreater(len(programs), 10)
+        for path in programs:
+            # The static libstdc++ has names of its own build: ../src/libstdc++-v3/...
+            found = re.search(rb"\.\./src/[a-z]+/[\w./]*|" + re.escape(os.fsencode(SOURCE)) + rb"/[\w./]*", path.read_bytes())
+            self.assertIsNone(found, path.name)
 
     def test_it_runs_where_there_is_glibc_alone(self):
         root = packages.bare_root(self.folder / "root")
