@@ -44,7 +44,7 @@ std::string words_of(const Verb& verb) {
   return base::join(words, " ");
 }
 
-// The command that lists the job ids for this verb; "": it takes none.
+// The command that lists the job ids or names for this verb; "": it takes none.
 std::string jobs_for(const Verb& verb) {
   constexpr std::array<std::string_view, 8> kUnfinished{"attach", "cancel",   "explain", "hold",
                                                         "park",   "priority", "release", "unpark"};
@@ -52,6 +52,7 @@ std::string jobs_for(const Verb& verb) {
   const auto in = [&verb](const auto& list) {
     return std::find(list.begin(), list.end(), verb.name) != list.end();
   };
+  if (verb.name == "sweep") return "mete sweep ls -q";
   return in(kUnfinished) ? "mete ps -q" : in(kAll) ? "mete ps -q -a" : "";
 }
 
@@ -80,19 +81,22 @@ _mete() {
   i=2
   while [ "$command" -eq 1 ] && [ "$i" -lt "$COMP_CWORD" ]; do
     case "${COMP_WORDS[i]}" in
-      --) i=$((i + 1)); break ;;
+      --) words=""; i=$((i + 1)); break ;;
       -*) case " $values " in *" ${COMP_WORDS[i]} "*) i=$((i + 1)) ;; esac ;;
       *) break ;;
     esac
     i=$((i + 1))
   done
+  if [ "$command" -eq 1 ] && [ "$i" -lt "$COMP_CWORD" ] && [ -n "$words" ]; then
+    case " $words " in *" ${COMP_WORDS[i]} "*) command=0; words="" ;; esac
+  fi
   if [ "$command" -eq 1 ] && [ "$i" -lt "$COMP_CWORD" ]; then
     COMPREPLY=($(compgen -f -- "$word"))
     return
   fi
   case "$word" in
     -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
-    *) if [ "$command" -eq 1 ]; then COMPREPLY=($(compgen -c -- "$word"))
+    *) if [ "$command" -eq 1 ]; then COMPREPLY=($(compgen -c -- "$word") $(compgen -W "$words" -- "$word"))
        else words="$words $($jobs 2>/dev/null) "; COMPREPLY=($(compgen -W "$words" -- "$word")); fi ;;
   esac
 }

@@ -17,17 +17,6 @@ namespace mete::cli {
 
 namespace {
 
-// Whether an error in the words is printed as JSON. Looks only at words before the command of the
-// job.
-Format wanted_format(const std::vector<std::string>& args) {
-  for (std::size_t i = 0; i < args.size() && args[i] != "--"; ++i) {
-    const bool next = i + 1 < args.size() && args[i + 1] == "json";
-    if (args[i] == "-ojson" || args[i] == "--output=json") return Format::kJson;
-    if (next && (args[i] == "-o" || args[i] == "--output")) return Format::kJson;
-  }
-  return Format::kText;
-}
-
 int print(std::string text) {
   const Output output(Format::kText);
   output.data(std::move(text));
@@ -54,6 +43,15 @@ int run_verb(const Verb& verb, const std::vector<std::string>& args) {
 }
 
 }  // namespace
+
+Format wanted_format(const std::vector<std::string>& args) {
+  for (std::size_t i = 0; i < args.size() && args[i] != "--"; ++i) {
+    const bool next = i + 1 < args.size() && args[i + 1] == "json";
+    if (args[i] == "-ojson" || args[i] == "--output=json") return Format::kJson;
+    if (next && (args[i] == "-o" || args[i] == "--output")) return Format::kJson;
+  }
+  return Format::kText;
+}
 
 int run(int argc, char** argv) {
   std::vector<std::string> args(argv, argv + argc);

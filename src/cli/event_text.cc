@@ -38,8 +38,9 @@ std::string quota_words(const core::Quota& quota) {
 }
 
 // The details beyond the type and the job.
-struct Detail {
-  WallTime now;
+class Detail {
+ public:
+  explicit Detail(WallTime at) : now(at) {}
 
   std::string operator()(const core::JobSubmitted& event) const {
     std::string text = event.spec->user + " (" + event.spec->name + ")";
@@ -127,6 +128,63 @@ struct Detail {
   std::string operator()(const core::Repaired& event) const {
     return std::to_string(event.lost_events) + " events were lost";
   }
+  std::string operator()(const core::SweepStarted& event) const {
+    return event.plan->name + ", sampler " + std::string(to_string(event.plan->sampling.method));
+  }
+  std::string operator()(const core::SweepChanged& event) const {
+    return of(event.sweep) + (event.plan ? "extended" : std::string(to_string(event.state)));
+  }
+  std::string operator()(const core::SweepRemoved& event) const {
+    return of(event.sweep) + "forgotten";
+  }
+  std::string operator()(const core::SweepTrial& event) const {
+    std::string text = trial(event) + "is job " + to_string(event.what.job);
+    if (event.what.granted) text += " with " + to_string(*event.what.granted);
+    return text;
+  }
+  std::string operator()(const core::SweepReported& event) const {
+    std::string text = trial(event) + "reports";
+    if (event.what.points.empty()) return text;
+    const core::sweep::TrialPoint& last = event.what.points.back();
+    if (last.step) text += " step " + std::to_string(*last.step);
+    return text + values(last.metrics);
+  }
+  std::string operator()(const core::SweepResult& event) const {
+    return trial(event) + std::string(to_string(event.what.state)) + values(event.what.metrics) +
+           (event.what.why.empty() ? "" : ": " + event.what.why);
+  }
+  std::string operator()(const core::SweepBest& event) const {
+    return of(event.sweep) + "trial " + std::to_string(event.what.best.n) + ", " +
+           core::sweep::of_real(event.what.best.value).text;
+  }
+  std::string operator()(const core::SweepSkipped& event) const {
+    return of(event.sweep) + "no new point before draw " + std::to_string(event.what.next_draw);
+  }
+  std::string operator()(const core::SweepReduced& event) const {
+    return of(event.sweep) + (event.what.dropped ? "dropped " + event.what.dropped->value.text
+                                                 : std::string("nothing is dropped"));
+  }
+  std::string operator()(const core::SweepEnding& event) const {
+    return trial(event) + "is to end: " + std::string(to_string(event.what.ending)) +
+           (event.what.why.empty() ? "" : ", " + event.what.why);
+  }
+  std::string operator()(const core::SweepEnded& event) const {
+    return of(event.sweep) + event.what.why;
+  }
+
+ private:
+  static std::string of(std::uint64_t sweep) { return "sweep " + std::to_string(sweep) + ": "; }
+  static std::string trial(const auto& event) {
+    return of(event.sweep) + "trial " + std::to_string(event.what.n) + " ";
+  }
+  static std::string values(const std::vector<core::sweep::Metric>& metrics) {
+    std::string text;
+    for (const core::sweep::Metric& metric : metrics)
+      text += ", " + metric.name + " " + core::sweep::of_real(metric.value).text;
+    return text;
+  }
+
+  WallTime now;
 };
 
 void pad(std::string& text, const std::string& word, std::size_t width) {
@@ -145,7 +203,7 @@ std::string event_text(const wire::EventDocument& event, WallTime now) {
   pad(text, event.job, 6);
   // A kind of event that only a newer daemon knows gets a line, too.
   if (const Result<core::Happened> what = wire::decode_event(event))
-    text += printable(std::visit(Detail{now}, *what));
+    text += printable(std::visit(Detail(now), *what));
   text.erase(text.find_last_not_of(' ') + 1);
   return text;
 }

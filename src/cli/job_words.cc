@@ -197,6 +197,10 @@ std::string current_folder() {
 Result<core::Request> parse_request(const Parsed& parsed) {
   core::Request request;
   if (const std::string* gpu = parsed.find("--gpu"); gpu != nullptr) {
+    if (*gpu == kGpuAuto)
+      return Error::invalid("--gpu auto is for mete sweep")
+          .with_evidence("mete measures the first trials of a sweep to know what later ones need")
+          .with_hint("write a share, such as --gpu 8G, --gpu 40% or --gpu 1");
     Result<core::GpuRequest> parsed_gpu = core::parse_gpu(*gpu);
     if (!parsed_gpu) return std::move(parsed_gpu).error();
     request.gpu = *parsed_gpu;

@@ -86,6 +86,9 @@ inline constexpr OptionSpec kNotifyOnOption{
     "--notify-on", "LIST",
     "events that send a notification: start, end, fail, oom, park, idle (default: end,fail,oom)"};
 
+// --gpu auto: the share is measured. For sweeps only; elsewhere parse_request() refuses it.
+inline constexpr std::string_view kGpuAuto = "auto";
+
 // --gpu, --cpu-only, --devices, --gpu-type, --where.
 Result<core::Request> parse_request(const Parsed& parsed);
 

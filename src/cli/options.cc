@@ -57,6 +57,11 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kOtherNa
      {"--timeout", "--time"},
      {"--workdir", "--chdir"}}};
 
+// "min=1,max=81".
+bool assigns(const std::string& word) {
+  return !word.empty() && word.front() != '-' && word.find('=') != std::string::npos;
+}
+
 Error unknown(std::span<const OptionSpec> specs, const std::string& name) {
   std::vector<std::string_view> names;
   for (const OptionSpec& spec : specs)
@@ -128,6 +133,9 @@ Result<Parsed> parse_options(std::span<const OptionSpec> specs,
         return Error::invalid(written.name + " needs a value")
             .with_hint("write " + written.name + " " + std::string(written.spec->value));
       }
+      written.value = args[++i];
+    } else if (written.spec->next_assigns && !written.has_value && i + 1 < args.size() &&
+               assigns(args[i + 1])) {
       written.value = args[++i];
     }
     parsed.options.emplace_back(written.spec->name, std::move(written.value));

@@ -26,6 +26,8 @@ struct OptionSpec {
   // Recognised, and refused as an option of this verb ("mete submit"); not shown in --help.
   std::string_view other_verb = {};
   bool value_optional = false;  // "--watch", or "--watch=5"; never the next word
+  // With value_optional: a next word of the form KEY=VALUE is the value ("--asha min=1,max=81").
+  bool next_assigns = false;
   static constexpr OptionSpec later(std::string_view name, std::string_view value,
                                     std::string_view comes_with) {
     return {.name = name, .value = value, .not_built = comes_with};

@@ -28,19 +28,10 @@ namespace mete::cli {
 
 namespace {
 
-// Jobs in one request; the daemon's limit.
-constexpr std::size_t kMaxRequest = 1 << 20;
 // How long the end by a signal waits for the answer that is under way.
 constexpr net::Milliseconds kLastAnswer{5'000};
 
 std::string job_path(core::JobId id) { return "/v1/jobs/" + to_string(id); }
-
-// 128 bits as 32 hexadecimal digits.
-std::string random_key() {
-  std::array<char, 16> bytes{};
-  METE_ASSERT(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
-  return base::hex_of(bytes);
-}
 
 Error too_large(const wire::SubmitRequest& request) {
   std::size_t environment = 0;
@@ -242,6 +233,12 @@ int run_submit(const Parsed& parsed, const Output& output) {
 }
 
 }  // namespace
+
+std::string random_key() {
+  std::array<char, 16> bytes{};
+  METE_ASSERT(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+  return base::hex_of(bytes);
+}
 
 int submit_plan(SubmitPlan plan, const Output& output, const SubmittedText& text, bool quiet) {
   Result<runner::DaemonClient> client =

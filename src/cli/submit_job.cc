@@ -27,10 +27,12 @@ constexpr std::size_t kMaxLabelKey = 64;
 constexpr std::size_t kMaxLabelValue = 256;
 
 // What a job finds in its environment about itself: of another job it would be wrong.
-constexpr std::array<std::string_view, 9> kOfAnotherJob{
-    "METE_JOB_ID",      "METE_ATTEMPT",       "METE_JOB_TOKEN",
-    "METE_GRANT",       "METE_GPU_MEM_BYTES", "METE_PART",
-    "METE_ARRAY_INDEX", "METE_ARRAY_JOB_ID",  runner::kSlurmTasks};
+constexpr std::array<std::string_view, 13> kOfAnotherJob{
+    "METE_JOB_ID",        "METE_ATTEMPT", "METE_JOB_TOKEN",   "METE_GRANT",
+    "METE_GPU_MEM_BYTES", "METE_PART",    "METE_ARRAY_INDEX", "METE_ARRAY_JOB_ID",
+    runner::kSlurmTasks,  "METE_SWEEP",   "METE_TRIAL",       "METE_PARAMS",
+    "METE_METRICS"};
+constexpr std::string_view kParameter = "METE_PARAM_";  // of a trial, with the name
 
 Parsed to_parsed(const std::vector<Word>& words) {
   Parsed parsed;
@@ -215,9 +217,10 @@ Result<void> check_retry_gpu(const core::JobSpec& spec) {
   return {};
 }
 
-Result<void> check_together(const PlannedJob& job, const Surroundings& around) {
+Result<void> check_together(const PlannedJob& job, bool share_follows, const Surroundings& around) {
   const core::JobSpec& spec = job.request.spec;
-  if (Result<void> r = check_share_is_said(spec.request); !r) return r;
+  if (!share_follows)
+    if (Result<void> r = check_share_is_said(spec.request); !r) return r;
   if (Result<void> r = check_limits(spec); !r) return r;
   if (spec.deadline && spec.begin && *spec.deadline <= *spec.begin)
     return Error::invalid("its deadline is not after its begin")
@@ -271,7 +274,7 @@ std::vector<std::string> environment_for(
   for (const std::string& line : around.environment) {
     const std::size_t equals = line.find('=');
     const std::string name = line.substr(0, equals);
-    if (equals == std::string::npos || equals == 0 ||
+    if (equals == std::string::npos || equals == 0 || name.starts_with(kParameter) ||
         std::find(kOfAnotherJob.begin(), kOfAnotherJob.end(), name) != kOfAnotherJob.end())
       continue;
     if (name != "LD_PRELOAD") {
@@ -395,7 +398,8 @@ Result<PlannedJob> make_job(const JobWords& words, const Surroundings& around) {
   const Parsed options = to_parsed(words.options);
   if (Result<void> r = fill(options, words.names, around, job); !r) return std::move(r).error();
   if (Result<void> r = set_command(words, options, job); !r) return std::move(r).error();
-  if (Result<void> r = check_together(job, around); !r) return std::move(r).error();
+  if (Result<void> r = check_together(job, words.share_follows, around); !r)
+    return std::move(r).error();
   core::JobSpec& spec = job.request.spec;
   if (Result<void> r = set_places(options, around, spec); !r) return std::move(r).error();
   spec.detached->umask = around.umask;

@@ -80,6 +80,7 @@ struct JobWords {
   std::optional<Script> script;
   std::string shell;                                // instead of a command: a line for /bin/sh
   const std::vector<std::string>* names = nullptr;  // of the jobs of its file
+  bool share_follows = false;  // --gpu auto of a sweep: the daemon decides on each share
 };
 
 // Checks the value of an option by itself.

@@ -89,6 +89,8 @@ TEST_F(SubmitTest, TakesTheEnvironmentAlongButNotThatOfAnotherJob) {
                          "=odd",
                          "METE_JOB_TOKEN=1.2",
                          "METE_ARRAY_INDEX=4",
+                         "METE_METRICS=/x/metrics.jsonl",
+                         "METE_PARAM_LR=0.1",
                          "METE_SIM=1xH200",
                          "LD_PRELOAD=/a/libmete.so:/b/mine.so",
                          "A=old"};

@@ -12,7 +12,7 @@ namespace mete::cli {
 namespace {
 
 // Verbs of the design that are not implemented yet. Refusing them by name is kinder than "unknown".
-constexpr std::array<std::string_view, 2> kPlanned{"service", "sweep"};
+constexpr std::array<std::string_view, 1> kPlanned{"service"};
 
 // Names of other programs for what mete does, and the verb that does it.
 struct Foreign {
@@ -73,22 +73,25 @@ constexpr std::array kForeign{
     Foreign{"why", "mete explain"},
     Foreign{"limit", "mete cap"},
     Foreign{"check", "mete doctor"},
+    Foreign{"tune", "mete sweep"},
+    Foreign{"scan", "mete sweep"},
+    Foreign{"optuna", "mete sweep"},
 };
 
 }  // namespace
 
 const std::vector<const Verb*>& verbs() {
   static const std::vector<const Verb*> kVerbs{
-      &kRunVerb,      &kSubmitVerb, &kPsVerb,       &kShowVerb,   &kExplainVerb, &kLogsVerb,
-      &kAttachVerb,   &kWaitVerb,   &kCancelVerb,   &kHoldVerb,   &kReleaseVerb, &kRequeueVerb,
-      &kParkVerb,     &kUnparkVerb, &kPriorityVerb, &kEventsVerb, &kStatsVerb,   &kTopVerb,
-      &kCardsVerb,    &kDrainVerb,  &kUndrainVerb,  &kQuotaVerb,  &kReserveVerb, &kDaemonVerb,
-      &kCapVerb,      &kKernelVerb, &kSlurmVerb,    &kWhereVerb,  &kPlaceVerb,   &kAdviseVerb,
-      &kSimulateVerb,
+      &kRunVerb,      &kSubmitVerb,   &kPsVerb,       &kShowVerb,   &kExplainVerb, &kLogsVerb,
+      &kAttachVerb,   &kWaitVerb,     &kCancelVerb,   &kHoldVerb,   &kReleaseVerb, &kRequeueVerb,
+      &kParkVerb,     &kUnparkVerb,   &kPriorityVerb, &kEventsVerb, &kStatsVerb,   &kTopVerb,
+      &kCardsVerb,    &kDrainVerb,    &kUndrainVerb,  &kQuotaVerb,  &kReserveVerb, &kDaemonVerb,
+      &kCapVerb,      &kSweepVerb,    &kKernelVerb,   &kSlurmVerb,  &kWhereVerb,   &kPlaceVerb,
+      &kAdviseVerb,   &kSimulateVerb,
 #ifdef METE_HAVE_SELFTEST
       &kSelftestVerb,
 #endif
-      &kDemoVerb,     &kDoctorVerb, &kReportVerb,   &kConfigVerb, &kVersionVerb, &kCompletionVerb,
+      &kDemoVerb,     &kDoctorVerb,   &kReportVerb,   &kConfigVerb, &kVersionVerb, &kCompletionVerb,
       &kHelpVerb,
   };
   return kVerbs;

@@ -62,6 +62,7 @@ extern const Verb kStatsVerb;
 extern const Verb kTopVerb;
 extern const Verb kUndrainVerb;
 extern const Verb kSubmitVerb;
+extern const Verb kSweepVerb;
 extern const Verb kVersionVerb;
 extern const Verb kWaitVerb;
 extern const Verb kWhereVerb;

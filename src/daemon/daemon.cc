@@ -35,6 +35,7 @@
 #include "daemon/log.h"
 #include "daemon/program_watch.h"
 #include "daemon/seam_loop.h"
+#include "daemon/sweep_files.h"
 #include "engine/engine.h"
 #include "engine/notifier.h"
 #include "launch/parts.h"
@@ -90,6 +91,8 @@ class Daemon {
         service_(loop_, clock_, engine_, identity()),
         backup_(*store_, seam_),
         courier_(parts_.notify, options_.config.sendmail.value, seam_),
+        sweep_files_([this](std::uint32_t uid) { return hands_.folder_of(uid); }, options_.system,
+                     log_line),
         notifier_(notifier_hooks(), seam_, clock_, base::host_name()),
         eyes_(eyes_settings(), seam_, clock_, engine_.state(), claims_, hands_.movers(),
               {[this](core::Input input) { service_.tell(std::move(input)); },
@@ -148,6 +151,7 @@ class Daemon {
     (void)store_is_in_place();  // remembers the file
     ticker_ = loop_.every(kLookPeriod, [this] { tick(); });
     loop_.run();
+    if (exit_code_ == 0) sweep_files_.write(engine_.state().sweeps());
     if (exit_code_ == 0)
       if (const Result<void> saved = engine_.save(); !saved)
         log_line("the state was not saved in short form: " + in_one_line(saved.error()));
@@ -165,6 +169,7 @@ class Daemon {
     identity.uid = geteuid();
     identity.admin_gid = admin_gid();
     identity.logs_of = [this](const core::Job& job) { return hands_.logs_of(job); };
+    identity.folder_of = [this](std::uint32_t uid) { return hands_.folder_of(uid); };
     identity.preemptible = options_.config.preemptible.value;
     identity.escape_stop = options_.config.escape_stop.value;
     identity.notify = notify_defaults();
@@ -433,6 +438,7 @@ class Daemon {
     }
     keep_listening();
     eyes_.tick();
+    sweep_files_.write(engine_.state().sweeps());
     if (!options_.system && !stopping_ && program_.replaced()) {
       log_line("the program was replaced; continuing as the new one");
       successor_ = program_.path();
@@ -493,6 +499,7 @@ class Daemon {
   serve::Service service_;
   BackupJob backup_;
   Courier courier_;
+  SweepFiles sweep_files_;
   engine::Notifier notifier_;
   Eyes eyes_;
   std::optional<net::HttpServer> server_;

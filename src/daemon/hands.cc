@@ -291,10 +291,9 @@ Result<std::string> Hands::plan_for(const core::Job& job) {
   plan.preload = settings_.parts.preload;
   plan.probe = settings_.parts.probe;
   if (!settings_.simulated.empty()) plan.simgpu = settings_.parts.simgpu;
-  if (!job.grant.empty()) {
-    plan.socket = settings_.socket();
-    plan.checkpoint = settings_.parts.checkpoint;
-  }
+  if (!job.grant.empty()) plan.checkpoint = settings_.parts.checkpoint;
+  // A job without either has nothing to report.
+  if (!job.grant.empty() || job.spec->trial) plan.socket = settings_.socket();
   if (core::is_parkable(*job.spec) && !job.grant.empty()) plan.park = movers_.door(job);
   Result<std::string> environment = store_.load_blob(detached.environment);
   if (!environment) return std::move(environment).error().within("its environment");

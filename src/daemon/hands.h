@@ -61,6 +61,8 @@ class Hands final : public seam::Launcher {
 
   // The logs of a detached job; second "": both outputs go to the first.
   std::pair<std::string, std::string> logs_of(const core::Job& job) const;
+  // The folder of a job's user: logs, grants, scripts, files of sweeps.
+  std::string folder_of(std::uint32_t uid) const;
 
  private:
   launch::WatcherCallbacks watcher_callbacks();
@@ -69,8 +71,6 @@ class Hands final : public seam::Launcher {
   seam::Milliseconds patience() const;
   MoverSettings mover_settings() const;
   launch::Outsiders outsiders() const;
-  // The folder of a job's user: logs, grants, scripts.
-  std::string folder_of(std::uint32_t uid) const;
   Result<void> make_folder_of(const core::Job& job) const;
   Result<void> check_parts(const core::Job& job);
   void give_own_limit(core::Detached& detached) const;

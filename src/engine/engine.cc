@@ -294,7 +294,9 @@ void Engine::put_blobs(const Asked& asked) {
 // What follows from the time, and then from that.
 void Engine::what_is_due() {
   for (;;) {
-    std::vector<core::Happened> due = state_.due(moment());
+    core::Moment now = moment();
+    now.new_work = state_.sweeps().all().empty() || has_room_to_grant();
+    std::vector<core::Happened> due = state_.due(now);
     if (due.empty()) return;
     std::vector<core::JobId> changed;
     record_all(std::move(due), changed);

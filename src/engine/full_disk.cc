@@ -29,7 +29,9 @@ bool can_wait(const core::Input& input) {
                std::is_same_v<In, core::SetPriority> || std::is_same_v<In, core::Drain> ||
                std::is_same_v<In, core::SetQuota> || std::is_same_v<In, core::Reserve> ||
                std::is_same_v<In, core::Unreserve> || std::is_same_v<In, core::Foretold> ||
-               std::is_same_v<In, core::ParkJob> || std::is_same_v<In, core::UnparkJob>;
+               std::is_same_v<In, core::ParkJob> || std::is_same_v<In, core::UnparkJob> ||
+               std::is_same_v<In, core::StartSweep> || std::is_same_v<In, core::ChangeSweep> ||
+               std::is_same_v<In, core::TrialReport>;
       },
       input);
 }

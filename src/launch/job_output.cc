@@ -64,33 +64,39 @@ void JobOutput::listen(std::vector<pollfd>& list) {
 }
 
 void JobOutput::heard(std::span<const pollfd> list) {
-  if (list[0].revents != 0 && !pump(pipe_, log_)) pipe_.read.reset();
-  if (list[1].revents != 0 && !pump(error_pipe_, errors())) error_pipe_.read.reset();
-  if (terminal_) log_.write(terminal_->heard(list.subspan(2)));
+  if (list[0].revents != 0 && !pump(Stream::kOutput)) pipe_.read.reset();
+  if (list[1].revents != 0 && !pump(Stream::kError)) error_pipe_.read.reset();
+  if (terminal_) pass(Stream::kOutput, terminal_->heard(list.subspan(2)));
 }
 
-bool JobOutput::pump(base::Pipe& from, JobLog& to) {
-  const ssize_t got = read(from.read.get(), buffer_.get(), kBuffer);
+bool JobOutput::pump(Stream stream) {
+  const ssize_t got = read(pipe_of(stream).read.get(), buffer_.get(), kBuffer);
   if (got < 0) return errno == EAGAIN || errno == EINTR;
   if (got == 0) return false;
-  to.write({buffer_.get(), static_cast<std::size_t>(got)});
+  pass(stream, {buffer_.get(), static_cast<std::size_t>(got)});
   return true;
+}
+
+void JobOutput::pass(Stream stream, std::string_view bytes) {
+  (stream == Stream::kOutput ? log_ : errors()).write(bytes);
+  if (seen_ && !bytes.empty()) seen_(stream, bytes);
 }
 
 // A process outside the job may hold the other end of a pipe and write for ever: read one pipe's
 // content only.
 void JobOutput::finish() {
   started();
-  for (auto [pipe, log] : {std::pair(&pipe_, &log_), std::pair(&error_pipe_, &errors())}) {
-    if (!pipe->read) continue;
-    const int most = fcntl(pipe->read.get(), F_GETPIPE_SZ);
+  for (const Stream stream : {Stream::kOutput, Stream::kError}) {
+    base::Pipe& pipe = pipe_of(stream);
+    if (!pipe.read) continue;
+    const int most = fcntl(pipe.read.get(), F_GETPIPE_SZ);
     for (int taken = 0; taken <= most; taken += static_cast<int>(kBuffer)) {
-      pollfd ready{pipe->read.get(), POLLIN, 0};
-      if (poll(&ready, 1, 0) != 1 || !pump(*pipe, *log)) break;
+      pollfd ready{pipe.read.get(), POLLIN, 0};
+      if (poll(&ready, 1, 0) != 1 || !pump(stream)) break;
     }
-    pipe->read.reset();
+    pipe.read.reset();
   }
-  if (terminal_) log_.write(terminal_->drain());
+  if (terminal_) pass(Stream::kOutput, terminal_->drain());
 }
 
 void JobOutput::say(std::string_view text) { errors().say(text); }

@@ -6,11 +6,13 @@
 #include <poll.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -29,6 +31,13 @@ class JobOutput {
     std::string terminal;               // the socket of --tty; "": no terminal
   };
   static Result<JobOutput> open(const Places& places);
+
+  // Standard error has a stream of its own only with a log of its own.
+  enum class Stream { kOutput, kError };
+  // Shows what the programs write as it passes to the logs, in pieces of any size; our own lines
+  // are not among it. Must return soon: the programs wait.
+  using Seen = std::function<void(Stream stream, std::string_view bytes)>;
+  void watch(Seen seen) { seen_ = std::move(seen); }
 
   // For the programs: standard input, output and error.
   int input() const { return terminal_ ? terminal_->terminal() : null_.get(); }
@@ -52,7 +61,9 @@ class JobOutput {
   JobOutput(JobLog log, std::optional<JobLog> error_log)
       : log_(std::move(log)), error_log_(std::move(error_log)) {}
   // False: end of file.
-  bool pump(base::Pipe& from, JobLog& to);
+  bool pump(Stream stream);
+  void pass(Stream stream, std::string_view bytes);
+  base::Pipe& pipe_of(Stream stream) { return stream == Stream::kOutput ? pipe_ : error_pipe_; }
   JobLog& errors() { return error_log_ ? *error_log_ : log_; }
 
   JobLog log_;
@@ -61,6 +72,7 @@ class JobOutput {
   Fd null_;
   base::Pipe pipe_;
   base::Pipe error_pipe_;  // only with an error log of its own
+  Seen seen_;
   // Not touched, so never paged in, for a job that writes nothing.
   static constexpr std::size_t kBuffer = 64 << 10;
   std::unique_ptr<char[]> buffer_ = std::make_unique_for_overwrite<char[]>(kBuffer);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // See keeper.h. The order matters: claim the attempt, check that the daemon lives, make the control
 // groups (needs root), record the launch, become the user, and only then touch the user's files.
-// run() goes through these steps; hooks() joins the running job to the daemon (Parker, RunnerLine),
-// and prepare() to its log and terminal. Failures become notes in the recorded exit.
+// run() goes through these steps; hooks() joins the running job to the daemon (Parker, RunnerLine,
+// and TrialWatch for a trial of a sweep), and prepare() to its log and terminal. Failures become
+// notes in the recorded exit.
 #include "runner/keeper.h"
 
 #include <fcntl.h>
@@ -39,6 +40,7 @@
 #include "runner/parker.h"
 #include "runner/runner_line.h"
 #include "runner/slurm_environment.h"
+#include "runner/trial_watch.h"
 #include "runner/ungranted.h"
 #include "seam/clock.h"
 #include "wire/job.h"
@@ -82,8 +84,11 @@ std::string in_words(const Error& error) {
 
 std::string encode_bounded(core::Exit exit) {
   std::string text = wire::encode(exit);
-  while (text.size() > launch::kMaxExitText && !exit.note.empty()) {
-    exit.note.resize(exit.note.size() / 2);
+  while (text.size() > launch::kMaxExitText && !(exit.note.empty() && exit.metrics.empty())) {
+    if (!exit.note.empty())
+      exit.note.resize(exit.note.size() / 2);
+    else
+      exit.metrics.pop_back();
     text = wire::encode(exit);
   }
   return text;
@@ -119,6 +124,7 @@ void take_on_environment(const KeeperPlan& plan) {
   const bool slurm = is_of_slurm(plan.script, lines);
   std::erase_if(lines, [&](const std::string& line) {
     return line.starts_with("METE_ARRAY_") || (slurm && is_slurm_variable(line)) ||
+           (plan.spec.trial && line.starts_with("METE_PARAM_")) ||
            (!plan.simulated.empty() && line.starts_with("METE_SIM="));
   });
   if (!plan.simulated.empty()) lines.push_back("METE_SIM=" + plan.simulated);
@@ -204,6 +210,7 @@ class Keeper {
     if (Result<void> r = check_meter_if_needed(); !r) return not_started(r.error());
     if (Result<void> r = open_output(); !r) return not_started(r.error());
     if (plan_.attempt > 1) output_->say("attempt " + std::to_string(plan_.attempt));
+    if (Result<void> r = begin_trial(); !r) return not_started(r.error());
     Result<JobPlan> job = job_plan();
     if (!job) return not_started(job.error());
     const Talk talk = [this](std::string_view text) { output_->say(text); };
@@ -255,6 +262,24 @@ class Keeper {
     return {};
   }
 
+  Result<void> begin_trial() {
+    if (!plan_.spec.trial) return {};
+    TrialWatch::Tell tell;
+    if (!plan_.socket.empty())
+      tell = [this](const std::string& body) -> Result<void> {
+        const auto reply = tell_daemon({plan_.socket, plan_.state}, plan_.job, "metrics", body);
+        return reply ? Result<void>() : Result<void>(reply.error());
+      };
+    Result<TrialWatch> watch =
+        TrialWatch::begin(*plan_.spec.trial, plan_.state, std::move(tell), seam::system_clock());
+    if (!watch) return std::move(watch).error();
+    trial_.emplace(*std::move(watch));
+    output_->watch([this](launch::JobOutput::Stream stream, std::string_view bytes) {
+      trial_->seen(bytes, stream == launch::JobOutput::Stream::kError);
+    });
+    return {};
+  }
+
   Result<JobPlan> job_plan() {
     JobPlan job;
     job.job = core::to_string(plan_.job);
@@ -283,6 +308,9 @@ class Keeper {
                              plan_.spec))
         job.extra_environment.push_back(std::move(variable));
     }
+    if (trial_)
+      for (auto& variable : trial_->environment())
+        job.extra_environment.push_back(std::move(variable));
     if (!plan_.spec.detached->script.empty()) {
       Result<std::string> script = script_.make(plan_);
       if (!script) return std::move(script).error();
@@ -297,6 +325,11 @@ class Keeper {
     JobHooks hooks;
     hooks.started = [this](pid_t pid) { started(pid); };
     hooks.prepare = [this](launch::Supervision& asked) { prepare(asked); };
+    hooks.tick_ms = [this] { return tick_ms(); };
+    hooks.tick = [this] {
+      tick();
+      return false;
+    };
     if (plan_.socket.empty() || plan_.grant.empty()) return hooks;
     hooks.who_holds = [this, &job] {
       return who_holds_ungranted({plan_.socket, plan_.state}, uuids_of(job), to_string(plan_.job));
@@ -309,13 +342,19 @@ class Keeper {
       if (const std::optional<wire::RunReply> reply = line_->hear()) parker_->hear(*reply);
       return false;  // the daemon ends a job by a signal
     };
-    hooks.tick_ms = [this] { return parker_ ? parker_->tick_ms() : -1; };
-    hooks.tick = [this] {
-      if (parker_) parker_->step();
-      if (line_) line_->mend();
-      return false;
-    };
     return hooks;
+  }
+
+  int tick_ms() const {
+    const int park = parker_ ? parker_->tick_ms() : -1;
+    const int trial = trial_ ? trial_->tick_ms() : -1;
+    return park < 0 || trial < 0 ? std::max(park, trial) : std::min(park, trial);
+  }
+
+  void tick() {
+    if (parker_) parker_->step();
+    if (line_) line_->mend();
+    if (trial_) trial_->step();
   }
 
   void begin_parking(const JobPlan& job, const launch::GrantFile* grant) {
@@ -391,6 +430,12 @@ class Keeper {
     if (!end.card_full.empty()) notes_.push_back(end.card_full);
     if (output_->lost() > 0)
       notes_.push_back(std::to_string(output_->lost()) + " bytes of output could not be written");
+    if (trial_) {
+      TrialWatch::End last = trial_->finish();
+      exit.metrics = std::move(last.metrics);
+      exit.step = last.step;
+      if (!last.note.empty()) note(last.note);
+    }
     exit.log_bytes = output_->size();
     return exit;
   }
@@ -433,6 +478,7 @@ class Keeper {
   seam::Nanoseconds since_{};
   std::optional<Parker> parker_;
   std::optional<RunnerLine> line_;
+  std::optional<TrialWatch> trial_;
   std::vector<std::string> notes_;
 };
 

@@ -13,7 +13,7 @@ namespace mete::serve {
 struct Call {
   const net::Request& request;
   net::Responder responder;
-  std::string_view name = {};  // the part of the path in place of {card}, {id} or {reservation}
+  std::string_view name = {};  // what the path has in place of {card}, {id}, {sweep}, …
   core::JobId job = {};        // {id} as a number
 
   const net::Peer& peer() const { return request.peer; }

@@ -56,10 +56,19 @@ void Events::get(Call& call) {
 }
 
 bool Events::may_see_event(const seam::StoredEvent& event, const net::Peer& peer) const {
-  if (event.job.empty() || is_admin(identity_, peer)) return true;
+  if (is_admin(identity_, peer)) return true;
+  if (event.type.starts_with("sweep.")) return owns_sweep(event, peer);
+  if (event.job.empty()) return true;
   const Result<core::JobId> id = core::parse_job_id(event.job);
   const core::Job* job = id ? engine_.state().first_of(*id) : nullptr;
   return job != nullptr && job->spec->uid == peer.uid;
+}
+
+// A sweep that is forgotten is told of to administrators alone.
+bool Events::owns_sweep(const seam::StoredEvent& event, const net::Peer& peer) const {
+  const std::optional<std::uint64_t> number = wire::sweep_of(event.data);
+  const core::sweep::Sweep* sweep = number ? engine_.state().sweeps().find(*number) : nullptr;
+  return sweep != nullptr && sweep->plan().job.uid == peer.uid;
 }
 
 // Sends one page of the log.

@@ -45,6 +45,7 @@ class Events {
   void feed_soon(Reader& reader);
   std::list<Reader>::iterator find(std::uint64_t number);
   bool may_see_event(const seam::StoredEvent& event, const net::Peer& peer) const;
+  bool owns_sweep(const seam::StoredEvent& event, const net::Peer& peer) const;
 
   seam::Clock& clock_;
   engine::Engine& engine_;

@@ -52,6 +52,8 @@ struct Identity {
   std::function<ParkRoom()> park_room;
   // The logs of a detached job: its output, and its errors ("": in the log of its output).
   std::function<std::pair<std::string, std::string>(const core::Job&)> logs_of;
+  // Where the files of a user's jobs and sweeps are.
+  std::function<std::string(std::uint32_t uid)> folder_of;
   std::function<Around()> around = [] { return Around(); };
   std::size_t metric_jobs = 0;                  // jobs that have series of their own
   core::Others others = core::Others::kTotals;  // what users are shown of other users' jobs

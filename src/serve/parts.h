@@ -13,6 +13,7 @@
 #include "serve/queue_rules.h"
 #include "serve/runners.h"
 #include "serve/sight.h"
+#include "serve/sweeps.h"
 #include "serve/waiters.h"
 
 namespace mete::serve {
@@ -29,6 +30,7 @@ struct Parts {
   Runners runners{host, dispatcher, cards, views, waiters};
   Events events{host, dispatcher};
   QueueRules rules{host, dispatcher, cards.machine()};
+  Sweeps sweeps{host, dispatcher, cards.machine()};
   Sight sight{host, dispatcher, cards, status, forecasts, views};
 };
 

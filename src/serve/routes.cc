@@ -20,6 +20,7 @@ constexpr auto kNothing = Needs::kNothing;
 constexpr auto kCards = Needs::kCards;
 constexpr auto kSmall = AnswerSize::kSmall;
 constexpr auto kLarge = AnswerSize::kLarge;
+using Change = core::ChangeSweep::Kind;
 
 // clang-format off
 constexpr Route kRoutes[] = {
@@ -52,6 +53,17 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/jobs/{id}/ended", kNothing, kSmall, Who::kRunner, to<&Parts::runners, &Runners::ended>},
     {"POST", "/v1/jobs/{id}/parked", kNothing, kSmall, Who::kRunner, to<&Parts::runners, &Runners::parked>},
     {"POST", "/v1/jobs/{id}/grow", kNothing, kSmall, Who::kRunner, to<&Parts::runners, &Runners::grow>},
+
+    {"POST", "/v1/jobs/{id}/metrics", kNothing, kSmall, Who::kRunner, to<&Parts::runners, &Runners::metrics>},
+
+    {"GET", "/v1/sweeps", kNothing, kLarge, Who::kEveryone, to<&Parts::sweeps, &Sweeps::list>},
+    {"POST", "/v1/sweeps", kCards, kSmall, Who::kEveryone, to<&Parts::sweeps, &Sweeps::post>},
+    {"GET", "/v1/sweeps/{sweep}", kNothing, kLarge, Who::kOwner, to<&Parts::sweeps, &Sweeps::get>},
+    {"DELETE", "/v1/sweeps/{sweep}", kNothing, kSmall, Who::kOwner, to<&Parts::sweeps, &Sweeps::change<Change::kRemove>>},
+    {"POST", "/v1/sweeps/{sweep}/pause", kNothing, kSmall, Who::kOwner, to<&Parts::sweeps, &Sweeps::change<Change::kPause>>},
+    {"POST", "/v1/sweeps/{sweep}/resume", kNothing, kSmall, Who::kOwner, to<&Parts::sweeps, &Sweeps::change<Change::kResume>>},
+    {"POST", "/v1/sweeps/{sweep}/stop", kNothing, kSmall, Who::kOwner, to<&Parts::sweeps, &Sweeps::change<Change::kStop>>},
+    {"POST", "/v1/sweeps/{sweep}/extend", kNothing, kSmall, Who::kOwner, to<&Parts::sweeps, &Sweeps::extend>},
 
     {"GET", "/v1/events", kNothing, kLarge, Who::kEveryone, to<&Parts::events, &Events::get>},
     {"GET", "/v1/quotas", kNothing, kSmall, Who::kEveryone, to<&Parts::rules, &QueueRules::get_quotas>},

@@ -21,7 +21,7 @@ enum class Needs { kNothing, kCards };  // kCards: the request waits until the c
 enum class Who {
   kEveryone,
   kSight,       // the user of the job and administrators; other users get less
-  kOwner,       // the user of the job or reservation, and administrators
+  kOwner,       // the user of the job, sweep or reservation, and administrators
   kRunner,      // the process that runs the job
   kAdmin,       // administrators
   kDaemonUser,  // root, and the user that the daemon runs as

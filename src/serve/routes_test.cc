@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "serve/test/service_world.h"
 #include "wire/queue.h"
+#include "wire/sweep.h"
 
 namespace mete::serve {
 namespace {
@@ -97,7 +98,12 @@ const std::map<std::string, std::string>& bodies() {
     reserve.request.gpu = *core::parse_gpu("8G");
     reserve.from = WallTime{4'000'000'000'000};
     reserve.until = WallTime{4'000'000'060'000};
+    wire::ExtendRequest extend;
+    extend.trials = 20;
     return std::map<std::string, std::string>{
+        {"POST /v1/sweeps", sweep_body("scan")},
+        {"POST /v1/sweeps/{sweep}/extend", wire::encode(extend)},
+        {"POST /v1/jobs/{id}/metrics", wire::encode(wire::MetricsReport{})},
         {"POST /v1/jobs", wire::encode(run)},
         {"POST /v1/try", wire::encode(run)},
         {"POST /v1/daemon/backup", wire::encode(wire::BackupRequest{"/copy"})},
@@ -142,6 +148,10 @@ TEST_P(OthersTest, AnotherUserGetsWhatTheTableAllows) {
     ASSERT_TRUE(client->answered) << name_of(route);
     switch (route.who) {
       case Who::kEveryone:
+        if (name_of(route) == "POST /v1/sweeps") {
+          EXPECT_EQ(client->status, 409) << "bob's process does not exist";
+          break;
+        }
         EXPECT_TRUE(client->status == 200 || client->status == 201) << name_of(route);
         break;
       case Who::kSight:
@@ -209,11 +219,12 @@ TEST_F(RoutesTest, AnAdministratorMayAllButStopTheDaemon) {
 }
 
 TEST_F(RoutesTest, LargeAnswersHoldAPlace) {
-  const core::JobId id = running(alice(), "8G");
-  EXPECT_EQ(ended(alice(), id)->status, 200);
+  const core::JobId id = running(this_user(), "8G");
+  EXPECT_EQ(ended(this_user(), id)->status, 200);
+  EXPECT_EQ(ask(this_user(), "POST", "/v1/sweeps", sweep_body(to_string(id)))->status, 201);
   for (const Route& route : routes()) {
     if (route.method != "GET") continue;
-    const ClientPtr client = ask_route(route, alice(), to_string(id));
+    const ClientPtr client = ask_route(route, this_user(), to_string(id));
     EXPECT_EQ(client->status, 200) << name_of(route) << client->body;
     EXPECT_EQ(client->held, route.answer == AnswerSize::kLarge) << name_of(route);
   }

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "serve/reply.h"
+#include "wire/sweep.h"
 
 namespace mete::serve {
 
@@ -55,7 +56,7 @@ bool Runners::may_report(Call& call, Report report) {
                                                : std::string("its keeper")))));
     return false;
   }
-  if (report == Report::kLife || !is_overtaken(call.job, call.request)) return true;
+  if (report != Report::kMemory || !is_overtaken(call.job, call.request)) return true;
   call.reply(engine_.settled() ? views_.runner_reply(call.job, 200) : refuse(not_on_disk()));
   return false;
 }
@@ -103,6 +104,14 @@ void Runners::grow(Call& call) {
   Result<std::vector<Bytes>> wanted = wire::decode_wanted(call.request.body);
   if (!wanted) return call.reply(refuse_words(wanted.error()));
   ask(call, core::Grow{call.job, call.peer().uid, *std::move(wanted)});
+}
+
+// A report that arrives twice changes nothing: what was reached at a rung stays.
+void Runners::metrics(Call& call) {
+  if (!may_report(call, Report::kMetrics)) return;
+  Result<wire::MetricsReport> report = wire::decode_metrics_report(call.request.body);
+  if (!report) return call.reply(refuse_words(report.error()));
+  ask(call, core::TrialReport{call.job, call.peer().uid, std::move(report->points)});
 }
 
 }  // namespace mete::serve

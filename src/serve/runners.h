@@ -31,9 +31,10 @@ class Runners {
   void ended(Call& call);
   void parked(Call& call);
   void grow(Call& call);
+  void metrics(Call& call);
 
  private:
-  enum class Report { kLife, kMemory };  // started and ended; parked and grow
+  enum class Report { kLife, kMemory, kMetrics };  // started, ended; parked, grow; metrics
   // False: the call is answered, and there is nothing left to do.
   bool may_report(Call& call, Report report);
   bool is_overtaken(core::JobId id, const net::Request& request);

@@ -43,6 +43,9 @@ void Service::see(MachineReading reading) {
 }
 
 bool Service::idle() const {
+  // A sweep that runs goes on by itself: its next trial may wait for room in a quota.
+  for (const auto& [number, sweep] : engine_.state().sweeps().all())
+    if (sweep.state() == core::sweep::SweepState::kRunning) return false;
   return parts_->dispatcher.idle() && parts_->waiters.empty() && parts_->events.empty() &&
          early_.empty() && engine_.state().unfinished() == 0 &&
          engine_.state().reservations().empty();

@@ -4,6 +4,7 @@
 // name begins with.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +19,7 @@
 #include "wire/show.h"
 #include "wire/snapshot.h"
 #include "wire/submit.h"
+#include "wire/sweep.h"
 #include "wire/test/full.h"
 #include "wire/wait_text.h"
 
@@ -362,6 +364,95 @@ Notification notification() {
           1,      {},      "job 12_3 (train) of alice has ended: gpu-oom, code 1"};
 }
 
+SweepDocument sweep() {
+  using core::sweep::guess;
+  SweepDocument document;
+  document.at = after(60);
+  document.name = "lr-scan";
+  document.user = "alice";
+  document.state = core::sweep::SweepState::kStopped;
+  document.why = "trial 2 reached the target val_loss < 0.1";
+  document.started = kNow;
+  document.ended = after(59);
+  document.seed = 7;
+  document.sampler = "random";
+  document.wanted = 40;
+  document.metric = "val_loss";
+  document.maximize = true;
+  document.target = "val_loss < 0.1";
+  document.command = {"python", "train.py", "--lr", "{lr}", "caf\xe9"};
+  document.as_flags = true;
+  document.space = {
+      {"lr", {}, 1e-5, 0.1, {}, true, false, ""},
+      {"depth", {}, 2, 8, 2, false, true, "opt == 'adam'"},
+      {"opt", {guess("adam"), guess("sgd"), guess("1e-3")}, {}, {}, {}, false, false, ""}};
+  SweepDocument::Trial ended;
+  ended.n = 2;
+  ended.params = {{"lr", guess("0.001")}, {"depth", guess("4")}, {"opt", guess("adam")}};
+  ended.state = core::sweep::TrialState::kStopped;
+  ended.job = JobId{12};
+  ended.metrics = {{"val_loss", 0.09}, {"acc", std::nan("")}};
+  ended.step = 9;
+  ended.peak = Bytes::from_gib(7);
+  ended.granted = Bytes::from_gib(8);
+  ended.why = "weak at step 9: place 5 of 8, the best 2 go on";
+  ended.started = after(1);
+  ended.ended = after(58);
+  ended.cards = {0};
+  SweepDocument::Trial pending;
+  pending.n = 3;
+  pending.params = {{"lr", guess("0.01")}, {"opt", guess("sgd")}, {"fast", guess("true")}};
+  document.trials = {ended, pending};
+  document.best = SweepDocument::Best{2, "val_loss", 0.09};
+  document.importance = {{"lr", 61.5, 4.25, -0.5}, {"opt", 12, 3, {}}};
+  document.end_forecast = after(120);
+  document.results = "/home/alice/.local/state/mete/sweeps/lr-scan/results.csv";
+  document.curves = "/home/alice/.local/state/mete/sweeps/lr-scan/curves";
+  return document;
+}
+SweepDocument new_sweep() {
+  SweepDocument document;
+  document.at = document.started = kNow;
+  document.name = "grid";
+  document.user = "alice";
+  document.sampler = "grid";
+  document.command = {"python", "train.py"};
+  document.space = {{"lr", {core::sweep::guess("0.1")}, {}, {}, {}, false, false, ""}};
+  return document;
+}
+
+SweepsDocument sweeps() {
+  SweepRow over{"lr-scan",
+                "alice",
+                core::sweep::SweepState::kDone,
+                "all 40 trials are over",
+                "tpe",
+                kNow,
+                after(59),
+                40,
+                0,
+                0,
+                36,
+                1,
+                3,
+                {},
+                {}};
+  over.best = SweepDocument::Best{2, "val_loss", 0.09};
+  SweepRow running;
+  running.name = "grid";
+  running.user = "alice";
+  running.sampler = "grid";
+  running.started = kNow;
+  running.running = 4;
+  running.end_forecast = after(120);
+  return {after(60), {over, running}};
+}
+
+core::Happened sweep_result() {
+  return core::SweepResult{
+      1, {2, core::sweep::TrialState::kOk, {{"val_loss", 0.09}}, 9, Bytes::from_gib(7), {}, ""}};
+}
+
 // File (its name begins with that of its schema) and text.
 const std::map<std::string, std::string>& documents() {
   static const std::map<std::string, std::string> all = {
@@ -400,6 +491,11 @@ const std::map<std::string, std::string>& documents() {
       {"stats-none.json", encode(StatsDocument{})},
       {"event-submitted.json", encode(event(core::JobSubmitted{{12}, train(), {}}, 0))},
       {"event-card.json", encode(event(core::CardLost{kCard}, 0))},
+      {"event-sweep.json", encode(event(sweep_result(), 0))},
+      {"sweep-some.json", encode(sweep())},
+      {"sweep-none.json", encode(new_sweep())},
+      {"sweeps-two.json", encode(sweeps())},
+      {"sweeps-none.json", encode(SweepsDocument{kNow, {}})},
       {"events-two.json", encode(EventsDocument{kNow,
                                                 {event(core::JobHeld{{12, 3}}, 1),
                                                  event(core::CardDrained{kCard, "root"}, 0)},
@@ -424,7 +520,8 @@ TEST(Documents, AreWrittenAsPinned) {
 TEST(Documents, EveryPinnedFileIsLookedAt) {
   for (const auto& entry : std::filesystem::directory_iterator(folder())) {
     const std::string name = entry.path().filename().string();
-    const bool of_cli = name.starts_with("advise-") || name.starts_with("place-");
+    const bool of_cli = name.starts_with("advise-") || name.starts_with("place-") ||
+                        name.starts_with("sweep-plan-") || name.starts_with("sweep-best-");
     EXPECT_TRUE(of_cli || documents().contains(name)) << entry.path();
   }
 }

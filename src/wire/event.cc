@@ -6,6 +6,7 @@
 #include "wire/event.h"
 
 #include "wire/outline.h"
+#include "wire/sweep_plan.h"
 #include "wire/values.h"
 
 namespace mete::wire {
@@ -119,6 +120,44 @@ void fields_of(auto& list, Is<core::Repaired> auto& event) {
   list.must("last_job", event.last_job);
 }
 
+// ---- events of sweeps --------------------------------------------------------------------------
+
+namespace {
+
+// The plan and the job of its trials.
+void plan_fields(Writer& list, const std::shared_ptr<const core::sweep::Plan>& plan) {
+  if (!plan) return;
+  list.must("plan", object("the plan", *plan));
+  list.must("spec", object("the job", plan->job));
+}
+void plan_fields(Reader& list, std::shared_ptr<const core::sweep::Plan>& plan) {
+  if (!list.fields().has("plan") && !list.fields().outlines()) return;
+  core::sweep::Plan read;
+  list.must("plan", object("the plan", read));
+  list.must("spec", object("the job", read.job));
+  plan = std::make_shared<const core::sweep::Plan>(std::move(read));
+}
+
+}  // namespace
+
+void fields_of(auto& list, Is<core::SweepStarted> auto& event) {
+  list.must("sweep", event.sweep);
+  plan_fields(list, event.plan);
+  list.there("plan", "the plan of a sweep");
+}
+void fields_of(auto& list, Is<core::SweepChanged> auto& event) {
+  list.must("sweep", event.sweep);
+  list.must("state", event.state);
+  plan_fields(list, event.plan);
+}
+void fields_of(auto& list, Is<core::SweepRemoved> auto& event) { list.must("sweep", event.sweep); }
+template <class List, class Event>
+requires requires(Event& event) { event.what; }
+void fields_of(List& list, Event& event) {
+  list.must("sweep", event.sweep);
+  fields_of(list, event.what);
+}
+
 // ---- event documents ---------------------------------------------------------------------------
 
 namespace {
@@ -228,6 +267,13 @@ std::string job_of(const core::Happened& what) {
           return "";
       },
       what);
+}
+
+std::optional<std::uint64_t> sweep_of(std::string_view data) {
+  const Result<Json> json = parse_json(data);
+  if (!json || !json->is_object()) return std::nullopt;
+  Fields fields(*json, "the event");
+  return fields.number_if("sweep");
 }
 
 std::string encode(const core::Happened& what, std::uint32_t attempt) {

@@ -22,6 +22,8 @@ std::string encode(const core::Happened& what, std::uint32_t attempt = 0);
 Result<core::Happened> decode_event(std::string_view type, std::string_view json);
 // The job of an event; empty: none.
 std::string job_of(const core::Happened& what);
+// The sweep that an event of the log is about, by its data; nullopt: about none.
+std::optional<std::uint64_t> sweep_of(std::string_view data);
 
 struct EventDocument {
   std::uint64_t seq = 0;

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "wire/test/full.h"
@@ -129,8 +130,47 @@ core::JobSpec idle_spec() {
   return spec;
 }
 
+// ---- sweeps ------------------------------------------------------------------------------------
+
+core::JobSpec trial_spec() {
+  core::JobSpec spec = plain_spec();
+  spec.trial = full_trial_spec().trial;
+  return spec;
+}
+
+template <class Change>
+std::shared_ptr<const core::sweep::Plan> plan_with(const Change& change) {
+  core::sweep::Plan plan;
+  plan.name = "grid";
+  plan.space = *core::sweep::Space::make(
+      {{"lr", std::vector{core::sweep::guess("0.1"), core::sweep::guess("1e-3")}}});
+  plan.sampling.method = core::sweep::Method::kGrid;
+  plan.job = plain_spec();
+  change(plan);
+  return std::make_shared<const core::sweep::Plan>(std::move(plan));
+}
+
+std::shared_ptr<const core::sweep::Plan> plain_plan() {
+  return plan_with([](core::sweep::Plan&) {});
+}
+
+core::sweep::Point drawn_point() {
+  return {core::sweep::guess("1e-3"), std::nullopt, core::sweep::of_text(kOddBytes)};
+}
+
+core::sweep::Judged full_result() {
+  return {3,
+          core::sweep::TrialState::kPending,
+          full_exit().metrics,
+          9,
+          Bytes::from_gib(7),
+          Bytes::from_gib(8),
+          kOddText};
+}
+
 // File (its name begins with the type) and meaning.
 const std::map<std::string, Happened>& golden() {
+  using namespace core::sweep;  // NOLINT: the steps of sweeps
   static const std::map<std::string, Happened> all = {
       {"job.submitted-full.json", core::JobSubmitted{{12}, old_spec(), core::ProcessRef{412, 99}}},
       {"job.submitted-plain.json", core::JobSubmitted{{1}, plain_spec(), {}}},
@@ -203,7 +243,7 @@ const std::map<std::string, Happened>& golden() {
       {"job.started-keeper.json",
        core::JobStarted{{13, 3}, {413, 98765}, 0, core::ProcessRef{412, 98760}}},
       {"job.stopping-requeue.json", core::JobStopping{{12}, core::Outcome::kCancelled, true}},
-      {"job.ended-more.json", core::JobEnded{{12}, core::Outcome::kRamOom, full_exit()}},
+      {"job.ended-more.json", core::JobEnded{{12}, core::Outcome::kRamOom, exit_without_metrics()}},
       {"job.requeued-plain.json", core::JobRequeued{{12}, core::Outcome::kLost, {}, {}, {}}},
       {"job.requeued-full.json", core::JobRequeued{{13, 3},
                                                    core::Outcome::kGpuOom,
@@ -228,6 +268,32 @@ const std::map<std::string, Happened>& golden() {
       {"store.repaired-one.json", core::Repaired{7, 41}},
       {"card.lost-one.json", core::CardLost{"GPU-0"}},
       {"card.back-one.json", core::CardBack{"GPU-0"}},
+      {"job.submitted-trial.json", core::JobSubmitted{{20}, trial_spec(), {}}},
+      {"job.ended-metrics.json", core::JobEnded{{20}, core::Outcome::kOk, full_exit()}},
+      {"sweep.started-plain.json", core::SweepStarted{1, plain_plan()}},
+      {"sweep.started-full.json",
+       core::SweepStarted{UINT64_MAX, std::make_shared<const Plan>(full_sweep_plan())}},
+      {"sweep.changed-paused.json", core::SweepChanged{1, SweepState::kPaused}},
+      {"sweep.changed-extended.json",
+       core::SweepChanged{1, SweepState::kRunning,
+                          plan_with([](Plan& plan) { plan.sampling.trials = 40; })}},
+      {"sweep.removed-one.json", core::SweepRemoved{1}},
+      {"sweep.trial-drawn.json",
+       core::SweepTrial{1, {3, drawn_point(), UINT64_MAX, Bytes::from_gib(8), {20}}}},
+      {"sweep.trial-again.json", core::SweepTrial{1, {3, {}, 0, {}, {21}}}},
+      {"sweep.reported-two.json",
+       core::SweepReported{1, {3, {{UINT64_MAX, full_exit().metrics}, {{}, {{"acc", 0.5}}}}}}},
+      {"sweep.result-ok.json", core::SweepResult{1, {3, TrialState::kOk}}},
+      {"sweep.result-again.json", core::SweepResult{1, full_result()}},
+      {"sweep.best-one.json", core::SweepBest{1, {{3, -1e-300}}}},
+      {"sweep.skipped-one.json", core::SweepSkipped{1, {UINT64_MAX}}},
+      {"sweep.reduced-none.json", core::SweepReduced{1, {20, {}}}},
+      {"sweep.reduced-value.json",
+       core::SweepReduced{1, {20, Dropped{2, of_text(kOddBytes), -0.75}}}},
+      {"sweep.ending-stopped.json", core::SweepEnding{1, {3, Ending::kStopped, kOddText}}},
+      {"sweep.ending-finished.json", core::SweepEnding{1, {3, Ending::kFinished}}},
+      {"sweep.ending-again.json", core::SweepEnding{1, {3, Ending::kAgain}}},
+      {"sweep.ended-one.json", core::SweepEnded{1, {kOddText}}},
   };
   return all;
 }
@@ -274,6 +340,17 @@ TEST(Events, SayWhichJobTheyAreAbout) {
   EXPECT_EQ(job_of(core::JobHeld{{12, 3}}), "12_3");
   EXPECT_EQ(job_of(core::CardLost{"GPU-0"}), "");
   EXPECT_EQ(job_of(core::Unreserved{12}), "") << "that is no job's number";
+  EXPECT_EQ(job_of(core::SweepTrial{1, {3, {}, 0, {}, {20}}}), "") << "about the sweep";
+}
+
+TEST(Events, SayWhichSweepTheyAreAbout) {
+  for (const auto& [name, what] : golden()) {
+    const bool of_sweep = core::type_of(what).starts_with("sweep.");
+    EXPECT_EQ(sweep_of(encode(what)).has_value(), of_sweep) << name;
+  }
+  EXPECT_EQ(sweep_of(encode(core::SweepRemoved{UINT64_MAX})), UINT64_MAX);
+  for (const char* text : {"", "[]", "{}", R"({"sweep":-1})", R"({"sweep":"1"})", "torn"})
+    EXPECT_EQ(sweep_of(text), std::nullopt) << text;
 }
 
 TEST(Events, UnknownFieldsAreIgnoredAndUnknownTypesAreNot) {
@@ -315,6 +392,26 @@ TEST(Events, WrongKindsAreRefused) {
       {"store.repaired", R"({})"},
       {"card.lost", R"({"card":0})"},
       {"card.back", R"([])"},
+      {"sweep.started", R"({"sweep":1})"},
+      {"sweep.started", R"({"sweep":1,"plan":{"name":"a","sampler":"grid","params":[]}})"},
+      {"sweep.started", R"({"sweep":-1,"plan":{},"spec":{}})"},
+      {"sweep.changed", R"({"sweep":1})"},
+      {"sweep.changed", R"({"sweep":1,"state":"asleep"})"},
+      {"sweep.changed", R"({"sweep":1,"state":"running","plan":{}})"},
+      {"sweep.removed", R"({})"},
+      {"sweep.trial", R"({"sweep":1,"n":3})"},
+      {"sweep.trial", R"({"sweep":1,"n":3,"job":"20","drawn":[7]})"},
+      {"sweep.trial", R"({"sweep":1,"n":3,"job":"20","drawn":[{"value":"1","kind":"int"}]})"},
+      {"sweep.reported", R"({"sweep":1,"points":[]})"},
+      {"sweep.reported", R"({"sweep":1,"n":3,"points":[{"metrics":[{"value":1}]}]})"},
+      {"sweep.reported", R"({"sweep":1,"n":3,"points":[{"step":-1,"metrics":[]}]})"},
+      {"sweep.result", R"({"sweep":1,"n":3})"},
+      {"sweep.result", R"({"sweep":1,"n":3,"state":"won"})"},
+      {"sweep.best", R"({"sweep":1,"n":3})"},
+      {"sweep.skipped", R"({"sweep":1})"},
+      {"sweep.reduced", R"({"sweep":1,"results":20,"dropped":{"parameter":2}})"},
+      {"sweep.ending", R"({"sweep":1,"n":3,"ending":"soon"})"},
+      {"sweep.ended", R"({"sweep":1})"},
       {"card.back", ""}};
   for (const auto& [type, text] : cases) EXPECT_FALSE(decode_event(type, text).ok()) << text;
 }
@@ -349,6 +446,16 @@ TEST(EventDocument, DoesNotTellWhatIsTheDaemons) {
   EXPECT_NE(document->data.find("\"tty\":true"), std::string::npos);
   EXPECT_NE(document->data.find("caf\xef\xbf\xbd "), std::string::npos) << "for people to read";
   EXPECT_EQ(document->data.find("hex"), std::string::npos);
+}
+
+TEST(EventDocument, OfASweepDoesNotTellWhatIsTheDaemonsEither) {
+  const std::string data =
+      encode(core::SweepStarted{1, std::make_shared<const core::sweep::Plan>(full_sweep_plan())});
+  const Result<EventDocument> document = document_of({1, {0}, "sweep.started", "", data});
+  ASSERT_TRUE(document.ok()) << document.error().message;
+  for (const char* secret : {"aaaa", "bbbb", "groups", "4294967293", "umask", "secret?x=1"})
+    EXPECT_EQ(document->data.find(secret), std::string::npos) << secret;
+  EXPECT_NE(document->data.find("caf\xef\xbf\xbd "), std::string::npos) << "for people to read";
 }
 
 TEST(EventDocument, OfAnythingInTheLogIsValid) {

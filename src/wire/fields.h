@@ -145,7 +145,8 @@ bool Fields::get(std::string_view key, std::vector<Number>& values) {
   constexpr bool kMayBeNull = requires(Number number) { number.reset(); };
   constexpr bool kBytes =
       std::is_same_v<Number, Bytes> || std::is_same_v<Number, std::optional<Bytes>>;
-  using Int = std::conditional_t<kBytes, std::uint64_t, std::uint32_t>;
+  constexpr bool kWide = kBytes || std::is_same_v<Number, std::uint64_t>;
+  using Int = std::conditional_t<kWide, std::uint64_t, std::uint32_t>;
   const std::vector<Json>& elements = list(key);
   values.reserve(elements.size());
   for (const Json& element : elements) {

@@ -88,6 +88,19 @@ TEST(Fields, NumbersThatDoNotFitAreWrongNeverCut) {
   EXPECT_TRUE(fields.ok());
 }
 
+TEST(Fields, NumbersOfAListFitTheirType) {
+  const Json json = *parse_json(R"({"list":[0,4294967295,4294967296,18446744073709551615]})");
+  Fields wide(json, "the thing");
+  std::vector<std::uint64_t> all;
+  EXPECT_TRUE(wide.get("list", all));
+  EXPECT_EQ(all, (std::vector<std::uint64_t>{0, 4'294'967'295, 4'294'967'296, UINT64_MAX}));
+  EXPECT_TRUE(wide.ok());
+  Fields narrow(json, "the thing");
+  std::vector<std::uint32_t> some;
+  EXPECT_TRUE(narrow.get("list", some));
+  EXPECT_FALSE(narrow.ok());
+}
+
 TEST(Fields, WrongKindsAreRefused) {
   const Json json =
       *parse_json(R"({"text":1,"flag":"yes","list":{},"texts":["a",1],"time":"now"})");

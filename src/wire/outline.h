@@ -24,6 +24,7 @@ void outline_queue(Outlines& all);
 void outline_show(Outlines& all);
 void outline_snapshot(Outlines& all);
 void outline_submit(Outlines& all);
+void outline_sweep(Outlines& all);
 void outline_view(Outlines& all);
 
 }  // namespace mete::wire

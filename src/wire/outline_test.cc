@@ -30,6 +30,7 @@ TEST(Outline, IsWhatTheFileOfFieldsSays) {
   outline_show(all);
   outline_snapshot(all);
   outline_submit(all);
+  outline_sweep(all);
   outline_view(all);
   std::string text;
   for (const auto& [name, outline] : all) append(text, name + " ", outline);

@@ -138,7 +138,10 @@ void fields_of(auto& list, Is<JobSpec> auto& spec) {
   terms_fields(list, spec);
   list.opt("labels", spec.labels);
   list.opt("notify", object("notify", spec.notify));
-  if (list.owner() == Owner::kSaid) list.opt("key", spec.key);
+  if (list.owner() == Owner::kSaid) {
+    list.opt("key", spec.key);
+    list.opt("trial", object("the trial", spec.trial));
+  }
   list.opt("detached", object("the detached job", spec.detached));
 }
 template void fields_of(Writer& list, const JobSpec& spec);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See state.h, and docs/formats/store.md. The first line has everything but the jobs; then each
-// spec and each job is a line, so that writing and reading hold only one of them besides the text.
+// See state.h, and docs/formats/store.md. The first line has everything but jobs and sweeps; then
+// each spec, job and sweep is a line, so that writing and reading hold only one of them besides the
+// text.
 // Jobs of an array refer to one spec. Version 1 was a single line, with the jobs inside.
 #include "wire/state.h"
 
@@ -8,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "wire/sweep_plan.h"
 #include "wire/values.h"
 
 namespace mete::wire {
@@ -218,7 +220,8 @@ Result<Job> job_of_the_first_days(const Json& json) {
   return job;
 }
 
-Result<void> read_lines(Lines& lines, std::size_t specs_left, State::Parts& parts) {
+Result<void> read_lines(Lines& lines, std::size_t specs_left, std::size_t jobs_left,
+                        State::Parts& parts) {
   Specs specs;
   Jobs jobs(parts);
   while (!lines.done()) {
@@ -229,6 +232,14 @@ Result<void> read_lines(Lines& lines, std::size_t specs_left, State::Parts& part
       Result<JobSpec> spec = from_json<JobSpec>(*json, "the job", Unknown::kIgnored, Owner::kSaid);
       if (!spec) return spec.error();
       specs.emplace_back(*std::move(spec));
+    } else if (parts.jobs.size() == jobs_left) {
+      Result<core::sweep::Sweep::Parts> sweep = decode_sweep_parts(*json);
+      if (!sweep) return std::move(sweep).error();
+      if (sweep->number > parts.last_sweep ||
+          (!parts.sweeps.empty() && sweep->number <= parts.sweeps.back().number))
+        return Error::corrupt("the snapshot: there cannot be a sweep " +
+                              std::to_string(sweep->number));
+      parts.sweeps.push_back(*std::move(sweep));
     } else if (Result<void> added = jobs.add(job_from(*json, specs)); !added) {
       return added;
     }
@@ -252,6 +263,8 @@ std::string encode(const State::Parts& parts) {
   fields_of(list, parts);
   list.put("specs", in_order.size());
   list.put("jobs", parts.jobs.size());
+  list.opt("last_sweep", parts.last_sweep);
+  list.opt("sweeps", parts.sweeps.size());
   out.close();
   for (const JobSpec* spec : in_order) {
     out.line();
@@ -262,6 +275,10 @@ std::string encode(const State::Parts& parts) {
     out.open();
     job_of_state(list, job, specs.at(&*job.spec));
     out.close();
+  }
+  for (const core::sweep::Sweep::Parts& sweep : parts.sweeps) {
+    out.line();
+    out.raw(encode(sweep));
   }
   return out.take();
 }
@@ -286,9 +303,12 @@ Result<State::Parts> decode_parts(std::string_view text, std::uint64_t of_event)
         return std::move(added).error();
   } else {
     const auto count = fields.number<std::size_t>("jobs");
-    Result<void> read = read_lines(lines, fields.number<std::size_t>("specs"), parts);
+    parts.last_sweep = fields.number_if("last_sweep").value_or(0);
+    const std::size_t sweeps = fields.number_if<std::size_t>("sweeps").value_or(0);
+    Result<void> read = read_lines(lines, fields.number<std::size_t>("specs"), count, parts);
     if (!read) return std::move(read).error();
     if (parts.jobs.size() != count) fields.fail("jobs", "the number of those that follow");
+    if (parts.sweeps.size() != sweeps) fields.fail("sweeps", "the number of those that follow");
   }
   if (!fields.ok()) return fields.error();
   return parts;

@@ -63,9 +63,7 @@ void fields_of(auto& list, Is<SubmitDocument> auto& document) {
 
 std::string encode(const SubmitRequest& request) { return to_json(request); }
 
-namespace {
-
-Result<SubmitRequest> submit_from(const Json& json) {
+Result<SubmitRequest> submit_request_from(const Json& json) {
   Result<SubmitRequest> request = from_json<SubmitRequest>(json, "the request", Unknown::kRefused);
   if (!request) return request;
   if (!request->spec.detached) return Error::invalid("the job: 'detached' is missing");
@@ -73,12 +71,10 @@ Result<SubmitRequest> submit_from(const Json& json) {
   return request;
 }
 
-}  // namespace
-
 Result<SubmitRequest> decode_submit_request(std::string_view text) {
   const Result<Json> json = parse_json(text);
   if (!json) return json.error();
-  return submit_from(*json);
+  return submit_request_from(*json);
 }
 
 Result<JobRequest> decode_job_request(std::string_view text) {
@@ -86,7 +82,7 @@ Result<JobRequest> decode_job_request(std::string_view text) {
   if (!json) return json.error();
   const Fields outer(*json, "the request");
   if (Fields(outer.child("job"), "the job").has("detached")) {
-    Result<SubmitRequest> request = submit_from(*json);
+    Result<SubmitRequest> request = submit_request_from(*json);
     if (!request) return request.error();
     return JobRequest(*std::move(request));
   }

@@ -3,6 +3,8 @@
 #include "wire/values.h"
 
 #include <charconv>
+#include <cmath>
+#include <limits>
 
 #include "base/text.h"
 
@@ -56,6 +58,32 @@ void reservation_field(Reader& list, std::string_view key, std::uint64_t& id) {
   const Result<std::uint64_t> number = base::parse_uint(list.fields().text(key));
   list.check(key, number.ok() && *number != 0, "the number of a reservation");
   if (number) id = *number;
+}
+
+// ---- trials of sweeps --------------------------------------------------------------------------
+
+void real_field(Writer& list, std::string_view key, double value) {
+  if (std::isfinite(value)) list.put(key, value);
+}
+
+void real_field(Reader& list, std::string_view key, double& value) {
+  value = std::numeric_limits<double>::quiet_NaN();
+  list.opt(key, value);
+}
+
+void params_field(Writer& list, const core::sweep::Params& params) {
+  list.elements("params", params, [](Writer& of_one, const auto& param) {
+    of_one.must("name", param.first);
+    fields_of(of_one, param.second);
+  });
+}
+
+void params_field(Reader& list, core::sweep::Params& params) {
+  list.elements("params", "the parameter", [&](Reader& of_one) {
+    auto& param = params.emplace_back();
+    of_one.must("name", param.first);
+    fields_of(of_one, param.second);
+  });
 }
 
 // ---- names -------------------------------------------------------------------------------------

@@ -11,9 +11,12 @@
 #include "core/order/quota.h"
 #include "core/order/reservation.h"
 #include "core/request/gpu.h"
+#include "core/sweep/fill.h"
+#include "core/sweep/trial.h"
 #include "wire/cards.h"
 #include "wire/job.h"
 #include "wire/list.h"
+#include "wire/submit.h"
 
 namespace mete::wire {
 
@@ -64,6 +67,10 @@ struct TextOf<core::NotifyOn> : Parsed<core::parse_notify_on> {
   static constexpr std::string_view kWanted = "start, end, fail, oom, park or idle";
 };
 template <>
+struct TextOf<core::sweep::Value::Kind> : Parsed<core::sweep::parse_value_kind> {
+  static constexpr std::string_view kWanted = "text, integer, real or bool";
+};
+template <>
 struct TextOf<core::Array> : Parsed<core::parse_array> {
   static constexpr std::string_view kWanted = "";
 };
@@ -112,6 +119,7 @@ void fields_of(auto& list, Is<core::JobSpec> auto& spec);
 void no_wait_field(Writer& list, bool wait);
 void no_wait_field(Reader& list, bool& wait);
 Result<RunRequest> run_request_from(const Json& json);
+Result<SubmitRequest> submit_request_from(const Json& json);
 
 // ---- processes, cards, ends --------------------------------------------------------------------
 
@@ -150,6 +158,50 @@ void fields_of(auto& list, Is<ParkDoor> auto& door) {
   list.put("arena_bytes", door.arena);
 }
 
+// ---- trials of sweeps --------------------------------------------------------------------------
+
+// Absent: NaN, or infinite.
+void real_field(Writer& list, std::string_view key, double value);
+void real_field(Reader& list, std::string_view key, double& value);
+
+void fields_of(auto& list, Is<core::sweep::Metric> auto& metric) {
+  list.must("name", exact(metric.name));
+  real_field(list, "value", metric.value);
+}
+
+void fields_of(auto& list, Is<core::sweep::TrialPoint> auto& point) {
+  list.opt("step", point.step);
+  list.put("metrics", each("the metric", point.metrics));
+  list.check("metrics", point.metrics.size() <= core::sweep::kMaxMetrics, "at most 16");
+}
+
+void fields_of(auto& list, Is<core::sweep::MetricRule> auto& rule) {
+  list.must("name", exact(rule.name));
+  list.opt("pattern", exact(rule.pattern));
+}
+
+// With its kind, so that it comes back as it was; the number of a text is 0.
+void fields_of(auto& list, Is<core::sweep::Value> auto& value) {
+  list.must("value", exact(value.text));
+  list.opt("kind", value.kind);
+  list.opt("number", value.number);
+}
+
+// A list of pairs: the order counts.
+void params_field(Writer& list, const core::sweep::Params& params);
+void params_field(Reader& list, core::sweep::Params& params);
+
+void fields_of(auto& list, Is<core::sweep::TrialOf> auto& trial) {
+  list.must("sweep", trial.sweep);
+  list.must("name", trial.name);
+  list.must("n", trial.n);
+  params_field(list, trial.params);
+  list.opt("metrics", each("the metric", trial.metrics));
+  list.opt("rungs", trial.rungs);
+}
+
+// ---- ends --------------------------------------------------------------------------------------
+
 void fields_of(auto& list, Is<core::Exit> auto& exit) {
   list.opt("exit_code", exit.code);
   list.opt("signal", exit.signal);
@@ -161,6 +213,8 @@ void fields_of(auto& list, Is<core::Exit> auto& exit) {
   list.opt("peak_bytes", exit.peaks);
   list.opt("ran_ms", exit.ran_ms);
   list.opt("log_bytes", exit.log_bytes);
+  list.opt("metrics", each("the metric", exit.metrics));
+  list.opt("step", exit.step);
   list.opt("note", exact(exit.note));
 }
 

@@ -14,7 +14,7 @@ import tempfile
 import common
 
 PAGE = pathlib.Path("docs/ARCHITECTURE.md")
-PLANNED = {"dialect", "proxy", "slurm", "sweep"}  # named, and not in the tree yet
+PLANNED = {"dialect", "proxy", "slurm"}  # named, and not in the tree yet
 
 
 def spread(word: str) -> list[str]:

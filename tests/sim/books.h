@@ -159,6 +159,12 @@ class Books {
   void on(const core::Unreserved& what);
   void on(const core::Booted& what);
   void on(const core::Repaired& what);
+  // Jobs of trials are jobs like all others; the simulator submits no sweep.
+  void on(const core::SweepStarted&) {}
+  void on(const core::SweepChanged&) {}
+  void on(const core::SweepRemoved&) {}
+  template <class What>
+  void on(const core::OfSweep<What>&) {}
   void on(const core::JobParked& what);
   void on(const core::JobUnparked& what);
   void on(const core::JobGrown& what);

@@ -169,6 +169,7 @@ void EventApplier::on(const JobEnded& ended) {
   job.unmet.clear();
   state_.enter(job);
   state_.users_.close(job);
+  state_.sweeps_.job_ended(job, at_);
   tell_dependents(job);
   forget_old(job.spec->user);
 }
@@ -214,6 +215,7 @@ void EventApplier::on(const JobRequeued& requeued) {
   job.not_before = requeued.not_before;
   job.put_off.reset();
   state_.enter(job);
+  state_.sweeps_.job_waits(job);
 }
 
 void EventApplier::on(const JobPriority& priority) {
@@ -271,6 +273,7 @@ void EventApplier::on(const JobStarted& started) {
   if (started.runner) job.runner = started.runner;
   job.started = WallTime{at_.ms - static_cast<std::int64_t>(started.ago_ms)};
   state_.enter(job);
+  state_.sweeps_.job_started(job, *job.started);
 }
 
 // For a job that is being ended already: the reason changes.

@@ -41,6 +41,13 @@ class EventApplier {
   void on(const Unreserved& unreserved);
   void on(const Booted& booted);
   void on(const Repaired& repaired);
+  void on(const SweepStarted& started) { state_.sweeps_.apply(started, at_); }
+  void on(const SweepChanged& changed) { state_.sweeps_.apply(changed); }
+  void on(const SweepRemoved& removed) { state_.sweeps_.apply(removed); }
+  template <class What>
+  void on(const OfSweep<What>& step) {
+    state_.sweeps_.apply(step, at_);
+  }
 
  private:
   Job& job_of(JobId id);

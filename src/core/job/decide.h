@@ -2,7 +2,7 @@
 // Decides which events follow from an input. Pure: reads a State and changes nothing; apply.h
 // applies the events later. decide.cc has submitting and the inputs of users and runners, bounds.cc
 // limits, manage.cc what administrators set, park.cc parking and growth, watch.cc idle jobs and
-// escapes.
+// escapes, sweep.cc sweeps.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,8 @@ class Decider {
 
   // See State::decide().
   Decided decide(const Input& input) const;
+  // Whether such a job would be accepted.
+  Result<void> check_submit(const Submit& submit) const;
 
  private:
   Decided on(const Submit& submit) const;
@@ -40,6 +42,9 @@ class Decider {
   Decided on(const UnparkJob& unpark) const;
   Decided on(const ParkReport& report) const;
   Decided on(const Grow& grow) const;
+  Decided on(const StartSweep& start) const;
+  Decided on(const ChangeSweep& change) const;
+  Decided on(const TrialReport& report) const;
   // These cannot fail.
   std::vector<Happened> on(const RunnerGone& gone) const;
   std::vector<Happened> on(const NotLaunched& failed) const;
@@ -51,9 +56,10 @@ class Decider {
   std::vector<Happened> on(const Escaped& escaped) const;
   std::vector<Happened> on(const Look& look) const;
 
-  Result<void> check_submit(const Submit& submit) const;
   Result<void> check_bounds(const Submit& submit) const;
   Result<void> check_machine(const Request& request) const;
+  Result<std::shared_ptr<const sweep::Plan>> extended(const sweep::Sweep& sweep,
+                                                      const ChangeSweep& change) const;
   Result<void> check_bytes(const JobSpec& spec, std::uint64_t jobs, std::uint64_t number) const;
   Result<void> check_after(const JobSpec& spec, bool admin) const;
   Result<void> check_quota(const JobSpec& spec) const;

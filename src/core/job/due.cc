@@ -22,6 +22,8 @@ std::vector<Happened> State::due(const Moment& moment) const {
   }
   for (const Reservation& reservation : reservations())
     if (reservation.until <= moment.now) happened.emplace_back(Unreserved{reservation.id});
+  // Steps of sweeps depend on what the events above do to their jobs.
+  if (happened.empty()) sweeps_due(moment, happened);
   return happened;
 }
 
@@ -41,6 +43,8 @@ std::optional<WallTime> State::next_change(WallTime now) const {
     if (reservation.from > now) consider(reservation.from.ms);
     consider(reservation.until.ms);
   }
+  for (const auto& [number, sweep] : sweeps_.all())
+    if (const std::optional<WallTime> at = sweep.next_change(); at && *at > now) consider(at->ms);
   // A job that has waited too long goes to the front of the queue.
   for (const auto& [queue, jobs] : pending_.queues())
     for (const auto& [id, entry] : jobs) {

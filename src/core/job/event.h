@@ -4,6 +4,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -12,6 +14,7 @@
 #include "core/job/job.h"
 #include "core/order/quota.h"
 #include "core/order/reservation.h"
+#include "core/sweep/sweep.h"
 
 namespace mete::core {
 
@@ -181,11 +184,52 @@ struct Repaired {
   bool operator==(const Repaired&) const = default;
 };
 
+// A sweep was submitted.
+struct SweepStarted {
+  std::uint64_t sweep = 0;  // number
+  std::shared_ptr<const sweep::Plan> plan;
+  bool operator==(const SweepStarted& other) const {
+    return sweep == other.sweep && *plan == *other.plan;
+  }
+};
+// The user paused, resumed or stopped it, or gave it a larger plan.
+struct SweepChanged {
+  std::uint64_t sweep = 0;
+  sweep::SweepState state = sweep::SweepState::kRunning;
+  std::shared_ptr<const sweep::Plan> plan = {};  // with `extend`
+  bool operator==(const SweepChanged& other) const {
+    return sweep == other.sweep && state == other.state && !plan == !other.plan &&
+           (!plan || *plan == *other.plan);
+  }
+};
+// The sweep and its results are forgotten.
+struct SweepRemoved {
+  std::uint64_t sweep = 0;
+  bool operator==(const SweepRemoved&) const = default;
+};
+// A step of a sweep. The job of a trial follows as JobSubmitted.
+template <class What>
+struct OfSweep {
+  std::uint64_t sweep = 0;
+  What what;
+  bool operator==(const OfSweep&) const = default;
+};
+using SweepTrial = OfSweep<sweep::Begin>;
+using SweepReported = OfSweep<sweep::Reported>;
+using SweepResult = OfSweep<sweep::Judged>;
+using SweepBest = OfSweep<sweep::NewBest>;
+using SweepSkipped = OfSweep<sweep::Skipped>;
+using SweepReduced = OfSweep<sweep::Reduced>;
+using SweepEnding = OfSweep<sweep::EndTrial>;
+using SweepEnded = OfSweep<sweep::Finish>;
+
 using Happened =
     std::variant<JobSubmitted, JobGranted, JobStarted, JobStopping, JobEnded, JobRequeued,
                  JobUngranted, JobHeld, JobReleased, JobPriority, JobForecast, CardLost, CardBack,
                  CardDrained, CardUndrained, QuotaSet, Reserved, Unreserved, Booted, JobParked,
-                 JobUnparked, JobGrown, EscapeSeen, JobIdle, JobActive, Repaired>;
+                 JobUnparked, JobGrown, EscapeSeen, JobIdle, JobActive, Repaired, SweepStarted,
+                 SweepChanged, SweepRemoved, SweepTrial, SweepReported, SweepResult, SweepBest,
+                 SweepSkipped, SweepReduced, SweepEnding, SweepEnded>;
 
 struct Event {
   std::uint64_t seq = 0;  // without gaps, from 1
@@ -196,12 +240,14 @@ struct Event {
 
 // In the order of Happened.
 inline constexpr std::array<std::string_view, std::variant_size_v<Happened>> kEventTypes = {
-    "job.submitted", "job.granted",   "job.started",     "job.stopping",   "job.ended",
-    "job.requeued",  "job.ungranted", "job.held",        "job.released",   "job.priority",
-    "job.forecast",  "card.lost",     "card.back",       "card.drained",   "card.undrained",
-    "quota.set",     "card.reserved", "card.unreserved", "machine.booted", "job.parked",
-    "job.unparked",  "job.grown",     "escape.seen",     "job.idle",       "job.active",
-    "store.repaired"};
+    "job.submitted",  "job.granted",   "job.started",     "job.stopping",   "job.ended",
+    "job.requeued",   "job.ungranted", "job.held",        "job.released",   "job.priority",
+    "job.forecast",   "card.lost",     "card.back",       "card.drained",   "card.undrained",
+    "quota.set",      "card.reserved", "card.unreserved", "machine.booted", "job.parked",
+    "job.unparked",   "job.grown",     "escape.seen",     "job.idle",       "job.active",
+    "store.repaired", "sweep.started", "sweep.changed",   "sweep.removed",  "sweep.trial",
+    "sweep.reported", "sweep.result",  "sweep.best",      "sweep.skipped",  "sweep.reduced",
+    "sweep.ending",   "sweep.ended"};
 inline std::string_view type_of(const Happened& what) { return kEventTypes[what.index()]; }
 
 }  // namespace mete::core

@@ -4,12 +4,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "core/job/job.h"
 #include "core/order/quota.h"
+#include "core/sweep/plan.h"
+#include "core/sweep/trial.h"
 
 namespace mete::core {
 
@@ -152,12 +156,32 @@ struct Escaped {
   Escape escape;
   bool stop = false;  // certain, and the policy is to end such jobs
 };
+// A sweep is submitted. Its plan is checked (sweep::checked), and its job is as in Submit.
+struct StartSweep {
+  std::shared_ptr<const sweep::Plan> plan;
+  bool admin = true;
+};
+// pause, resume, stop, extend and rm of `mete sweep`.
+struct ChangeSweep {
+  enum class Kind { kPause, kResume, kStop, kExtend, kRemove };
+  std::uint64_t sweep = 0;  // number
+  Kind kind = Kind::kPause;
+  Caller by;
+  std::uint64_t trials = 0;                // kExtend: added to its trials; 0: not given
+  std::optional<sweep::Space> space = {};  // kExtend: instead of the old one
+};
+// The runner of a trial: what its program has reported.
+struct TrialReport {
+  JobId id;
+  std::uint32_t by_uid = 0;
+  std::vector<sweep::TrialPoint> points;
+};
 // The cards or the memory that others hold there changed, or time has passed.
 struct Look {};
 
-using Input =
-    std::variant<Submit, Started, Ended, Cancel, Hold, Release, Requeue, SetPriority, Drain,
-                 SetQuota, Reserve, Unreserve, RunnerGone, NotLaunched, JobGone, Overdue, Foretold,
-                 ParkJob, UnparkJob, ParkReport, Grow, Idle, Active, Escaped, Look>;
+using Input = std::variant<Submit, Started, Ended, Cancel, Hold, Release, Requeue, SetPriority,
+                           Drain, SetQuota, Reserve, Unreserve, RunnerGone, NotLaunched, JobGone,
+                           Overdue, Foretold, ParkJob, UnparkJob, ParkReport, Grow, Idle, Active,
+                           Escaped, StartSweep, ChangeSweep, TrialReport, Look>;
 
 }  // namespace mete::core

@@ -18,6 +18,7 @@
 #include "core/job/array.h"
 #include "core/job/notify.h"
 #include "core/request/resolve.h"
+#include "core/sweep/trial.h"
 
 namespace mete::core {
 
@@ -159,7 +160,8 @@ struct JobSpec {
   // The client's name for the request: a second request of the user with an equal key is the same
   // job. "": none.
   std::string key;
-  std::optional<Detached> detached;  // absent: `mete run`, whose runner is the job's parent
+  std::optional<Detached> detached;          // absent: `mete run`, whose runner is the job's parent
+  std::optional<sweep::TrialOf> trial = {};  // it is a trial of a sweep
   bool operator==(const JobSpec&) const = default;
 };
 
@@ -212,8 +214,10 @@ struct Exit {
   bool gpu_oom = false;      // its cap refused it memory, and it failed
   bool ram_oom = false;      // the kernel killed a process at the limit of --ram, and it failed
   std::vector<Bytes> peaks;  // for each granted card
-  std::optional<std::uint64_t> ran_ms;  // by a monotonic clock
-  std::optional<Bytes> log_bytes;       // size of its logs on disk
+  std::optional<std::uint64_t> ran_ms;      // by a monotonic clock
+  std::optional<Bytes> log_bytes;           // size of its logs on disk
+  std::vector<sweep::Metric> metrics = {};  // of a trial: the last values that it reported
+  std::optional<std::uint64_t> step = {};   // of a trial: the highest that it reported
   std::string note;  // one line for its user: why it could not start, memory outside its meter
   bool operator==(const Exit&) const = default;
 };

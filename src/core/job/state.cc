@@ -178,12 +178,14 @@ std::uint64_t State::bytes_of(const std::string& user, bool open) const {
 
 std::vector<std::string> State::blobs() const {
   std::set<std::string> hashes;
-  for (const auto& [id, job] : jobs_) {
-    if (!job.spec->command_content.empty()) hashes.insert(job.spec->command_content);
-    if (!job.spec->detached) continue;
-    hashes.insert(job.spec->detached->environment);
-    if (!job.spec->detached->script.empty()) hashes.insert(job.spec->detached->script);
-  }
+  const auto add = [&](const JobSpec& spec) {
+    if (!spec.command_content.empty()) hashes.insert(spec.command_content);
+    if (!spec.detached) return;
+    hashes.insert(spec.detached->environment);
+    if (!spec.detached->script.empty()) hashes.insert(spec.detached->script);
+  };
+  for (const auto& [id, job] : jobs_) add(*job.spec);
+  for (const auto& [number, sweep] : sweeps_.all()) add(sweep.plan().job);
   return {hashes.begin(), hashes.end()};
 }
 
@@ -414,6 +416,8 @@ State::Parts State::parts() const {
   parts.usage = fair_.entries();
   parts.estimates = estimates_.entries();
   parts.score = score_;
+  parts.last_sweep = sweeps_.last();
+  for (const auto& [number, sweep] : sweeps_.all()) parts.sweeps.push_back(sweep.parts());
   return parts;
 }
 
@@ -439,6 +443,7 @@ State State::from_parts(Parts parts, Rules rules) {
     state.users_.hold(job);
     state.enter(state.jobs_.emplace(id, std::move(job)).first->second);
   }
+  state.sweeps_.restore(std::move(parts.sweeps), parts.last_sweep);
   // A job that waits for an array with a failed element is doomed again.
   for (const auto& [id, job] : state.jobs_)
     if (job.state == JobState::kPending)

@@ -6,7 +6,7 @@
 // The machine (cards, memory that others hold) and the time are passed in: they are observed, not
 // decided. decide.h has the decisions, apply.h applies events, due.cc has what follows from time.
 // Each index has its own header: users.h, history.h, dependencies.h, deadlines.h, administration.h,
-// order/pending.h. state.cc has queries over all of them, and snapshots.
+// sweeps.h, order/pending.h. state.cc has queries over all of them, and snapshots.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,7 @@
 #include "core/job/history.h"
 #include "core/job/input.h"
 #include "core/job/job.h"
+#include "core/job/sweeps.h"
 #include "core/job/users.h"
 #include "core/order/estimate.h"
 #include "core/order/fair_share.h"
@@ -44,6 +45,7 @@ struct Moment {
   const Pool& machine;
   Policy policy = Policy::kBestFit;
   WallTime now;
+  bool new_work = true;  // false, on a full disk: sweeps submit no jobs
 };
 
 // How well the forecasts did, and their correction: the uncertain part of the time until `by` is
@@ -148,6 +150,7 @@ class State {
   const Rules& rules() const { return rules_; }
   const Pending& pending() const { return pending_; }
   const Users& users() const { return users_; }
+  const Sweeps& sweeps() const { return sweeps_; }
   const std::set<JobId>& put_off() const { return put_off_; }
   std::uint64_t last_job() const { return last_job_; }
   std::uint64_t last_reservation() const { return admin_.last_reservation(); }
@@ -187,6 +190,8 @@ class State {
     std::vector<FairShare::Entry> usage;
     std::vector<Estimates::Entry> estimates;
     ForecastScore score;
+    std::uint64_t last_sweep = 0;
+    std::vector<sweep::Sweep::Parts> sweeps;
     bool operator==(const Parts&) const = default;
   };
   Parts parts() const;
@@ -200,6 +205,7 @@ class State {
   void enter(const Job& job);
   void leave(const Job& job);
   bool in_vain(const After& after) const;
+  void sweeps_due(const Moment& moment, std::vector<Happened>& happened) const;
   std::optional<Wait::Later> who_can_be_parked_later(const Job& job, const Sight& sight) const;
   Wait behind(const Job& first, const Sight& sight, Policy policy) const;
   Wait wait_of_its_own(const Job& job, const Moment& moment, const Sight& sight) const;
@@ -215,6 +221,7 @@ class State {
   Deadlines deadlines_;
   Users users_;
   History history_;
+  Sweeps sweeps_;
   std::map<std::pair<std::int32_t, std::uint64_t>, JobId> runners_;  // of unfinished `mete run`s
   std::map<std::pair<std::uint32_t, std::string>, std::uint64_t> keys_;  // by user and key
   // Everything besides the jobs.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // For tests of what every history has in common: a random world, by seed. Jobs of all kinds arrive,
-// users make sensible and senseless requests, processes start, end and vanish, cards are lost,
-// clocks jump. Refusals are part of it.
+// sweeps make jobs of their own, users make sensible and senseless requests, processes start, end
+// and vanish, cards are lost, clocks jump. Refusals are part of it.
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <random>
 
 #include "core/test/state_world.h"
@@ -46,8 +47,10 @@ class RandomWorld : public World {
       grant_some();
     else if (dice < 75)
       (void)take(any_news());
-    else if (dice < 90)
+    else if (dice < 87)
       (void)take(any_wish());
+    else if (dice < 91)
+      (void)take(any_for_sweeps());
     else
       pass_time();
     if (one_in(2)) settle();
@@ -135,6 +138,7 @@ class RandomWorld : public World {
     if (one_in(2)) exit.ran_ms = below(5'000'000);
     if (one_in(2)) exit.log_bytes = Bytes::from_bytes(below(1 << 20));
     if (one_in(2)) exit.peaks = {Bytes::from_gib(below(80))};
+    if (one_in(2)) exit.metrics = {{"loss", any_loss()}};
     if (one_in(10)) exit.note = "a note";
     return exit;
   }
@@ -248,6 +252,64 @@ class RandomWorld : public World {
     if (one_in(4)) quota.jobs = static_cast<std::uint32_t>(5 + below(30));
     if (one_in(4)) quota.disk = Bytes::from_mib(1 + below(10));
     return quota;
+  }
+
+  double any_loss() { return static_cast<double>(below(1000)) / 1000; }
+  // Some are small, so that all their points are tried and drawing finds no new one.
+  std::shared_ptr<const sweep::Plan> any_plan() {
+    std::vector<sweep::Value> values;
+    for (std::uint64_t i = 0; i < 2 + below(4); ++i)
+      values.push_back(sweep::of_integer(static_cast<std::int64_t>(i)));
+    sweep::Plan plan;
+    plan.name = any<std::string>({"scan", "grid", "long"});
+    plan.space = *sweep::Space::make({{"lr", values, {}}, {"bs", values, {}}});
+    plan.goal = sweep::Goal{"loss", one_in(4)};
+    if (one_in(2)) {
+      plan.sampling.method = sweep::Method::kRandom;
+      plan.sampling.trials = 2 + below(40);
+      plan.sampling.seed = below(100);
+    }
+    if (one_in(2)) plan.halving = sweep::HalvingRule{"loss", 1, 9, 3};
+    if (one_in(2)) plan.reduce = sweep::ReduceRule{sweep::Correlation::kSpearman, 10, 3, 0.1};
+    if (one_in(5)) plan.target = *sweep::parse_target("loss < 0.02", plan);
+    if (one_in(5)) plan.max_failures = 1 + below(9);
+    if (one_in(5)) plan.for_s = 60 + below(7200);
+    plan.auto_gpu = one_in(4);
+    plan.job = spec_of(any<std::string>({"5G", "20G", "1"}), any_user());
+    if (plan.auto_gpu) plan.job.request.gpu.reset();
+    plan.job.command = {"train", "{lr}", "{bs}"};
+    return std::make_shared<const sweep::Plan>(*sweep::checked(std::move(plan), kMaxSpecBytes));
+  }
+  // A number of a sweep that there is, most of the time.
+  std::uint64_t any_sweep() {
+    const auto& all = state_.sweeps().all();
+    if (all.empty() || one_in(20)) return below(50);
+    auto at = all.begin();
+    std::advance(at, static_cast<std::ptrdiff_t>(below(all.size())));
+    return at->first;
+  }
+  JobId any_trial() {
+    const sweep::Sweep* sweep = state_.sweeps().find(any_sweep());
+    if (sweep == nullptr || sweep->active().empty()) return any_active();
+    auto at = sweep->active().begin();
+    std::advance(at, static_cast<std::ptrdiff_t>(below(sweep->active().size())));
+    return *sweep->find(*at)->job;
+  }
+  Input any_for_sweeps() {
+    using Wish = ChangeSweep::Kind;
+    if (one_in(4)) return StartSweep{any_plan(), one_in(2)};
+    if (one_in(2)) {
+      TrialReport report{any_trial(), 0, {}};
+      for (std::uint64_t i = 0; i < 1 + below(3); ++i)
+        report.points.push_back({any<std::uint64_t>({1, 3, 9}), {{"loss", any_loss()}}});
+      return report;
+    }
+    ChangeSweep change{any_sweep(),
+                       any<Wish>({Wish::kPause, Wish::kStop, Wish::kResume, Wish::kResume,
+                                  Wish::kExtend, Wish::kRemove}),
+                       caller(one_in(3) ? any_user() : "root")};
+    change.trials = 1 + below(5);
+    return change;
   }
 
   void pass_time() {

@@ -21,6 +21,7 @@
 #include "tests/support/fake_launcher.h"
 #include "tests/support/mem_store.h"
 #include "wire/job.h"
+#include "wire/sweep.h"
 
 namespace mete::serve {
 
@@ -35,6 +36,21 @@ inline net::Peer admin() { return {kBobUid + 5, kBobUid, 701, {kAdminGid}}; }
 inline net::Peer this_user() { return {geteuid(), getegid(), getpid()}; }
 
 inline Bytes gib(std::uint64_t count) { return Bytes::from_gib(count); }
+
+// Three trials at most, each on 8 GiB.
+inline wire::SweepRequest sweep_request(const std::string& name) {
+  wire::SweepRequest request;
+  request.plan.name = name;
+  request.plan.space = *core::sweep::Space::make({{"lr", core::sweep::Range{0, 1}}});
+  request.plan.sampling = {core::sweep::Method::kRandom, 7, 3, false};
+  request.submit.spec.name = "train";
+  request.submit.spec.command = {"train", "{lr}"};
+  request.submit.spec.folder = "/";
+  request.submit.spec.request.gpu = *core::parse_gpu("8G");
+  request.submit.spec.detached.emplace();
+  return request;
+}
+inline std::string sweep_body(const std::string& name) { return wire::encode(sweep_request(name)); }
 
 // The answers to one client. The test decides whether it reads and whether it hangs up.
 struct Client final : net::Responder::Exchange {

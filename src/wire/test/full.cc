@@ -6,9 +6,35 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <memory>
+
 namespace mete::wire {
 
 using core::JobId;
+
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+core::sweep::TrialOf full_trial() {
+  using core::sweep::guess;
+  core::sweep::TrialOf trial;
+  trial.sweep = UINT64_MAX;
+  trial.name = "lr-scan";
+  trial.n = 100'000;
+  trial.params = {{"lr", guess("1e-3")},
+                  {"opt", core::sweep::of_text(kOddBytes)},
+                  {"note", core::sweep::of_text(kOddText)},
+                  {"batch-size", guess("+32")},
+                  {"id", core::sweep::of_text("3")},
+                  {"fast", core::sweep::of_bool(true)}};
+  trial.metrics = {{"val_loss", "val_loss=([0-9.]+)"}, {kOddBytes, ""}};
+  trial.rungs = {1, 3, 4'294'967'296, UINT64_MAX};
+  return trial;
+}
+
+}  // namespace
 
 core::JobSpec full_spec() {
   core::JobSpec spec;
@@ -69,7 +95,14 @@ core::JobSpec full_detached_spec() {
   return spec;
 }
 
-core::Exit full_exit() {
+core::JobSpec full_trial_spec() {
+  core::JobSpec spec = full_detached_spec();
+  spec.key = "5f0c1d2e3b4a59687786a5b4c3d2e1f0";
+  spec.trial = full_trial();
+  return spec;
+}
+
+core::Exit exit_without_metrics() {
   core::Exit exit;
   exit.code = -1;
   exit.signal = 9;
@@ -81,10 +114,17 @@ core::Exit full_exit() {
   return exit;
 }
 
+core::Exit full_exit() {
+  core::Exit exit = exit_without_metrics();
+  exit.metrics = {{"val_loss", 0.1 + 0.2}, {kOddBytes, kNan}, {"acc", -0.0}};
+  exit.step = UINT64_MAX;
+  return exit;
+}
+
 core::Job full_job() {
   core::Job job;
   job.id = JobId{12, 3};
-  job.spec = full_detached_spec();
+  job.spec = full_trial_spec();
   job.state = core::JobState::kStopping;
   job.attempt = 3;
   job.priority = 7;
@@ -150,6 +190,90 @@ core::Reservation full_reservation() {
           {1'800'000'000'001},
           {{0, "GPU-0", Bytes::from_gib(140), true}},
           "root"};
+}
+
+core::sweep::Plan full_sweep_plan() {
+  using namespace core::sweep;  // NOLINT: values of a sweep alone
+  const std::vector<std::string> names = {"lr", "opt", "momentum", "batch-size", "depth"};
+  const std::vector<Value> opts = {guess("adam"), of_text(kOddBytes), of_text("3"), guess("+3"),
+                                   of_bool(true)};
+  const Range momentum{0, 1, false, false, 0.1};
+  Plan plan;
+  plan.name = "lr-scan";
+  plan.space = *Space::make({{"lr", Range{1e-5, 0.1, true}},
+                             {"opt", opts},
+                             {"momentum", momentum, *Expression::parse("opt == 'adam'", names)},
+                             {"batch-size", Range{1, 1024, true, true}},
+                             {"depth", Range{-3, 9, false, true, 3.0}}},
+                            *Expression::parse("batch-size <= 512 or lr < 0.01", names));
+  plan.sampling = {Method::kTpe, UINT64_MAX, 1'000, true};
+  plan.for_s = 7'200;
+  plan.until = WallTime{1'900'000'000'500};
+  plan.metrics = {{"val_loss", "val_loss=([0-9.]+)"}, {kOddBytes, ""}};
+  plan.goal = Goal{"acc", true};
+  plan.target = *parse_target("acc > 0.99 and val_loss < 0.1", plan);
+  plan.halving = HalvingRule{"val_loss", 1, 4'294'967'296, 3};
+  plan.reduce = ReduceRule{Correlation::kKendall, 40, 5, 0.25};
+  plan.max_parallel = 8;
+  plan.max_failures = 3;
+  plan.auto_gpu = true;
+  plan.as_flags = true;
+  plan.job = full_detached_spec();
+  plan.job.key = "5f0c1d2e3b4a59687786a5b4c3d2e1f0";
+  return plan;
+}
+
+core::sweep::Sweep::Parts full_sweep(std::uint64_t number) {
+  using namespace core::sweep;  // NOLINT: values of a sweep alone
+  Sweep::Parts parts;
+  parts.number = number;
+  parts.plan = std::make_shared<const Plan>(full_sweep_plan());
+  parts.state = SweepState::kPaused;
+  parts.started = {1'800'000'000'000};
+  parts.ended = WallTime{1'800'000'009'000};
+  parts.why = kOddText;
+  for (std::uint64_t n = 1; n <= 5; ++n) {
+    Trial& trial = parts.trials.emplace_back();
+    trial.n = n;
+    trial.point = {of_real(0.001 * static_cast<double>(n)), guess("adam"), guess("0.3"),
+                   of_integer(32), of_integer(-3)};
+    trial.state = static_cast<TrialState>(n - 1);
+  }
+  parts.trials[1].point[1] = of_text(kOddBytes);
+  parts.trials[1].point[2].reset();  // not in use
+  parts.trials[1].job = JobId{8};
+  parts.trials[1].runs = 1;
+  Trial& full = parts.trials[2];
+  full.job = JobId{9};
+  full.runs = 3;
+  full.metrics = {{"val_loss", kNan}, {"acc", 0.5}, {kOddBytes, 1e-300}};
+  full.step = UINT64_MAX;
+  full.peak = kMost;
+  full.granted = Bytes::from_gib(8);
+  full.ran_out = Bytes::from_gib(7);
+  full.why = kOddText;
+  full.started = WallTime{1'800'000'001'000};
+  full.ended = WallTime{1'800'000'002'000};
+  full.cards = {3, 0};
+  full.order = 1;
+  parts.trials[3].order = 2;
+  parts.trials[4].order = 3;
+  parts.next_draw = 12;
+  parts.barren = 4;
+  parts.rested = WallTime{1'800'000'003'000};
+  parts.best = Best{3, 0.5};
+  parts.dropped = {{1, of_text(kOddBytes), -0.75}};
+  parts.reduced_at = 2;
+  parts.halving = Halving(*parts.plan->halving);
+  (void)parts.halving.report(3, 5, std::numeric_limits<double>::infinity());
+  (void)parts.halving.report(2, 1, 0.1);
+  (void)parts.halving.report(4, 4'294'967'296, -1e300);
+  parts.ends = {{2, JobId{8}, core::Outcome::kGpuOom, full_exit(), kOddText},
+                {1, JobId{7, 0}, core::Outcome::kLost, {}, ""}};
+  parts.to_end = {{2, {Ending::kFinished, kOddText}}, {1, {Ending::kAgain, ""}}};
+  parts.verdicts = {{2, {Ending::kStopped, kOddText}}};
+  parts.on_target = 4;
+  return parts;
 }
 
 core::Wait full_wait() {

@@ -8,6 +8,7 @@
 #include "core/job/job.h"
 #include "core/order/quota.h"
 #include "core/order/reservation.h"
+#include "core/sweep/sweep.h"
 #include "wire/job.h"
 
 namespace mete::wire {
@@ -20,10 +21,18 @@ inline constexpr Bytes kMost = Bytes::from_bytes(UINT64_MAX);
 core::JobSpec full_spec();  // of a `mete run`, without `detached`
 core::Detached full_detached();
 core::JobSpec full_detached_spec();
-core::Exit full_exit();
+// As the log has the job of a trial: with its key, which no request has in the job.
+core::JobSpec full_trial_spec();
+core::Exit full_exit();  // of a trial
+// As exits were before sweeps.
+core::Exit exit_without_metrics();
 core::Job full_job();
 core::Quota full_quota();
 core::Reservation full_reservation();
+// With every field and every kind of parameter.
+core::sweep::Plan full_sweep_plan();
+// With a trial in each state.
+core::sweep::Sweep::Parts full_sweep(std::uint64_t number);
 // With every field, though no wait of the daemon has all of them.
 core::Wait full_wait();
 JobView full_view();

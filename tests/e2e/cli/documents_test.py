@@ -58,7 +58,7 @@ class Documents(support.MeteTest):
 
     def test_errors(self):
         for words, code, exit_code in ((["cpa", "-o", "json"], "invalid", 64),
-                                       (["sweep", "--output=json"], "unsupported", 64),
+                                       (["service", "--output=json"], "unsupported", 64),
                                        (["cap", "-ojson", "--gpu", "1.5", "--", "true"], "invalid", 64),
                                        (["cap", "-o", "json", "--bogus"], "invalid", 64),
                                        (["cap", "-o", "json", "--gpu", "200G", "--", "true"], "infeasible", 69),

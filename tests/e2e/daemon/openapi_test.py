@@ -89,7 +89,7 @@ class Description(unittest.TestCase):
         known = operations(load())
         said = re.findall(r"`(GET|POST|DELETE) (/[^`?\[ ]*)", (FORMATS / "api.md").read_text())
         said = {(method, re.sub(r"/reservations/ID", "/reservations/{reservation}", path).replace("/ID", "/{id}")
-                 .replace("/CARD", "/{card}")) for method, path in said}
+                 .replace("/CARD", "/{card}").replace("/NAME", "/{sweep}")) for method, path in said}
         self.assertGreater(len(said), 20)
         self.assertEqual(said - known, set(), "in api.md and not in openapi.yaml")
 
@@ -159,6 +159,7 @@ class Answers(DaemonTest):
         self.call("GET", "/v1/jobs/{id}", query="?since=old", **job)
         self.call("POST", "/v1/jobs/{id}/grow", {"bytes": [9 * GIB]}, query="?order=2", wants=range(200, 500), **job)
         self.call("POST", "/v1/jobs/{id}/parked", {"parked": False, "why": "no"}, query="?order=3", wants=range(200, 500), **job)
+        self.call("POST", "/v1/jobs/{id}/metrics", {"points": [{"step": 3, "metrics": [{"name": "loss", "value": 0.5}]}]}, wants=[400], **job)
         for verb in ("park", "unpark"):
             self.call("POST", f"/v1/jobs/{{id}}/{verb}", wants=range(200, 500), **job)
         self.look()  # with a job that runs
@@ -183,6 +184,27 @@ class Answers(DaemonTest):
         self.call("DELETE", "/v1/jobs/{id}", wants=range(200, 500), **job)
         self.call("GET", "/v1/jobs/{id}/wait", **job)
 
+    def sweep(self):
+        body = {"plan": {"name": "scan", "sampler": "random", "seed": 7, "trials": 3, "keep": "lr > 0.1 or opt == 'sgd'", "target": "loss < -1",
+                         "metrics": [{"name": "loss", "pattern": "loss: ([0-9.]+)"}], "goal": {"metric": "loss"},
+                         "params": [{"name": "lr", "range": {"min": 0, "max": 1}},
+                                    {"name": "opt", "values": [{"value": "adam"}, {"value": "sgd"}], "when": "lr < 0.5"}]},
+                "submit": {"job": {"name": "scan", "command": ["echo", "loss: {lr}", "{opt}"], "cwd": "/", "request": {"gpu": "8G"},
+                                   "detached": {"umask": 18}}, "environment": ["PATH=/usr/bin:/bin"]}}
+        scan = {"sweep": "scan"}
+        self.assertEqual(self.call("POST", "/v1/sweeps", body)[1]["sweeps"][0]["name"], "scan")
+        self.call("POST", "/v1/sweeps", body, wants=[400])
+        wait_until(lambda: self.call("GET", "/v1/sweeps/{sweep}", **scan)[1]["state"] == "done", "its trials are over")
+        self.assertEqual([trial["state"] for trial in self.call("GET", "/v1/sweeps/{sweep}", **scan)[1]["trials"]], ["ok"] * 3)
+        self.call("POST", "/v1/sweeps/{sweep}/extend", {"trials": 2}, **scan)
+        for verb in ("pause", "resume", "stop"):
+            self.call("POST", f"/v1/sweeps/{{sweep}}/{verb}", wants=range(200, 500), **scan)
+        self.call("GET", "/v1/sweeps", query="?all=1")
+        self.call("GET", "/v1/sweeps/{sweep}", query="?brief=1", **scan)
+        self.call("GET", "/v1/sweeps/{sweep}", wants=[404], sweep="none")
+        self.look()  # with events of a sweep
+        wait_until(lambda: self.call("DELETE", "/v1/sweeps/{sweep}", wants=range(200, 500), **scan)[0] == 200, "it is removed")
+
     def administer(self):
         self.call("POST", "/v1/cards/{card}/drain", card=1)
         self.call("POST", "/v1/cards/{card}/undrain", card=1)
@@ -196,6 +218,7 @@ class Answers(DaemonTest):
     def test_every_path_is_served_and_every_answer_is_valid(self):
         self.run_job()
         self.submitted_job()
+        self.sweep()
         self.administer()
         for method, path in sorted(operations(self.spec)):  # and so is every refusal
             if "{id}" in path and "/v1/jobs" in path:
