@@ -29,6 +29,18 @@ std::string list_target(const Parsed& words) {
   return words.has("--all") ? "/v1/sweeps?all=1" : "/v1/sweeps";
 }
 
+// The daemon forgets the sweep; its files are the user's, and are removed here.
+Result<void> remove_sweep(runner::DaemonClient& client, const SweepRef& ref, const Output& output) {
+  const Result<wire::SweepDocument> document = document_in(client.call("GET", sweep_target(ref)));
+  if (!document) return document.error();
+  const Result<std::string> body = client.call("DELETE", sweep_target(ref));
+  if (!body) return body.error();
+  const Result<void> removed = remove_files(*document);
+  if (!output.json()) output.say("sweep " + ref.name + " is removed");
+  if (!removed) output.say("some of its files are left: " + removed.error().message);
+  return {};
+}
+
 }  // namespace
 
 int list_sweeps(const Parsed& words, const Output& output) {
@@ -72,16 +84,17 @@ int change_sweeps(std::string_view subverb, const Parsed& words, const Output& o
       failures.add(ref.error());
       continue;
     }
-    const Result<std::string> body = client->call(
-        remove ? "DELETE" : "POST", sweep_target(*ref, remove ? "" : "/" + std::string(subverb)));
-    if (remove && body) {
-      if (!output.json()) output.say("sweep " + name + " is removed");
+    if (remove) {
+      const Result<void> removed = remove_sweep(*client, *ref, output);
+      if (!removed) failures.add(removed.error());
+      if (!removed && client->silent()) break;  // the others would wait as long, each
       continue;
     }
-    Result<wire::SweepRow> row = row_in(body);
+    Result<wire::SweepRow> row =
+        row_in(client->call("POST", sweep_target(*ref, "/" + std::string(subverb))));
     if (!row) {
       failures.add(row.error());
-      if (client->silent()) break;  // the others would wait as long, each
+      if (client->silent()) break;
       continue;
     }
     if (!output.json()) output.say(row_text(*row));

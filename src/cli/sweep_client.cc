@@ -2,6 +2,12 @@
 // See sweep_client.h.
 #include "cli/sweep_client.h"
 
+#include <pwd.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <system_error>
+
 #include "base/text.h"
 #include "cli/sweep_document.h"
 #include "net/http.h"
@@ -55,6 +61,27 @@ Result<wire::SweepDocument> document_in(const Result<std::string>& body) {
   Result<wire::SweepDocument> document = wire::decode_sweep(*body);
   if (document) settle_values(*document);
   return document;
+}
+
+launch::Identity sweeps_owner(const wire::SweepDocument& document) {
+  if (geteuid() != 0) return {};
+  const passwd* user = getpwnam(document.user.c_str());
+  return user != nullptr ? launch::identity_of(user->pw_uid) : launch::Identity();
+}
+
+Result<void> remove_files(const wire::SweepDocument& document) {
+  const std::filesystem::path folder = std::filesystem::path(document.results).parent_path();
+  if (folder.filename() != document.name || folder.parent_path().filename() != "sweeps") return {};
+  const Result<launch::RightsOf> rights = launch::RightsOf::take(sweeps_owner(document));
+  if (!rights) return rights.error();
+  const std::filesystem::path aside =
+      folder.parent_path() / (".removed-" + document.name + "-" + std::to_string(getpid()));
+  std::error_code error;
+  std::filesystem::rename(folder, aside, error);
+  if (error == std::errc::no_such_file_or_directory) return {};
+  if (!error) std::filesystem::remove_all(aside, error);
+  if (error) return Error::from_errno("remove " + folder.string(), error.value());
+  return {};
 }
 
 }  // namespace mete::cli

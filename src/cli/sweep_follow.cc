@@ -128,6 +128,8 @@ class Follower {
       output_.data(trials_table(*document, best, stdout_width()));
     }
     output_.say(end_text(row, seam::system_clock().wall()));
+    if (const std::string failures = failures_text(*document); !failures.empty())
+      output_.say(failures);
     if (!document->metric.empty() && !row.best && row.ok > 0)
       output_.say("no trial has reported a finite number for " + document->metric +
                   "; mete sweep logs " + words_of(ref_) + " shows what a trial printed");

@@ -3,9 +3,6 @@
 // with all trials. The curves of an HTML page come from files of the daemon's state, which are read
 // here with the rights of the caller, by root as the sweep's user; a missing or unreadable file is
 // a missing curve. Logs are those of the trials' jobs, printed by `mete logs`.
-#include <pwd.h>
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "base/file.h"
@@ -59,16 +56,10 @@ Result<Shown> ask_for_one(std::string_view subverb, const Parsed& words) {
 
 // ---- report ------------------------------------------------------------------------------------
 
-launch::Identity owner_of(const SweepDocument& document) {
-  if (geteuid() != 0) return {};
-  const passwd* user = getpwnam(document.user.c_str());
-  return user != nullptr ? launch::identity_of(user->pw_uid) : launch::Identity();
-}
-
 sweep::Curves read_curves(const SweepDocument& document) {
   sweep::Curves curves;
   if (document.curves.empty() || document.metric.empty()) return curves;
-  const Result<launch::RightsOf> rights = launch::RightsOf::take(owner_of(document));
+  const Result<launch::RightsOf> rights = launch::RightsOf::take(sweeps_owner(document));
   if (!rights) return curves;
   std::size_t files = 0;
   for (const std::uint64_t n : sweep::curves_shown(document)) {

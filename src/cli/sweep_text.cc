@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
 
 #include "base/brief.h"
 #include "base/moment.h"
@@ -101,6 +102,33 @@ std::string end_text(const SweepRow& row, WallTime now) {
           base::duration_in_words(seconds(row.started, row.ended.value_or(now)));
   if (row.best) text += "; best " + best_text(*row.best);
   return text;
+}
+
+std::string failures_text(const SweepDocument& sweep) {
+  struct Reason {
+    std::uint64_t count = 0;
+    std::uint64_t first = 0;  // trial
+  };
+  std::map<std::string, Reason> reasons;
+  std::uint64_t failed = 0;
+  for (const SweepDocument::Trial& trial : sweep.trials) {
+    if (trial.state != TrialState::kFailed) continue;
+    ++failed;
+    Reason& reason = reasons[trial.why];
+    if (++reason.count == 1) reason.first = trial.n;
+  }
+  if (failed == 0) return "";
+  const auto most = std::max_element(reasons.begin(), reasons.end(), [](auto& a, auto& b) {
+    return a.second.count < b.second.count ||
+           (a.second.count == b.second.count && a.second.first > b.second.first);
+  });
+  const std::string first = std::to_string(most->second.first);
+  std::string text =
+      failed == 1 ? "trial " + first + " failed" : counted(failed, "trial") + " failed";
+  if (most->second.count < failed) text += ", " + std::to_string(most->second.count) + " of them";
+  if (!most->first.empty()) text += ": " + base::printable(most->first);
+  return text + "; mete sweep logs " + base::printable(sweep.name) + " " + first +
+         " shows the output of trial " + first;
 }
 
 std::string row_text(const SweepRow& row) {
@@ -295,6 +323,8 @@ std::string head_text(const SweepDocument& sweep) {
   text += "\n  trials   " + counts_text(row);
   if (row.running > 0) text += ", " + std::to_string(row.running) + " running";
   if (row.pending > 0) text += ", " + std::to_string(row.pending) + " pending";
+  if (const std::string failures = failures_text(sweep); !failures.empty())
+    text += "\n  failed   " + failures;
   text += "\n  sampler  " + base::printable(sweep.sampler);
   if (sweep.seed) text += ", seed " + std::to_string(*sweep.seed);
   if (!sweep.metric.empty())

@@ -23,6 +23,9 @@ std::string best_text(const wire::SweepDocument::Best& best);
 std::string counts_text(const wire::SweepRow& row);
 // "sweep lr-scan: done: all 24 trials are over; 23 ok, 1 failed; 12:05; best …".
 std::string end_text(const wire::SweepRow& row, WallTime now);
+// Why trials failed, by the most frequent reason: "2 trials failed: exit code 1; mete sweep logs
+// lr-scan 3 shows the output of trial 3"; "" if none failed.
+std::string failures_text(const wire::SweepDocument& sweep);
 // What became of a sweep that was changed: "sweep lr-scan is paused; 4 running trials finish".
 std::string row_text(const wire::SweepRow& row);
 

@@ -116,6 +116,24 @@ TEST_F(SweepText, SaysHowItEnded) {
   EXPECT_EQ(row_text(paused), "sweep lr-scan is stopped; mete sweep resume lr-scan continues it");
 }
 
+TEST_F(SweepText, SaysWhyTrialsFailed) {
+  SweepDocument sweep = document();
+  EXPECT_EQ(failures_text(sweep), "");
+  sweep.trials[1].state = TrialState::kFailed;
+  sweep.trials[1].why = "exit code 3";
+  EXPECT_EQ(failures_text(sweep),
+            "trial 2 failed: exit code 3; mete sweep logs lr-scan 2 shows the output of trial 2");
+  sweep.trials[0] = sweep.trials[2] = sweep.trials[1];
+  sweep.trials[0].n = 1;
+  sweep.trials[2].n = 3;
+  sweep.trials[0].why = "signal 9";
+  EXPECT_EQ(failures_text(sweep),
+            "3 trials failed, 2 of them: exit code 3; mete sweep logs lr-scan 2 shows the output "
+            "of trial 2");
+  EXPECT_NE(sweep_text(sweep, 200, true).find("\n  failed   3 trials failed, 2 of them"),
+            std::string::npos);
+}
+
 TEST_F(SweepText, ListsSweeps) {
   wire::SweepsDocument list{at(0), {row()}};
   list.sweeps.push_back(row());

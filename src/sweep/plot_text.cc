@@ -128,7 +128,10 @@ std::string plot_text(const wire::SweepDocument& sweep, std::size_t width, std::
   const Results results(sweep);
   if (sweep.metric.empty()) return "No metric to draw.\n";
   if (results.plotted().empty())
-    return clipped("No results of " + clipped(sweep.metric, 40) + " yet.", width) + "\n";
+    return clipped("No results of " + clipped(sweep.metric, 40) +
+                       (sweep.state == core::sweep::SweepState::kDone ? "." : " yet."),
+                   width) +
+           "\n";
   const Scale up = Scale::of_metric(results.values(), sweep.maximize);
   const std::size_t rows = height - 3;  // the title, the axis, its numbers
   std::vector<std::string> beside(rows);

@@ -70,6 +70,9 @@ TEST(PlotText, NothingToDrawIsOneLine) {
   EXPECT_EQ(plot_text(with_losses({}), 40, 10, false), "No results of loss yet.\n");
   EXPECT_EQ(plot_text(with_losses({std::numeric_limits<double>::quiet_NaN()}), 40, 10, false),
             "No results of loss yet.\n");
+  wire::SweepDocument over = with_losses({});
+  over.state = core::sweep::SweepState::kDone;
+  EXPECT_EQ(plot_text(over, 40, 10, false), "No results of loss.\n");
   EXPECT_EQ(plot_text({}, 40, 10, false), "No metric to draw.\n");
 }
 

@@ -267,7 +267,8 @@ std::string Sweep::why_no_more(WallTime now) const {
   const std::uint64_t most = plan().sampling.trials;
   const std::optional<std::uint64_t> points = plan().space.size();
   if ((most != 0 && made >= most) || (points && in_space_ >= *points))
-    return "all " + std::to_string(made) + " trials are over";
+    return made == 1 ? "its only trial is over"
+                     : "all " + std::to_string(made) + " trials are over";
   const std::optional<std::uint64_t> last = draws(plan().space, plan().sampling);
   if (last && parts_.next_draw >= *last)
     return "all points of the space were tried: " + std::to_string(made);
