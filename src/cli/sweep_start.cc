@@ -54,7 +54,7 @@ std::string size_text(const SweepPlan& plan) {
   const std::optional<std::uint64_t> trials = core::sweep::trials_of(wanted);
   std::string text = trials ? numbered(*trials, "trial") : "trials until its time is over";
   if (points && trials != points) text += " of " + numbered(*points, "point");
-  if (!points) text += " of a space without an end";
+  if (!points) text += " of a continuous space";
   text += " (" + std::string(to_string(wanted.sampling.method));
   if (wanted.sampling.seed) text += ", seed " + std::to_string(*wanted.sampling.seed);
   return text + ")";

@@ -323,7 +323,20 @@ std::string command_line_of(const wire::SweepDocument& sweep,
   std::vector<std::string> names;
   for (const wire::SweepDocument::Parameter& parameter : sweep.space)
     names.push_back(parameter.name);
-  return shell_line(core::sweep::fill_command(sweep.command, names, trial.params, sweep.as_flags));
+  const auto filled = [&](const core::sweep::Params& params) {
+    return core::sweep::fill_command(sweep.command, names, params, sweep.as_flags);
+  };
+  const std::vector<std::string> words = filled(trial.params);
+  // A parameter that the command does not name reaches the program by its environment.
+  std::string line;
+  for (const auto& param : trial.params) {
+    core::sweep::Params others = trial.params;
+    std::erase(others, param);
+    if (filled(others) == words)
+      line += "METE_PARAM_" + core::sweep::environment_name(param.first) + "=" +
+              shell_line({param.second.text}) + " ";
+  }
+  return line + shell_line(words);
 }
 
 std::string to_html(const wire::SweepDocument& sweep, const Curves& curves,

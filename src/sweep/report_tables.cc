@@ -92,7 +92,10 @@ std::string best_table(const Results& results, std::size_t rows) {
     body += "<td>" + chip(trial.state) + "</td>" +
             cell(timed ? base::clock_duration(static_cast<std::int64_t>(seconds_of(trial))) : "-",
                  true) +
-            cell(trial.peak ? to_string(*trial.peak) : "-", true);
+            cell(!trial.peak             ? "-"
+                 : trial.peak->is_zero() ? "0"
+                                         : to_string(*trial.peak),
+                 true);
     body += sweep.command.empty()
                 ? "<td></td>"
                 : "<td><button type=\"button\" data-copy=\"" +

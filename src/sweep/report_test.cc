@@ -200,6 +200,22 @@ TEST(Report, ParametersThatAreFlagsAreInTheCommand) {
   EXPECT_TRUE(command_line_of(sweep, sweep.trials[0]).ends_with(" --opt adam --bs 16"));
 }
 
+// A program that reads its parameters from the environment had `python train.py` as its best
+// command.
+TEST(Report, ParametersThatTheCommandDoesNotNameAreItsEnvironment) {
+  wire::SweepDocument sweep = sweep_of(1);
+  sweep.trials[0].params = {{"batch-size", core::sweep::guess("16")},
+                            {"opt", core::sweep::of_text("a b")},
+                            {"lr", core::sweep::guess("0.5")}};
+  sweep.space.resize(3);
+  sweep.space[0].name = "batch-size";
+  sweep.space[1].name = "opt";
+  sweep.space[2].name = "lr";
+  sweep.command = {"train", "--lr", "{lr}"};
+  EXPECT_EQ(command_line_of(sweep, sweep.trials[0]),
+            "METE_PARAM_BATCH_SIZE=16 METE_PARAM_OPT='a b' train --lr 0.5");
+}
+
 TEST(Report, TextsOfUsersAreEscapedEverywhere) {
   wire::SweepDocument sweep = sweep_of(12);
   const std::string evil =

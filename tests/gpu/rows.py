@@ -114,6 +114,11 @@ class Nvml:
         self.call("nvmlDeviceGetMemoryInfo_v2", self.card, ctypes.byref(m))
         return m
 
+    def utilisation(self):
+        """Percent of the last moments in which a kernel ran; None: no reading."""
+        rates = (ctypes.c_uint * 2)()
+        return rates[0] if self.lib.nvmlDeviceGetUtilizationRates(self.card, rates) == 0 else None
+
     def processes(self):
         count = ctypes.c_uint(512)
         array = (Process * 512)()
