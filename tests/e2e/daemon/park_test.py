@@ -12,7 +12,7 @@ import time
 
 import jsonschema
 
-from world import ACTOR, BOUND_S, BUILD, GIB, MIB, DaemonTest, Forgetful, read, wait_until
+from world import ACTOR, BOUND_S, BUILD, GIB, MIB, SANITIZED, DaemonTest, Forgetful, read, wait_until
 from support import SOURCE, main
 
 PROGRAM = str(BUILD / "tests" / "park_program")
@@ -227,9 +227,10 @@ class Verbs(ParkTest):
         self.ends_well(job)
 
     def test_its_time_stands_still(self):
-        job = self.worker("--gpu", "10G", "--preemptible", "--time", "4s")
+        limit = 20 if SANITIZED else 4  # more than all the rest takes
+        job = self.worker("--gpu", "10G", "--preemptible", "--time", f"{limit}s")
         self.good("park", job)
-        time.sleep(5)
+        time.sleep(limit + 1)
         self.assertEqual(self.job(job)["state"], "parked")
         self.good("unpark", job)
         self.ends_well(job)
