@@ -4,7 +4,9 @@
 // parsed again, with options between them. After "--" every word belongs to the command. The parts
 // are in sweep_start.cc, sweep_report.cc, sweep_change.cc and sweep_follow.cc.
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <utility>
 
 #include "base/text.h"
 #include "cli/dispatch.h"
@@ -30,6 +32,8 @@ int follow_by_name(const Parsed& words, const Output& output) {
   Result<runner::DaemonClient> client = open_for_sweeps(ref->name);
   if (!client) return output.fail(client.error());
   const std::string* csv = words.find("--csv");
+  if (csv != nullptr)
+    if (const Result<void> r = check_csv(*csv); !r) return output.fail(r.error());
   return follow_sweep(*std::move(client), *ref, csv == nullptr ? "" : *csv, output);
 }
 
@@ -85,7 +89,16 @@ int dispatch_subverb(std::string_view subverb, const Parsed& parsed, const Outpu
 
 // A first word that is neither a subverb nor, without a space, the command of a sweep.
 Error no_such_subverb(const std::string& word) {
-  const std::string_view near = base::nearest(word, sweep_words());
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kOthers = {
+      {{"list", "ls"},
+       {"status", "show"},
+       {"delete", "rm"},
+       {"remove", "rm"},
+       {"plot", "report"},
+       {"attach", "follow"}}};
+  std::string_view near = base::nearest(word, sweep_words());
+  for (const auto& [theirs, ours] : kOthers)
+    if (word == theirs) near = ours;
   if (!near.empty())
     return Error::invalid("there is no mete sweep " + base::quote(word))
         .with_hint("did you mean mete sweep " + std::string(near) + "?");
@@ -97,7 +110,7 @@ Error nothing_said() {
   return Error::invalid("what to run is not said")
       .with_evidence(
           "mete sweep --gpu 8G --grid lr=1e-3,1e-4 --minimize loss \\\n"
-          "  --metric 'loss=loss: ([0-9.]+)' -- python train.py --lr {lr}\n"
+          "  --metric 'loss=loss: (\\S+)' -- python train.py --lr {lr}\n"
           "runs a trial for each lr; mete sweep ls, show NAME and report NAME show sweeps")
       .with_hint("mete sweep --help has more examples, and all options");
 }
@@ -123,7 +136,7 @@ const Verb kSweepVerb{
     "mete sweep follow NAME | pause NAME | resume NAME | stop NAME | rm NAME\n"
     "mete sweep extend NAME --trials N | --space FILE",
     "mete sweep --gpu 0.25 --grid lr=1e-3,1e-4 --grid bs=32,64 --minimize loss \\\n"
-    "  --metric 'loss=loss: ([0-9.]+)' -- python train.py --lr {lr} --bs {bs}\n"
+    "  --metric 'loss=loss: (\\S+)' -- python train.py --lr {lr} --bs {bs}\n"
     "mete sweep --gpu auto --space space.yaml --trials 100 --sampler tpe \\\n"
     "  --maximize acc --asha --as-flags -- python train.py\n"
     "mete sweep show train              # how far it is, the best trials, a plot\n"

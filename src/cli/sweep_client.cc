@@ -63,16 +63,23 @@ Result<wire::SweepDocument> document_in(const Result<std::string>& body) {
   return document;
 }
 
-launch::Identity sweeps_owner(const wire::SweepDocument& document) {
-  if (geteuid() != 0) return {};
-  const passwd* user = getpwnam(document.user.c_str());
-  return user != nullptr ? launch::identity_of(user->pw_uid) : launch::Identity();
+Result<launch::Identity> sweeps_owner(const wire::SweepDocument& document) {
+  if (geteuid() != 0) return launch::Identity();
+  if (const passwd* user = getpwnam(document.user.c_str()); user != nullptr)
+    return launch::identity_of(user->pw_uid);
+  // A user without a name is known by its number.
+  const Result<std::uint64_t> uid = base::parse_uint(document.user);
+  if (uid && *uid > 0 && *uid < static_cast<uid_t>(-1))
+    return launch::identity_of(static_cast<uid_t>(*uid));
+  return Error::not_found("there is no user " + base::quote(document.user));
 }
 
 Result<void> remove_files(const wire::SweepDocument& document) {
   const std::filesystem::path folder = std::filesystem::path(document.results).parent_path();
   if (folder.filename() != document.name || folder.parent_path().filename() != "sweeps") return {};
-  const Result<launch::RightsOf> rights = launch::RightsOf::take(sweeps_owner(document));
+  const Result<launch::Identity> owner = sweeps_owner(document);
+  if (!owner) return owner.error();
+  const Result<launch::RightsOf> rights = launch::RightsOf::take(*owner);
   if (!rights) return rights.error();
   const std::filesystem::path aside =
       folder.parent_path() / (".removed-" + document.name + "-" + std::to_string(getpid()));

@@ -34,8 +34,9 @@ Result<wire::SweepRow> row_in(const Result<std::string>& body);
 // The document of an answer, with what is added to it here (sweep_document.h).
 Result<wire::SweepDocument> document_in(const Result<std::string>& body);
 
-// With whose rights the files of a sweep are touched: root acts as the sweep's user.
-launch::Identity sweeps_owner(const wire::SweepDocument& document);
+// With whose rights the files of a sweep are touched: root acts as the sweep's user, and never with
+// its own rights for a user that it does not know.
+Result<launch::Identity> sweeps_owner(const wire::SweepDocument& document);
 // Removes the files of a sweep that the daemon has forgotten: `document` is from before. First they
 // get another name, so that a new sweep of this name can begin at once.
 Result<void> remove_files(const wire::SweepDocument& document);

@@ -5,10 +5,15 @@
 #include "cli/sweep_follow.h"
 
 #include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <optional>
+#include <system_error>
+#include <utility>
 
 #include "base/file.h"
 #include "cli/status_line.h"
@@ -86,6 +91,8 @@ class Follower {
       say(best_text(*row.best) + ", the best so far; " + counts_text(row));
     }
     best_ = row.best;
+    if (row.failed > 0 && !std::exchange(failed_, true) && !is_over(row))
+      say("a trial has failed; mete sweep show " + words_of(ref_) + " says why");
     if (csv_.empty() || results_of(row) == written_ || is_over(row)) return {};
     if (asked_ && now.ms < asked_->ms + 10 * took_ms_) return {};
     const Result<SweepDocument> document = document_in(ask({}));
@@ -145,12 +152,24 @@ class Follower {
   WaitSignals signals_;
   runner::LastingClient client_;
   std::optional<SweepDocument::Best> best_;
+  bool failed_ = false;            // the first failure was told
   std::uint64_t written_ = 0;      // results that are in the file
   std::optional<WallTime> asked_;  // when all trials were last asked for
   std::int64_t took_ms_ = 0;
 };
 
 }  // namespace
+
+Result<void> check_csv(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
+    return Error::invalid("--csv " + base::quote(path) + " is a folder")
+        .with_hint("name a file: --csv results.csv");
+  const std::string folder = base::parent_path(path);
+  if (access(folder.c_str(), W_OK | X_OK) == 0) return {};
+  return Error::invalid("--csv " + base::quote(path) + " cannot be written")
+      .with_evidence(folder + ": " + std::generic_category().message(errno));
+}
 
 int follow_sweep(runner::DaemonClient client, const SweepRef& ref, const std::string& csv,
                  const Output& output) {

@@ -41,7 +41,7 @@ constexpr std::array kSweepOptions{
                "sobol and halton without a seed are the published sequences)"},
     OptionSpec{"--metric", "NAME=REGEX",
                "a metric in the output: the number in the group of REGEX, such as 'loss=loss: "
-               "([0-9.]+)'; NAME=last is the last line that is a number; repeatable. Programs that "
+               "(\\S+)'; NAME=last is the last line that is a number; repeatable. Programs that "
                "append JSON lines to the file METE_METRICS need no --metric",
                "", true},
     OptionSpec{"--minimize", "METRIC", "a lower value of this metric is better"},
@@ -51,7 +51,8 @@ constexpr std::array kSweepOptions{
     OptionSpec{.name = "--asha",
                .value = "RULE",
                .help = "stop weak trials early by successive halving: metric=val_loss,min=1,max=81,"
-                       "eta=3 (each part is optional; max is the last step of a full trial)",
+                       "eta=3 (each part is optional; a trial that reaches step max is ended, and "
+                       "counts as ok; without max it runs to its own end)",
                .value_optional = true,
                .next_assigns = true},
     OptionSpec{.name = "--reduce",

@@ -122,7 +122,7 @@ Result<SweepPlan> SweepPlanner::plan() {
   // checked() looks at the job too, which is sent beside the plan.
   Plan whole = std::move(plan);
   whole.job = plan_.request.submit.spec;
-  Result<Plan> fine = core::sweep::checked(std::move(whole), wire::kLongCommand);
+  Result<Plan> fine = core::sweep::checked(std::move(whole));
   if (!fine) return std::move(fine).error();
   plan = *std::move(fine);
   plan.job = {};
@@ -275,7 +275,7 @@ Result<void> SweepPlanner::add_metrics(const sweep::SpaceFile& file) {
   if (most != nullptr) plan.goal = core::sweep::Goal{*most, true};
   if (plan.goal && (plan.goal->metric.empty() || plan.goal->metric.find('=') != std::string::npos))
     return Error::invalid(base::quote(plan.goal->metric) + " is no name of a metric")
-        .with_hint("--minimize val_loss --metric 'val_loss=val_loss: ([0-9.]+)'");
+        .with_hint("--minimize val_loss --metric 'val_loss=val_loss: (\\S+)'");
   return {};
 }
 
@@ -338,13 +338,32 @@ Result<void> SweepPlanner::add_job() {
   return check_files(*plan_.request.submit.spec.detached);
 }
 
+// A comparison with a parameter that is not in use is false.
+void SweepPlanner::add_keep_note() {
+  const core::sweep::Space& space = plan_.request.plan.space;
+  if (!space.keep()) return;
+  const std::vector<std::string> names = space.keep()->names();
+  for (const core::sweep::Parameter& parameter : space.parameters())
+    if (parameter.when && std::find(names.begin(), names.end(), parameter.name) != names.end())
+      plan_.notes.push_back("--keep compares " + parameter.name +
+                            ", which only some points have; points without it are kept only if "
+                            "the rest of the rule holds, such as: not (" +
+                            parameter.when->text() + ") or " + space.keep()->text());
+}
+
 void SweepPlanner::add_notes() {
   const Plan& plan = plan_.request.plan;
-  if (plan.goal && !plan.metrics.empty() &&
-      std::none_of(plan.metrics.begin(), plan.metrics.end(),
-                   [&](const auto& rule) { return rule.name == plan.goal->metric; }))
-    plan_.notes.push_back("no --metric finds " + plan.goal->metric +
-                          " in the output: the program must append it to the file METE_METRICS");
+  std::vector<std::string> wanted;
+  if (plan.target) wanted = plan.target->names();
+  if (plan.goal && std::find(wanted.begin(), wanted.end(), plan.goal->metric) == wanted.end())
+    wanted.push_back(plan.goal->metric);
+  for (const std::string& metric : wanted)
+    if (!plan.metrics.empty() &&
+        std::none_of(plan.metrics.begin(), plan.metrics.end(),
+                     [&](const auto& rule) { return rule.name == metric; }))
+      plan_.notes.push_back("no --metric finds " + metric +
+                            " in the output: the program must append it to the file METE_METRICS");
+  add_keep_note();
   const core::JobSpec& spec = plan_.request.submit.spec;
   // A command that names no parameter is its own filling.
   core::sweep::Params params;

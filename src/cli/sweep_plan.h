@@ -44,6 +44,7 @@ class SweepPlanner {
   Result<void> add_limits();
   Result<void> add_job();
   Result<std::optional<std::uint64_t>> number(std::string_view option, std::uint64_t least) const;
+  void add_keep_note();
   void add_notes();
 
   const Parsed& parsed_;

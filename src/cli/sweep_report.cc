@@ -59,7 +59,9 @@ Result<Shown> ask_for_one(std::string_view subverb, const Parsed& words) {
 sweep::Curves read_curves(const SweepDocument& document) {
   sweep::Curves curves;
   if (document.curves.empty() || document.metric.empty()) return curves;
-  const Result<launch::RightsOf> rights = launch::RightsOf::take(sweeps_owner(document));
+  const Result<launch::Identity> owner = sweeps_owner(document);
+  if (!owner) return curves;
+  const Result<launch::RightsOf> rights = launch::RightsOf::take(*owner);
   if (!rights) return curves;
   std::size_t files = 0;
   for (const std::uint64_t n : sweep::curves_shown(document)) {

@@ -200,6 +200,8 @@ int start_sweep(const Parsed& parsed, const Output& output) {
   SweepPlanner planner(parsed, Surroundings::ours(), random_seed());
   Result<SweepPlan> plan = planner.plan();
   if (!plan) return output.fail(plan.error(), planner.exit_code(plan.error()));
+  if (const std::string* path = parsed.find("--csv"); path != nullptr)
+    if (const Result<void> r = check_csv(*path); !r) return output.fail(r.error());
   for (const std::string& note : plan->notes) output.say(note);
   if (parsed.has("--dry-run")) return dry_run(*plan, output);
   int signal = 0;

@@ -331,6 +331,11 @@ std::string head_text(const SweepDocument& sweep) {
     text += std::string("\n  goal     ") + (sweep.maximize ? "maximize " : "minimize ") +
             base::printable(sweep.metric);
   if (!sweep.target.empty()) text += ", until " + base::printable(sweep.target);
+  std::vector<std::string> dropped;
+  for (const SweepDocument::Parameter& parameter : sweep.space)
+    for (const std::string& value : parameter.dropped)
+      dropped.push_back(base::printable(parameter.name + "=" + value));
+  if (!dropped.empty()) text += "\n  dropped  " + base::join(dropped, ", ") + " (--reduce)";
   if (sweep.best) text += "\n  best     " + best_text(*sweep.best);
   if (!sweep.results.empty()) text += "\n  results  " + base::printable(sweep.results);
   text += "\n  command  " + base::printable(sweep::shell_line(sweep.command));

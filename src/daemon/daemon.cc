@@ -92,7 +92,7 @@ class Daemon {
         backup_(*store_, seam_),
         courier_(parts_.notify, options_.config.sendmail.value, seam_),
         sweep_files_([this](std::uint32_t uid) { return hands_.folder_of(uid); }, options_.system,
-                     log_line),
+                     clock_.wall(), log_line),
         notifier_(notifier_hooks(), seam_, clock_, base::host_name()),
         eyes_(eyes_settings(), seam_, clock_, engine_.state(), claims_, hands_.movers(),
               {[this](core::Input input) { service_.tell(std::move(input)); },
@@ -110,6 +110,7 @@ class Daemon {
     service_.on_turn = [this](bool busy) {
       eyes_.set_busy(busy);
       notifier_.pump();
+      sweep_files_.write_ended(engine_.state().sweeps());
     };
   }
 

@@ -5,7 +5,6 @@
 #include "daemon/sweep_files.h"
 
 #include <fcntl.h>
-#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <cerrno>
 
 #include "base/file.h"
+#include "launch/identity.h"
 #include "sweep/results_csv.h"
 #include "wire/sweep.h"
 
@@ -20,32 +20,10 @@ namespace mete::daemon {
 
 namespace {
 
-constexpr std::size_t kMostRows = 2'000;         // in one call
-constexpr std::size_t kMostFile = 256ull << 20;  // that is compared
+constexpr std::size_t kMostRows = 2'000;        // in one call
+constexpr std::size_t kMostFile = 64ull << 20;  // that is compared
 constexpr mode_t kFolderMode = 0700;
 constexpr mode_t kFileMode = 0600;
-
-// The files are opened with the rights of the user, who may own each folder on the way.
-class AsUser {
- public:
-  AsUser(bool change, std::uint32_t uid, std::uint32_t gid) : change_(change) {
-    if (!change_) return;
-    gid_ = static_cast<gid_t>(setfsgid(gid));
-    uid_ = static_cast<uid_t>(setfsuid(uid));
-  }
-  AsUser(const AsUser&) = delete;
-  AsUser& operator=(const AsUser&) = delete;
-  ~AsUser() {
-    if (!change_) return;
-    (void)setfsuid(uid_);
-    (void)setfsgid(gid_);
-  }
-
- private:
-  bool change_;
-  uid_t uid_ = 0;
-  gid_t gid_ = 0;
-};
 
 // All trials that are over, in the order in which they ended.
 std::vector<const core::sweep::Trial*> results_of(const core::sweep::Sweep& sweep) {
@@ -64,8 +42,7 @@ std::vector<std::string> metrics_of(const core::sweep::Sweep& sweep) {
   };
   for (const core::sweep::MetricRule& rule : sweep.plan().metrics) add(rule.name);
   if (sweep.plan().goal) add(sweep.plan().goal->metric);
-  for (const core::sweep::Trial* trial : results_of(sweep))
-    for (const core::sweep::Metric& metric : trial->metrics) add(metric.name);
+  for (const std::string& name : sweep.metric_names()) add(name);
   return names;
 }
 
@@ -114,20 +91,43 @@ Result<std::string> put_aside(const std::string& path) {
 
 void SweepFiles::write(const core::Sweeps& sweeps) {
   std::erase_if(files_, [&](const auto& known) { return sweeps.find(known.first) == nullptr; });
-  bool compared = false;
+  // Of the sweeps that ended before this daemon began, one in each call: comparing may take a
+  // while, and may fail each time.
+  std::optional<std::uint64_t> first_old, next_old;
   for (const auto& [number, sweep] : sweeps.all()) {
     File& file = files_[number];
     if (file.checked && file.rows == sweep.results()) continue;
-    // Comparing may take a while: one in each call.
-    if (!file.checked && std::exchange(compared, true)) continue;
-    const core::JobSpec& job = sweep.plan().job;
-    const AsUser user(as_user_, job.uid, job.detached ? job.detached->gid : 0);
-    const Result<void> written = write_one(sweep, file);
-    const std::string trouble = written ? "" : written.error().message;
-    if (!trouble.empty() && trouble != file.trouble)
-      log_("results of sweep " + sweep.plan().name + " are not written: " + trouble);
-    file.trouble = trouble;
+    if (file.checked || !sweep.ended() || *sweep.ended() >= begun_) {
+      try_to_write(sweep, file);
+      continue;
+    }
+    if (!first_old) first_old = number;
+    if (!next_old && number > compared_) next_old = number;
   }
+  if (!first_old) return;
+  compared_ = next_old.value_or(*first_old);
+  try_to_write(*sweeps.find(compared_), files_[compared_]);
+}
+
+void SweepFiles::write_ended(const core::Sweeps& sweeps) {
+  for (const auto& [number, sweep] : sweeps.all()) {
+    if (!sweep.ended() || *sweep.ended() < begun_) continue;
+    File& file = files_[number];
+    if (std::exchange(file.ended, sweep.ended()) == sweep.ended()) continue;
+    try_to_write(sweep, file);
+  }
+}
+
+void SweepFiles::try_to_write(const core::sweep::Sweep& sweep, File& file) {
+  const core::JobSpec& job = sweep.plan().job;
+  launch::Identity owner;
+  if (as_user_ && job.detached) owner = {job.uid, job.detached->gid, job.detached->groups};
+  const Result<launch::RightsOf> rights = launch::RightsOf::take(owner);
+  const Result<void> written = rights ? write_one(sweep, file) : Result<void>(rights.error());
+  const std::string trouble = written ? "" : written.error().message;
+  if (!trouble.empty() && trouble != file.trouble)
+    log_("results of sweep " + sweep.plan().name + " are not written: " + trouble);
+  file.trouble = trouble;
 }
 
 Result<void> SweepFiles::write_one(const core::sweep::Sweep& sweep, File& file) {
@@ -151,7 +151,7 @@ Result<void> SweepFiles::begin(const core::sweep::Sweep& sweep, File& file,
   if (Result<void> r = base::make_directories(folder, kFolderMode); !r) return r;
   const std::string path = base::join_path(folder, "results.csv");
   const std::string header = mete::sweep::csv_header(sweep.plan().space.names(), file.metrics);
-  const Result<std::string> there = base::read_all(path, kMostFile);
+  const Result<std::string> there = base::read_regular(path, kMostFile);
   file.rows = 0;
   file.bytes = 0;
   if (there && there->starts_with(header)) {
@@ -163,7 +163,9 @@ Result<void> SweepFiles::begin(const core::sweep::Sweep& sweep, File& file,
       ++file.rows;
     }
   }
-  if (there && !there->empty() && there->size() != file.bytes) {
+  struct stat info {};
+  const bool odd = !there && lstat(path.c_str(), &info) == 0;  // a link, a pipe, too large
+  if (odd || (there && !there->empty() && there->size() != file.bytes)) {
     const Result<std::string> aside = put_aside(path);
     if (!aside) return aside.error();
     log_("sweep " + sweep.plan().name + ": results.csv was changed; it is " + *aside +

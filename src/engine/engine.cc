@@ -19,7 +19,8 @@ namespace mete::engine {
 namespace {
 
 constexpr std::size_t kReplayBatch = 1000;
-constexpr std::int64_t kOldMs = 1'000;  // then the sight of the queue is made anew
+constexpr seam::Milliseconds kSweepTime{10};  // of a turn
+constexpr std::int64_t kOldMs = 1'000;        // then the sight of the queue is made anew
 
 // Foreign memory counts in steps: a neighbour that varies by a few megabytes is no reason to wake a
 // thousand waiting programs.
@@ -291,13 +292,21 @@ void Engine::put_blobs(const Asked& asked) {
     if (blobs_.insert(hash).second) store_.put_blob(hash, data);
 }
 
-// What follows from the time, and then from that.
+// What follows from the time, and then from that. Steps of sweeps may take as much time as fits
+// into a turn; the next turn goes on with the next sweep.
 void Engine::what_is_due() {
+  const seam::Nanoseconds begun = clock_.monotonic();
+  sweeps_wait_ = false;
   for (;;) {
     core::Moment now = moment();
-    now.new_work = state_.sweeps().all().empty() || has_room_to_grant();
+    const bool sweeps = !state_.sweeps().all().empty();
+    now.new_work = !sweeps || has_room_to_grant();
+    sweeps_wait_ = sweeps && clock_.monotonic() - begun > kSweepTime;
+    now.sweeps_from = sweeps_wait_ ? core::Moment::kNoSweeps : next_sweep_;
     std::vector<core::Happened> due = state_.due(now);
     if (due.empty()) return;
+    if (const std::optional<std::uint64_t> sweep = core::sweep_of(due.front()))
+      next_sweep_ = *sweep + 1;
     std::vector<core::JobId> changed;
     record_all(std::move(due), changed);
   }

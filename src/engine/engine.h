@@ -94,7 +94,7 @@ class Engine {
   // forecasts of waiting ones.
   core::Sight& sight();
   // The next turn should not wait for an input.
-  bool again() const { return again_; }
+  bool again() const { return again_ || sweeps_wait_; }
   // Why a job waits, and the forecast of its start. Takes milliseconds.
   core::Explanation explain(const core::Job& job) {
     return core::explain(state_, moment(), sight(), job);
@@ -189,6 +189,8 @@ class Engine {
   std::uint64_t sight_version_ = 0;
   bool grants_due_ = false;       // a job may fit now
   bool again_ = false;            // and the next turn should come at once
+  bool sweeps_wait_ = false;      // their steps took the time of the turn
+  std::uint64_t next_sweep_ = 0;  // is asked first
   bool machine_changed_ = false;  // enough for waiting jobs to be explained anew
   bool loaded_ = false;
   bool uncommitted_ = false;

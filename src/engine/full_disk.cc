@@ -68,8 +68,9 @@ Result<void> Engine::commit_store() {
 
 Result<Engine::Kept> Engine::commit() {
   if (!uncommitted_) return Kept::kAll;
-  // The cost of a snapshot grows with the number of jobs.
-  if (since_snapshot_ >= std::max<std::uint64_t>(options_.snapshot_every, state_.jobs().size()))
+  // The cost of a snapshot grows with the number of jobs and of trials.
+  if (since_snapshot_ >= options_.snapshot_every &&
+      since_snapshot_ >= state_.jobs().size() + state_.sweeps().trials())
     put_snapshot();
   Result<void> done = commit_store();
   if (!done && done.error().code == ErrorCode::kExhausted) {

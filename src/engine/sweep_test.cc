@@ -131,18 +131,110 @@ TEST_F(SweepTest, StopEndsTheJobsAndResumeRunsTheTrialsAgain) {
   EXPECT_EQ(sweep().trials().size(), 2u);
 }
 
-TEST_F(SweepTest, ARequeuedJobGivesNoSecondResult) {
+TEST_F(SweepTest, ATrialThatHasEndedIsNotRequeued) {
   ASSERT_TRUE(start(plan_of(1)).result.ok());
   const JobId id = in_state(JobState::kStarting).front();
   keeper_started(id);
   keeper_ended(id);
   ASSERT_EQ(sweep().state(), SweepState::kDone);
-  turn({core::Requeue{id, alice()}});
+  const std::vector<Answer> answers = turn({core::Requeue{id, alice()}});
+  ASSERT_EQ(answers.size(), 1u);
+  ASSERT_FALSE(answers.front().result.ok()) << "the program would run a second time";
+  EXPECT_EQ(answers.front().result.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(state_of(id), JobState::kEnded);
+}
+
+// The result of a retry is its own: it had the loss of the attempt that failed, and was the best.
+TEST_F(SweepTest, ARetryInheritsNoMetric) {
+  core::sweep::Plan plan = plan_of(1);
+  plan.goal = core::sweep::Goal{"loss", false};
+  plan.job.retries = 1;
+  ASSERT_TRUE(start(plan).result.ok());
+  const JobId id = in_state(JobState::kStarting).front();
+  keeper_started(id);
+  turn({core::TrialReport{id, 0, {{1, {{"loss", 0.1}}}}}});
+  keeper_ended(id, 1);
+  clock_.advance(seam::Milliseconds(3'600'000));
   go_on();
   keeper_started(id);
-  keeper_ended(id, 1);
-  EXPECT_EQ(sweep().count(TrialState::kOk), 1u);
-  EXPECT_EQ(sweep().count(TrialState::kFailed), 0u);
+  keeper_ended(id);
+  EXPECT_EQ(sweep().state(), SweepState::kDone);
+  EXPECT_EQ(sweep().count(TrialState::kFailed), 1u);
+  EXPECT_FALSE(sweep().best());
+}
+
+TEST_F(SweepTest, MetricNamesAreBoundedForTheWholeSweep) {
+  ASSERT_TRUE(start(plan_of(24)).result.ok());
+  for (int n = 0; n < 40; ++n) {
+    const Ids starting = in_state(JobState::kStarting);
+    if (starting.empty()) break;
+    keeper_started(starting.front());
+    turn({core::TrialReport{starting.front(), 0, {{1, {{"loss-" + std::to_string(n), 1}}}}}});
+    turn({core::TrialReport{starting.front(), 0, {{1, {{std::string(65, 'x'), 1}}}}}});
+    keeper_ended(starting.front());
+  }
+  EXPECT_EQ(sweep().metric_names().size(), core::sweep::kMaxMetrics);
+  const std::vector<std::string> names = sweep().metric_names();
+  crash_and_restart();
+  EXPECT_EQ(sweep().metric_names(), names);
+}
+
+TEST_F(SweepTest, AJobThatWaitsReportsNothing) {
+  ASSERT_TRUE(start(plan_of(24)).result.ok());
+  for (const JobId id : in_state(JobState::kStarting)) keeper_started(id);
+  const JobId waits = in_state(JobState::kPending).front();
+  const std::vector<Answer> answers = turn({core::TrialReport{waits, 0, {{1, {{"loss", 0.1}}}}}});
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_FALSE(answers.front().result.ok());
+}
+
+TEST_F(SweepTest, SweepsCountAsStateOfTheirUser) {
+  options_.rules.user_bytes = 20'000;
+  begin();
+  core::sweep::Plan plan = plan_of(500);
+  const Answer large = start(plan);
+  ASSERT_FALSE(large.result.ok());
+  EXPECT_EQ(large.result.error().code, ErrorCode::kExhausted);
+  // Trials count too: no more are drawn than there is room for.
+  ASSERT_TRUE(start(plan_of(60)).result.ok());
+  for (int n = 0; n < 60 && !in_state(JobState::kStarting).empty(); ++n) {
+    const JobId id = in_state(JobState::kStarting).front();
+    keeper_started(id);
+    keeper_ended(id);
+  }
+  EXPECT_LT(sweep().trials().size(), 60u);
+  EXPECT_LE(sweep().bytes(), 20'000u);
+}
+
+TEST_F(SweepTest, ASweepThatEndedEarlyGoesOn) {
+  core::sweep::Plan plan = plan_of(6);
+  plan.max_failures = 1;
+  plan.max_parallel = 1;
+  ASSERT_TRUE(start(plan).result.ok());
+  const auto end_one = [&](int code) {
+    const JobId id = in_state(JobState::kStarting).front();
+    keeper_started(id);
+    keeper_ended(id, code);
+  };
+  end_one(1);
+  ASSERT_EQ(sweep().state(), SweepState::kDone);
+  core::ChangeSweep more;
+  more.sweep = 1;
+  more.kind = core::ChangeSweep::Kind::kExtend;
+  more.by = alice();
+  more.trials = 3;
+  ASSERT_TRUE(turn({more}).front().result.ok());
+  go_on();
+  for (int n = 0; n < 3; ++n) end_one(0);
+  EXPECT_EQ(sweep().state(), SweepState::kDone);
+  EXPECT_EQ(sweep().trials().size(), 4u);
+  more.trials = 100;
+  ASSERT_TRUE(turn({more}).front().result.ok());
+  go_on();
+  for (int n = 0; n < 2; ++n) end_one(0);
+  EXPECT_EQ(sweep().state(), SweepState::kDone);
+  const std::vector<Answer> all = turn({more});
+  ASSERT_FALSE(all.front().result.ok()) << "it has tried all points";
 }
 
 TEST_F(SweepTest, ItIsForgottenOnlyWhenNothingOfItRuns) {

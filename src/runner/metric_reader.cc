@@ -50,7 +50,7 @@ Result<std::shared_ptr<const RE2>> compile(const MetricRule& rule) {
   if (pattern->NumberOfCapturingGroups() < 1)
     return Error::invalid(what + " has no group")
         .with_evidence(base::quote(rule.pattern))
-        .with_hint("put the part that is the number in parentheses: loss=([0-9.e+-]+)");
+        .with_hint("put the part that is the number in parentheses: loss=(\\S+)");
   return pattern;
 }
 

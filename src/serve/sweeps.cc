@@ -14,7 +14,11 @@ namespace mete::serve {
 
 namespace {
 
-Error no_such_sweep(std::string_view name) {
+// `user`: whose, if the request names one.
+Error no_such_sweep(std::string_view name, const std::string& user = {}) {
+  if (!user.empty())
+    return Error::not_found("user " + base::quote(user) + " has no sweep " + base::quote(name))
+        .with_hint("mete sweep ls --all lists the sweeps of all users");
   return Error::not_found("there is no sweep " + base::quote(name))
       .with_hint("mete sweep ls lists your sweeps");
 }
@@ -29,14 +33,16 @@ std::string Sweeps::rows(const core::sweep::Sweep* sweep) const {
 }
 
 Result<const core::sweep::Sweep*> Sweeps::named(const Call& call) const {
-  std::uint32_t uid = call.peer().uid;
+  const std::uint32_t uid = call.peer().uid;
   const std::string name(call.name);
-  if (const std::string* user = call.request.parameter("user")) {
-    if (!is_admin(identity_, call.peer()) && *user != name_of_user(uid))
+  const std::string* user = call.request.parameter("user");
+  if (user != nullptr && *user != name_of_user(uid)) {
+    if (!is_admin(identity_, call.peer()))
       return Error::denied("only administrators may name the sweeps of other users")
           .with_evidence("sweep " + name + " of " + *user);
     for (const auto& [number, sweep] : engine_.state().sweeps().all())
-      if (sweep.plan().job.user == *user) uid = sweep.plan().job.uid;
+      if (sweep.plan().job.user == *user && sweep.plan().name == name) return &sweep;
+    return no_such_sweep(name, *user);
   }
   const core::sweep::Sweep* sweep = engine_.state().sweeps().find(uid, name);
   if (sweep == nullptr) return no_such_sweep(name);
@@ -88,8 +94,8 @@ void Sweeps::post(Call& call) {
     return call.reply(refuse(r.error()));
   wanted->plan.job = std::move(spec);
   // A trial's command is made from the words: they cannot be a content.
-  Result<core::sweep::Plan> plan =
-      core::sweep::checked(std::move(wanted->plan), wire::kLongCommand);
+  static_assert(core::sweep::kMaxCommand <= wire::kLongCommand);
+  Result<core::sweep::Plan> plan = core::sweep::checked(std::move(wanted->plan));
   if (!plan) return call.reply(refuse(plan.error()));
   Contents contents =
       take_contents(plan->job, wanted->submit.environment, std::move(wanted->submit.script));

@@ -122,6 +122,17 @@ TEST_F(SweepsTest, ASecondSweepOfTheNameIsRefusedAndARepeatedRequestIsNot) {
   EXPECT_EQ(second->error().message, "there is a sweep scan already");
 }
 
+// `-u bob` of root found root's own sweep, and removed it.
+TEST_F(SweepsTest, AUserWhoHasNoSuchSweepHasNone) {
+  EXPECT_EQ(start(sweep_request("scan"))->status, 201);
+  EXPECT_EQ(change("stop")->status, 200);
+  for (const char* user : {"daemon", "nosuchuser"}) {
+    const ClientPtr other = ask(this_user(), "DELETE", std::string("/v1/sweeps/scan?user=") + user);
+    EXPECT_TRUE(other->status == 404 || other->status == 403) << other->body;
+  }
+  EXPECT_EQ(rows(get(this_user(), "/v1/sweeps")).size(), 1u);
+}
+
 TEST_F(SweepsTest, WhatATrialCannotHaveIsRefused) {
   wire::SweepRequest held = sweep_request("scan"), array = held, after = held, command = held;
   held.submit.spec.held = true;

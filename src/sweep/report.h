@@ -30,8 +30,8 @@ std::vector<CurvePoint> read_curve(std::string_view lines, std::string_view metr
 // The trials whose curves the report draws, at most 60: only their files need to be read.
 std::vector<std::uint64_t> curves_shown(const wire::SweepDocument& sweep);
 
-// The command of a trial for a POSIX shell, ready to paste: with METE_PARAM_NAME=VALUE before it for
-// each parameter that it does not name.
+// The command of a trial for a POSIX shell, ready to paste: with METE_PARAM_NAME=VALUE before it
+// for each parameter that it does not name.
 std::string command_line_of(const wire::SweepDocument& sweep,
                             const wire::SweepDocument::Trial& trial);
 

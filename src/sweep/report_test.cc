@@ -154,10 +154,11 @@ TEST(Report, TheBestTrialIsShownWithItsCommand) {
   sweep.trials[2].metrics[0].value = 0.0125;
   sweep.trials[2].params[0].second = of_real(0.25);
   sweep.best = wire::SweepDocument::Best{3, "loss", 0.0125};
-  EXPECT_EQ(command_line_of(sweep, sweep.trials[2]), "python train.py --lr 0.25 --opt adam");
+  const std::string bs = "METE_PARAM_BS=" + sweep.trials[2].params[2].second.text;
+  EXPECT_EQ(command_line_of(sweep, sweep.trials[2]), bs + " python train.py --lr 0.25 --opt adam");
   const std::string html = page(sweep);
   EXPECT_TRUE(has(html, "<div class=\"value\">0.0125</div><p>loss of trial 3</p>"));
-  EXPECT_TRUE(has(html, "data-copy=\"python train.py --lr 0.25 --opt adam\""));
+  EXPECT_TRUE(has(html, "data-copy=\"" + bs + " python train.py --lr 0.25 --opt adam\""));
 }
 
 TEST(Report, TheHighestValueIsBestWhenMaximizing) {

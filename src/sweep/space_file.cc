@@ -316,7 +316,7 @@ class SpaceReader {
   Result<void> read_metrics(const Entry& metrics) {
     if (!metrics.value.IsMap())
       return at(metrics.value, "metrics is a map")
-          .with_hint("write metrics: {loss: 'loss=([0-9.]+)', acc: last}");
+          .with_hint("write metrics: {loss: 'loss=(\\S+)', acc: last}");
     Result<std::vector<Entry>> entries = read_map(metrics.value, "metrics");
     if (!entries) return std::move(entries).error();
     if (entries->size() > core::sweep::kMaxMetrics)

@@ -56,7 +56,7 @@ Result<SpaceFile> read_talos(std::string_view text, const std::string& path);
 
 // "lr=1e-3,1e-4": the words as they are; a comma inside quotes does not divide.
 Result<core::sweep::Parameter> parse_grid(std::string_view option);
-// "val_loss=val_loss: ([0-9.]+)", "acc=last". The pattern itself is checked where it is used.
+// "val_loss=val_loss: (\S+)", "acc=last". The pattern itself is checked where it is used.
 Result<core::sweep::MetricRule> parse_metric(std::string_view option);
 
 }  // namespace mete::sweep

@@ -111,7 +111,7 @@ Result<MetricRule> make_metric(std::string_view name, std::string_view pattern) 
   const std::string words = "metric " + base::quote(name);
   if (pattern.empty())
     return Error::invalid(words + " has no pattern")
-        .with_hint("a regular expression with one group, such as loss: ([0-9.]+), or last");
+        .with_hint("a regular expression with one group, such as loss: (\\S+), or last");
   if (pattern.size() > core::sweep::kMaxPattern)
     return Error::invalid(words + " has a pattern that is too long")
         .with_evidence(std::to_string(pattern.size()) + " bytes; at most " +
@@ -139,7 +139,7 @@ Result<MetricRule> parse_metric(std::string_view option) {
   const std::size_t equal = option.find('=');
   if (equal == std::string_view::npos)
     return Error::invalid("--metric " + base::quote(option) + " has no pattern")
-        .with_hint("write --metric 'loss=loss: ([0-9.]+)' or --metric loss=last");
+        .with_hint("write --metric 'loss=loss: (\\S+)' or --metric loss=last");
   Result<MetricRule> rule = make_metric(option.substr(0, equal), option.substr(equal + 1));
   if (!rule) return std::move(rule).error().within("--metric");
   return rule;

@@ -85,6 +85,7 @@ void fields_of(auto& list, Is<SweepDocument::Parameter> auto& parameter) {
   list.opt("log", parameter.log);
   list.opt("int", parameter.integer);
   list.opt("when", parameter.when);
+  list.opt("dropped", parameter.dropped);
 }
 
 void fields_of(auto& list, Is<SweepDocument::Trial> auto& trial) {
@@ -255,7 +256,7 @@ SweepDocument::Parameter view_of(const core::sweep::Parameter& parameter) {
 // a time.
 std::optional<WallTime> end_of(const core::sweep::Sweep& sweep, WallTime at) {
   using core::sweep::TrialState;
-  const std::optional<std::uint64_t> wanted = trials_of(sweep.plan());
+  const std::optional<std::uint64_t> wanted = sweep.wanted();
   if (sweep.state() != core::sweep::SweepState::kRunning || !wanted) return std::nullopt;
   const std::uint64_t over = sweep.count(TrialState::kOk) + sweep.count(TrialState::kFailed) +
                              sweep.count(TrialState::kStopped);
@@ -292,7 +293,7 @@ SweepDocument document_of(const core::sweep::Sweep& sweep, WallTime at) {
   document.ended = sweep.ended();
   document.seed = plan.sampling.seed;
   document.sampler = to_string(plan.sampling.method);
-  document.wanted = trials_of(plan);
+  document.wanted = sweep.wanted();
   if (plan.goal) document.metric = plan.goal->metric;
   document.maximize = plan.goal && plan.goal->maximize;
   if (plan.target) document.target = plan.target->text();
@@ -300,6 +301,8 @@ SweepDocument document_of(const core::sweep::Sweep& sweep, WallTime at) {
   document.as_flags = plan.as_flags;
   for (const core::sweep::Parameter& parameter : plan.space.parameters())
     document.space.push_back(view_of(parameter));
+  for (const core::sweep::Dropped& dropped : sweep.dropped())
+    document.space[dropped.parameter].dropped.push_back(dropped.value.text);
   for (const core::sweep::Trial& trial : sweep.trials())
     document.trials.push_back(view_of(plan, trial));
   document.best = best_of(sweep);
@@ -317,7 +320,7 @@ SweepRow row_of(const core::sweep::Sweep& sweep, WallTime at) {
   row.sampler = to_string(sweep.plan().sampling.method);
   row.started = sweep.started();
   row.ended = sweep.ended();
-  row.wanted = trials_of(sweep.plan());
+  row.wanted = sweep.wanted();
   row.pending = sweep.count(TrialState::kPending);
   row.running = sweep.count(TrialState::kRunning);
   row.ok = sweep.count(TrialState::kOk);

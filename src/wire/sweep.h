@@ -40,7 +40,8 @@ struct SweepDocument {
     std::optional<double> range_step;
     bool log = false;
     bool integer = false;
-    std::string when;  // the condition; "": always in use
+    std::string when;                       // the condition; "": always in use
+    std::vector<std::string> dropped = {};  // values that --reduce has dropped
     bool operator==(const Parameter&) const = default;
   };
   struct Trial {
@@ -94,7 +95,7 @@ struct SweepDocument {
   std::optional<WallTime> end_forecast;
   std::string results;  // path of results.csv; "": none yet
   std::string curves;   // folder with N.jsonl, what trials reported step by step; "": none
-  // Values that a reducer has dropped, and results at the rungs, are in the log alone.
+  // Results at the rungs are in the log alone.
 };
 std::string encode(const SweepDocument& document);
 // invalid: not one, or of a newer version.

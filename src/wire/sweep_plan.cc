@@ -227,6 +227,7 @@ void parts_fields(auto& list, auto& parts, auto& rungs) {
   list.opt("rested_at", parts.rested);
   list.opt("best", object("the best", parts.best));
   list.opt("dropped", each("the dropped value", parts.dropped));
+  list.opt("metric_names", parts.metric_names);
   list.opt("reduced_at", parts.reduced_at);
   list.put("rungs", entries("the rung", rungs, [](auto& of_one, auto& step, auto& results) {
              of_one.must("step", step);

@@ -45,13 +45,29 @@ Result<void> Decider::check_bytes(const JobSpec& spec, std::uint64_t jobs,
                        in_words(kMaxContentBytes));
   const Account& open = state_.users().of(spec.user).open;
   const std::uint64_t more = open.more_by(spec, jobs, number);
-  if (open.bytes() + more <= rules_.user_bytes) return {};
+  const std::uint64_t sweeps = state_.sweeps().bytes_of(spec.uid);
+  if (open.bytes() + sweeps + more <= rules_.user_bytes) return {};
   return Error::exhausted("the unfinished jobs of " + spec.user + " take too much of mete's state")
-      .with_evidence("they take " + in_words(open.bytes()) + ", this takes " + in_words(more) +
-                     " more, and one user may have " + in_words(rules_.user_bytes))
+      .with_evidence("they take " + in_words(open.bytes()) +
+                     (sweeps == 0 ? "" : ", sweeps " + in_words(sweeps)) + ", this takes " +
+                     in_words(more) + " more, and one user may have " + in_words(rules_.user_bytes))
       .with_hint(
           "try again when some have ended, or end some: mete cancel; [queue] user_bytes in "
           "the configuration is the limit");
+}
+
+Result<void> Decider::check_sweep_bytes(const JobSpec& spec, std::uint64_t more) const {
+  const auto in_words = [](std::uint64_t bytes) { return to_string(Bytes::from_bytes(bytes)); };
+  const std::uint64_t open = state_.users().of(spec.user).open.bytes();
+  const std::uint64_t sweeps = state_.sweeps().bytes_of(spec.uid);
+  if (open + sweeps + more <= rules_.user_bytes) return {};
+  return Error::exhausted("the sweeps of " + spec.user + " take too much of mete's state")
+      .with_evidence("they take " + in_words(sweeps) + ", unfinished jobs " + in_words(open) +
+                     ", this takes " + in_words(more) + " more, and one user may have " +
+                     in_words(rules_.user_bytes))
+      .with_hint(
+          "mete sweep rm NAME forgets a sweep that is over; [queue] user_bytes in the "
+          "configuration is the limit");
 }
 
 }  // namespace mete::core

@@ -430,6 +430,12 @@ Decided Decider::on(const Requeue& requeue) const {
     if (!job->spec->detached)
       return Error::invalid("job " + to_string(job->id) + " is somebody's mete run")
           .with_hint("only jobs of mete submit can run again");
+    // A trial that has ended never runs again: its sweep has the result.
+    if (job->spec->trial && job->state == JobState::kEnded)
+      return Error::invalid("job " + to_string(job->id) + " was a trial of a sweep, and is over")
+          .with_evidence("trial " + std::to_string(job->spec->trial->n) + " of sweep " +
+                         job->spec->trial->name)
+          .with_hint("mete sweep best NAME prints a command to run by hand");
     waits = waits && job->state == JobState::kPending;
     if (job->state == JobState::kEnded)
       happened.emplace_back(JobRequeued{job->id, *job->outcome, job->exit, job->gpu, {}});

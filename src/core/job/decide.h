@@ -60,6 +60,7 @@ class Decider {
   Result<void> check_machine(const Request& request) const;
   Result<std::shared_ptr<const sweep::Plan>> extended(const sweep::Sweep& sweep,
                                                       const ChangeSweep& change) const;
+  Result<void> check_sweep_bytes(const JobSpec& spec, std::uint64_t more) const;
   Result<void> check_bytes(const JobSpec& spec, std::uint64_t jobs, std::uint64_t number) const;
   Result<void> check_after(const JobSpec& spec, bool admin) const;
   Result<void> check_quota(const JobSpec& spec) const;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -249,5 +250,15 @@ inline constexpr std::array<std::string_view, std::variant_size_v<Happened>> kEv
     "sweep.reported", "sweep.result",  "sweep.best",      "sweep.skipped",  "sweep.reduced",
     "sweep.ending",   "sweep.ended"};
 inline std::string_view type_of(const Happened& what) { return kEventTypes[what.index()]; }
+
+// The number of the sweep whose step this is.
+inline std::optional<std::uint64_t> sweep_of(const Happened& what) {
+  return std::visit(
+      []<class What>(const What& of) -> std::optional<std::uint64_t> {
+        if constexpr (requires { of.what, of.sweep; }) return of.sweep;
+        return std::nullopt;
+      },
+      what);
+}
 
 }  // namespace mete::core

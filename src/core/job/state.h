@@ -46,6 +46,9 @@ struct Moment {
   Policy policy = Policy::kBestFit;
   WallTime now;
   bool new_work = true;  // false, on a full disk: sweeps submit no jobs
+  // The number of the sweep that is asked first for its next step; kNoSweeps: none is asked.
+  std::uint64_t sweeps_from = 0;
+  static constexpr std::uint64_t kNoSweeps = ~std::uint64_t{0};
 };
 
 // How well the forecasts did, and their correction: the uncertain part of the time until `by` is
@@ -206,6 +209,8 @@ class State {
   void leave(const Job& job);
   bool in_vain(const After& after) const;
   void sweeps_due(const Moment& moment, std::vector<Happened>& happened) const;
+  bool sweep_due(const sweep::Sweep& sweep, const Moment& moment,
+                 std::vector<Happened>& happened) const;
   std::optional<Wait::Later> who_can_be_parked_later(const Job& job, const Sight& sight) const;
   Wait behind(const Job& first, const Sight& sight, Policy policy) const;
   Wait wait_of_its_own(const Job& job, const Moment& moment, const Sight& sight) const;

@@ -28,12 +28,12 @@ std::optional<Bytes> smallest_card(const Pool& machine, const Request& request) 
   return least;
 }
 
-// Any point of the space: all trials ask for the same, but for their command.
-JobSpec first_job(const sweep::Plan& plan, std::uint64_t number) {
-  const std::vector<double> middle(plan.space.parameters().size(), 0.5);
-  std::optional<Bytes> share;
-  if (plan.auto_gpu) share = kLeastShare;
-  return job_of_trial(plan, number, 1, plan.space.at(middle), share);
+// All trials ask for the same, but for their command and, with `--gpu auto`, their share.
+JobSpec job_of_any(const sweep::Plan& plan) {
+  JobSpec spec = plan.job;
+  spec.key.clear();
+  if (plan.auto_gpu) spec.request.gpu = GpuRequest{{CardCount::Kind::kOne, 0}, Size{kLeastShare}};
+  return spec;
 }
 
 Error no_such_sweep() {
@@ -45,6 +45,11 @@ Error is_over(const sweep::Sweep& sweep) {
   return Error::invalid("sweep " + name + " is over")
       .with_evidence(sweep.why())
       .with_hint("mete sweep extend " + name + " --trials 20 adds trials");
+}
+
+// Only an administrator may have started it with such a priority.
+bool is_admin(const sweep::Sweep& sweep) {
+  return sweep.plan().job.uid == 0 || sweep.plan().job.priority > 0;
 }
 
 // A job that is cancelled for its sweep.
@@ -62,38 +67,50 @@ void end_job(const State& state, JobId id, const std::string& why,
 
 // ---- what follows by itself --------------------------------------------------------------------
 
-// One step of each sweep, and at most one new job.
+// One step of one sweep, with at most one new job. The sweeps have their turn one after another:
+// the caller says with which to begin.
 void State::sweeps_due(const Moment& moment, std::vector<Happened>& happened) const {
-  for (const auto& [number, sweep] : sweeps_.all()) {
-    const Request& request = sweep.plan().job.request;
-    std::optional<sweep::Step> step =
-        sweep.next({moment.now, smallest_card(moment.machine, request)});
-    if (!step) continue;
-    if (auto* begin = std::get_if<sweep::Begin>(&*step)) {
-      if (!moment.new_work) continue;
-      const sweep::Trial* old = sweep.find(begin->n);
-      JobSpec spec = job_of_trial(sweep.plan(), number, begin->n,
-                                  begin->drawn ? *begin->drawn : old->point, begin->granted);
-      const bool admin = spec.uid == 0 || spec.priority > 0;
-      // No room in the queue, or in a quota: again when something has changed.
-      if (!Decider(*this, moment).check_submit({spec, {}, true, admin})) continue;
-      begin->job = JobId{last_job_ + 1};
-      happened.emplace_back(SweepTrial{number, *std::move(begin)});
-      happened.emplace_back(JobSubmitted{JobId{last_job_ + 1}, std::move(spec), {}});
-      return;
-    }
-    if (const auto* end = std::get_if<sweep::EndTrial>(&*step))
-      if (const std::optional<JobId> id = sweep.find(end->n)->job)
-        end_job(*this, *id, end->why, happened);
-    const std::uint64_t of = number;
-    std::visit(
-        [&](auto& what) {
-          using What = std::decay_t<decltype(what)>;
-          happened.insert(happened.begin(), OfSweep<What>{of, std::move(what)});
-        },
-        *step);
-    return;
+  if (moment.sweeps_from == Moment::kNoSweeps) return;
+  const auto& all = sweeps_.all();
+  auto at = all.lower_bound(moment.sweeps_from);
+  for (std::size_t i = 0; i < all.size(); ++i, ++at) {
+    if (at == all.end()) at = all.begin();
+    if (sweep_due(at->second, moment, happened)) return;
   }
+}
+
+bool State::sweep_due(const sweep::Sweep& sweep, const Moment& moment,
+                      std::vector<Happened>& happened) const {
+  const std::uint64_t number = sweep.number();
+  const Decider decider(*this, moment);
+  const auto may_begin = [&] {
+    return moment.new_work &&
+           decider.check_submit({job_of_any(sweep.plan()), {}, true, is_admin(sweep)}).ok();
+  };
+  std::optional<sweep::Step> step =
+      sweep.next({moment.now, smallest_card(moment.machine, sweep.plan().job.request), may_begin});
+  if (!step) return false;
+  if (auto* begin = std::get_if<sweep::Begin>(&*step)) {
+    const sweep::Trial* old = sweep.find(begin->n);
+    JobSpec spec = job_of_trial(sweep.plan(), number, begin->n,
+                                begin->drawn ? *begin->drawn : old->point, begin->granted);
+    // No room in the queue, or in a quota: again when something has changed.
+    if (!decider.check_submit({spec, {}, true, is_admin(sweep)})) return false;
+    begin->job = JobId{last_job_ + 1};
+    happened.emplace_back(SweepTrial{number, *std::move(begin)});
+    happened.emplace_back(JobSubmitted{JobId{last_job_ + 1}, std::move(spec), {}});
+    return true;
+  }
+  if (const auto* end = std::get_if<sweep::EndTrial>(&*step))
+    if (const std::optional<JobId> id = sweep.find(end->n)->job)
+      end_job(*this, *id, end->why, happened);
+  std::visit(
+      [&](auto& what) {
+        using What = std::decay_t<decltype(what)>;
+        happened.insert(happened.begin(), OfSweep<What>{number, std::move(what)});
+      },
+      *step);
+  return true;
 }
 
 // ---- inputs ------------------------------------------------------------------------------------
@@ -108,13 +125,17 @@ Decided Decider::on(const StartSweep& start) const {
     return Error::invalid("there is a sweep " + plan.name + " already")
         .with_evidence("it is " + std::string(to_string(known->state())) + ", with " +
                        std::to_string(known->trials().size()) + " trials")
-        .with_hint("give another --name; or mete sweep resume, extend or rm " + plan.name);
+        .with_hint(known->state() == SweepState::kDone
+                       ? "give another --name; or mete sweep extend " + plan.name +
+                             " --trials N, or mete sweep rm " + plan.name
+                       : "give another --name; or mete sweep follow " + plan.name);
   }
   if (state_.sweeps().count_of(uid) >= sweep::kMaxSweeps)
     return Error::exhausted("a user can have " + std::to_string(sweep::kMaxSweeps) + " sweeps")
         .with_hint("mete sweep rm NAME forgets one that is over");
   const std::uint64_t number = state_.sweeps().last() + 1;
-  if (Result<void> r = check_submit({first_job(plan, number), {}, true, start.admin}); !r)
+  if (Result<void> r = check_sweep_bytes(plan.job, bytes_of(plan)); !r) return std::move(r).error();
+  if (Result<void> r = check_submit({job_of_any(plan), {}, true, start.admin}); !r)
     return std::move(r).error();
   return std::vector<Happened>{SweepStarted{number, start.plan}};
 }
@@ -122,17 +143,32 @@ Decided Decider::on(const StartSweep& start) const {
 Result<std::shared_ptr<const sweep::Plan>> Decider::extended(const sweep::Sweep& sweep,
                                                              const ChangeSweep& change) const {
   sweep::Plan plan = sweep.plan();
+  const std::uint64_t made = sweep.trials().size();
+  const std::optional<std::uint64_t> points = sweep.wanted();
   if (change.trials > 0) {
     if (plan.sampling.method == sweep::Method::kLatin)
       return Error::invalid("a Latin hypercube cannot be extended")
           .with_hint("start another sweep with another --seed");
-    if (plan.sampling.trials == 0)
-      return Error::invalid("sweep " + plan.name + " tries all points of its space already")
+    if (!change.space && sweep.has_tried_all())
+      return Error::invalid("sweep " + plan.name + " has tried all points of its space")
+          .with_evidence(std::to_string(made) + " trials")
           .with_hint("mete sweep extend " + plan.name + " --space FILE adds points");
     if (change.trials > sweep::kMaxTrials)
       return Error::invalid("a sweep has at most " + std::to_string(sweep::kMaxTrials) + " trials");
-    plan.sampling.trials += change.trials;
+    // A sweep of all points has no number of its own: this one is for those that are left.
+    if (plan.sampling.trials != 0)
+      plan.sampling.trials += change.trials;
+    else if (points && made + change.trials < *points)
+      plan.sampling.trials = made + change.trials;
+  } else if (change.space && plan.sampling.trials != 0 && made >= plan.sampling.trials) {
+    return Error::invalid("sweep " + plan.name + " has run its " + std::to_string(made) + " trials")
+        .with_hint("mete sweep extend " + plan.name + " --space FILE --trials N");
   }
+  // What ended the sweep does not end it again at once.
+  if (plan.until && *plan.until <= moment_.now) plan.until.reset();
+  if (plan.for_s && sweep.ended()) plan.for_s.reset();
+  const std::uint64_t failed = sweep.count(sweep::TrialState::kFailed);
+  if (plan.max_failures != 0 && failed >= plan.max_failures) plan.max_failures += failed;
   if (change.space) {
     if (change.space->names() != plan.space.names())
       return Error::invalid("the new space has other parameters")
@@ -141,8 +177,10 @@ Result<std::shared_ptr<const sweep::Plan>> Decider::extended(const sweep::Sweep&
           .with_hint("start another sweep with another --name");
     plan.space = *change.space;
   }
-  // The length of commands is checked by the caller, which knows the limit.
-  Result<sweep::Plan> fine = sweep::checked(std::move(plan), kMaxSpecBytes);
+  if (change.space)
+    if (Result<void> r = check_sweep_bytes(plan.job, bytes_of(plan)); !r)
+      return std::move(r).error();
+  Result<sweep::Plan> fine = sweep::checked(std::move(plan));
   if (!fine) return std::move(fine).error();
   return std::make_shared<const sweep::Plan>(*std::move(fine));
 }
@@ -184,6 +222,8 @@ Decided Decider::on(const TrialReport& report) const {
   if (!job) return job.error();
   const std::optional<sweep::TrialOf>& trial = (*job)->spec->trial;
   if (!trial) return Error::invalid("job " + to_string(report.id) + " is not a trial of a sweep");
+  if ((*job)->state == JobState::kPending)
+    return Error::invalid("job " + to_string(report.id) + " does not run");
   if (report.points.size() > kMostPoints)
     return Error::invalid("a report has at most " + std::to_string(kMostPoints) + " points");
   const sweep::Sweep* sweep = state_.sweeps().find(trial->sweep);

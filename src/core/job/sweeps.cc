@@ -22,6 +22,12 @@ std::size_t Sweeps::count_of(std::uint32_t uid) const {
   return count;
 }
 
+std::uint64_t Sweeps::trials() const {
+  std::uint64_t trials = 0;
+  for (const auto& [number, sweep] : sweeps_) trials += sweep.trials().size();
+  return trials;
+}
+
 std::uint64_t Sweeps::bytes_of(std::uint32_t uid) const {
   std::uint64_t bytes = 0;
   for (auto at = by_name_.lower_bound({uid, ""}); at != by_name_.end() && at->first.first == uid;
@@ -77,6 +83,11 @@ void Sweeps::job_waits(const Job& job) {
 
 void Sweeps::job_ended(const Job& job, WallTime at) {
   if (!job.spec->trial || !sweeps_.contains(job.spec->trial->sweep)) return;
+  // A daemon that was away learns of the end later.
+  if (job.started && job.exit && job.exit->ran_ms) {
+    const WallTime ran{job.started->ms + static_cast<std::int64_t>(*job.exit->ran_ms)};
+    at = std::min(at, ran);
+  }
   of(job.spec->trial->sweep)
       .job_ended({job.spec->trial->n, job.id, *job.outcome, job.exit, job.stopped}, at);
 }

@@ -23,6 +23,7 @@ class Sweeps {
   const sweep::Sweep* find(std::uint32_t uid, const std::string& name) const;
   std::size_t count_of(std::uint32_t uid) const;
   std::uint64_t last() const { return last_; }
+  std::uint64_t trials() const;  // of all sweeps
   // Bytes of the state that the user's sweeps take.
   std::uint64_t bytes_of(std::uint32_t uid) const;
 

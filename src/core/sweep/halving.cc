@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kKeys = {"metric", "min", "max", "eta"};
 constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kLastStep = std::uint64_t{1} << 53;  // that a trial can report
 
 // NaN is worse than everything, and not better than another NaN.
 bool better(double a, double b) {
@@ -46,25 +47,26 @@ Result<HalvingRule> parse_halving(std::string_view text) {
   rule.min = *min;
   rule.max = *max;
   rule.eta = *eta;
-  if (rule.max < rule.min)
-    return pairs->wrong(
-        pairs->find("max") == nullptr ? "min" : "max",
-        "max (" + std::to_string(rule.max) + ") is below min (" + std::to_string(rule.min) + ")");
+  if (pairs->find("max") != nullptr && rule.max < rule.min)
+    return pairs->wrong("max", "max (" + std::to_string(rule.max) + ") is below min (" +
+                                   std::to_string(rule.min) + ")");
   return rule;
 }
 
 std::string to_string(const HalvingRule& rule) {
   return (rule.metric.empty() ? "" : "metric=" + rule.metric + ",") +
-         "min=" + std::to_string(rule.min) + ",max=" + std::to_string(rule.max) +
+         "min=" + std::to_string(rule.min) +
+         (rule.max == 0 ? "" : ",max=" + std::to_string(rule.max)) +
          ",eta=" + std::to_string(rule.eta);
 }
 
 std::vector<std::uint64_t> rungs_of(const HalvingRule& rule) {
   std::vector<std::uint64_t> rungs;
-  if (rule.min == 0 || rule.eta < 2 || rule.min > rule.max) return rungs;
+  const std::uint64_t max = rule.max == 0 ? kLastStep : rule.max;
+  if (rule.min == 0 || rule.eta < 2 || rule.min > max) return rungs;
   rungs.push_back(rule.min);
   // rung * eta <= max without the product, which could overflow. At most 64 rungs, since eta >= 2.
-  while (rungs.back() <= rule.max / rule.eta) rungs.push_back(rungs.back() * rule.eta);
+  while (rungs.back() <= max / rule.eta) rungs.push_back(rungs.back() * rule.eta);
   return rungs;
 }
 
@@ -74,7 +76,7 @@ Halving::Verdict Halving::report(std::uint64_t trial, std::uint64_t step, double
   for (; known.passed < rungs_.size() && rungs_[known.passed] <= step; ++known.passed)
     recorded_[rungs_[known.passed]].push_back({trial, loss});
   if (!known.verdict || known.passed != before) known.verdict = verdict_of(trial);
-  if (step < rule_.max) return *known.verdict;
+  if (rule_.max == 0 || step < rule_.max) return *known.verdict;
   Verdict finished = *known.verdict;
   if (finished.rung != rule_.max) finished = {};  // max is no rung, or a lower one has decided
   finished.kind = Verdict::Kind::kFinished;
@@ -117,7 +119,8 @@ void Halving::restore(std::map<std::uint64_t, std::vector<Entry>> recorded) {
 
 std::string Halving::words(const Verdict& verdict) {
   const std::string step = std::to_string(verdict.rung);
-  if (verdict.kind == Verdict::Kind::kFinished) return "finished at step " + step;
+  if (verdict.kind == Verdict::Kind::kFinished)
+    return "ended at step " + step + ", the max of --asha";
   if (verdict.rung == 0) return "before the first rung";
   return (verdict.kind == Verdict::Kind::kStop ? "weak at step " : "goes on at step ") + step +
          ": place " + std::to_string(verdict.place) + " of " + std::to_string(verdict.results) +

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // ASHA (asynchronous successive halving): ends weak trials early. The resource is the step that a
-// trial reports. Rungs are at min * eta^k <= max. When a trial first reports a step >= a rung, its
-// metric there is recorded; it goes on if it is among the best floor(n / eta), at least one, of the
-// n results recorded at that rung so far, its own included. At max it is finished. Equal results:
-// the earlier one is better. NaN is worse than everything. A report that passes several rungs at
-// once is recorded at each of them, and the lowest rung where it is weak decides. What a trial was
-// told stays: later results at its rungs do not change it. Pure.
+// trial reports. Rungs are at min * eta^k <= max, or without an end if there is no max. When a
+// trial first reports a step >= a rung, its metric there is recorded; it goes on if it is among the
+// best floor(n / eta), at least one, of the n results recorded at that rung so far, its own
+// included. At max it is finished. Equal results: the earlier one is better. NaN is worse than
+// everything. A report that passes several rungs at once is recorded at each of them, and the
+// lowest rung where it is weak decides. What a trial was told stays: later results at its rungs do
+// not change it. Pure.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,7 @@ namespace mete::core::sweep {
 struct HalvingRule {
   std::string metric;
   std::uint64_t min = 1;
-  std::uint64_t max = 81;
+  std::uint64_t max = 0;  // 0: none; no trial is ended for having got far
   std::uint64_t eta = 3;
   bool operator==(const HalvingRule&) const = default;
 };

@@ -21,8 +21,8 @@ TEST(HalvingRule, IsReadAndWritten) {
   EXPECT_EQ(*rule, (HalvingRule{"val_loss", 2, 50, 4}));
   EXPECT_EQ(to_string(*rule), "metric=val_loss,min=2,max=50,eta=4");
   EXPECT_EQ(*parse_halving(""), HalvingRule());
-  EXPECT_EQ(*parse_halving(" eta = 2 , min=1"), (HalvingRule{"", 1, 81, 2}));
-  EXPECT_EQ(to_string(HalvingRule()), "min=1,max=81,eta=3");
+  EXPECT_EQ(*parse_halving(" eta = 2 , min=1"), (HalvingRule{"", 1, 0, 2}));
+  EXPECT_EQ(to_string(HalvingRule()), "min=1,eta=3");
   EXPECT_EQ(*parse_halving(to_string(HalvingRule())), HalvingRule());
 }
 
@@ -36,7 +36,7 @@ TEST(HalvingRule, ErrorsPointAtTheCharacter) {
       {"mni=1", "there is no key 'mni' (metric, min, max, eta) (character 1)", "mni=1\n^"},
       {"max=9, min=0", "min is at least 1 (character 12)", "max=9, min=0\n           ^"},
       {"min=9,max=3", "max (3) is below min (9) (character 11)", "min=9,max=3\n          ^"},
-      {"min=100", "max (81) is below min (100) (character 5)", "min=100\n    ^"},
+      {"max=0", "max is at least 1 (character 5)", "max=0\n    ^"},
       {"eta=1", "eta is at least 2 (character 5)", "eta=1\n    ^"},
       {"eta=x", "eta is a whole number (character 5)", "eta=x\n    ^"},
       {"min=99999999999999999999", "min is a whole number (character 5)",
@@ -61,6 +61,17 @@ TEST(HalvingRule, HasRungsUpToMax) {
   EXPECT_EQ(rungs_of({"", 1, 81, 3}), (std::vector<std::uint64_t>{1, 3, 9, 27, 81}));
   EXPECT_EQ(rungs_of({"", 2, 100, 4}), (std::vector<std::uint64_t>{2, 8, 32}));
   EXPECT_EQ(rungs_of({"", 5, 5, 2}), (std::vector<std::uint64_t>{5}));
+}
+
+// `--asha` alone ended each trial at step 81 and called it ok.
+TEST(HalvingRule, WithoutMaxEndsNoTrialThatIsGood) {
+  const Result<HalvingRule> rule = parse_halving("");
+  ASSERT_TRUE(rule.ok());
+  EXPECT_EQ(rungs_of(*rule).size(), 34U) << "3^33 is below 2^53";
+  Halving halving(*rule);
+  for (std::uint64_t step = 1; step < 100'000; step *= 3)
+    EXPECT_EQ(reported(halving, 0, step + 1, 0.5), Kind::kGoOn) << step;
+  EXPECT_EQ(reported(halving, 1, 1'000, 0.9), Kind::kStop);
 }
 
 TEST(HalvingRule, RungsDoNotOverflow) {
@@ -144,7 +155,7 @@ TEST(Halving, OneReportMayPassSeveralRungs) {
 TEST(Halving, IsFinishedAtMaxAlthoughMaxIsNoRung) {
   Halving halving(HalvingRule{"", 1, 100, 3});
   EXPECT_EQ(reported(halving, 0, 99, 0.5), Kind::kGoOn);
-  EXPECT_EQ(halving.words(halving.report(0, 100, 0.5)), "finished at step 100");
+  EXPECT_EQ(halving.words(halving.report(0, 100, 0.5)), "ended at step 100, the max of --asha");
   EXPECT_EQ(reported(halving, 1, 1'000, 0.9), Kind::kFinished)
       << "weak, but there is no more to do";
 }

@@ -23,14 +23,28 @@ bool is_sweep_name(std::string_view name) {
                      [&](char c) { return fine(c) || c == '.' || c == '_' || c == '-'; });
 }
 
+// A name is a part of the rules' texts: metric=NAME,min=1.
+Result<void> check_metric_name(const std::string& name) {
+  if (name.empty() || name.size() > kMaxMetricName)
+    return Error::invalid("the name of a metric has 1 to " + std::to_string(kMaxMetricName) +
+                          " bytes");
+  if (base::trim(name) == name && base::printable(name) == name &&
+      name.find_first_of(",=") == std::string::npos)
+    return {};
+  return Error::invalid("the name of a metric has no ',', no '=' and no blanks at its ends")
+      .with_evidence(base::quote(name));
+}
+
 Result<void> check_metrics(const Plan& plan) {
   if (plan.metrics.size() > kMaxMetrics)
     return Error::invalid("a sweep has at most " + std::to_string(kMaxMetrics) + " metrics");
+  if (plan.goal)
+    if (Result<void> r = check_metric_name(plan.goal->metric); !r) return r;
+  if (plan.halving && !plan.halving->metric.empty())
+    if (Result<void> r = check_metric_name(plan.halving->metric); !r) return r;
   std::set<std::string> names;
   for (const MetricRule& rule : plan.metrics) {
-    if (rule.name.empty() || rule.name.size() > kMaxMetricName)
-      return Error::invalid("the name of a metric has 1 to " + std::to_string(kMaxMetricName) +
-                            " bytes");
+    if (Result<void> r = check_metric_name(rule.name); !r) return r;
     if (rule.pattern.size() > kMaxPattern)
       return Error::invalid("the pattern of metric " + rule.name + " is too long")
           .with_evidence("it may have " + std::to_string(kMaxPattern) + " bytes");
@@ -54,7 +68,14 @@ Result<void> check_environment(const Plan& plan) {
   return {};
 }
 
-// The longest command that the plan can make.
+std::size_t bytes_of(const std::vector<std::string>& words) {
+  std::size_t bytes = 0;
+  for (const std::string& word : words) bytes += word.size() + 1;
+  return bytes;
+}
+
+// The longest command that the plan can make. Its own is stored too, and may be longer: a name in
+// braces becomes a short value.
 std::size_t longest_command(const Plan& plan) {
   Params longest;
   for (const Parameter& parameter : plan.space.parameters()) {
@@ -65,14 +86,14 @@ std::size_t longest_command(const Plan& plan) {
       });
     longest.emplace_back(parameter.name, of_text(value.text));
   }
-  std::size_t bytes = 0;
-  for (const std::string& word :
-       fill_command(plan.job.command, plan.space.names(), longest, plan.as_flags))
-    bytes += word.size() + 1;
-  return bytes;
+  return std::max(
+      bytes_of(plan.job.command),
+      bytes_of(fill_command(plan.job.command, plan.space.names(), longest, plan.as_flags)));
 }
 
 Result<void> check_limits(const Plan& plan) {
+  if (plan.space.points() == 0)
+    return Error::invalid("the space has no point").with_hint("--keep leaves out all of them");
   if (plan.sampling.trials > kMaxTrials)
     return Error::invalid("a sweep has at most " + std::to_string(kMaxTrials) + " trials")
         .with_evidence("asked for " + std::to_string(plan.sampling.trials));
@@ -84,6 +105,28 @@ Result<void> check_limits(const Plan& plan) {
     return Error::invalid("this sweep has more than " + std::to_string(kMaxTrials) + " trials")
         .with_evidence("the space has " + std::to_string(*most) + " points")
         .with_hint("give --trials N, or --fraction 0.01");
+  return {};
+}
+
+// A target that can never be reached, or is reached by any number.
+Result<void> check_target(const Plan& plan) {
+  if (!plan.target) return {};
+  const std::vector<std::string> names = plan.target->names();
+  if (names.empty() || (names.size() == 1 && base::trim(plan.target->text()) == names.front()))
+    return Error::invalid("a target compares a metric with a number")
+        .with_evidence("--target " + base::quote(plan.target->text()))
+        .with_hint("--target 'val_loss < 0.1'");
+  const std::vector<std::string> parameters = plan.space.names();
+  for (const std::string& name : names) {
+    const auto named = [&](const MetricRule& rule) { return rule.name == name; };
+    if (std::find(parameters.begin(), parameters.end(), name) == parameters.end() ||
+        std::any_of(plan.metrics.begin(), plan.metrics.end(), named) ||
+        (plan.goal && plan.goal->metric == name))
+      continue;
+    return Error::invalid("a target is about metrics, and " + name + " is a parameter")
+        .with_evidence("--target " + base::quote(plan.target->text()))
+        .with_hint("--keep limits parameters");
+  }
   return {};
 }
 
@@ -113,10 +156,28 @@ Result<Expression> parse_target(std::string_view text, const Plan& plan) {
 
 std::optional<std::uint64_t> trials_of(const Plan& plan) {
   if (plan.sampling.trials != 0) return plan.sampling.trials;
-  return plan.space.size();
+  return plan.space.points();
 }
 
-Result<Plan> checked(Plan plan, std::size_t most_command) {
+// A parsed condition takes some thirty times its text.
+std::uint64_t bytes_of(const Plan& plan) {
+  std::uint64_t bytes = 4'096 + 32 * plan.space.condition_bytes() + bytes_of(plan.job.command);
+  for (const Parameter& parameter : plan.space.parameters()) {
+    bytes += 256 + parameter.name.size();
+    if (const auto* values = std::get_if<std::vector<Value>>(&parameter.domain))
+      for (const Value& value : *values) bytes += 64 + value.text.size();
+  }
+  for (const MetricRule& rule : plan.metrics) bytes += 64 + rule.name.size() + rule.pattern.size();
+  if (plan.job.detached)
+    bytes += plan.job.detached->environment_bytes + plan.job.detached->script_bytes;
+  return bytes;
+}
+
+Result<Plan> checked(Plan plan) {
+  if (plan.name.size() > kMaxSweepName)
+    return Error::invalid("the name of a sweep has at most " + std::to_string(kMaxSweepName) +
+                          " characters")
+        .with_hint("--name lr-scan");
   if (!is_sweep_name(plan.name))
     return Error::invalid("the name of a sweep has letters, digits, '.', '_' and '-'")
         .with_evidence(base::quote(plan.name))
@@ -126,15 +187,16 @@ Result<Plan> checked(Plan plan, std::size_t most_command) {
         .with_hint("--grid lr=0.1,0.01 or --space FILE");
   if (Result<void> r = check_environment(plan); !r) return std::move(r).error();
   if (Result<void> r = check_metrics(plan); !r) return std::move(r).error();
+  if (Result<void> r = check_target(plan); !r) return std::move(r).error();
   if (Result<void> r = check(plan.space, plan.sampling); !r) return std::move(r).error();
   if (Result<void> r = check_limits(plan); !r) return std::move(r).error();
   if (plan.job.command.empty()) return Error::invalid("the sweep has no command");
   if (Result<void> r = check_command(plan.job.command, plan.space.names()); !r)
     return std::move(r).error();
-  if (const std::size_t bytes = longest_command(plan); bytes > most_command)
+  if (const std::size_t bytes = longest_command(plan); bytes > kMaxCommand)
     return Error::invalid("the command of a trial may become " + std::to_string(bytes) +
                           " bytes long")
-        .with_evidence("it may have " + std::to_string(most_command) + " bytes")
+        .with_evidence("it may have " + std::to_string(kMaxCommand) + " bytes")
         .with_hint("put long arguments into a script");
   if (plan.halving && plan.halving->metric.empty()) {
     if (!plan.goal)
@@ -144,7 +206,7 @@ Result<Plan> checked(Plan plan, std::size_t most_command) {
   }
   if (plan.sampling.method == Method::kTpe && !plan.goal)
     return Error::invalid("--sampler tpe learns from a metric")
-        .with_hint("--minimize val_loss --metric 'val_loss=val_loss: ([0-9.]+)'");
+        .with_hint("--minimize val_loss --metric 'val_loss=val_loss: (\\S+)'");
   if (plan.reduce && !plan.goal)
     return Error::invalid("a reducer needs a metric").with_hint("--minimize val_loss");
   if (plan.auto_gpu && plan.job.request.gpu)

@@ -24,6 +24,7 @@ namespace mete::core::sweep {
 inline constexpr std::uint64_t kMaxTrials = 100'000;  // of one sweep
 inline constexpr std::size_t kMaxSweeps = 1'000;      // of one user, finished ones included
 inline constexpr std::size_t kMaxSweepName = 64;      // bytes
+inline constexpr std::size_t kMaxCommand = 4'096;     // bytes, with a NUL for each word
 
 // Which metric says how good a trial is.
 struct Goal {
@@ -55,15 +56,19 @@ struct Plan {
 
 // What can be checked without a machine: the name, metrics that are named twice or not at all (a
 // target, goal or rung of an unknown one is allowed only where the program may write JSON lines:
-// always), limits without an end, a command with unknown parameters or one that may become longer
-// than `most_command` bytes. Fills in what follows: the halving metric, the trials of a fraction.
-Result<Plan> checked(Plan plan, std::size_t most_command);
+// always), limits without an end, a space without a point, a command with unknown parameters, one
+// that is or may become longer than kMaxCommand. Fills in what follows: the halving metric, the
+// trials of a fraction. A checked plan is read back from its texts as it is.
+Result<Plan> checked(Plan plan);
 
 // --target, over metrics: those of the plan, and any other name, since a program may report it.
 Result<Expression> parse_target(std::string_view text, const Plan& plan);
 
 // How many trials the plan makes at most; nullopt: until its time is over.
 std::optional<std::uint64_t> trials_of(const Plan& plan);
+
+// About how many bytes of the daemon's state the plan takes, its job's contents included.
+std::uint64_t bytes_of(const Plan& plan);
 
 // The job of a trial. `gpu_bytes`: what `--gpu auto` gives it.
 JobSpec job_of_trial(const Plan& plan, std::uint64_t sweep, std::uint64_t n, const Point& point,

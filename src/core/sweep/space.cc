@@ -114,7 +114,19 @@ Result<Space> Space::make(std::vector<Parameter> parameters, std::optional<Expre
       return std::move(added).error().within(words_of(parameter));
   if (Result<void> read = space.read_conditions(); !read) return std::move(read).error();
   if (Result<void> ordered = space.add_order(); !ordered) return std::move(ordered).error();
+  for (std::size_t i = 0; i < space.parameters_.size(); ++i)
+    space.by_name_.emplace(space.parameters_[i].name, i);
+  space.points_ = space.count_points();
   return space;
+}
+
+std::optional<std::uint64_t> Space::count_points() const {
+  const std::optional<std::uint64_t> all = size();
+  if (!all || *all > kMaxCounted || condition_bytes_ == 0) return all;
+  std::uint64_t count = 0;
+  for (std::uint64_t i = 0; i < *all; ++i)
+    if (const std::optional<Point> point = grid(i); point && keeps(*point)) ++count;
+  return count;
 }
 
 Result<void> Space::add_axis(const Parameter& parameter) {
@@ -147,6 +159,13 @@ Result<void> Space::read_conditions() {
       return std::move(read).error().within("condition of " + words_of(parameter));
   if (Result<void> read = read_again(keep_, all); !read)
     return std::move(read).error().within("keep");
+  if (keep_) condition_bytes_ += keep_->text().size();
+  for (const Parameter& parameter : parameters_)
+    if (parameter.when) condition_bytes_ += parameter.when->text().size();
+  if (condition_bytes_ > kMaxConditions)
+    return Error::invalid("the conditions of the space are too long")
+        .with_evidence(std::to_string(condition_bytes_) + " characters; at most " +
+                       std::to_string(kMaxConditions));
   return {};
 }
 
@@ -208,9 +227,8 @@ std::optional<std::uint64_t> Space::size() const {
 }
 
 std::optional<Value> Space::find(std::string_view name, const Point& point) const {
-  for (std::size_t i = 0; i < parameters_.size(); ++i)
-    if (parameters_[i].name == name) return point[i];
-  return std::nullopt;
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? std::nullopt : point[found->second];
 }
 
 bool Space::in_use(std::size_t parameter, const Point& point) const {

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,6 +26,8 @@ inline constexpr std::size_t kMaxParameters = 256;
 inline constexpr std::size_t kMaxValues = 100'000;  // of one parameter
 inline constexpr std::size_t kMaxValueText = 4'096;
 inline constexpr std::size_t kMaxParameterName = 128;
+inline constexpr std::size_t kMaxConditions = 16'384;  // characters, of all conditions and `keep`
+inline constexpr std::uint64_t kMaxCounted = 10'000;   // points
 
 struct Parameter {
   std::string name;                                // an identifier: [A-Za-z_][A-Za-z0-9_-]*
@@ -53,6 +57,11 @@ class Space {
   // The number of points of the full grid, before conditions and `keep`; nullopt: continuous, or
   // more than 2^63.
   std::optional<std::uint64_t> size() const;
+  // The number of points, conditions and `keep` applied: exact for a grid of at most kMaxCounted
+  // points, otherwise size().
+  std::optional<std::uint64_t> points() const { return points_; }
+  // What it costs to make a point: the characters of all conditions.
+  std::size_t condition_bytes() const { return condition_bytes_; }
 
   // The point for one number in [0, 1) per parameter, conditions applied. `keep` is not.
   Point at(std::span<const double> unit) const;
@@ -86,10 +95,14 @@ class Space {
   Result<void> add_order();
   bool in_use(std::size_t parameter, const Point& point) const;
   std::optional<Value> find(std::string_view name, const Point& point) const;
+  std::optional<std::uint64_t> count_points() const;
 
   std::vector<Parameter> parameters_;
   std::vector<Axis> axes_;
   std::vector<std::size_t> order_;  // parents of conditions first
+  std::map<std::string, std::size_t, std::less<>> by_name_;
+  std::size_t condition_bytes_ = 0;
+  std::optional<std::uint64_t> points_;
   std::optional<Expression> keep_;
 };
 

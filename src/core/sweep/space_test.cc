@@ -346,5 +346,19 @@ TEST(SweepSpace, EqualSpacesHaveEqualParametersAndKeep) {
   EXPECT_FALSE(space({listed("a", {"1", "2"})}) == space({listed("a", {"2", "1"})}));
 }
 
+TEST(Space, RefusesConditionsThatTakeTooLong) {
+  std::vector<Parameter> parameters;
+  const std::vector<std::string> names{"p"};
+  parameters.push_back({"p", std::vector<Value>{of_integer(1), of_integer(2)}, {}});
+  std::string sum = "p";
+  while (sum.size() < 1'900) sum += "+p";
+  for (int i = 0; i < 10; ++i)
+    parameters.push_back({"q" + std::to_string(i), std::vector<Value>{of_integer(1), of_integer(2)},
+                          *Expression::parse(sum + " > 0", names)});
+  const Result<Space> space = Space::make(std::move(parameters));
+  ASSERT_FALSE(space.ok());
+  EXPECT_EQ(space.error().message, "the conditions of the space are too long");
+}
+
 }  // namespace
 }  // namespace mete::core::sweep

@@ -36,7 +36,7 @@ constexpr std::array<std::string_view, 5> kTrialStates = {"pending", "running", 
                                                           "stopped"};
 constexpr std::array<std::string_view, 3> kEndings = {"stopped", "finished", "again"};
 
-void take_metrics(std::vector<Metric>& known, const std::vector<Metric>& news) {
+void put_metrics(std::vector<Metric>& known, const std::vector<Metric>& news) {
   for (const Metric& metric : news) {
     const auto same = [&](const Metric& other) { return other.name == metric.name; };
     if (const auto found = std::find_if(known.begin(), known.end(), same); found != known.end())
@@ -44,6 +44,12 @@ void take_metrics(std::vector<Metric>& known, const std::vector<Metric>& news) {
     else if (known.size() < kMaxMetrics)
       known.push_back(metric);
   }
+}
+
+std::string names_of(const Judged& judged) {
+  std::vector<std::string> names;
+  for (const Metric& metric : judged.metrics) names.push_back(metric.name);
+  return base::join(names, ", ");
 }
 
 std::string how_it_failed(const TrialEnd& end) {
@@ -92,8 +98,8 @@ bool Sweep::Parts::operator==(const Parts& other) const {
   const auto all = [](const Parts& parts) {
     return std::tie(parts.number, *parts.plan, parts.state, parts.started, parts.ended, parts.why,
                     parts.trials, parts.next_draw, parts.barren, parts.rested, parts.best,
-                    parts.dropped, parts.reduced_at, parts.halving, parts.ends, parts.to_end,
-                    parts.verdicts, parts.on_target);
+                    parts.dropped, parts.metric_names, parts.reduced_at, parts.halving, parts.ends,
+                    parts.to_end, parts.verdicts, parts.on_target);
   };
   return all(*this) == all(other);
 }
@@ -114,7 +120,7 @@ void Sweep::index() {
   leader_ = parts_.best;
   results_ = 0;
   in_space_ = 0;
-  bytes_ = 4096;
+  bytes_ = bytes_of(plan());
   std::set<std::uint64_t> unjudged;
   for (const TrialEnd& end : parts_.ends) unjudged.insert(end.n);
   std::vector<const Trial*> results;
@@ -136,9 +142,48 @@ void Sweep::index() {
 }
 
 void Sweep::count_bytes(const Trial& trial) {
-  bytes_ += 256;
+  // With room for rungs, a reason and metrics.
+  bytes_ += 512 + 64 * (parts_.metric_names.size() + plan().metrics.size());
   for (const std::optional<Value>& value : trial.point)
-    bytes_ += 16 + (value ? value->text.size() : 0);
+    bytes_ += 64 + (value ? value->text.size() : 0);
+}
+
+bool Sweep::knows_metric(const std::string& name) const {
+  const auto named = [&](const MetricRule& rule) { return rule.name == name; };
+  return std::any_of(plan().metrics.begin(), plan().metrics.end(), named) ||
+         (plan().goal && plan().goal->metric == name) ||
+         (plan().halving && plan().halving->metric == name) ||
+         std::find(parts_.metric_names.begin(), parts_.metric_names.end(), name) !=
+             parts_.metric_names.end();
+}
+
+// Metrics beyond kMaxMetrics of a sweep are left out.
+void Sweep::take_metrics(Trial& trial, const std::vector<Metric>& news) {
+  std::vector<Metric> taken;
+  for (const Metric& metric : news) {
+    if (!knows_metric(metric.name)) {
+      if (plan().metrics.size() + parts_.metric_names.size() >= kMaxMetrics ||
+          metric.name.size() > kMaxMetricName)
+        continue;
+      parts_.metric_names.push_back(metric.name);
+    }
+    taken.push_back(metric);
+  }
+  put_metrics(trial.metrics, taken);
+}
+
+bool Sweep::has_tried_all() const {
+  const std::optional<std::uint64_t> points = plan().space.points();
+  return points && in_space_ >= *points;
+}
+
+std::optional<std::uint64_t> Sweep::wanted() const {
+  const std::uint64_t most = plan().sampling.trials;
+  std::optional<std::uint64_t> points = plan().space.points();
+  // Trials at points that the present space lacks count too.
+  if (points) *points += parts_.trials.size() - in_space_;
+  if (most != 0) return std::min(most, points.value_or(most));
+  return points;
 }
 
 // A result: for samplers, reducers and the best.
@@ -156,6 +201,7 @@ void Sweep::learn(const Trial& trial) {
 
 // False for some trials of a sweep whose space was replaced.
 bool Sweep::is_in_space(const Point& point) const {
+  if (plan().space.settled(point) != point || !plan().space.keeps(point)) return false;
   for (std::size_t i = 0; i < point.size(); ++i)
     if (point[i] &&
         plan().space.value_at(i, plan().space.unit_of(i, *point[i])).text != point[i]->text)
@@ -191,7 +237,7 @@ Judged Sweep::judged(const TrialEnd& end) const {
   const Trial& trial = parts_.trials[end.n - 1];
   Judged judged{end.n, TrialState::kFailed, trial.metrics, trial.step, trial.peak, {}, ""};
   if (end.exit) {
-    take_metrics(judged.metrics, end.exit->metrics);
+    put_metrics(judged.metrics, end.exit->metrics);
     if (end.exit->step) judged.step = end.exit->step;
     for (const Bytes peak : end.exit->peaks)
       judged.peak = std::max(judged.peak.value_or(Bytes()), peak);
@@ -224,7 +270,9 @@ Judged Sweep::judged(const TrialEnd& end) const {
     if (!value || !std::isfinite(*value)) {
       judged.state = TrialState::kFailed;
       judged.why = "it ended well, but " + plan().goal->metric +
-                   (value ? " is no finite number" : " never appeared in its output");
+                   (value ? " is no finite number" : " never appeared");
+      if (!value && !judged.metrics.empty()) judged.why += "; it reported " + names_of(judged);
+      if (!value && end.exit && !end.exit->note.empty()) judged.why += "; " + end.exit->note;
     }
   }
   return judged;
@@ -265,13 +313,14 @@ std::string Sweep::why_no_more(WallTime now) const {
   if (made >= kMaxTrials)
     return "it has " + std::to_string(made) + " trials, the most there can be";
   const std::uint64_t most = plan().sampling.trials;
-  const std::optional<std::uint64_t> points = plan().space.size();
-  if ((most != 0 && made >= most) || (points && in_space_ >= *points))
+  if ((most != 0 && made >= most) || has_tried_all())
     return made == 1 ? "its only trial is over"
                      : "all " + std::to_string(made) + " trials are over";
   const std::optional<std::uint64_t> last = draws(plan().space, plan().sampling);
   if (last && parts_.next_draw >= *last)
-    return "all points of the space were tried: " + std::to_string(made);
+    return parts_.dropped.empty()
+               ? "all points of the space were tried: " + std::to_string(made)
+               : "all points that --reduce has left were tried: " + std::to_string(made);
   if (parts_.barren >= kMostBarren)
     return "no new point was found in " + std::to_string(kMostBarren) + " draws after " +
            std::to_string(made) + " trials";
@@ -293,6 +342,7 @@ std::optional<Step> Sweep::begin_or_finish(const Circumstances& circumstances) c
   if (queued_.size() >= (careful ? 1 : kQueued)) return std::nullopt;
   if (plan().max_parallel != 0 && active_.size() >= plan().max_parallel) return std::nullopt;
   if (plan().auto_gpu && !circumstances.smallest_card) return std::nullopt;
+  if (circumstances.may_begin && !circumstances.may_begin()) return std::nullopt;
   if (!again_.empty()) {
     const Trial& trial = *find(*again_.begin());
     return Begin{trial.n, {}, 0, share_of(trial.point, &trial, circumstances), {}};
@@ -307,8 +357,9 @@ std::optional<Step> Sweep::draw_one(const Circumstances& circumstances) const {
   const std::optional<std::uint64_t> last = draws(plan().space, plan().sampling);
   std::uint64_t at = parts_.next_draw;
   // A suggestion takes milliseconds.
-  const std::uint64_t most =
-      plan().sampling.method == Method::kTpe ? kSuggestionsAtOnce : kDrawsAtOnce;
+  const std::uint64_t most = plan().sampling.method == Method::kTpe
+                                 ? kSuggestionsAtOnce
+                                 : 1 + kDrawsAtOnce * 100 / (100 + plan().space.condition_bytes());
   const std::uint64_t until = std::min(at + most, last.value_or(at + most));
   for (; at < until; ++at) {
     std::optional<Point> point = draw(plan().space, plan().sampling, at, scored_, running);
@@ -399,7 +450,8 @@ void Sweep::apply(const Judged& judged, WallTime) {
   parts_.ends.erase(parts_.ends.begin());
   Trial& trial = at(judged.n);
   set_state(trial, judged.state);
-  trial.metrics = judged.metrics;
+  trial.metrics.clear();
+  take_metrics(trial, judged.metrics);
   trial.step = judged.step;
   trial.peak = judged.peak;
   if (judged.ran_out) trial.ran_out = judged.ran_out;
@@ -440,7 +492,7 @@ void Sweep::apply(const Reported& reported, WallTime) {
   if (find(reported.n) == nullptr || !active_.contains(reported.n)) return;
   Trial& trial = at(reported.n);
   for (const TrialPoint& point : reported.points) {
-    take_metrics(trial.metrics, point.metrics);
+    take_metrics(trial, point.metrics);
     if (point.step) trial.step = std::max(trial.step.value_or(0), *point.step);
     look_at_target(trial);
     if (!plan().halving || !point.step || parts_.verdicts.contains(trial.n)) continue;
@@ -450,7 +502,7 @@ void Sweep::apply(const Reported& reported, WallTime) {
     if (verdict.kind == Halving::Verdict::Kind::kStop)
       parts_.verdicts[trial.n] = {Ending::kStopped, Halving::words(verdict)};
     if (verdict.kind == Halving::Verdict::Kind::kFinished)
-      parts_.verdicts[trial.n] = {Ending::kFinished, ""};
+      parts_.verdicts[trial.n] = {Ending::kFinished, Halving::words(verdict)};
   }
 }
 
@@ -491,7 +543,14 @@ void Sweep::job_runs(std::uint64_t n, JobId job, WallTime when, std::vector<std:
 
 void Sweep::job_waits(std::uint64_t n, JobId job) {
   if (find(n) == nullptr || !active_.contains(n) || at(n).job != job) return;
-  set_state(at(n), TrialState::kPending);
+  // It starts anew: what it reported until now is of an attempt that does not count. Its results at
+  // rungs stay, as those of every trial.
+  Trial& trial = at(n);
+  set_state(trial, TrialState::kPending);
+  trial.metrics.clear();
+  trial.step.reset();
+  parts_.verdicts.erase(n);
+  if (parts_.on_target == n) parts_.on_target.reset();
   queued_.insert(n);
 }
 

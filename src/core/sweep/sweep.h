@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -139,6 +140,8 @@ using Step = std::variant<Begin, Judged, NewBest, Skipped, Reduced, EndTrial, Fi
 struct Circumstances {
   WallTime now;
   std::optional<Bytes> smallest_card = {};  // that a trial may run on; absent: none was seen yet
+  // Whether a job would be accepted now. Asked before a point is drawn, which costs more.
+  std::function<bool()> may_begin = {};  // absent: yes
 };
 
 class Sweep {
@@ -164,6 +167,12 @@ class Sweep {
   const std::vector<Scored>& scored() const { return scored_; }
   // About how many bytes of the daemon's state it takes.
   std::uint64_t bytes() const { return bytes_; }
+  // How many trials it has when it is over, as far as that is known.
+  std::optional<std::uint64_t> wanted() const;
+  // Each point of its space has a trial.
+  bool has_tried_all() const;
+  // Names of metrics that its programs reported, beside those of the plan: kMaxMetrics in all.
+  const std::vector<std::string>& metric_names() const { return parts_.metric_names; }
 
   // The next step, if there is one: apply it, and ask again. Looks at kDrawsAtOnce points at most;
   // after a Skipped step there is none until time has passed.
@@ -208,7 +217,8 @@ class Sweep {
     std::optional<WallTime> rested;  // when the last draws found nothing
     std::optional<Best> best;
     std::vector<Dropped> dropped;
-    std::uint64_t reduced_at = 0;  // results, when a reducer was last asked
+    std::vector<std::string> metric_names;  // that programs reported
+    std::uint64_t reduced_at = 0;           // results, when a reducer was last asked
     Halving halving;
     std::vector<TrialEnd> ends;               // not judged yet
     std::map<std::uint64_t, ToEnd> to_end;    // trials whose job is being ended
@@ -227,6 +237,8 @@ class Sweep {
   void learn(const Trial& trial);
   void count_bytes(const Trial& trial);
   void look_at_target(const Trial& trial);
+  void take_metrics(Trial& trial, const std::vector<Metric>& news);
+  bool knows_metric(const std::string& name) const;
   double loss_of(double value) const;
   std::optional<Step> judge() const;
   Judged judged(const TrialEnd& end) const;
@@ -254,6 +266,7 @@ class Sweep {
   std::uint64_t bytes_ = 0;
 };
 
+// Looked at in one step; fewer of a space with long conditions.
 inline constexpr std::uint64_t kDrawsAtOnce = 500;
 inline constexpr std::uint64_t kSuggestionsAtOnce = 8;  // of TPE
 // After this many draws without a new point the space counts as exhausted.

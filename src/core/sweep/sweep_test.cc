@@ -33,7 +33,7 @@ Plan four() { return plan_of({listed("lr", {"1", "2", "3", "4"})}); }
 class SweepTest : public ::testing::Test {
  protected:
   void start(Plan plan) {
-    Result<Plan> fine = checked(std::move(plan), 4096);
+    Result<Plan> fine = checked(std::move(plan));
     ASSERT_TRUE(fine.ok()) << fine.error().message;
     sweep_.emplace(1, std::make_shared<const Plan>(*std::move(fine)), now_);
     settle();
@@ -175,7 +175,7 @@ TEST_F(SweepTest, AMetricThatNeverAppearsFailsTheTrialAndSaysSo) {
   start(std::move(plan));
   end(1, Outcome::kOk, {{"accuracy", 0.9}});
   EXPECT_EQ(state_of(1), TrialState::kFailed);
-  EXPECT_EQ(sweep_->find(1)->why, "it ended well, but loss never appeared in its output");
+  EXPECT_EQ(sweep_->find(1)->why, "it ended well, but loss never appeared; it reported accuracy");
   end(2, Outcome::kOk, {{"loss", std::nan("")}});
   EXPECT_EQ(sweep_->find(2)->why, "it ended well, but loss is no finite number");
   EXPECT_EQ(sweep_->best(), std::nullopt);
@@ -338,7 +338,7 @@ TEST_F(SweepTest, AutomaticSharesFollowWhatTrialsUsed) {
 TEST(SweepPlan, RefusesASweepWithoutAnEnd) {
   Plan plan = plan_of({Parameter{"lr", Range{0, 1}, {}}});
   plan.sampling.method = Method::kRandom;
-  const Result<Plan> fine = checked(std::move(plan), 4096);
+  const Result<Plan> fine = checked(std::move(plan));
   ASSERT_FALSE(fine.ok());
   EXPECT_NE(fine.error().hint.find("--trials N"), std::string::npos);
 }
@@ -346,14 +346,67 @@ TEST(SweepPlan, RefusesASweepWithoutAnEnd) {
 TEST(SweepPlan, RefusesACommandThatMayBecomeTooLong) {
   Plan plan = plan_of({listed("lr", {"1", std::string(3000, 'x')})});
   plan.job.command = {"train", "{lr}", "{lr}"};
-  ASSERT_FALSE(checked(std::move(plan), 4096).ok());
+  ASSERT_FALSE(checked(std::move(plan)).ok());
 }
 
 TEST(SweepPlan, RefusesParametersThatShareAnEnvironmentVariable) {
   Plan plan = plan_of({listed("lr", {"1"}), listed("LR", {"2"})});
-  const Result<Plan> fine = checked(std::move(plan), 4096);
+  const Result<Plan> fine = checked(std::move(plan));
   ASSERT_FALSE(fine.ok());
   EXPECT_NE(fine.error().message.find("lr and LR"), std::string::npos);
+}
+
+// A plan is stored with its rules as texts. One with the metric "a,b" kept the daemon from
+// starting.
+TEST(SweepPlan, IsReadBackFromItsTexts) {
+  for (const char* name : {"a,b", "a=b", " a", "a ", "", "a\nb", "min=1"}) {
+    Plan plan = four();
+    plan.goal = Goal{name, false};
+    plan.halving = *parse_halving("min=1,max=3");
+    EXPECT_FALSE(checked(plan).ok()) << name;
+    plan.goal = Goal{"loss", false};
+    plan.halving->metric = name;
+    EXPECT_EQ(checked(plan).ok(), *name == '\0') << name;
+  }
+  Plan plan = four();
+  plan.goal = Goal{"val/loss of 3", false};
+  plan.halving = *parse_halving("min=1,max=3");
+  const Result<Plan> fine = checked(plan);
+  ASSERT_TRUE(fine.ok());
+  EXPECT_EQ(*parse_halving(to_string(*fine->halving)), *fine->halving);
+}
+
+// A template beyond the limit was stored by its hash, and ran with its braces.
+TEST(SweepPlan, RefusesALongCommandWhoseTrialsAreShort) {
+  const std::string name(120, 'n');
+  Plan plan = plan_of({listed(name.c_str(), {"1"})});
+  plan.job.command.assign(40, "{" + name + "}");
+  ASSERT_FALSE(checked(std::move(plan)).ok());
+}
+
+TEST(SweepPlan, RefusesATargetThatComparesNoMetric) {
+  for (const char* text : {"loss", "1 < 2", "loss < 1 and lr > 2"}) {
+    Plan plan = four();
+    plan.target = *parse_target(text, plan);
+    EXPECT_FALSE(checked(std::move(plan)).ok()) << text;
+  }
+}
+
+TEST(SweepPlan, RefusesASpaceWithoutAPoint) {
+  Plan plan = four();
+  plan.space = *Space::make(plan.space.parameters(),
+                            *Expression::parse("lr > 4", std::vector<std::string>{"lr"}));
+  const Result<Plan> fine = checked(std::move(plan));
+  ASSERT_FALSE(fine.ok());
+  EXPECT_EQ(fine.error().message, "the space has no point");
+}
+
+TEST(SweepPlan, CountsThePointsThatThereAre) {
+  Plan plan = four();
+  plan.space = *Space::make({plan.space.parameters().front(), listed("mom", {"1", "2", "3"})},
+                            *Expression::parse("lr > 2", std::vector<std::string>{"lr", "mom"}));
+  EXPECT_EQ(plan.space.size(), 12u);
+  EXPECT_EQ(trials_of(plan), 6u);
 }
 
 TEST(SweepPlan, ATargetMayNameAMetricThatOnlyTheProgramKnows) {

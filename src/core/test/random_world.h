@@ -263,8 +263,16 @@ class RandomWorld : public World {
     sweep::Plan plan;
     plan.name = any<std::string>({"scan", "grid", "long"});
     plan.space = *sweep::Space::make({{"lr", values, {}}, {"bs", values, {}}});
+    const bool rare = one_in(4);  // most draws find nothing
+    if (rare) {
+      sweep::Range range{0, 1'000'000};
+      range.integer = true;
+      plan.space = *sweep::Space::make(
+          {{"lr", range, {}}, {"bs", values, {}}},
+          *sweep::Expression::parse("lr < 2000", std::vector<std::string>{"lr"}));
+    }
     plan.goal = sweep::Goal{"loss", one_in(4)};
-    if (one_in(2)) {
+    if (rare || one_in(2)) {
       plan.sampling.method = sweep::Method::kRandom;
       plan.sampling.trials = 2 + below(40);
       plan.sampling.seed = below(100);
@@ -278,7 +286,7 @@ class RandomWorld : public World {
     plan.job = spec_of(any<std::string>({"5G", "20G", "1"}), any_user());
     if (plan.auto_gpu) plan.job.request.gpu.reset();
     plan.job.command = {"train", "{lr}", "{bs}"};
-    return std::make_shared<const sweep::Plan>(*sweep::checked(std::move(plan), kMaxSpecBytes));
+    return std::make_shared<const sweep::Plan>(*sweep::checked(std::move(plan)));
   }
   // A number of a sweep that there is, most of the time.
   std::uint64_t any_sweep() {

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad input to `mete sweep`: one clear error, the documented exit code, and no sweep."""
 import json
+import os
 import unittest
 
 from sweeps import SweepTest, wait_until
@@ -47,6 +48,9 @@ class Words(SweepTest):
                 ((*grid, "--", "true", "{b}"), 64, "'b'", "{a}"),
                 ((*grid, "--keep", "a <", *TRUE), 64, "--keep", "  a <\n     ^"),
                 ((*grid, "--keep", "c < 1", *TRUE), 64, "c"),
+                ((*grid, "--keep", "a > 3", *TRUE), 64, "the space has no point"),
+                ((*grid, "--target", "loss", *TRUE), 64, "compares a metric"),
+                ((*grid, "--target", "loss < 1 and a > 1", *TRUE), 64, "a is a parameter"),
                 ((*grid, "--sampler", "sobl", *TRUE), 64, "sobol"),
                 ((*grid, "--fraction", "0", *TRUE), 64, "--fraction"),
                 ((*grid, "--trials", "0", *TRUE), 64, "--trials"),
@@ -96,6 +100,22 @@ class Words(SweepTest):
         wait_until(lambda: table.read_text().startswith(whole), "it is written anew")
         self.assertEqual(table.with_name("results.csv.1").read_text(), "n,state\nmine\n")
         self.assertEqual([trial["n"] for trial in self.scan()["trials"]], [1, 2, 3])
+
+    def test_what_a_user_puts_in_place_of_the_table_does_not_stop_the_daemon(self):
+        """A FIFO there made the daemon wait for ever; a folder there kept the tables of all others from being written."""
+        self.ok("sweep", "--cpu-only", "--name", "first", "--grid", "a=1", *TRUE)
+        folder = self.folder_of("first").parent
+        for name, make in (("pipe", os.mkfifo), ("folder", os.mkdir), ("link", lambda path: os.symlink("/etc/passwd", path))):
+            (folder / name).mkdir()
+            make(folder / name / "results.csv")
+            self.ok("sweep", "--cpu-only", "--name", name, "--grid", "a=1,2", *TRUE)
+            wait_until(lambda: (folder / name / "results.csv.1").exists() or (folder / name / "results.csv.1").is_symlink(), f"the {name} is put aside")
+            self.assertEqual((folder / name / "results.csv").read_text().count("\n"), 3)
+        self.ok("ps")
+
+    def test_a_copy_that_cannot_be_written_is_found_before_the_start(self):
+        for path, text in (("/no/such/folder/x.csv", "No such file"), (str(self.folder), "is a folder")):
+            self.refused(64, text, words=("--grid", "a=1", "--csv", path, *TRUE))
 
     def test_unknown_sweeps_and_trials(self):
         self.ok("sweep", "--cpu-only", "--name", "scan", "--grid", "a=1", *TRUE)
