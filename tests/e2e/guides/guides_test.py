@@ -37,6 +37,8 @@ NOT_RUN = {
         "follows events without an end: tests/e2e/daemon/queue_test.py",
     ("docs/guide/lab-server.md", "sudo apt install ./mete_*.deb"): "needs root and systemd: tests/e2e/package, tests/e2e/daemon/users_test.py",
     ("docs/guide/lab-server.md", "sudo cp lab.toml /etc/mete/config.toml"): "needs root and systemd; the file itself is checked",
+    ("docs/guide/sweep.md", "mete sweep --gpu auto --grid batch=64,128,256,512 --grid width=512,1024,2048 --grid lr=0.1,0.01 --minimize loss --as-flags -- python sweep_model.py"):
+        "needs PyTorch and a GPU: tests/gpu/sweep.py",
     ("docs/guide/notebooks.md", "mete run --gpu 8G -- jupyter lab"): "needs Jupyter and a browser: tests/e2e/daemon/notebook_test.py",
 }
 
