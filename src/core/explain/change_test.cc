@@ -23,7 +23,7 @@ constexpr std::size_t kWorlds = 500;
 #else
 constexpr std::size_t kWorlds = 2'500;
 #endif
-constexpr std::size_t kEnough = 2'000;  // each kind of change is proposed in so many worlds
+constexpr std::size_t kEnough = 2'000;  // worlds in which each kind of change is proposed
 using Kind = Change::Kind;
 
 class ChangeTest : public StateWorld {

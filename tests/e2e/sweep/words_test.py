@@ -97,7 +97,7 @@ class Words(SweepTest):
         table.write_text("n,state\nmine\n")
         self.ok("sweep", "extend", "scan", "--grid", "a=1,2,3")
         self.wait_sweep("done")
-        wait_until(lambda: table.read_text().startswith(whole), "it is written anew")
+        wait_until(lambda: table.exists() and table.read_text().startswith(whole), "it is written anew")
         self.assertEqual(table.with_name("results.csv.1").read_text(), "n,state\nmine\n")
         self.assertEqual([trial["n"] for trial in self.scan()["trials"]], [1, 2, 3])
 
@@ -110,7 +110,8 @@ class Words(SweepTest):
             make(folder / name / "results.csv")
             self.ok("sweep", "--cpu-only", "--name", name, "--grid", "a=1,2", *TRUE)
             wait_until(lambda: (folder / name / "results.csv.1").exists() or (folder / name / "results.csv.1").is_symlink(), f"the {name} is put aside")
-            self.assertEqual((folder / name / "results.csv").read_text().count("\n"), 3)
+            table = folder / name / "results.csv"
+            wait_until(lambda: table.is_file() and table.read_text().count("\n") == 3, "it is written anew")
         self.ok("ps")
 
     def test_a_copy_that_cannot_be_written_is_found_before_the_start(self):
