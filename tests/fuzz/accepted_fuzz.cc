@@ -116,7 +116,7 @@ void some_terms(Tape& tape, core::JobSpec& spec, WallTime now, std::uint64_t job
   if (tape.byte() % 4 == 1) spec.preemptible = tape.flag();
   if (tape.byte() % 8 == 1) spec.begin = some_time(tape, now);
   if (tape.byte() % 8 == 1) spec.deadline = some_time(tape, now);
-  if (tape.byte() % 8 == 1) spec.idle_s = tape.number(UINT32_MAX);
+  if (tape.byte() % 8 == 1) spec.idle_s = tape.number(100ull * 365 * 86'400);  // the most
 }
 
 wire::SubmitRequest some_submit(Tape& tape, WallTime now, std::uint64_t jobs) {

@@ -30,7 +30,8 @@ void hold(Pipe* ready, size_t bytes) {
 
 // NVML's figure for this process on the first card.
 size_t counted_here() {
-  void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+  // By its path: the address sanitizer calls dlopen for us, and so our run path is not searched.
+  void* library = dlopen(METE_SIMGPU_DIR "/libnvidia-ml.so.1", RTLD_NOW);
   CHECK(library != nullptr);
 #define FUNCTION(name) reinterpret_cast<decltype(&::name)>(dlsym(library, #name))
   CHECK(FUNCTION(nvmlInit_v2)() == NVML_SUCCESS);

@@ -5,6 +5,7 @@
 #include "tests/e2e/simgpu/support.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,11 @@ void Pipe::send(const void* data, size_t bytes) {
 void Pipe::receive(void* data, size_t bytes) {
   char* at = static_cast<char*>(data);
   while (bytes > 0) {
+    // We hold the other end ourselves: without a bound, the death of the sender would never be
+    // seen.
+    constexpr int kLimitMs = 120'000;
+    pollfd ready{ends_[0], POLLIN, 0};
+    CHECK(poll(&ready, 1, kLimitMs) == 1);
     const ssize_t got = read(ends_[0], at, bytes);
     CHECK(got > 0);
     at += got;
