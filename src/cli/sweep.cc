@@ -53,8 +53,9 @@ Result<Parsed> parse_words(const Parsed& before) {
   std::vector<std::string> words;
   for (const auto& [option, value] : before.options) {
     const auto specs = sweep_options();
-    const auto spec = std::find_if(specs.begin(), specs.end(),
-                                   [&](const OptionSpec& each) { return each.name == option; });
+    const auto spec =
+        std::find_if(specs.begin(), specs.end(),
+                     [&name = option](const OptionSpec& each) { return each.name == name; });
     words.push_back(std::string(option) + (spec->value.empty() ? "" : "=" + value));
   }
   words.insert(words.end(), before.rest.begin() + 1, before.rest.end());
