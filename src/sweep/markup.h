@@ -18,7 +18,7 @@ namespace mete::sweep {
 std::string html_text(std::string_view text);
 // A JSON string, with quotes, that may stand inside <script>.
 std::string script_text(std::string_view text);
-// At most so many columns of a terminal, with "…" where something is missing. Not escaped yet.
+// Cut to `columns` of a terminal, with "…" where something is missing. Not escaped yet.
 std::string clipped(std::string_view text, std::size_t columns);
 
 // "0.0123457", "1.2e-7", "120000", "NaN", "inf": at most `digits` significant digits.

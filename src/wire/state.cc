@@ -307,8 +307,8 @@ Result<State::Parts> decode_parts(std::string_view text, std::uint64_t of_event)
     const std::size_t sweeps = fields.number_if<std::size_t>("sweeps").value_or(0);
     Result<void> read = read_lines(lines, fields.number<std::size_t>("specs"), count, parts);
     if (!read) return std::move(read).error();
-    if (parts.jobs.size() != count) fields.fail("jobs", "the number of those that follow");
-    if (parts.sweeps.size() != sweeps) fields.fail("sweeps", "the number of those that follow");
+    if (parts.jobs.size() != count) fields.fail("jobs", "the number of lines that follow");
+    if (parts.sweeps.size() != sweeps) fields.fail("sweeps", "the number of lines that follow");
   }
   if (!fields.ok()) return fields.error();
   return parts;

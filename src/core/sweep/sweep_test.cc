@@ -335,6 +335,22 @@ TEST_F(SweepTest, AutomaticSharesFollowWhatTrialsUsed) {
   EXPECT_GE(*sweep_->find(12)->granted, Bytes::from_gib(1));
 }
 
+// Blocked sweeps drew a point in every turn, and threw it away.
+TEST(Sweep, DrawsNothingWhileNoJobWouldBeAccepted) {
+  const Sweep sweep(1, std::make_shared<const Plan>(four()), {1'000});
+  int asked = 0;
+  Circumstances blocked{{2'000}, {}, [&] {
+                          ++asked;
+                          return false;
+                        }};
+  EXPECT_FALSE(sweep.next(blocked));
+  EXPECT_EQ(asked, 1);
+  blocked.may_begin = [] { return true; };
+  const std::optional<Step> step = sweep.next(blocked);
+  ASSERT_TRUE(step);
+  EXPECT_TRUE(std::holds_alternative<Begin>(*step));
+}
+
 TEST(SweepPlan, RefusesASweepWithoutAnEnd) {
   Plan plan = plan_of({Parameter{"lr", Range{0, 1}, {}}});
   plan.sampling.method = Method::kRandom;
