@@ -159,7 +159,8 @@ Result<void> Engine::boot() {
   return {};
 }
 
-void Engine::see(core::Pool machine) {
+void Engine::see(core::Pool machine, std::map<core::JobId, Bytes> peaks) {
+  peaks_ = std::move(peaks);
   if (machine == machine_) return;
   machine_changed_ = machine_changed_ || coarse(machine) != coarse(machine_);
   grants_due_ = true;

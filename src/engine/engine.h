@@ -69,9 +69,9 @@ class Engine {
   // jobs that were being ended are ended.
   Result<void> recover();
 
-  // The current machine: cards, and foreign memory on them. Our own grants are added here. Takes
-  // effect in the next turn.
-  void see(core::Pool machine);
+  // The current machine: cards, and foreign memory on them. Our own grants are added here. `peaks`:
+  // what jobs have used so far of their fullest card. Takes effect in the next turn.
+  void see(core::Pool machine, std::map<core::JobId, Bytes> peaks = {});
 
   // Other rules from now on: the next turn follows them. The state is recorded with the next event,
   // since a replay under the new rules may differ (how many ended jobs are kept).
@@ -87,7 +87,7 @@ class Engine {
   const core::Pool& machine() const { return machine_; }
   core::Pool pool() const { return state_.with_grants(machine_); }
   core::Policy policy() const { return options_.policy; }
-  core::Moment moment() const { return {machine_, options_.policy, now_}; }
+  core::Moment moment() const { return {machine_, options_.policy, now_, true, 0, &peaks_}; }
   // Why a pending job waits; empty for others. As of the last turn; found when it is asked for.
   core::SharedWait wait_of(core::JobId id);
   // The queue as of the last turn, or a second before: the progress of running jobs changes the
@@ -162,6 +162,7 @@ class Engine {
   Options options_;
   core::State state_;
   core::Pool machine_;
+  std::map<core::JobId, Bytes> peaks_;
   WallTime now_;  // of the last turn
   std::optional<core::Sight> sight_;
   std::set<std::string> blobs_;     // that are in the store

@@ -64,17 +64,25 @@ void add_excess(const core::PoolCard& placed, wire::CardView& card) {
   }
 }
 
+// The most that each job has held of one card.
+std::map<core::JobId, Bytes> peaks_of(const MachineReading& machine) {
+  std::map<core::JobId, Bytes> peaks;
+  for (const auto& [job, cards] : machine.peaks)
+    for (const auto& [uuid, bytes] : cards) peaks[job] = std::max(peaks[job], bytes);
+  return peaks;
+}
+
 }  // namespace
 
 void Cards::see(MachineReading reading) {
   machine_ = std::move(reading);
   doubted_.clear();
-  engine_.see(believed());
+  engine_.see(believed(), peaks_of(machine_));
 }
 
 void Cards::doubt(core::JobId id, std::vector<Bytes> held) {
   doubted_[id] = std::move(held);
-  engine_.see(believed());
+  engine_.see(believed(), peaks_of(machine_));
 }
 
 // What counts as held by a job on each card: its grant, or what is left of it while it is parked. A

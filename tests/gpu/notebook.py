@@ -14,8 +14,8 @@ import time
 from rows import GIB, Nvml, check, end, info, no_escapes, skip
 
 LIMIT_S = 120
-MAKE = "import torch; torch.manual_seed(7); x = torch.randn({gib}, 1 << 28, device='cuda'); s = (x.double().sum().item(), x[0, :3].tolist()); print(s)"
-LOOK = "print((x.double().sum().item(), x[0, :3].tolist()) == s, x.data_ptr() == p)"
+MAKE = "import torch; torch.manual_seed(7); x = torch.randn({gib}, 1 << 28, device='cuda'); s = (sum(row.double().sum().item() for row in x), x[0, :3].tolist()); print(s)"
+LOOK = "print((sum(row.double().sum().item() for row in x), x[0, :3].tolist()) == s, x.data_ptr() == p)"
 
 
 def jobs(mete, env):

@@ -44,7 +44,7 @@ std::optional<WallTime> State::next_change(WallTime now) const {
     consider(reservation.until.ms);
   }
   for (const auto& [number, sweep] : sweeps_.all())
-    if (const std::optional<WallTime> at = sweep.next_change(); at && *at > now) consider(at->ms);
+    if (const std::optional<WallTime> at = sweep.next_change(now)) consider(at->ms);
   // A job that has waited too long goes to the front of the queue.
   for (const auto& [queue, jobs] : pending_.queues())
     for (const auto& [id, entry] : jobs) {

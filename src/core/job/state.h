@@ -49,6 +49,8 @@ struct Moment {
   // The number of the sweep that is asked first for its next step; kNoSweeps: none is asked.
   std::uint64_t sweeps_from = 0;
   static constexpr std::uint64_t kNoSweeps = ~std::uint64_t{0};
+  // The most that running jobs have used of a card so far. Absent: not known.
+  const std::map<JobId, Bytes>* peaks = nullptr;
 };
 
 // How well the forecasts did, and their correction: the uncertain part of the time until `by` is

@@ -87,8 +87,12 @@ bool State::sweep_due(const sweep::Sweep& sweep, const Moment& moment,
     return moment.new_work &&
            decider.check_submit({job_of_any(sweep.plan()), {}, true, is_admin(sweep)}).ok();
   };
-  std::optional<sweep::Step> step =
-      sweep.next({moment.now, smallest_card(moment.machine, sweep.plan().job.request), may_begin});
+  const auto peak_of = [&](JobId id) -> std::optional<Bytes> {
+    if (moment.peaks == nullptr || !moment.peaks->contains(id)) return std::nullopt;
+    return moment.peaks->at(id);
+  };
+  std::optional<sweep::Step> step = sweep.next(
+      {moment.now, smallest_card(moment.machine, sweep.plan().job.request), may_begin, peak_of});
   if (!step) return false;
   if (auto* begin = std::get_if<sweep::Begin>(&*step)) {
     const sweep::Trial* old = sweep.find(begin->n);

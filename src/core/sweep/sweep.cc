@@ -46,6 +46,12 @@ void put_metrics(std::vector<Metric>& known, const std::vector<Metric>& news) {
   }
 }
 
+// It is over, and was not cut short by a failure.
+bool has_peak(const Trial& trial) {
+  return trial.order != 0 && trial.peak &&
+         (trial.state == TrialState::kOk || trial.state == TrialState::kStopped);
+}
+
 std::string names_of(const Judged& judged) {
   std::vector<std::string> names;
   for (const Metric& metric : judged.metrics) names.push_back(metric.name);
@@ -347,6 +353,7 @@ std::optional<Step> Sweep::begin_or_finish(const Circumstances& circumstances) c
     const Trial& trial = *find(*again_.begin());
     return Begin{trial.n, {}, 0, share_of(trial.point, &trial, circumstances), {}};
   }
+  if (waits_for_peaks(circumstances)) return std::nullopt;
   return draw_one(circumstances);
 }
 
@@ -370,10 +377,18 @@ std::optional<Step> Sweep::draw_one(const Circumstances& circumstances) const {
   return Skipped{at};
 }
 
-std::optional<Bytes> Sweep::share_of(const Point& point, const Trial* again,
-                                     const Circumstances& circumstances) const {
-  if (!plan().auto_gpu) return std::nullopt;
-  const Bytes card = *circumstances.smallest_card;
+// What a running trial counts for, once it has run for a while.
+std::optional<Bytes> Sweep::steady_peak(const Trial& trial,
+                                        const Circumstances& circumstances) const {
+  if (trial.state != TrialState::kRunning || !trial.started || !circumstances.peak_of ||
+      circumstances.now.ms < trial.started->ms + kSteadyMs)
+    return std::nullopt;
+  const std::optional<Bytes> peak = circumstances.peak_of(*trial.job);
+  return peak && !peak->is_zero() ? peak : std::nullopt;
+}
+
+// What --gpu auto learns from: the results in their order, then what still runs.
+std::vector<Observed> Sweep::observed(const Circumstances& circumstances) const {
   std::vector<const Trial*> known;
   for (const Trial& trial : parts_.trials)
     if (trial.ran_out || (trial.order != 0 && trial.peak)) known.push_back(&trial);
@@ -384,12 +399,45 @@ std::optional<Bytes> Sweep::share_of(const Point& point, const Trial* again,
   std::vector<Observed> observed;
   for (const Trial* trial : known) {
     if (trial->ran_out) observed.push_back({trial->point, *trial->ran_out, true});
-    const bool whole = trial->state == TrialState::kOk || trial->state == TrialState::kStopped;
-    if (trial->order != 0 && trial->peak && whole)
-      observed.push_back({trial->point, *trial->peak, false});
+    if (has_peak(*trial)) observed.push_back({trial->point, *trial->peak, false});
   }
+  for (const std::uint64_t n : active_)
+    if (const std::optional<Bytes> peak = steady_peak(*find(n), circumstances))
+      observed.push_back({find(n)->point, *peak, false});
+  return observed;
+}
+
+// Whether the shares of new trials are about to be learned: one trial has ended, so that the cards
+// were filled once, and those that run now will complete the first six. A trial begun before that
+// would hold room that it does not need; the last few of a sweep may.
+bool Sweep::waits_for_peaks(const Circumstances& circumstances) const {
+  if (!plan().auto_gpu) return false;
+  const std::optional<std::uint64_t> all = wanted();
+  const std::uint64_t made = parts_.trials.size();
+  if (all && *all <= made + 2 * active_.size()) return false;
+  std::size_t known = 0;
+  for (const Trial& trial : parts_.trials) {
+    known += has_peak(trial) ? 1 : 0;
+    if (known == kFirstTrials) return false;
+  }
+  if (known == 0) return false;
+  std::size_t soon = 0;
+  for (const std::uint64_t n : active_) {
+    const Trial& trial = *find(n);
+    if (steady_peak(trial, circumstances))
+      ++known;
+    else if (!trial.started || circumstances.now.ms < trial.started->ms + kSteadyMs)
+      ++soon;
+  }
+  return known < kFirstTrials && known + soon >= kFirstTrials;
+}
+
+std::optional<Bytes> Sweep::share_of(const Point& point, const Trial* again,
+                                     const Circumstances& circumstances) const {
+  if (!plan().auto_gpu) return std::nullopt;
+  const Bytes card = *circumstances.smallest_card;
   const Bytes first = Bytes::from_bytes(card.count() / kFirstPart).round_down(kGranule);
-  const Need need = need_of(plan().space, observed, point, card, first);
+  const Need need = need_of(plan().space, observed(circumstances), point, card, first);
   Bytes bytes = need.bytes;
   if (again != nullptr && again->ran_out) {
     const Bytes predicted = need.learned ? need.bytes : card;
@@ -398,14 +446,19 @@ std::optional<Bytes> Sweep::share_of(const Point& point, const Trial* again,
   return std::min(bytes, card).round_down(kGranule);
 }
 
-std::optional<WallTime> Sweep::next_change() const {
+std::optional<WallTime> Sweep::next_change(WallTime now) const {
   if (state() != SweepState::kRunning) return std::nullopt;
-  std::optional<WallTime> next = plan().until;
+  std::optional<WallTime> next;
   const auto consider = [&](std::int64_t ms) {
-    if (!next || ms < next->ms) next = WallTime{ms};
+    if (ms > now.ms && (!next || ms < next->ms)) next = WallTime{ms};
   };
+  if (plan().until) consider(plan().until->ms);
   if (plan().for_s) consider(started().ms + static_cast<std::int64_t>(*plan().for_s) * 1000);
   if (parts_.rested) consider(parts_.rested->ms + kRestMs + 1);
+  if (plan().auto_gpu && results_ < kFirstTrials) {
+    for (const std::uint64_t n : active_)
+      if (find(n)->started) consider(find(n)->started->ms + kSteadyMs);
+  }
   return next;
 }
 

@@ -142,6 +142,8 @@ struct Circumstances {
   std::optional<Bytes> smallest_card = {};  // that a trial may run on; absent: none was seen yet
   // Whether a job would be accepted now. Asked before a point is drawn, which costs more.
   std::function<bool()> may_begin = {};  // absent: yes
+  // What a running job has used of a card so far, as far as that is known.
+  std::function<std::optional<Bytes>(JobId)> peak_of = {};
 };
 
 class Sweep {
@@ -178,7 +180,7 @@ class Sweep {
   // after a Skipped step there is none until time has passed.
   std::optional<Step> next(const Circumstances& circumstances) const;
   // When time alone changes something.
-  std::optional<WallTime> next_change() const;
+  std::optional<WallTime> next_change(WallTime now) const;
 
   // Events, as they were recorded.
   void apply(const Begin& begin, WallTime at);
@@ -247,6 +249,9 @@ class Sweep {
   std::optional<Step> draw_one(const Circumstances& circumstances) const;
   std::string why_over() const;
   std::string why_no_more(WallTime now) const;
+  std::optional<Bytes> steady_peak(const Trial& trial, const Circumstances& circumstances) const;
+  std::vector<Observed> observed(const Circumstances& circumstances) const;
+  bool waits_for_peaks(const Circumstances& circumstances) const;
   std::optional<Bytes> share_of(const Point& point, const Trial* again,
                                 const Circumstances& circumstances) const;
   bool has(const Point& point) const;
@@ -273,6 +278,9 @@ inline constexpr std::uint64_t kSuggestionsAtOnce = 8;  // of TPE
 inline constexpr std::uint64_t kMostBarren = 50'000;
 // A trial whose job was lost this many times in a row has failed.
 inline constexpr std::uint32_t kMaxRuns = 20;
+// A trial that has run this long counts by what it has used so far (--gpu auto): those of hours
+// need not end before anything is learned from them.
+inline constexpr std::int64_t kSteadyMs = 60'000;
 // Trials that wait in the queue at a time: enough to fill cards, few enough to be chosen late.
 inline constexpr std::uint64_t kQueued = 4;
 

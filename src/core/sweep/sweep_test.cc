@@ -28,6 +28,14 @@ Plan plan_of(std::vector<Parameter> parameters) {
   return plan;
 }
 
+Plan automatic(int trials) {
+  std::vector<std::string> words;
+  for (int i = 1; i <= trials; ++i) words.push_back(std::to_string(i));
+  Plan plan = plan_of({listed("lr", words)});
+  plan.auto_gpu = true;
+  return plan;
+}
+
 Plan four() { return plan_of({listed("lr", {"1", "2", "3", "4"})}); }
 
 class SweepTest : public ::testing::Test {
@@ -43,7 +51,7 @@ class SweepTest : public ::testing::Test {
   void settle() {
     for (int i = 0; i < 10'000; ++i) {
       now_.ms += 5;
-      std::optional<Step> step = sweep_->next({now_, card_});
+      std::optional<Step> step = sweep_->next({now_, card_, {}, peak_of()});
       if (!step) return;
       if (auto* begin = std::get_if<Begin>(&*step)) begin->job = JobId{++last_job_};
       if (const auto* end = std::get_if<EndTrial>(&*step)) {
@@ -75,12 +83,16 @@ class SweepTest : public ::testing::Test {
     sweep_->apply(Reported{n, {{step, {{"loss", loss}}}}}, now_);
     settle();
   }
+  std::function<std::optional<Bytes>(JobId)> peak_of() const {
+    return [this](JobId) { return used_; };
+  }
   TrialState state_of(std::uint64_t n) const { return sweep_->find(n)->state; }
   std::vector<std::uint64_t> active() const {
     return {sweep_->active().begin(), sweep_->active().end()};
   }
 
   WallTime now_{1'000'000};
+  std::optional<Bytes> used_;  // by each running job
   std::optional<Bytes> card_ = Bytes::from_gib(16);
   std::uint64_t last_job_ = 0;
   std::optional<Sweep> sweep_;
@@ -267,7 +279,7 @@ TEST_F(SweepTest, NoTrialBeginsAfterItsTimeAndThoseThatRunFinish) {
   plan.for_s = 60;
   start(std::move(plan));
   run(1);
-  EXPECT_EQ(sweep_->next_change(), (WallTime{sweep_->started().ms + 60'000}));
+  EXPECT_EQ(sweep_->next_change(now_), (WallTime{sweep_->started().ms + 60'000}));
   now_.ms = sweep_->started().ms + 60'000;
   ok(1, 1);
   EXPECT_EQ(sweep_->state(), SweepState::kDone);
@@ -321,12 +333,77 @@ TEST_F(SweepTest, AutomaticSharesWaitUntilACardWasSeen) {
   EXPECT_EQ(active(), (Numbers{1}));
 }
 
+// Four fit at a time at first. The fifth and sixth complete what is learned from; the others wait
+// for that instead of taking room that they do not need.
+TEST_F(SweepTest, AutomaticSharesAreWaitedForOnceOneTrialHasEnded) {
+  start(automatic(24));
+  for (std::uint64_t n = 1; n <= 4; ++n) run(n);
+  EXPECT_EQ(active(), (Numbers{1, 2, 3, 4, 5})) << "the cards are filled first";
+  for (std::uint64_t n = 1; n <= 4; ++n) {
+    end(n, Outcome::kOk, {}, Bytes::from_gib(1));
+    if (state_of(5) == TrialState::kPending) run(5);
+    if (sweep_->find(6) != nullptr && state_of(6) == TrialState::kPending) run(6);
+  }
+  EXPECT_EQ(active(), (Numbers{5, 6}));
+  end(5, Outcome::kOk, {}, Bytes::from_gib(1));
+  EXPECT_EQ(active(), (Numbers{6}));
+  end(6, Outcome::kOk, {}, Bytes::from_gib(1));
+  EXPECT_EQ(active(), (Numbers{7}));
+  EXPECT_LE(*sweep_->find(7)->granted, Bytes::from_mib(1024 + 256));
+}
+
+TEST_F(SweepTest, TheLastTrialsWaitForNoPeaks) {
+  start(automatic(8));
+  for (std::uint64_t n = 1; n <= 4; ++n) run(n);
+  for (std::uint64_t n = 1; n <= 4; ++n) end(n, Outcome::kOk, {}, Bytes::from_gib(1));
+  for (std::uint64_t n = 5; n <= 7; ++n) run(n);
+  EXPECT_EQ(active(), (Numbers{5, 6, 7, 8}));
+}
+
+TEST_F(SweepTest, FailedTrialsAreNotWaitedFor) {
+  start(automatic(24));
+  for (std::uint64_t n = 1; n <= 12; ++n) {
+    run(n);
+    end(n, Outcome::kFailed, {}, Bytes::from_gib(1));
+  }
+  EXPECT_EQ(active(), (Numbers{13}));
+}
+
+// Trials of hours: what they have used after a minute is learned from, and waited for.
+TEST_F(SweepTest, AutomaticSharesLearnFromTrialsThatRun) {
+  start(automatic(24));
+  for (std::uint64_t n = 1; n <= 4; ++n) run(n);
+  end(1, Outcome::kOk, {}, Bytes::from_gib(1));
+  run(5);
+  run(6);
+  EXPECT_EQ(active(), (Numbers{2, 3, 4, 5, 6}));
+  used_ = Bytes::from_gib(1);
+  const std::optional<WallTime> next = sweep_->next_change(now_);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->ms, sweep_->find(2)->started->ms + kSteadyMs);
+  now_.ms = sweep_->find(6)->started->ms + kSteadyMs - 100;
+  settle();
+  EXPECT_EQ(active(), (Numbers{2, 3, 4, 5, 6}));
+  now_.ms += 100;
+  settle();
+  EXPECT_EQ(active(), (Numbers{2, 3, 4, 5, 6, 7}));
+  EXPECT_LE(*sweep_->find(7)->granted, Bytes::from_mib(1024 + 256));
+}
+
+TEST_F(SweepTest, TrialsWhosePeakStaysUnknownAreNotWaitedForLong) {
+  start(automatic(24));
+  for (std::uint64_t n = 1; n <= 4; ++n) run(n);
+  end(1, Outcome::kOk, {}, Bytes::from_gib(1));
+  run(5);
+  run(6);
+  now_.ms += kSteadyMs;
+  settle();
+  EXPECT_EQ(active(), (Numbers{2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(sweep_->find(7)->granted, Bytes::from_gib(4)) << "nothing is learned";
+}
+
 TEST_F(SweepTest, AutomaticSharesFollowWhatTrialsUsed) {
-  std::vector<std::string> words;
-  for (int i = 1; i <= 12; ++i) words.push_back(std::to_string(i));
-  Plan plan = plan_of({listed("lr", words)});
-  plan.auto_gpu = true;
-  start(std::move(plan));
+  start(automatic(12));
   for (std::uint64_t n = 1; n <= 11; ++n) {
     run(n);
     end(n, Outcome::kOk, {}, Bytes::from_gib(1));
