@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <functional>
 #include <map>
 #include <set>
 #include <sstream>
@@ -70,6 +71,34 @@ std::string_view meant_key(std::string_view key, const std::vector<std::string_v
 class Reader {
  public:
   explicit Reader(std::string path) : path_(std::move(path)), keys_(all_keys()) {}
+  // Of service files.
+  Reader(std::string path, std::span<const std::string_view> more,
+         std::span<const std::string_view> of_file)
+      : path_(std::move(path)), keys_(all_keys()), more_(more), of_file_(of_file) {}
+
+  // `values`: of the keys of the whole file.
+  Result<std::vector<FileJob>> read_services(
+      const YAML::Node& root, std::vector<std::pair<std::string, FileValue>>& values) {
+    if (!root.IsMap())
+      return at(root, "a service file is a map of keys and values").with_hint(kServicesHint);
+    FileJob shared;
+    YAML::Node list;
+    if (Result<void> r = read_map(root, shared, &list, "services"); !r) return std::move(r).error();
+    if (!list.IsDefined() || list.IsNull())
+      return at(root, "there is no services:").with_hint(kServicesHint);
+    if (!shared.name.empty())
+      return at(root, "beside services: there is a name for all of them")
+          .with_hint("give each service its own name:");
+    const auto is_of_file = [&](const auto& entry) {
+      return std::find(of_file_.begin(), of_file_.end(), entry.first) != of_file_.end();
+    };
+    const auto first =
+        std::stable_partition(shared.more.begin(), shared.more.end(), std::not_fn(is_of_file));
+    values.assign(first, shared.more.end());
+    shared.more.erase(first, shared.more.end());
+    of_file_ = {};
+    return read_list(list, shared, "services");
+  }
 
   Result<std::vector<FileJob>> read(const YAML::Node& root) {
     if (!root.IsMap())
@@ -77,15 +106,19 @@ class Reader {
           .with_hint("write gpu: 8G and command: [python, train.py], each in a line of its own");
     FileJob shared;
     YAML::Node list;
-    if (Result<void> r = read_map(root, shared, &list); !r) return std::move(r).error();
+    if (Result<void> r = read_map(root, shared, &list, "jobs"); !r) return std::move(r).error();
     if (!list.IsDefined() || list.IsNull()) return std::vector{std::move(shared)};
     if (!shared.name.empty())
       return at(root, "beside jobs: there is a name for all of them")
           .with_hint("give each job its own name:");
-    return read_list(list, shared);
+    return read_list(list, shared, "jobs");
   }
 
  private:
+  static constexpr std::size_t kMaxValues = 100'000;
+  static constexpr const char* kServicesHint =
+      "write services: and below it \"- name: chat\", command: and gpu:";
+
   std::string place(const YAML::Node& node) const {
     return path_ + ":" + std::to_string(node.Mark().line + 1) + ":" +
            std::to_string(node.Mark().column + 1);
@@ -94,28 +127,36 @@ class Reader {
     return Error::invalid(place(node) + ": " + message);
   }
 
-  Result<std::vector<FileJob>> read_list(const YAML::Node& list, const FileJob& shared) {
+  // `what`: "jobs" or "services".
+  Result<std::vector<FileJob>> read_list(const YAML::Node& list, const FileJob& shared,
+                                         const std::string& what) {
     if (!list.IsSequence() || list.size() == 0)
-      return at(list, "jobs: is a list of jobs").with_hint("write each as \"- name: first\"");
+      return at(list, what + ": is a list of " + what).with_hint("write each as \"- name: first\"");
     if (list.size() > kMaxFileJobs)
-      return at(list, "there are " + std::to_string(list.size()) + " jobs")
+      return at(list, "there are " + std::to_string(list.size()) + " " + what)
           .with_hint("a file has at most " + std::to_string(kMaxFileJobs) +
-                     "; array: 0-9999 makes many of one");
+                     (what == "jobs" ? "; array: 0-9999 makes many of one" : ""));
     std::vector<FileJob> jobs;
     for (const YAML::Node& node : list) {
       FileJob job;
       if (!node.IsMap())
-        return at(node, "a job is a map of keys and values").with_hint("write - name: first");
-      if (Result<void> r = read_map(node, job, nullptr); !r) return std::move(r).error();
+        return at(node, "a " + what.substr(0, what.size() - 1) + " is a map of keys and values")
+            .with_hint("write - name: first");
+      if (Result<void> r = read_map(node, job, nullptr, what); !r) return std::move(r).error();
       job.words = merge(shared.words, std::move(job.words));
       if (!job.program.is_said()) job.program = shared.program;
+      for (const auto& [key, value] : shared.more)
+        if (std::none_of(job.more.begin(), job.more.end(),
+                         [&](const auto& own) { return own.first == key; }))
+          job.more.emplace_back(key, value);
       jobs.push_back(std::move(job));
     }
     return jobs;
   }
 
-  // `list`: receives jobs:, where it is allowed.
-  Result<void> read_map(const YAML::Node& map, FileJob& job, YAML::Node* list) {
+  // `list`: receives jobs: or services: (`what`), where it is allowed.
+  Result<void> read_map(const YAML::Node& map, FileJob& job, YAML::Node* list,
+                        const std::string& what) {
     job.where = path_ + ":" + std::to_string(map.Mark().line + 1);
     std::set<std::string> seen;
     for (const auto& entry : map) {
@@ -126,8 +167,12 @@ class Reader {
       std::replace(key.begin(), key.end(), '_', '-');
       if (!seen.insert(key).second)
         return at(entry.first, base::quote(key) + " is there twice").with_hint("say it once");
-      if (key == "jobs" && list != nullptr) {
+      if (key == what && list != nullptr) {
         *list = entry.second;
+      } else if (is_more(key)) {
+        Result<FileValue> value = read_value(key, entry.first, entry.second);
+        if (!value) return std::move(value).error();
+        job.more.emplace_back(key, *std::move(value));
       } else if (key == "command" || key == "script") {
         if (Result<void> r = read_program(key, entry.first, entry.second, job.program); !r)
           return r;
@@ -139,14 +184,62 @@ class Reader {
   }
 
   Error unknown(const std::string& key, const YAML::Node& node) const {
-    std::vector<std::string_view> names{"command", "script", "jobs"};
+    std::vector<std::string_view> names{"command", "script", more_.empty() ? "jobs" : "services"};
+    names.insert(names.end(), more_.begin(), more_.end());
+    names.insert(names.end(), of_file_.begin(), of_file_.end());
     for (const Key& known : keys_)
       if (known.option->offered()) names.push_back(known.name);
     const std::string_view near = meant_key(key, names);
     std::string hint = near.empty() ? "keys are the options of mete submit, without their dashes"
                                     : "did you mean " + std::string(near) + "?";
-    if (key == "<<") hint = "what all jobs share stands beside jobs:";
+    if (!more_.empty() && near.empty())
+      hint = "keys are those of a service, and the options of mete submit without their dashes";
+    if (key == "<<")
+      hint = more_.empty() ? "what all jobs share stands beside jobs:"
+                           : "what all services share stands beside services:";
     return at(node, "there is no key " + base::quote(key)).with_hint(std::move(hint));
+  }
+
+  bool is_more(const std::string& key) const {
+    return std::find(more_.begin(), more_.end(), key) != more_.end() ||
+           std::find(of_file_.begin(), of_file_.end(), key) != of_file_.end();
+  }
+
+  // Lists and maps of words, at most three deep.
+  Result<FileValue> read_value(const std::string& name, const YAML::Node& key,
+                               const YAML::Node& node, int deep = 0) {
+    FileValue value;
+    value.where = place(node.IsNull() ? key : node);
+    if (node.IsNull())
+      return at(key, name + " has no value").with_hint("write one behind it, or leave it out");
+    if (node.IsScalar()) {
+      value.text = node.Scalar();
+      return value;
+    }
+    // An alias may stand for many values.
+    if (++values_ > kMaxValues)
+      return at(node, "there are more than " + std::to_string(kMaxValues) + " values")
+          .with_hint("shorten the lists");
+    if (deep == 3) return at(node, name + " is too deep").with_hint("write a word here");
+    value.kind = node.IsMap() ? FileValue::Kind::kMap : FileValue::Kind::kList;
+    for (std::size_t i = 0; node.IsSequence() && i < node.size(); ++i) {
+      Result<FileValue> part = read_value(name, node, node[i], deep + 1);
+      if (!part) return part;
+      value.parts.push_back(*std::move(part));
+    }
+    if (!node.IsMap()) return value;
+    for (const auto& entry : node) {
+      if (!entry.first.IsScalar()) return at(entry.first, "a key is a word");
+      std::string inner = entry.first.Scalar();
+      std::replace(inner.begin(), inner.end(), '_', '-');
+      if (std::find(value.keys.begin(), value.keys.end(), inner) != value.keys.end())
+        return at(entry.first, base::quote(inner) + " is there twice").with_hint("say it once");
+      Result<FileValue> part = read_value(inner, entry.first, entry.second, deep + 1);
+      if (!part) return part;
+      value.keys.push_back(std::move(inner));
+      value.parts.push_back(*std::move(part));
+    }
+    return value;
   }
 
   Result<void> read_option(const std::string& name, const YAML::Node& key, const YAML::Node& value,
@@ -264,6 +357,9 @@ class Reader {
 
   std::string path_;
   std::vector<Key> keys_;
+  std::span<const std::string_view> more_;     // keys of services
+  std::span<const std::string_view> of_file_;  // and of their file
+  std::size_t values_ = 0;                     // of such keys
 };
 
 // Records where documents begin.
@@ -300,17 +396,17 @@ Result<void> check_one_document(const std::string& text, const std::string& path
       .with_hint("several jobs of one file stand in a list under jobs:");
 }
 
-}  // namespace
-
-Result<std::vector<FileJob>> parse_job_file(std::string_view text, const std::string& path) {
+// `read`: of the root of the only document.
+template <class Read>
+Result<std::vector<FileJob>> parse_yaml(std::string_view text, const std::string& path,
+                                        const char* empty_hint, Read&& read) {
   try {
     const std::string owned(text);
     if (Result<void> r = check_one_document(owned, path); !r) return std::move(r).error();
     const YAML::Node root = YAML::Load(owned);
     if (!root.IsDefined() || root.IsNull())
-      return Error::invalid(path + " says nothing")
-          .with_hint("write gpu: 8G and command: [python, train.py], each in a line of its own");
-    return Reader(path).read(root);
+      return Error::invalid(path + " says nothing").with_hint(empty_hint);
+    return read(root);
   } catch (const YAML::Exception& wrong) {
     std::string where = path;
     if (!wrong.mark.is_null())
@@ -322,6 +418,24 @@ Result<std::vector<FileJob>> parse_job_file(std::string_view text, const std::st
   } catch (const std::exception& wrong) {
     return Error::invalid(path + ": this is no YAML").with_evidence(wrong.what());
   }
+}
+
+}  // namespace
+
+Result<std::vector<FileJob>> parse_job_file(std::string_view text, const std::string& path) {
+  return parse_yaml(text, path,
+                    "write gpu: 8G and command: [python, train.py], each in a line of its own",
+                    [&](const YAML::Node& root) { return Reader(path).read(root); });
+}
+
+Result<std::vector<FileJob>> parse_service_entries(
+    std::string_view text, const std::string& path, std::span<const std::string_view> keys,
+    std::span<const std::string_view> file_keys,
+    std::vector<std::pair<std::string, FileValue>>& of_file) {
+  return parse_yaml(text, path, "write services: and a list of them below it",
+                    [&](const YAML::Node& root) {
+                      return Reader(path, keys, file_keys).read_services(root, of_file);
+                    });
 }
 
 Result<std::vector<std::size_t>> order_of_jobs(const std::vector<FileJob>& jobs,

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/simulate_input.h"
+#include "cli/simulate_services.h"
 #include "cli/simulate_text.h"
 #include "cli/simulate_timed.h"
 #include "cli/simulate_watch.h"
@@ -60,6 +61,16 @@ constexpr std::array kSimulateOptions{
     OptionSpec{"--decisions", "FILE",
                "write the place of each arrival to a file: index, node row, cards (with times: "
                "start and end)"},
+    OptionSpec{"--service", "FILE",
+               "simulate the autoscaling of the service in this YAML file, with --in-flight"},
+    OptionSpec{"--in-flight", "FILE",
+               "a CSV file with the columns t_s and in_flight: requests in flight in each second"},
+    OptionSpec{"--models", "FILE",
+               "simulate services that share a card: a service file with room: and swap_rate:, "
+               "with --requests"},
+    OptionSpec{"--requests", "FILE",
+               "a CSV file with the columns t_s, model and answer_s: when a request comes, for "
+               "which model, and how long its answer takes"},
     OptionSpec{"--report", "FILE", "write an HTML page with charts of cards over time and waits"},
     kTypesOption,
     kOutputOption,
@@ -112,6 +123,11 @@ Result<SimulateReport> simulate_trace(const simulate::Trace& trace,
 }
 
 int run_simulate(const Parsed& parsed, const Output& output) {
+  if (parsed.has("--service")) return simulate_service(parsed, output);
+  if (parsed.has("--models")) return simulate_models(parsed, output);
+  for (const auto& [file, of] :
+       {std::pair("--in-flight", "--service"), std::pair("--requests", "--models")})
+    if (parsed.has(file)) return output.fail(Error::invalid(std::string(file) + " needs " + of));
   if (parsed.has("--history")) return simulate_history(parsed, output);
   if (!parsed.rest.empty())
     return output.fail(Error::invalid("what is " + base::quote(parsed.rest.front()) + "?")
@@ -165,16 +181,21 @@ const Verb kSimulateVerb{
     "test a placement policy on a trace, or the queue on other cards",
     "mete simulate (--nodes FILE|--instances LIST|--pool CARDS) --jobs FILE\n"
     "              [options]\n"
-    "mete simulate --history [FILE] [--pool CARDS] [options]",
+    "mete simulate --history [FILE] [--pool CARDS] [options]\n"
+    "mete simulate --service FILE --in-flight FILE\n"
+    "mete simulate --models FILE --requests FILE",
     "mete simulate --nodes nodes.csv --jobs jobs.csv\n"
     "mete simulate --nodes nodes.csv --jobs jobs.csv --policy best-fit\n"
     "mete simulate --pool 2xH200+1xT4 --jobs jobs.csv --timed\n"
-    "mete simulate --history --pool +1xH200   # would one more card help?",
+    "mete simulate --history --pool +1xH200   # would one more card help?\n"
+    "mete simulate --models models.yaml --requests requests.csv",
     "Jobs arrive one after another and stay. A job that fits on a node is placed; a job that fits "
     "on none is dropped. The result is how much of the cards is allocated when the demand reaches "
     "100% and 130% of them, how much idle capacity a job cannot use, and which jobs were refused. "
     "With --timed and --history, jobs wait by the rules of the queue, and the result is their "
-    "waiting time. Needs no GPU; only --history without a file needs a daemon.",
+    "waiting time. --service and --models simulate services instead: how many replicas autoscaling "
+    "wants, and how long requests wait for models that take turns on a card. Needs no GPU; only "
+    "--history without a file needs a daemon.",
     kSimulateOptions,
     Rest::kWords,
     run_simulate,

@@ -17,12 +17,6 @@ namespace mete::cli {
 
 namespace {
 
-std::string decimal(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
-
 // The value that `percent` % of the times do not exceed.
 std::uint32_t percentile(std::vector<std::uint32_t> times, std::size_t percent) {
   if (times.empty()) return 0;
@@ -129,6 +123,12 @@ std::string timed_text(const SimulateReport& report) {
 }
 
 }  // namespace
+
+std::string decimal(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
 
 std::string simulate_json(const SimulateReport& report, const std::string& at) {
   const simulate::Score& score = report.score;

@@ -37,6 +37,9 @@ struct SimulateReport {
   std::optional<TimedReport> timed = {};
 };
 
+// "0.30": with this number of digits after the point.
+std::string decimal(double value, int digits);
+
 std::string simulate_json(const SimulateReport& report, const std::string& at);
 std::string simulate_text(const SimulateReport& report);
 
