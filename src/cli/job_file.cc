@@ -208,6 +208,10 @@ class Reader {
   // Lists and maps of words, at most three deep.
   Result<FileValue> read_value(const std::string& name, const YAML::Node& key,
                                const YAML::Node& node, int deep = 0) {
+    // An alias may stand for many values.
+    if (++values_ > kMaxValues)
+      return at(node, "there are more than " + std::to_string(kMaxValues) + " values")
+          .with_hint("shorten the lists");
     FileValue value;
     value.where = place(node.IsNull() ? key : node);
     if (node.IsNull())
@@ -216,10 +220,6 @@ class Reader {
       value.text = node.Scalar();
       return value;
     }
-    // An alias may stand for many values.
-    if (++values_ > kMaxValues)
-      return at(node, "there are more than " + std::to_string(kMaxValues) + " values")
-          .with_hint("shorten the lists");
     if (deep == 3) return at(node, name + " is too deep").with_hint("write a word here");
     value.kind = node.IsMap() ? FileValue::Kind::kMap : FileValue::Kind::kList;
     for (std::size_t i = 0; node.IsSequence() && i < node.size(); ++i) {
@@ -229,7 +229,8 @@ class Reader {
     }
     if (!node.IsMap()) return value;
     for (const auto& entry : node) {
-      if (!entry.first.IsScalar()) return at(entry.first, "a key is a word");
+      if (!entry.first.IsScalar())
+        return at(entry.first, "a key is a word").with_hint("write one before the colon");
       std::string inner = entry.first.Scalar();
       std::replace(inner.begin(), inner.end(), '_', '-');
       if (std::find(value.keys.begin(), value.keys.end(), inner) != value.keys.end())

@@ -51,7 +51,7 @@ std::string shown(std::string_view key) {
 
 Result<std::string> word_of(std::string_view key, const FileValue& value) {
   if (value.kind == FileValue::Kind::kText) return value.text;
-  return at(value, shown(key) + " is one word");
+  return at(value, shown(key) + " is one word").with_hint("write one behind " + shown(key) + ":");
 }
 
 Result<std::uint32_t> count_of(std::string_view key, const FileValue& value) {
@@ -99,7 +99,8 @@ Result<std::vector<std::string>> words_of(std::string_view key, const FileValue&
   std::vector<std::string> words;
   for (const FileValue& part : value.parts) {
     if (value.kind == FileValue::Kind::kMap || part.kind != FileValue::Kind::kText)
-      return at(part, shown(key) + " is a list of words");
+      return at(part, shown(key) + " is a list of words")
+          .with_hint("write " + shown(key) + ": [one, two]");
     words.push_back(part.text);
   }
   return words;
@@ -137,7 +138,8 @@ Result<Access> access_of(std::string_view, const FileValue& value) {
   if (value.text == "owner") return Access::kOwner;
   if (value.text == "users") return Access::kUsers;
   if (value.text == "anyone") return Access::kAnyone;
-  return at(value, "access is owner, users or anyone, not " + base::quote(value.text));
+  return at(value, "access is owner, users or anyone, not " + base::quote(value.text))
+      .with_hint("owner is the default");
 }
 
 // What `replicas:` says: "3" or "0..4".
@@ -220,7 +222,7 @@ Result<void> read_park_after(const FileValue& value, ServiceSpec& spec) {
 
 Result<void> read_resident(const FileValue& value, ServiceSpec& spec) {
   if (value.kind != FileValue::Kind::kText || value.text != "always")
-    return at(value, "resident is always, or is left out");
+    return at(value, "resident is always, or is left out").with_hint("write resident: always");
   spec.resident = true;
   return {};
 }

@@ -101,8 +101,7 @@ TEST(ServiceFile, WhatStandsAboveIsOfAllServices) {
 
 TEST(ServiceFile, ReplicasAndAutoscaling) {
   EXPECT_EQ(parse("services:\n- {name: a, replicas: 3}").services.at(0).spec.scaling.max, 3u);
-  EXPECT_EQ(message_of("  replicas: 4..0\n"),
-            "s.yaml:2: max_replicas is 0");
+  EXPECT_EQ(message_of("  replicas: 4..0\n"), "s.yaml:2: max_replicas is 0");
   EXPECT_EQ(message_of("  replicas: 4..2\n"),
             "s.yaml:2: min_replicas is 4, more than max_replicas, 2");
   EXPECT_EQ(message_of("  replicas: many\n"), "s.yaml:4:13: replicas is 'many'");
@@ -147,7 +146,7 @@ TEST(ServiceFile, AliasesDoNotMultiply) {
   std::string big;
   for (int i = 0; i < 2'000; ++i) big += "k,";
   text = "services:\n- name: chat\n  models: &a [" + big + "]\n  origins: [";
-  for (int i = 0; i < 2'000; ++i) text += "*a,";
+  for (int i = 0; i < 2'000; ++i) text += "*a , ";
   EXPECT_NE(message(text + "]\n").find("more than 100000 values"), std::string::npos);
 }
 

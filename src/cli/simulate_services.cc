@@ -81,7 +81,11 @@ std::string ticks_json(const std::vector<Autoscaler::Tick>& ticks) {
                        .number("recommended", tick.recommended)
                        .number("replicas", tick.replicas)
                        .str());
-  return JsonObject().text("schema", "mete.autoscale/1").raw("ticks", json_array(rows)).str();
+  return JsonObject()
+      .text("schema", "mete.autoscale/1")
+      .text("at", timestamp())
+      .raw("ticks", json_array(rows))
+      .str();
 }
 
 std::string ticks_text(const std::vector<Autoscaler::Tick>& ticks) {
@@ -133,6 +137,7 @@ Result<simulate::SimulatedModel> model_of(const FileService& service) {
 std::string figures_json(const simulate::ResidencyFigures& figures) {
   return JsonObject()
       .text("schema", "mete.residency/1")
+      .text("at", timestamp())
       .number("requests", figures.requests)
       .number("swaps", figures.swaps)
       .raw("mean_wait_s", number_text(figures.mean_wait_s))

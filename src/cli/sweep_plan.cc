@@ -17,6 +17,7 @@
 #include "cli/output.h"
 #include "cli/submit_plan.h"
 #include "cli/sweep_options.h"
+#include "cli/sweep_text.h"
 #include "runner/metric_reader.h"
 #include "wire/submit.h"
 
@@ -47,10 +48,6 @@ bool is_finite(const core::sweep::Space& space) {
   for (std::size_t i = 0; i < space.parameters().size(); ++i)
     if (!space.values_of(i)) return false;
   return true;
-}
-
-std::string numbered(std::uint64_t count, std::string_view noun) {
-  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
 bool is_space_file(const std::string& word) {

@@ -43,10 +43,6 @@ std::uint64_t random_seed() {
   return seed;
 }
 
-std::string numbered(std::uint64_t count, std::string_view noun) {
-  return sweep::count_text(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
-}
-
 // "24 trials of 48 points (random, seed 7)".
 std::string size_text(const SweepPlan& plan) {
   const Plan& wanted = plan.request.plan;

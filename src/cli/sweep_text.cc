@@ -62,6 +62,10 @@ std::string metric_text(double value) { return sweep::number_text(value, 6); }
 
 }  // namespace
 
+std::string numbered(std::uint64_t count, std::string_view noun) {
+  return sweep::count_text(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
 // ---- rows --------------------------------------------------------------------------------------
 
 std::string best_text(const SweepDocument::Best& best) {

@@ -4,15 +4,20 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/time.h"
 #include "wire/sweep.h"
 
 namespace mete::cli {
+
+// "1 trial", "10,000 points".
+std::string numbered(std::uint64_t count, std::string_view noun);
 
 // "lr-scan [#####.....] 12/24, 4 run, 1 failed, best val_loss 0.41, ends ~14:20": at most 80
 // columns for a usual name.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See residency.h. World::run() goes from event to event: a request arrives, an answer ends, a swap
+// See residency.h. TurnTaking::run() goes from event to event: a request arrives, an answer ends, a swap
 // ends, or the policy wants to be asked again. After each it fills models that are awake with
 // waiting requests up to their concurrency, and asks for the next swap. Times are microseconds.
 #include "simulate/residency.h"
@@ -25,9 +25,9 @@ using core::service::Sleeper;
 constexpr std::int64_t kUs = 1'000'000;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-class World {
+class TurnTaking {
  public:
-  World(const std::vector<SimulatedModel>& models, Bytes room, Bytes swap_rate,
+  TurnTaking(const std::vector<SimulatedModel>& models, Bytes room, Bytes swap_rate,
         const std::vector<ModelRequest>& requests)
       : models_(models),
         requests_(requests),
@@ -284,7 +284,7 @@ Result<ResidencyFigures> simulate_residency(const std::vector<SimulatedModel>& m
         .with_evidence("it takes " + to_string(largest) + ", there is room for " +
                        to_string(room - always) +
                        (always.is_zero() ? "" : " beside the models that are always resident"));
-  return World(models, room, swap_rate, requests).run();
+  return TurnTaking(models, room, swap_rate, requests).run();
 }
 
 }  // namespace mete::simulate

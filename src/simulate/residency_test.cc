@@ -131,7 +131,7 @@ TEST(ModelRequests, SaysWhatIsWrong) {
   };
   EXPECT_EQ(message("1,llama-8,1\n"),
             "T.csv:2: there is no model 'llama-8'; did you mean llama-8b?");
-  EXPECT_EQ(message("1,m1,1\n").substr(0, 32), "T.csv:2: there is no model 'm1'; ");
+  EXPECT_EQ(message("1,m1,1\n").substr(0, 31), "T.csv:2: there is no model 'm1'");
   for (const char* time : {"x", "", "-1", "1e3", "1.", ".5", "1.x", "1.0000001x", "99999999999"})
     EXPECT_NE(message(std::string(time) + ",m0,1\n").find("t_s must be seconds"), std::string::npos)
         << time;

@@ -22,7 +22,7 @@ SUFFIXES = {".md", ".scd", ".json", ".yaml"}
 TABLE = re.compile(r"(?:\bOptionSpec|\bVerb)\s*(?:k\w+)?\s*\{.*?\}", re.S)
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 COMMENTED = ("bench/", "tools/", "tests/e2e/", "tests/sim/", "tests/support/", *(f"src/{name}/" for name in (
-    "abi base cli config core daemon demo engine launch meter net node park runner seam selftest serve simgpu simulate store top wire"
+    "abi base cli config core daemon demo engine launch meter net node park proxy runner seam selftest serve simgpu simulate store top wire"
 ).split()))
 IN_COMMENTS = re.compile(WORDS.pattern + r"|\bin\s+line\b(?! with)|(?:^|[.:;]\s+|\n\s*)The same(?=[,.:;]|\s+(?:and|but|for|if|in|of|through"
                          r"|where|with|without)\b)", re.I)

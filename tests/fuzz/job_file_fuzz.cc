@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a job file: no crash, an error says what helps, and jobs that are accepted are
-// printed as a file that means the same.
+// Any bytes as a job file, and as a service file: no crash, an error says what helps, and jobs that
+// are accepted are printed as a file that means the same.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "cli/job_file.h"
+#include "cli/service_file.h"
 #include "cli/submit_print.h"
 
 namespace {
@@ -58,6 +59,10 @@ std::optional<cli::SubmitPlan> plan_of(std::string_view text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const Result<cli::ServiceFile> services = cli::parse_service_file(text, "f"); services)
+    METE_ASSERT(!services->services.empty());
+  else
+    METE_ASSERT(!services.error().hint.empty());
   const std::optional<cli::SubmitPlan> plan = plan_of(text);
   if (!plan) return 0;
   (void)cli::plan_as_json(*plan);

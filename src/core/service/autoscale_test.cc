@@ -112,7 +112,9 @@ TEST(Autoscaler, TheFirstRequestStartsOneAtOnce) {
   EXPECT_EQ(scaler.replicas(), 1u);
   for (std::int64_t t = 16; t <= 50; ++t) {
     scaler.sample(t, 0);
-    if (t % kTickS == 0) ASSERT_TRUE(scaler.tick(t));
+    if (t % kTickS == 0) {
+      ASSERT_TRUE(scaler.tick(t));
+    }
     // The 1 of t = 20 (one of ten samples) is in the period until t = 40; its last instant counts.
     EXPECT_EQ(scaler.replicas(), t < 50 ? 1u : 0u) << t;
   }
@@ -145,7 +147,9 @@ TEST(Autoscaler, GoesOnAfterARestartAsIfThereHadBeenNone) {
   for (std::int64_t t = 0; t <= 400; ++t) {
     whole.sample(t, load(t));
     halved.sample(t, load(t));
-    if (t % kTickS == 0 && t > 0) ASSERT_EQ(whole.tick(t), halved.tick(t)) << t;
+    if (t % kTickS == 0 && t > 0) {
+      ASSERT_EQ(whole.tick(t), halved.tick(t)) << t;
+    }
     halved = Autoscaler(rules, halved.parts());
     ASSERT_EQ(whole.parts(), halved.parts());
   }
