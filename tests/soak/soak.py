@@ -24,7 +24,7 @@ os.environ["METE_ATTACK_S"] = str(SECONDS)
 import attack  # noqa: E402
 from attack import ALICE, METE, SEED, read, wait_until  # noqa: E402
 from park_test import PROGRAM  # noqa: E402
-from watch import KIB, MIB, Quantity, Watch, size_of, status_of  # noqa: E402
+from watch import KIB, MIB, Quantity, Watch, database_bytes, size_of, status_of  # noqa: E402
 
 attack.MOST_UNJUDGED = 20  # a short queue: parks and runs have their turn soon
 DATABASE = ("meted.db", "meted.db-wal", "meted.mark", "ballast", "filler")
@@ -158,7 +158,8 @@ class Soak(attack.Attack):
             kept = min(KEPT_EVENTS, int(events[-1]["seq"]))
         except (OSError, ValueError, KeyError, IndexError):
             return None
-        return (self.state / "meted.db").stat().st_blocks * 512 / max(kept, 1)
+        held = database_bytes(self.state / "meted.db")
+        return held / max(kept, 1) if held else None
 
     # ---- the whole ----
 
@@ -189,12 +190,12 @@ class Soak(attack.Attack):
         print(f"METE_SOAK_SECONDS={SECONDS:.0f} METE_ATTACK_SEED={SEED}", flush=True)
         watch = Watch(SECONDS, [
             # Floors: a few connections of users come and go; the allocator keeps some pages; a mover keeps what is parked at that moment,
-            # which is a job of 64 MiB more or less.
+            # which is a job of 64 MiB more or less; events of some kinds are larger than others, and their mix varies.
             Quantity("daemon RSS", "bytes", MIB // 2, always=True), Quantity("daemon fds", "number", 4, always=True),
             Quantity("helper data", "bytes", MIB // 2, always=True), Quantity("helper fds", "number", 2, always=True),
             Quantity("keeper RSS", "bytes", MIB // 2, always=True), Quantity("keeper fds", "number", 2, always=True),
             Quantity("mover RSS", "bytes", 64 * MIB), Quantity("mover fds", "number", 4),
-            Quantity("state files", "bytes", 2 * MIB, always=True), Quantity("bytes per event", "number", 16, always=True),
+            Quantity("state files", "bytes", 2 * MIB, always=True), Quantity("bytes per event", "number", 48, always=True),
             Quantity("database", "bytes", DATABASE_FLOOR, always=True)])
         self.fill_history()
         threads = [threading.Thread(target=self.watch_all, args=(watch,), daemon=True), threading.Thread(target=self.judge_all, daemon=True)]

@@ -65,6 +65,28 @@ def size_of(folder, leave_out=()):
     return total
 
 
+def database_bytes(path):
+    """Bytes of a SQLite database as of its last commit. The file itself grows in steps of some megabytes, at checkpoints; until
+    then new pages are in the log beside it. None where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(100)
+            page = int.from_bytes(head[16:18], "big")
+            page = 65536 if page == 1 else page
+            pages = file.seek(0, os.SEEK_END) // page
+        with open(f"{path}-wal", "rb") as log:
+            salts = log.read(32)[16:24]
+            at = 32
+            # A frame: the number of its page, the pages of the database if it ends a commit, the salts, a checksum, the page.
+            while len(frame := log.read(24)) == 24 and frame[8:16] == salts:
+                pages = int.from_bytes(frame[4:8], "big") or pages
+                at += 24 + page
+                log.seek(at)
+    except (OSError, ZeroDivisionError):
+        return None
+    return pages * page
+
+
 class Watch:
     def __init__(self, seconds, quantities):
         self.seconds, self.began = seconds, time.monotonic()

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What counts as growth."""
+import pathlib
+import sqlite3
+import tempfile
 import unittest
 
-from watch import MIB, Quantity
+from watch import MIB, Quantity, database_bytes
 
 
 def quantity(values, floor=MIB):
@@ -40,6 +43,25 @@ class WatchTest(unittest.TestCase):
         for at in range(300, 600):
             always.add(at, MIB)
         self.assertFalse(always.judge(600)[2])
+
+    def test_a_database_counts_what_is_in_its_log(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "d.db")
+            with sqlite3.connect(path) as database:
+                self.assertEqual(database.execute("PRAGMA journal_mode = WAL").fetchone()[0], "wal")
+                database.execute("PRAGMA wal_autocheckpoint = 0")
+                database.execute("CREATE TABLE t (x)")
+                page = database.execute("PRAGMA page_size").fetchone()[0]
+                for turn in range(6):
+                    database.executemany("INSERT INTO t VALUES (?)", [("y" * 2000,)] * 300)
+                    database.commit()
+                    if turn == 3:
+                        database.execute("PRAGMA wal_checkpoint(RESTART)")
+                    pages = database.execute("PRAGMA page_count").fetchone()[0]
+                    self.assertEqual(database_bytes(path), pages * page, turn)
+                    self.assertGreater(pages * page, path.stat().st_size if turn != 3 else 0)
+            database.close()
+            self.assertEqual(database_bytes(pathlib.Path(folder, "none.db")), None)
 
 
 if __name__ == "__main__":
