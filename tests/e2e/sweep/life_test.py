@@ -10,7 +10,7 @@ import signal
 import subprocess
 import unittest
 
-from sweeps import BOUND_S, GIB, Screen, SweepTest, wait_until
+from sweeps import BOUND_S, BUILD, GIB, Screen, SweepTest, wait_until
 
 LOSS = ("--minimize", "loss", "--metric", "loss=loss: ([0-9.]+)")
 # Waits for its flag at each step, and reports through METE_METRICS.
@@ -75,6 +75,28 @@ class Life(SweepTest):
         self.assertEqual(document["trials"][1]["why"], "exit code 3")
         document = self.run_sweep("--cpu-only", "--fail-fast", "--max-parallel", "1", "--grid", "a=0,3,4,5", "--", "sh", "-c", "exit {a}", name="fast", code=1)
         self.assertEqual([trial["state"] for trial in document["trials"]], ["ok", "failed"])
+
+    def test_preemptible_trials_make_room_for_an_urgent_job_and_continue(self):
+        config = self.folder / "config.toml"
+        config.write_text('[park]\nmin_run_s = 0\narena = "4G"\n')
+        self.env["METE_CONFIG"] = str(config)
+        go, urgent = self.folder / "go", self.folder / "urgent"
+        # Each keeps blocks of its own bytes, and fails if they are not as they were.
+        program = [str(BUILD / "tests/park_program"), "many", "3", str(2 << 20), str(go)]
+        self.start_sweep("--gpu", "30G", "--preemptible", "--grid", "a=1,2,3,4", "--", "sh", "-c", f"exec {' '.join(program)} # {{a}}")
+        self.wait_trials(4, "running")
+        for n in range(1, 5):
+            wait_until(lambda trial=str(n): "up" in self.sweep("logs", "scan", trial).stdout, f"trial {n} has its memory")
+        run = self.start_run("-q", "--gpu", "60G", "--priority", "5", "--", "sh", "-c", f"touch {urgent}; while [ ! -e {go} ]; do sleep 0.01; done")
+        wait_until(urgent.exists, "the urgent job runs")
+        states = [job["state"] for job in self.document("ps", "ps")["jobs"]]
+        self.assertEqual(sorted(states).count("parked"), 2, states)
+        self.assertEqual([trial["state"] for trial in self.scan()["trials"]], ["running"] * 4)
+        go.touch()
+        self.assertEqual(run.wait(BOUND_S), 0)
+        document = self.wait_sweep("done")
+        self.assertEqual([trial["state"] for trial in document["trials"]], ["ok"] * 4)
+        self.assertEqual(sorted(int(trial["job"]) for trial in document["trials"]), [1, 2, 3, 4], "no trial ran twice")
 
     def test_retries_are_of_the_trial(self):
         script = 'echo x >>$RUNS.$METE_TRIAL; [ $(wc -l <$RUNS.$METE_TRIAL) = 2 ]'

@@ -5,7 +5,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "daemon"))
-from world import BOUND_S, GIB, METE, DaemonTest, Screen, read, wait_until  # noqa: E402, F401
+from world import BOUND_S, BUILD, GIB, METE, DaemonTest, Screen, read, wait_until  # noqa: E402, F401
 
 # Begins, works, says its loss and ends; `runs` has a line for each.
 PROGRAM = """echo "begin $METE_TRIAL $1 $2" >>"$RUNS"
