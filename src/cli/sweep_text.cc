@@ -95,6 +95,8 @@ std::string progress_line(const SweepRow& row, WallTime now) {
     line += ", best " + fit_columns(base::printable(row.best->metric), kMaxName) + " " +
             sweep::number_text(row.best->value, 4);
   if (row.end_forecast) line += ", ends ~" + base::moment(*row.end_forecast, now);
+  if (row.state == SweepState::kRunning && !row.why.empty())
+    line += ", waits: " + base::printable(row.why);
   return line;
 }
 
@@ -146,6 +148,8 @@ std::string row_text(const SweepRow& row) {
                                   (row.running == 1 ? " is" : " are") + " being ended"
                             : "; mete sweep resume " + base::printable(row.name) + " continues it";
   if (row.state == SweepState::kRunning) text += "; " + counts_text(row);
+  if (row.state == SweepState::kRunning && !row.why.empty())
+    text += "; its next trial waits: " + base::printable(row.why);
   return text;
 }
 

@@ -286,12 +286,13 @@ std::optional<std::string_view> parse_response(std::string_view bytes, bool of_h
   return std::nullopt;
 }
 
-std::size_t Chunks::feed(std::string_view bytes) {
+std::size_t Chunks::feed(std::string_view bytes, std::string* data) {
   std::size_t at = 0;
   while (at < bytes.size() && state_ != State::kDone && state_ != State::kFailed) {
     if (state_ == State::kData) {
       const std::size_t part =
           static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes.size() - at));
+      if (data != nullptr) data->append(bytes.substr(at, part));
       left_ -= part;
       at += part;
       if (left_ == 0) state_ = State::kDataCr;

@@ -85,14 +85,16 @@ bool list_has(std::string_view list, std::string_view element);
 // Keep-Alive, Proxy-*, TE, Transfer-Encoding, Upgrade.
 bool is_for_one_hop(std::string_view name, std::string_view connection);
 
-// Follows the chunks of a body that is passed on as it is, to find its end.
+// Follows the chunks of a body to find its end, and what is in them.
 class Chunks {
  public:
   // How many of these bytes belong to the body. Fewer than all: its end is behind them, or it is
-  // wrong.
-  std::size_t feed(std::string_view bytes);
+  // wrong. `data`: what was in the chunks is appended to it.
+  std::size_t feed(std::string_view bytes, std::string* data = nullptr);
   bool done() const { return state_ == State::kDone; }
   bool failed() const { return state_ == State::kFailed; }
+  // A chunk has ended and the next has not begun.
+  bool is_between() const { return state_ == State::kSize && !has_digit_; }
 
  private:
   enum class State {

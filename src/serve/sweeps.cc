@@ -25,10 +25,16 @@ Error no_such_sweep(std::string_view name, const std::string& user = {}) {
 
 }  // namespace
 
+wire::SweepRow Sweeps::row_of(const core::sweep::Sweep& sweep, WallTime at) const {
+  wire::SweepRow row = wire::row_of(sweep, at);
+  if (row.why.empty()) row.why = engine_.state().why_blocked(sweep, engine_.moment());
+  return row;
+}
+
 std::string Sweeps::rows(const core::sweep::Sweep* sweep) const {
   wire::SweepsDocument document;
   document.at = clock_.wall();
-  if (sweep != nullptr) document.sweeps.push_back(wire::row_of(*sweep, document.at));
+  if (sweep != nullptr) document.sweeps.push_back(row_of(*sweep, document.at));
   return wire::encode(document);
 }
 
@@ -56,7 +62,7 @@ void Sweeps::list(Call& call) {
   document.at = clock_.wall();
   for (const auto& [number, sweep] : engine_.state().sweeps().all())
     if (all || sweep.plan().job.uid == call.peer().uid)
-      document.sweeps.push_back(wire::row_of(sweep, document.at));
+      document.sweeps.push_back(row_of(sweep, document.at));
   net::Response response = respond(200, wire::encode(document));
   response.held = dispatcher_.place();
   call.reply(response);
@@ -68,6 +74,7 @@ void Sweeps::get(Call& call) {
   if (!sweep) return call.reply(refuse(sweep.error()));
   if (call.request.parameter("brief") != nullptr) return call.reply(respond(200, rows(*sweep)));
   wire::SweepDocument document = wire::document_of(**sweep, clock_.wall());
+  if (document.why.empty()) document.why = engine_.state().why_blocked(**sweep, engine_.moment());
   if (identity_.folder_of) {
     const std::string folder =
         base::join_path(identity_.folder_of((*sweep)->plan().job.uid), "sweeps/" + document.name);

@@ -39,6 +39,7 @@ class Sweeps {
   Result<const core::sweep::Sweep*> named(const Call& call) const;
   void ask_to_change(Call& call, core::ChangeSweep change);
   std::string rows(const core::sweep::Sweep* sweep) const;
+  wire::SweepRow row_of(const core::sweep::Sweep& sweep, WallTime at) const;
 
   seam::Clock& clock_;
   engine::Engine& engine_;

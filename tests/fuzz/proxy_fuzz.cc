@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "proxy/head.h"
 #include "proxy/model_field.h"
+#include "proxy/relay.h"
 
 namespace {
 
@@ -71,6 +72,7 @@ void look_at_model(std::string_view bytes) {
   const Result<std::string> ours = whole.model();
   const Result<std::string> other = pieces.model();
   METE_ASSERT(ours.ok() == other.ok() && (!ours || *ours == *other));
+  if (bytes.find('\0') != std::string_view::npos) return;  // the other reader takes it for the end
   std::size_t models = 0;
   std::string key;
   const auto look = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
@@ -96,6 +98,66 @@ void look_at_model(std::string_view bytes) {
   if (good && bytes.size() <= proxy::ModelField::kMaxDepth) METE_ASSERT(ours.ok());
 }
 
+struct Heard {
+  std::string replica;
+  std::string client;
+  proxy::Relay::State state = proxy::Relay::State::kHead;
+  bool broken = false;
+  bool operator==(const Heard&) const = default;
+};
+
+// What client and replica hear. The client says everything before the replica does; requests whose
+// path begins with /c are collected first.
+Heard relayed(std::string_view client, std::string_view replica, std::size_t size) {
+  using State = proxy::Relay::State;
+  proxy::Relay relay;
+  Heard heard;
+  const auto drain = [&] {
+    const std::size_t to_replica = relay.to_replica().size();
+    heard.replica += relay.to_replica();
+    relay.sent_to_replica(to_replica);
+    const std::size_t to_client = relay.to_client().size();
+    heard.client += relay.to_client();
+    relay.sent_to_client(to_client);
+  };
+  const auto answer = [&] {
+    if (relay.state() != State::kAsked) return;
+    if (relay.request().path.starts_with("/c") && !relay.is_collected()) relay.collect(64);
+    if (relay.state() != State::kAsked) return;
+    if (!relay.is_collected()) return relay.forward(relay.request().path, {{"X-Id", "1"}});
+    const std::string body = relay.take_collected();
+    relay.forward(relay.request().path, {}, body.size());
+    relay.push_body(body);
+  };
+  for (std::size_t at = 0; at < client.size(); at += size) {
+    relay.from_client(client.substr(at, size));
+    answer();
+    drain();
+  }
+  for (std::size_t at = 0; at < replica.size(); at += size) {
+    relay.from_replica(replica.substr(at, size));
+    drain();
+  }
+  heard.state = relay.state();
+  heard.broken = relay.is_broken();
+  if (relay.state() == State::kForwarding) (void)relay.replica_ended();
+  return heard;
+}
+
+void look_at_relay(std::string_view bytes) {
+  const std::size_t end = bytes.find('\0');
+  const std::string_view client = bytes.substr(0, end);
+  const std::string_view replica =
+      end == std::string_view::npos ? std::string_view() : bytes.substr(end + 1);
+  const Heard whole = relayed(client, replica, 1 << 20);
+  for (const std::size_t size : {1, 5}) {
+    Heard pieces = relayed(client, replica, size);
+    // What came before a wrong chunk has been passed on if it came alone.
+    if (whole.client.starts_with("HTTP/1.1 400 ")) pieces.replica = whole.replica;
+    METE_ASSERT(whole == pieces);
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -103,6 +165,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   look_at_request(bytes);
   look_at_response(bytes);
   look_at_chunks(bytes);
+  look_at_relay(bytes);
   // JSON of some hundred brackets takes the other reader's stack.
   if (bytes.size() <= 4096) look_at_model(bytes);
   return 0;

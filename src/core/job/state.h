@@ -156,6 +156,9 @@ class State {
   const Pending& pending() const { return pending_; }
   const Users& users() const { return users_; }
   const Sweeps& sweeps() const { return sweeps_; }
+  // Why a running sweep that has more trials submits none now: a quota, the bound of the queue, no
+  // card for --gpu auto. "": it does, or its next trial waits in the queue.
+  std::string why_blocked(const sweep::Sweep& sweep, const Moment& moment) const;
   const std::set<JobId>& put_off() const { return put_off_; }
   std::uint64_t last_job() const { return last_job_; }
   std::uint64_t last_reservation() const { return admin_.last_reservation(); }

@@ -41,5 +41,24 @@ TEST_F(SweepsTest, HaveTheirStepsInTurn) {
   EXPECT_EQ(state_.jobs().size(), 6u);
 }
 
+// A sweep whose trials would not be accepted shows nothing but "running": it says why.
+TEST_F(SweepsTest, SayWhyTheyBeginNoTrial) {
+  start("one");
+  const auto why = [&] { return state_.why_blocked(*state_.sweeps().find(1), moment()); };
+  EXPECT_EQ(why(), "");
+  Rules rules;
+  rules.user_bytes = state_.sweeps().bytes_of(uid_of("alice")) + 100;
+  state_ = State::from_parts(state_.parts(), rules);
+  EXPECT_NE(why(), "");
+  settle();
+  EXPECT_EQ(state_.sweeps().find(1)->trials().size(), 0u);
+  rules.user_bytes = 1'000'000;
+  state_ = State::from_parts(state_.parts(), rules);
+  EXPECT_EQ(why(), "");
+  settle();
+  EXPECT_EQ(state_.sweeps().find(1)->trials().size(), 2u);
+  EXPECT_EQ(why(), "") << "its trials wait in the queue";
+}
+
 }  // namespace
 }  // namespace mete::core

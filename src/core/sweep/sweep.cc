@@ -446,6 +446,12 @@ std::optional<Bytes> Sweep::share_of(const Point& point, const Trial* again,
   return std::min(bytes, card).round_down(kGranule);
 }
 
+bool Sweep::may_begin_more() const {
+  if (state() != SweepState::kRunning || !why_over().empty() || !queued_.empty()) return false;
+  if (plan().max_parallel != 0 && active_.size() >= plan().max_parallel) return false;
+  return !again_.empty() || why_no_more(started()).empty();
+}
+
 std::optional<WallTime> Sweep::next_change(WallTime now) const {
   if (state() != SweepState::kRunning) return std::nullopt;
   std::optional<WallTime> next;

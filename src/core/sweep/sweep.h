@@ -179,6 +179,9 @@ class Sweep {
   // The next step, if there is one: apply it, and ask again. Looks at kDrawsAtOnce points at most;
   // after a Skipped step there is none until time has passed.
   std::optional<Step> next(const Circumstances& circumstances) const;
+  // It has trials to begin, and neither its own bound nor one that waits in the queue keeps it from
+  // that.
+  bool may_begin_more() const;
   // When time alone changes something.
   std::optional<WallTime> next_change(WallTime now) const;
 
