@@ -61,6 +61,7 @@ class Balancer {
   std::size_t waiting() const { return waiting_.size(); }
   std::size_t in_flight() const { return in_flight_; }  // in replicas, without those that wait
   std::size_t in_replica(ReplicaId replica) const;
+  bool has_replica(ReplicaId replica) const { return replicas_.contains(replica); }
 
  private:
   struct Process {

@@ -160,7 +160,8 @@ bool Relay::keeps_client() const {
 }
 
 void Relay::reply(int status, std::string_view type, std::string_view body, const Pairs& fields) {
-  METE_ASSERT(state_ == State::kAsked || state_ == State::kForwarding);
+  METE_ASSERT(state_ == State::kAsked || state_ == State::kCollecting ||
+              state_ == State::kForwarding);
   METE_ASSERT(!has_head_);
   const bool keep = keeps_client();
   to_client_.append("HTTP/1.1 ").append(std::to_string(status)).append(" ");

@@ -43,7 +43,10 @@ class Relay {
   void from_client(std::string_view bytes);
   // The client sends no more. A half-closed connection still gets its answer.
   void client_ended();
+  bool client_has_ended() const { return client_ended_; }
   bool wants_client() const;
+  // In kHead: a part of a head is there.
+  bool has_begun() const { return !in_.empty(); }
   // To be written to the client; then sent_to_client(how many).
   std::string_view to_client() const;
   void sent_to_client(std::size_t bytes);

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// See server.h; session.cc has what happens on one connection.
+#include "proxy/server.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "proxy/session.h"
+
+namespace mete::proxy {
+
+void ProxyServer::Impl::accept_on(int listening) {
+  for (int i = 0; i < 64; ++i) {  // then others have their turn
+    Fd socket(accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket.valid()) return;
+    if (sessions.size() >= limits.connections) continue;  // closed at once
+    auto session = std::make_shared<Session>(*this, std::move(socket));
+    if (session->start()) sessions.emplace(session.get(), session);
+  }
+}
+
+std::shared_ptr<Service> ProxyServer::Impl::find(const std::string& name) const {
+  const auto found = services.find(name);
+  return found == services.end() ? nullptr : found->second;
+}
+
+void ProxyServer::Impl::give(const std::shared_ptr<Service>& service) {
+  while (const std::optional<Balancer::Given> given = service->balancer.give()) {
+    const auto waits = service->waiting.find(*given->ticket);
+    Session* const session = waits->second;
+    service->waiting.erase(waits);
+    session->take_seat(given->seat);
+    step_later(*session);
+  }
+}
+
+void ProxyServer::Impl::step_later(Session& session) {
+  loop.post([weak = session.weak_from_this()] {
+    if (const std::shared_ptr<Session> self = weak.lock(); self != nullptr) self->step();
+  });
+}
+
+void ProxyServer::Impl::forget(Session* session) {
+  sessions.erase(session);
+  look_for_end();
+}
+
+void ProxyServer::Impl::look_for_end() {
+  if (draining && sessions.empty() && when_drained) loop.post(std::exchange(when_drained, nullptr));
+}
+
+ProxyServer::ProxyServer(net::Loop& loop, Router& router, Limits limits)
+    : impl_(std::make_unique<Impl>(loop, router, limits)) {}
+ProxyServer::~ProxyServer() = default;
+
+Result<void> ProxyServer::listen_on(Fd listening) {
+  const int number = listening.get();
+  Result<net::Watch> watch = impl_->loop.watch(
+      number, net::kReadable, [this, number](net::Ready) { impl_->accept_on(number); });
+  if (!watch) return std::move(watch).error();
+  impl_->doors.push_back({std::move(listening), std::move(*watch)});
+  return {};
+}
+
+void ProxyServer::set_service(const std::string& name, std::size_t queue) {
+  std::shared_ptr<Service>& service = impl_->services[name];
+  if (service == nullptr)
+    service = std::make_shared<Service>(queue);
+  else
+    service->balancer.set_queue(queue);
+}
+
+void ProxyServer::remove_service(const std::string& name) {
+  const auto found = impl_->services.find(name);
+  if (found == impl_->services.end()) return;
+  const std::shared_ptr<Service> service = found->second;
+  impl_->services.erase(found);
+  const std::map<Ticket, Session*> waiting = service->waiting;
+  for (const auto& [ticket, session] : waiting) {
+    session->give_up(503, "the service is gone");
+    impl_->step_later(*session);
+  }
+}
+
+void ProxyServer::set_replica(const std::string& name, ReplicaId replica,
+                              const std::vector<std::uint16_t>& ports, std::uint32_t concurrency) {
+  const std::shared_ptr<Service> service = impl_->find(name);
+  if (service == nullptr || ports.empty()) return;
+  for (std::uint32_t i = 0; i < ports.size(); ++i) service->ports[{replica, i}] = ports[i];
+  service->balancer.set_replica(replica, static_cast<std::uint32_t>(ports.size()), concurrency);
+  impl_->give(service);
+}
+
+void ProxyServer::remove_replica(const std::string& name, ReplicaId replica) {
+  const std::shared_ptr<Service> service = impl_->find(name);
+  if (service == nullptr) return;
+  const auto of_it = [&](const auto& entry) { return entry.first.replica == replica; };
+  std::erase_if(service->ports, of_it);
+  std::erase_if(service->pool, of_it);
+  service->balancer.remove_replica(replica);
+}
+
+std::size_t ProxyServer::connections() const { return impl_->sessions.size(); }
+
+std::size_t ProxyServer::in_flight(const std::string& name) const {
+  const std::shared_ptr<Service> service = impl_->find(name);
+  return service == nullptr ? 0 : service->balancer.in_flight();
+}
+
+std::size_t ProxyServer::waiting(const std::string& name) const {
+  const std::shared_ptr<Service> service = impl_->find(name);
+  return service == nullptr ? 0 : service->balancer.waiting();
+}
+
+void ProxyServer::drain(std::function<void()> done) {
+  impl_->draining = true;
+  impl_->when_drained = std::move(done);
+  impl_->doors.clear();
+  const std::map<Session*, std::shared_ptr<Session>> sessions = impl_->sessions;
+  for (const auto& [pointer, session] : sessions) session->drain();
+  impl_->look_for_end();
+}
+
+}  // namespace mete::proxy

@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: Apache-2.0
+// Real sockets on this machine: the proxy on the test's thread, clients and replicas on their own.
+#include "proxy/server.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace mete::proxy {
+namespace {
+
+constexpr std::size_t kBound = 30;  // seconds, for what hangs
+
+Fd listener(std::uint16_t& port) {
+  Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  EXPECT_EQ(bind(socket.get(), any, sizeof address), 0);
+  EXPECT_EQ(listen(socket.get(), 128), 0);
+  socklen_t size = sizeof address;
+  EXPECT_EQ(getsockname(socket.get(), any, &size), 0);
+  port = ntohs(address.sin_port);
+  return socket;
+}
+
+// A blocking connection; everything ends after kBound.
+class Plug {
+ public:
+  explicit Plug(Fd socket) : socket_(std::move(socket)) {
+    const timeval bound{kBound, 0};
+    (void)setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound);
+    (void)setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof bound);
+  }
+  Plug(Plug&&) = default;
+  Plug& operator=(Plug&&) = default;
+  // Also where the socket has another name.
+  ~Plug() {
+    if (socket_.valid()) (void)shutdown(socket_.get(), SHUT_RDWR);
+  }
+  static Plug to(std::uint16_t port) {
+    Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port);
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    return Plug(std::move(socket));
+  }
+  bool say(std::string_view text) const { return base::write_all(socket_.get(), text); }
+  // Until `end` is at the end of what was read; or the connection ends.
+  std::string hear(std::string_view end) {
+    std::string text;
+    char byte = 0;
+    while (!text.ends_with(end) && recv(socket_.get(), &byte, 1, 0) == 1) text += byte;
+    return text;
+  }
+  // A head, and the body of its Content-Length.
+  std::string hear_message() {
+    std::string text = hear("\r\n\r\n");
+    const std::size_t at = text.find("Content-Length: ");
+    std::size_t left = at == std::string::npos ? 0 : std::stoul(text.substr(at + 16));
+    std::string body(left, '\0');
+    std::size_t done = 0;
+    while (done < left) {
+      const ssize_t n = recv(socket_.get(), body.data() + done, left - done, 0);
+      if (n <= 0) break;
+      done += static_cast<std::size_t>(n);
+    }
+    return text + body.substr(0, done);
+  }
+  // Reads until the end: true, or an error: false.
+  bool ends_well() {
+    char byte = 0;
+    ssize_t n = 0;
+    while ((n = recv(socket_.get(), &byte, 1, 0)) > 0) continue;
+    return n == 0;
+  }
+  void half_close() { (void)shutdown(socket_.get(), SHUT_WR); }
+
+ private:
+  Fd socket_;
+};
+
+// A replica: one thread for each connection.
+class Replica {
+ public:
+  using Serve = std::function<void(Plug&)>;
+  explicit Replica(Serve serve) : serve_(std::move(serve)), door_(listener(port)) {
+    thread_ = std::thread([this] {
+      for (;;) {
+        Fd socket(accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+        if (!socket.valid()) return;
+        ++connections;
+        const std::lock_guard<std::mutex> lock(mutex_);
+        ends_.emplace_back(dup(socket.get()));
+        threads_.emplace_back([this, socket = std::move(socket)]() mutable {
+          Plug plug(std::move(socket));
+          serve_(plug);
+        });
+      }
+    });
+  }
+  ~Replica() {
+    (void)shutdown(door_.get(), SHUT_RDWR);
+    thread_.join();
+    for (const Fd& end : ends_) (void)shutdown(end.get(), SHUT_RDWR);
+    for (std::thread& thread : threads_) thread.join();
+  }
+  std::uint16_t port = 0;
+  std::atomic<int> connections = 0;
+
+ private:
+  Serve serve_;
+  Fd door_;
+  std::thread thread_;
+  std::mutex mutex_;
+  std::vector<std::thread> threads_;
+  std::vector<Fd> ends_;  // other names of the connections, to end them by
+};
+
+// Answers each request with its first line and its body.
+void echo(Plug& plug) {
+  for (;;) {
+    const std::string request = plug.hear_message();
+    if (request.find("\r\n\r\n") == std::string::npos) return;
+    const std::string body = request.substr(0, request.find("\r\n")) + "|" +
+                             request.substr(request.find("\r\n\r\n") + 4);
+    if (!plug.say("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+                  body))
+      return;
+  }
+}
+
+// /NAME/rest goes to the service NAME; /v1/… by its model.
+class Names : public Router {
+ public:
+  Route route(const RequestHead& head) override {
+    Route route;
+    if (head.path.starts_with("/v1/")) {
+      route.by_model = true;
+      route.body_limit = 4 << 20;
+      return route;
+    }
+    const std::size_t slash = head.path.find('/', 1);
+    route.service = head.path.substr(1, slash == std::string_view::npos ? slash : slash - 1);
+    route.target = slash == std::string_view::npos ? "/" : head.path.substr(slash);
+    if (route.service.empty()) route.status = 404, route.body = "no service\n";
+    return route;
+  }
+  Route route_model(const RequestHead& head, const Result<std::string>& model) override {
+    if (!model) return refuse(head, 400, model.error().message);
+    Route route;
+    route.service = *model;
+    route.target = head.path;
+    return route;
+  }
+  Route refuse(const RequestHead&, int status, std::string_view why) override {
+    Route route;
+    route.status = status;
+    route.body = std::string(why) + "\n";
+    return route;
+  }
+};
+
+class ProxyServerTest : public ::testing::Test {
+ protected:
+  void begin(ProxyServer::Limits limits = {}) {
+    server_.emplace(loop_, names_, limits);
+    ASSERT_TRUE(server_->listen_on(listener(port_)));
+  }
+  // Clients, beside the loop; `changes` runs on the loop once, when `change_` is set.
+  void run(const std::function<void()>& clients, const std::function<void()>& changes = {}) {
+    std::atomic<bool> over = false;
+    std::thread thread([&] {
+      clients();
+      over = true;
+    });
+    const net::Timer timer = loop_.every(net::Milliseconds(1), [&] {
+      if (change_.exchange(false) && changes) changes();
+      if (over) loop_.stop();
+    });
+    loop_.run();
+    thread.join();
+  }
+  static std::string get(const std::string& path) {
+    return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  }
+
+  net::Loop loop_;
+  Names names_;
+  std::optional<ProxyServer> server_;
+  std::uint16_t port_ = 0;
+  std::atomic<bool> change_ = false;
+};
+
+TEST_F(ProxyServerTest, RequestsReachTheirService) {
+  Replica replica(echo);
+  begin();
+  server_->set_service("chat", 10);
+  server_->set_replica("chat", 1, {replica.port}, 4);
+  run([&] {
+    Plug client = Plug::to(port_);
+    for (int i = 0; i < 3; ++i) {
+      client.say(get("/chat/a?b=" + std::to_string(i)));
+      const std::string answer = client.hear_message();
+      EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 OK\r\n")) << answer;
+      EXPECT_NE(answer.find("Server-Timing: queue;dur="), std::string::npos) << answer;
+      EXPECT_TRUE(answer.ends_with("GET /a?b=" + std::to_string(i) + " HTTP/1.1|")) << answer;
+    }
+    client.say("POST /chat HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
+    EXPECT_TRUE(client.hear_message().ends_with("POST / HTTP/1.1|hello"));
+    client.say(get("/"));
+    EXPECT_TRUE(client.hear_message().ends_with("no service\n"));
+    client.say(get("/other/"));
+    EXPECT_TRUE(client.hear_message().starts_with("HTTP/1.1 503 "));
+  });
+  EXPECT_EQ(replica.connections, 1) << "the connection is used again";
+  EXPECT_EQ(server_->in_flight("chat"), 0u);
+}
+
+TEST_F(ProxyServerTest, RequestsReachTheirModel) {
+  Replica replica(echo);
+  begin();
+  server_->set_service("llama", 10);
+  server_->set_replica("llama", 1, {replica.port}, 4);
+  run([&] {
+    for (const std::size_t size : {std::size_t{10}, std::size_t{3} << 20}) {
+      Plug client = Plug::to(port_);
+      const std::string body =
+          "{\"prompt\":\"" + std::string(size, 'x') + "\",\"model\":\"llama\"}";
+      client.say("POST /v1/chat HTTP/1.1\r\nHost: a\r\nContent-Length: " +
+                 std::to_string(body.size()) + "\r\n\r\n" + body);
+      EXPECT_TRUE(client.hear_message().ends_with("POST /v1/chat HTTP/1.1|" + body)) << size;
+      client.say("POST /v1/chat HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}");
+      EXPECT_TRUE(client.hear_message().ends_with("the body has no model\n"));
+    }
+    Plug large = Plug::to(port_);
+    large.say("POST /v1/chat HTTP/1.1\r\nHost: a\r\nContent-Length: 9999999\r\n\r\n");
+    EXPECT_TRUE(large.hear_message().starts_with("HTTP/1.1 413 "));
+  });
+}
+
+TEST_F(ProxyServerTest, MoreThanTheConcurrencyWaits) {
+  std::atomic<int> inside = 0;
+  std::atomic<int> most = 0;
+  Replica replica([&](Plug& plug) {
+    while (plug.hear("\r\n\r\n").ends_with("\r\n\r\n")) {
+      const int now = ++inside;
+      int seen = most;
+      while (seen < now && !most.compare_exchange_weak(seen, now)) continue;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      --inside;
+      plug.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    }
+  });
+  begin();
+  server_->set_service("chat", 100);
+  server_->set_replica("chat", 1, {replica.port}, 2);
+  run([&] {
+    std::vector<std::thread> clients;
+    std::atomic<int> ok = 0;
+    for (int i = 0; i < 12; ++i)
+      clients.emplace_back([&] {
+        Plug client = Plug::to(port_);
+        client.say(get("/chat/"));
+        if (client.hear_message().ends_with("ok")) ++ok;
+      });
+    for (std::thread& client : clients) client.join();
+    EXPECT_EQ(ok, 12);
+  });
+  EXPECT_EQ(most, 2);
+}
+
+TEST_F(ProxyServerTest, ARequestWaitsForAReplicaAndTheQueueHasABound) {
+  Replica replica(echo);
+  begin();
+  server_->set_service("chat", 1);
+  run(
+      [&] {
+        Plug first = Plug::to(port_);
+        first.say(get("/chat/1"));
+        // The second is refused once the first waits.
+        Plug second = Plug::to(port_);
+        std::string answer;
+        do {
+          second = Plug::to(port_);
+          second.say(get("/chat/2"));
+          answer = second.hear("\n");
+        } while (!answer.starts_with("HTTP/1.1 503 "));
+        EXPECT_NE(second.hear("\r\n\r\n").find("Retry-After: 1"), std::string::npos);
+        change_ = true;
+        EXPECT_TRUE(first.hear_message().ends_with("GET /1 HTTP/1.1|"));
+      },
+      [&] { server_->set_replica("chat", 1, {replica.port}, 1); });
+}
+
+TEST_F(ProxyServerTest, ARequestDoesNotWaitForEver) {
+  ProxyServer::Limits limits;
+  limits.hold = net::Milliseconds(100);
+  begin(limits);
+  server_->set_service("chat", 1);
+  run([&] {
+    Plug client = Plug::to(port_);
+    client.say(get("/chat/1"));
+    EXPECT_TRUE(client.hear_message().starts_with("HTTP/1.1 504 "));
+  });
+  EXPECT_EQ(server_->waiting("chat"), 0u);
+}
+
+TEST_F(ProxyServerTest, AReplicaThatIsGoneIsSaid) {
+  std::uint16_t closed = 0;
+  { const Fd door = listener(closed); }
+  Replica silent([](Plug& plug) { plug.hear("\r\n\r\n"); });
+  Replica half([](Plug& plug) {
+    plug.hear("\r\n\r\n");
+    plug.say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
+  });
+  begin();
+  for (const char* name : {"closed", "silent", "half"}) server_->set_service(name, 1);
+  server_->set_replica("closed", 1, {closed}, 1);
+  server_->set_replica("silent", 2, {silent.port}, 1);
+  server_->set_replica("half", 3, {half.port}, 1);
+  run([&] {
+    for (int i = 0; i < 2; ++i) {
+      Plug client = Plug::to(port_);
+      client.say(get("/closed/"));
+      EXPECT_TRUE(client.hear_message().ends_with("the replica does not take connections\n"));
+      client.say(get("/silent/"));
+      EXPECT_TRUE(
+          client.hear_message().ends_with("the replica closed the connection without an answer\n"));
+      client.say(get("/half/"));
+      EXPECT_TRUE(client.hear("half").ends_with("half"));
+      EXPECT_FALSE(client.ends_well()) << "it is reset: a part is not the whole";
+    }
+  });
+}
+
+// A replica that closes idle connections: a request on such a one goes to a new one.
+TEST_F(ProxyServerTest, AnIdleConnectionThatIsClosedIsReplaced) {
+  Replica replica([](Plug& plug) {
+    plug.hear("\r\n\r\n");
+    plug.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+  });
+  begin();
+  server_->set_service("chat", 1);
+  server_->set_replica("chat", 1, {replica.port}, 1);
+  run([&] {
+    Plug client = Plug::to(port_);
+    for (int i = 0; i < 50; ++i) {
+      client.say(get("/chat/"));
+      const std::string answer = client.hear_message();
+      EXPECT_TRUE(answer.ends_with("ok") || answer.starts_with("HTTP/1.1 502 ")) << answer;
+      if (!answer.ends_with("ok")) client = Plug::to(port_);
+    }
+  });
+}
+
+TEST_F(ProxyServerTest, StreamsPassAsTheyCome) {
+  std::atomic<bool> heard = false;
+  Replica replica([&](Plug& plug) {
+    plug.hear("\r\n\r\n");
+    plug.say(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: "
+        "chunked\r\n\r\n9\r\ndata: 1\n\n\r\n");
+    while (!heard) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    plug.say("9\r\ndata: 2\n\n\r\n0\r\n\r\n");
+  });
+  ProxyServer::Limits limits;
+  limits.comment = net::Milliseconds(50);
+  begin(limits);
+  server_->set_service("chat", 1);
+  server_->set_replica("chat", 1, {replica.port}, 1);
+  run([&] {
+    Plug client = Plug::to(port_);
+    client.say(get("/chat/"));
+    EXPECT_TRUE(client.hear("data: 1\n\n\r\n").ends_with("data: 1\n\n\r\n"));
+    EXPECT_EQ(client.hear(": wait\n\n\r\n"), "8\r\n: wait\n\n\r\n") << "while it is silent";
+    heard = true;
+    EXPECT_TRUE(client.hear("0\r\n\r\n").ends_with("9\r\ndata: 2\n\n\r\n0\r\n\r\n"));
+  });
+}
+
+TEST_F(ProxyServerTest, ProtocolsAreTunnelled) {
+  Replica replica([](Plug& plug) {
+    plug.hear("\r\n\r\n");
+    plug.say("HTTP/1.1 101 Switching\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n");
+    std::string line;
+    while ((line = plug.hear("\n")).ends_with("\n")) plug.say("> " + line);
+  });
+  begin();
+  server_->set_service("chat", 1);
+  server_->set_replica("chat", 1, {replica.port}, 1);
+  run([&] {
+    Plug client = Plug::to(port_);
+    client.say("GET /chat/ws HTTP/1.1\r\nHost: a\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n");
+    EXPECT_TRUE(client.hear("\r\n\r\n").starts_with("HTTP/1.1 101 "));
+    for (const char* word : {"one\n", "two\n"}) {
+      client.say(word);
+      EXPECT_EQ(client.hear("\n"), std::string("> ") + word);
+    }
+    client.half_close();
+    EXPECT_TRUE(client.ends_well());
+  });
+}
+
+TEST_F(ProxyServerTest, LargeBodiesTakeLittleMemory) {
+  constexpr std::size_t kBytes = 64 << 20;
+  Replica replica([](Plug& plug) {
+    plug.hear("\r\n\r\n");
+    plug.say("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(kBytes) + "\r\n\r\n");
+    const std::string part(1 << 20, 'x');
+    for (std::size_t i = 0; i < kBytes / part.size(); ++i) plug.say(part);
+  });
+  begin();
+  server_->set_service("chat", 1);
+  server_->set_replica("chat", 1, {replica.port}, 1);
+  run([&] {
+    Plug client = Plug::to(port_);
+    client.say(get("/chat/"));
+    const std::string answer = client.hear_message();
+    EXPECT_EQ(answer.size() - answer.find("\r\n\r\n") - 4, kBytes);
+  });
+}
+
+TEST_F(ProxyServerTest, AfterDrainTheLastAnswersGoOut) {
+  std::atomic<bool> asked = false;
+  std::atomic<bool> go = false;
+  Replica replica([&](Plug& plug) {
+    plug.hear("\r\n\r\n");
+    asked = true;
+    while (!go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    plug.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+  });
+  begin();
+  server_->set_service("chat", 1);
+  server_->set_replica("chat", 1, {replica.port}, 1);
+  std::atomic<bool> drained = false;
+  run(
+      [&] {
+        Plug idle = Plug::to(port_);
+        idle.say(get("/"));
+        idle.hear_message();
+        Plug client = Plug::to(port_);
+        client.say(get("/chat/"));
+        while (!asked) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        change_ = true;
+        EXPECT_TRUE(idle.ends_well());
+        EXPECT_FALSE(drained);
+        go = true;
+        EXPECT_TRUE(client.hear_message().ends_with("ok"));
+        EXPECT_TRUE(client.ends_well());
+        while (!drained) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      },
+      [&] { server_->drain([&] { drained = true; }); });
+  EXPECT_EQ(server_->connections(), 0u);
+}
+
+}  // namespace
+}  // namespace mete::proxy

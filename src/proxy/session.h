@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// A client's connection with its sockets: the client's, and the replica's while a request is there.
+// Implementation of server.h.
+#pragma once
+
+#include <chrono>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "net/loop.h"
+#include "proxy/balance.h"
+#include "proxy/model_field.h"
+#include "proxy/relay.h"
+#include "proxy/server.h"
+#include "proxy/spool.h"
+
+namespace mete::proxy {
+
+class Session;
+
+struct Service {
+  explicit Service(std::size_t queue) : balancer(queue) {}
+  Balancer balancer;
+  std::map<Seat, std::uint16_t> ports;
+  std::map<Seat, std::vector<Fd>> pool;  // idle connections; the last one was used last
+  std::map<Ticket, Session*> waiting;
+};
+
+struct ProxyServer::Impl {
+  // Not from within a function of another session.
+  void step_later(Session& session);
+
+  Impl(net::Loop& its_loop, Router& its_router, Limits its_limits)
+      : loop(its_loop), router(its_router), limits(its_limits), scratch(32 << 10, '\0') {}
+
+  void accept_on(int listening);
+  std::shared_ptr<Service> find(const std::string& name) const;
+  // Gives free seats to requests that wait.
+  void give(const std::shared_ptr<Service>& service);
+  void forget(Session* session);
+  void look_for_end();
+
+  net::Loop& loop;
+  Router& router;
+  Limits limits;
+  std::string scratch;  // receive buffer, for all connections
+  struct Door {
+    Fd socket;
+    net::Watch watch;
+  };
+  std::list<Door> doors;
+  std::map<std::string, std::shared_ptr<Service>> services;
+  std::map<Session*, std::shared_ptr<Session>> sessions;
+  bool draining = false;
+  std::function<void()> when_drained;
+};
+
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(ProxyServer::Impl& server, Fd socket);
+  Result<void> start();
+  // The request that waits has a seat now. step() follows.
+  void take_seat(Seat seat);
+  void step();
+  // The service is gone, or the time is over.
+  void give_up(int status, std::string_view why);
+  void drain();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void client_ready(net::Ready ready);
+  void replica_ready(net::Ready ready);
+  void read_client();
+  void read_replica();
+  bool advance();
+  void collect();
+  void follow(Route route);
+  void connect(bool may_reuse);
+  void send_body();
+  void leave_replica();
+  void replica_lost();
+  void reply(const Route& route);
+  void write_client();
+  void write_replica();
+  void watch();
+  void set_timer();
+  void look_at_time();
+  net::Milliseconds deadline() const;
+  void close(bool reset);
+  std::string timing() const;
+
+  ProxyServer::Impl& server_;
+  Relay relay_;
+  Fd client_;
+  net::Watch client_watch_;
+  unsigned client_wants_ = 0;
+
+  std::shared_ptr<Service> service_;
+  std::string target_;
+  Spool body_;  // that was collected
+  std::uint64_t body_sent_ = 0;
+  std::unique_ptr<ModelField> model_;
+  std::optional<Ticket> ticket_;
+  std::optional<Seat> seat_;
+  Fd replica_;
+  net::Watch replica_watch_;
+  unsigned replica_wants_ = 0;
+  bool connecting_ = false;
+  bool pooled_ = false;  // the connection was used before
+  bool forwarded_ = false;
+
+  net::Timer timer_;
+  Clock::time_point timer_due_;
+  Clock::time_point since_;   // the present wait
+  Clock::time_point asked_;   // the request was whole, as far as it is needed
+  Clock::time_point seated_;  // it got its seat
+  bool stepping_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace mete::proxy
