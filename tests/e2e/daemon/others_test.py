@@ -141,7 +141,8 @@ class Rows(Others):
         table = self.do(BOB, "ps").stdout
         self.assertRegex(table, rf"(?m)^ *{job} .*{ALICE}.* running .*30%")
         self.assertEqual(self.do(BOB, "ps", "--mine", "-u", ALICE).returncode, 64)
-        self.assertIn(f"job {job} of {ALICE} (30% →", self.do(BOB, "explain", job).stdout)
+        explained = self.do(BOB, "explain", job)
+        self.assertIn(f"job {job} of {ALICE} (30% →", explained.stdout, explained.stderr)
         self.assertIn(str(ALICE), self.do(BOB, "top", "--once").stdout)
         valid = openapi_test.Valid(openapi_test.load())
         for path, target in (("/v1/jobs", "/v1/jobs?others=1"), ("/v1/snapshot", "/v1/snapshot?others=1"),
