@@ -50,9 +50,9 @@ struct FileJob {
 // `path` is for the places in errors: "job.yaml:3:5: ...". At least one job.
 Result<std::vector<FileJob>> parse_job_file(std::string_view text, const std::string& path);
 
-// The same of a service file: `keys` are those of its services beside the keys of a job, and stand
-// for themselves where a job has one of that name. `file_keys`: those of the whole file, put into
-// `of_file`. The services stand in a list under services:.
+// As parse_job_file(), of a service file: `keys` are those of its services beside the keys of a
+// job, and stand for themselves where a job has one of that name. `file_keys`: those of the whole
+// file, put into `of_file`. The services stand in a list under services:.
 Result<std::vector<FileJob>> parse_service_entries(
     std::string_view text, const std::string& path, std::span<const std::string_view> keys,
     std::span<const std::string_view> file_keys,

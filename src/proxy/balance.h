@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which replica of a service gets a request, and which requests wait. Pure: no sockets, no clock.
-// A request goes to the process with the fewest requests in it, of those that may take one more;
+// A request goes to the process with the fewest requests in it that may take one more;
 // among equals to the one that was given a request before the others. What no process may take
 // waits in the order of arrival, up to the bound of the queue.
 #pragma once

@@ -51,8 +51,8 @@ void ProxyServer::Impl::look_for_end() {
   if (draining && sessions.empty() && when_drained) loop.post(std::exchange(when_drained, nullptr));
 }
 
-ProxyServer::ProxyServer(net::Loop& loop, Router& router, Limits limits)
-    : impl_(std::make_unique<Impl>(loop, router, limits)) {}
+ProxyServer::ProxyServer(net::Loop& loop, seam::Clock& clock, Router& router, Limits limits)
+    : impl_(std::make_unique<Impl>(loop, clock, router, std::move(limits))) {}
 ProxyServer::~ProxyServer() = default;
 
 Result<void> ProxyServer::listen_on(Fd listening) {

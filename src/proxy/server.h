@@ -18,6 +18,7 @@
 #include "net/loop.h"
 #include "proxy/balance.h"
 #include "proxy/head.h"
+#include "seam/clock.h"
 
 namespace mete::proxy {
 
@@ -61,7 +62,7 @@ class ProxyServer {
     std::string spool = "/tmp";        // of bodies above 1 MiB that are read for their model
   };
 
-  ProxyServer(net::Loop& loop, Router& router, Limits limits);
+  ProxyServer(net::Loop& loop, seam::Clock& clock, Router& router, Limits limits);
   ~ProxyServer();
   ProxyServer(const ProxyServer&) = delete;
   ProxyServer& operator=(const ProxyServer&) = delete;

@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <semaphore>
 #include <string>
 #include <thread>
 #include <vector>
@@ -177,7 +179,7 @@ class Names : public Router {
 class ProxyServerTest : public ::testing::Test {
  protected:
   void begin(ProxyServer::Limits limits = {}) {
-    server_.emplace(loop_, names_, limits);
+    server_.emplace(loop_, seam::system_clock(), names_, limits);
     ASSERT_TRUE(server_->listen_on(listener(port_)));
   }
   // Clients, beside the loop; `changes` runs on the loop once, when `change_` is set.
@@ -253,6 +255,7 @@ TEST_F(ProxyServerTest, RequestsReachTheirModel) {
 }
 
 TEST_F(ProxyServerTest, MoreThanTheConcurrencyWaits) {
+  std::barrier<> both(2);  // requests are answered in pairs, so that two are in it
   std::atomic<int> inside = 0;
   std::atomic<int> most = 0;
   Replica replica([&](Plug& plug) {
@@ -260,7 +263,7 @@ TEST_F(ProxyServerTest, MoreThanTheConcurrencyWaits) {
       const int now = ++inside;
       int seen = most;
       while (seen < now && !most.compare_exchange_weak(seen, now)) continue;
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      both.arrive_and_wait();
       --inside;
       plug.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
     }
@@ -368,13 +371,13 @@ TEST_F(ProxyServerTest, AnIdleConnectionThatIsClosedIsReplaced) {
 }
 
 TEST_F(ProxyServerTest, StreamsPassAsTheyCome) {
-  std::atomic<bool> heard = false;
+  std::binary_semaphore heard(0);
   Replica replica([&](Plug& plug) {
     plug.hear("\r\n\r\n");
     plug.say(
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: "
         "chunked\r\n\r\n9\r\ndata: 1\n\n\r\n");
-    while (!heard) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(heard.try_acquire_for(std::chrono::seconds(kBound)));
     plug.say("9\r\ndata: 2\n\n\r\n0\r\n\r\n");
   });
   ProxyServer::Limits limits;
@@ -387,7 +390,7 @@ TEST_F(ProxyServerTest, StreamsPassAsTheyCome) {
     client.say(get("/chat/"));
     EXPECT_TRUE(client.hear("data: 1\n\n\r\n").ends_with("data: 1\n\n\r\n"));
     EXPECT_EQ(client.hear(": wait\n\n\r\n"), "8\r\n: wait\n\n\r\n") << "while it is silent";
-    heard = true;
+    heard.release();
     EXPECT_TRUE(client.hear("0\r\n\r\n").ends_with("9\r\ndata: 2\n\n\r\n0\r\n\r\n"));
   });
 }
@@ -435,18 +438,16 @@ TEST_F(ProxyServerTest, LargeBodiesTakeLittleMemory) {
 }
 
 TEST_F(ProxyServerTest, AfterDrainTheLastAnswersGoOut) {
-  std::atomic<bool> asked = false;
-  std::atomic<bool> go = false;
+  std::binary_semaphore asked(0), go(0), drained(0);
   Replica replica([&](Plug& plug) {
     plug.hear("\r\n\r\n");
-    asked = true;
-    while (!go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    asked.release();
+    EXPECT_TRUE(go.try_acquire_for(std::chrono::seconds(kBound)));
     plug.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
   });
   begin();
   server_->set_service("chat", 1);
   server_->set_replica("chat", 1, {replica.port}, 1);
-  std::atomic<bool> drained = false;
   run(
       [&] {
         Plug idle = Plug::to(port_);
@@ -454,16 +455,16 @@ TEST_F(ProxyServerTest, AfterDrainTheLastAnswersGoOut) {
         idle.hear_message();
         Plug client = Plug::to(port_);
         client.say(get("/chat/"));
-        while (!asked) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        EXPECT_TRUE(asked.try_acquire_for(std::chrono::seconds(kBound)));
         change_ = true;
         EXPECT_TRUE(idle.ends_well());
-        EXPECT_FALSE(drained);
-        go = true;
+        EXPECT_FALSE(drained.try_acquire());
+        go.release();
         EXPECT_TRUE(client.hear_message().ends_with("ok"));
         EXPECT_TRUE(client.ends_well());
-        while (!drained) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        EXPECT_TRUE(drained.try_acquire_for(std::chrono::seconds(kBound)));
       },
-      [&] { server_->drain([&] { drained = true; }); });
+      [&] { server_->drain([&] { drained.release(); }); });
   EXPECT_EQ(server_->connections(), 0u);
 }
 

@@ -25,10 +25,6 @@ using net::Ready;
 constexpr std::size_t kPart = 32 << 10;  // of a collected body at a time
 constexpr Milliseconds kLeastTimer{10};
 
-Milliseconds since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - begin);
-}
-
 // A connection that begins; its success shows when it can be written to.
 Result<Fd> begin_connect(std::uint16_t port) {
   Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -66,10 +62,7 @@ std::optional<std::size_t> write_some(int socket, std::string_view bytes) {
 }  // namespace
 
 Session::Session(ProxyServer::Impl& server, Fd socket)
-    : server_(server),
-      client_(std::move(socket)),
-      body_(server.limits.spool),
-      since_(Clock::now()) {}
+    : server_(server), client_(std::move(socket)), body_(server.limits.spool), since_(now()) {}
 
 Result<void> Session::start() {
   const int on = 1;
@@ -123,7 +116,7 @@ void Session::read_client() {
       relay_.client_ended();
       return;
     }
-    if (relay_.state() == Relay::State::kHead) since_ = Clock::now();
+    if (relay_.state() == Relay::State::kHead) since_ = now();
     relay_.from_client({server_.scratch.data(), static_cast<std::size_t>(n)});
     if (static_cast<std::size_t>(n) < server_.scratch.size()) return;
   }
@@ -136,7 +129,7 @@ void Session::read_replica() {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (n <= 0) return replica_lost();
-    since_ = Clock::now();
+    since_ = now();
     if (!relay_.has_answer_head()) relay_.set_server_timing(timing());
     relay_.from_replica({server_.scratch.data(), static_cast<std::size_t>(n)});
     if (static_cast<std::size_t>(n) < server_.scratch.size()) return;
@@ -148,7 +141,7 @@ void Session::write_client() {
     const std::optional<std::size_t> n = write_some(client_.get(), relay_.to_client());
     if (!n) return close(true);
     if (*n == 0) return;
-    since_ = Clock::now();
+    since_ = now();
     relay_.sent_to_client(*n);
   }
 }
@@ -198,7 +191,7 @@ bool Session::advance() {
         model_.reset();
         follow(server_.router.route_model(relay_.request(), model));
       } else {
-        asked_ = Clock::now();
+        asked_ = now();
         follow(server_.router.route(relay_.request()));
       }
       return true;
@@ -218,7 +211,7 @@ bool Session::advance() {
       model_.reset();
       body_sent_ = 0;
       forwarded_ = false;
-      since_ = Clock::now();
+      since_ = now();
       return true;
     case State::kClosing:
       leave_replica();
@@ -256,13 +249,13 @@ void Session::follow(Route route) {
     return reply(server_.router.refuse(relay_.request(), 503, "too many requests wait"));
   ticket_ = answer.ticket;
   service_->waiting.emplace(*ticket_, this);
-  since_ = Clock::now();
+  since_ = now();
 }
 
 void Session::take_seat(Seat seat) {
   ticket_.reset();
   seat_ = seat;
-  seated_ = Clock::now();
+  seated_ = now();
   forwarded_ = true;
   relay_.forward(target_, {}, body_.size());
   connect(true);
@@ -286,7 +279,7 @@ void Session::connect(bool may_reuse) {
     if (!socket) return replica_lost();
     replica_ = std::move(*socket);
   }
-  since_ = Clock::now();
+  since_ = now();
   replica_wants_ = net::kReadable | net::kWritable;
   Result<net::Watch> watch =
       server_.loop.watch(replica_.get(), replica_wants_, [this](Ready ready) {
@@ -357,11 +350,11 @@ void Session::reply(const Route& route) {
 }
 
 std::string Session::timing() const {
-  const auto text = [](Clock::duration time) {
+  const auto text = [](seam::Nanoseconds time) {
     const auto us = std::chrono::duration_cast<std::chrono::microseconds>(time).count();
     return std::to_string(us / 1000) + "." + std::to_string(us / 100 % 10);
   };
-  return "queue;dur=" + text(seated_ - asked_) + ", replica;dur=" + text(Clock::now() - seated_);
+  return "queue;dur=" + text(seated_ - asked_) + ", replica;dur=" + text(now() - seated_);
 }
 
 // ---- what is waited for ------------------------------------------------------------------------
@@ -381,10 +374,10 @@ void Session::watch() {
 
 // A timer that is due too early looks again; so a request seldom needs a new one.
 void Session::set_timer() {
-  const Clock::time_point due = since_ + deadline();
+  const seam::Nanoseconds due = since_ + deadline();
   if (timer_.active() && timer_due_ <= due) return;
   timer_due_ = due;
-  const auto left = std::chrono::duration_cast<Milliseconds>(due - Clock::now());
+  const auto left = std::chrono::duration_cast<Milliseconds>(due - now());
   timer_ = server_.loop.after(std::max(left, kLeastTimer), [this] {
     const std::shared_ptr<Session> self = shared_from_this();
     timer_.cancel();
@@ -406,7 +399,7 @@ Milliseconds Session::deadline() const {
 
 void Session::look_at_time() {
   using State = Relay::State;
-  if (since(since_) < deadline()) return set_timer();
+  if (now() - since_ < deadline()) return set_timer();
   if (ticket_) {
     give_up(504, "no replica was free in time");
     return step();
@@ -417,7 +410,7 @@ void Session::look_at_time() {
   }
   if (relay_.state() == State::kHead && relay_.to_client().empty()) return close(false);
   if (!relay_.to_client().empty()) return close(true);
-  since_ = Clock::now();
+  since_ = now();
   if (relay_.may_comment()) {
     relay_.comment();
     return step();

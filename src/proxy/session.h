@@ -3,12 +3,12 @@
 // Implementation of server.h.
 #pragma once
 
-#include <chrono>
 #include <list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/fd.h"
@@ -35,8 +35,12 @@ struct ProxyServer::Impl {
   // Not from within a function of another session.
   void step_later(Session& session);
 
-  Impl(net::Loop& its_loop, Router& its_router, Limits its_limits)
-      : loop(its_loop), router(its_router), limits(its_limits), scratch(32 << 10, '\0') {}
+  Impl(net::Loop& its_loop, seam::Clock& its_clock, Router& its_router, Limits its_limits)
+      : loop(its_loop),
+        clock(its_clock),
+        router(its_router),
+        limits(std::move(its_limits)),
+        scratch(32 << 10, '\0') {}
 
   void accept_on(int listening);
   std::shared_ptr<Service> find(const std::string& name) const;
@@ -46,6 +50,7 @@ struct ProxyServer::Impl {
   void look_for_end();
 
   net::Loop& loop;
+  seam::Clock& clock;
   Router& router;
   Limits limits;
   std::string scratch;  // receive buffer, for all connections
@@ -72,7 +77,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void drain();
 
  private:
-  using Clock = std::chrono::steady_clock;
+  seam::Nanoseconds now() const { return server_.clock.monotonic(); }
   void client_ready(net::Ready ready);
   void replica_ready(net::Ready ready);
   void read_client();
@@ -115,10 +120,10 @@ class Session : public std::enable_shared_from_this<Session> {
   bool forwarded_ = false;
 
   net::Timer timer_;
-  Clock::time_point timer_due_;
-  Clock::time_point since_;   // the present wait
-  Clock::time_point asked_;   // the request was whole, as far as it is needed
-  Clock::time_point seated_;  // it got its seat
+  seam::Nanoseconds timer_due_{};
+  seam::Nanoseconds since_{};   // the present wait
+  seam::Nanoseconds asked_{};   // the request was whole, as far as it is needed
+  seam::Nanoseconds seated_{};  // it got its seat
   bool stepping_ = false;
   bool closed_ = false;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See residency.h. TurnTaking::run() goes from event to event: a request arrives, an answer ends, a swap
-// ends, or the policy wants to be asked again. After each it fills models that are awake with
+// See residency.h. TurnTaking::run() goes from event to event: a request arrives, an answer ends, a
+// swap ends, or the policy wants to be asked again. After each it fills models that are awake with
 // waiting requests up to their concurrency, and asks for the next swap. Times are microseconds.
 #include "simulate/residency.h"
 
@@ -28,7 +28,7 @@ constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 class TurnTaking {
  public:
   TurnTaking(const std::vector<SimulatedModel>& models, Bytes room, Bytes swap_rate,
-        const std::vector<ModelRequest>& requests)
+             const std::vector<ModelRequest>& requests)
       : models_(models),
         requests_(requests),
         free_{room},

@@ -19,7 +19,7 @@ MAY_USE = {
     "base": "", "abi": "", "core": "base", "config": "core base", "seam": "base core", "wire": "base core", "dialect": "wire base",
     "engine": "core seam wire base", "sweep": "core engine wire base", "simulate": "core engine wire base",
     "node": "seam base abi", "store": "seam base", "launch": "seam base abi", "net": "base",
-    "serve": "engine dialect wire net base", "proxy": "net wire base", "top": "net wire base",
+    "serve": "engine dialect wire net base", "proxy": "net seam wire base", "top": "net wire base",
     "meter": "abi", "simgpu": "abi", "park": "abi base", "selftest": "abi base", "demo": "", "slurm": "wire base",
     "runner": "launch node seam wire net core abi base",
     "daemon": "engine sweep serve node launch store park config seam wire net core abi base",

@@ -115,7 +115,7 @@ std::uint32_t Autoscaler::recommend(double raw) const {
 
 std::uint32_t Autoscaler::after_periods(std::int64_t t_s, std::uint32_t recommended) const {
   const std::uint32_t c = parts_.replicas;
-  std::uint32_t least = recommended;  // of those within the period
+  std::uint32_t least = recommended;  // within the period
   std::uint32_t most = recommended;
   const bool down = recommended < c;
   const std::int64_t period = down ? rules_.down_period_s : rules_.up_period_s;
