@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // See model_field.h. Two loops: feed_text() inside a string, which takes eight bytes at a time
-// where nothing of it is kept, and structure() for each byte between strings. Keys of the outermost
-// object and the model are kept, with their escapes undone; all other strings are skipped.
+// where nothing of it is kept, and structure() for each byte between strings and numbers. Keys of
+// the outermost object and the model are kept, with their escapes undone; all other strings are
+// skipped.
 #include "proxy/model_field.h"
 
 #include <array>
@@ -16,10 +17,14 @@ constexpr std::size_t kMostKept = 512;  // of a key; a longer one is not "model"
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 // Bytes of numbers, true, false and null.
-bool is_literal(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '+' || c == '.' ||
-         c == 'E';
+constexpr std::array<bool, 256> make_literal_table() {
+  std::array<bool, 256> table{};
+  for (const char c : std::string_view("0123456789abcdefghijklmnopqrstuvwxyz-+.E"))
+    table[static_cast<unsigned char>(c)] = true;
+  return table;
 }
+constexpr std::array<bool, 256> kLiteral = make_literal_table();
+bool is_literal(char c) { return kLiteral[static_cast<unsigned char>(c)]; }
 
 // Whether one of eight bytes is a quote or a backslash.
 bool has_mark(const char* at) {
@@ -45,10 +50,16 @@ void ModelField::feed(std::string_view bytes) {
   const char* at = bytes.data();
   const char* const end = at + bytes.size();
   while (at != end && !failed()) {
-    if (text_ == Text::kNone)
-      structure(*at++);
-    else
+    if (text_ != Text::kNone) {
       at = feed_text(at, end);
+      continue;
+    }
+    if (state_ == State::kLiteral) {
+      while (at != end && is_literal(*at)) ++at;
+      if (at == end) return;
+      end_value();
+    }
+    structure(*at++);
   }
 }
 
@@ -172,10 +183,6 @@ void ModelField::keep_code(std::uint32_t code) {
 }
 
 void ModelField::structure(char c) {
-  if (state_ == State::kLiteral) {
-    if (is_literal(c)) return;
-    end_value();
-  }
   if (is_space(c)) return;
   switch (state_) {
     case State::kStart:
