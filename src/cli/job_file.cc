@@ -147,7 +147,7 @@ class Reader {
       if (!job.program.is_said()) job.program = shared.program;
       for (const auto& [key, value] : shared.more)
         if (std::none_of(job.more.begin(), job.more.end(),
-                         [&](const auto& own) { return own.first == key; }))
+                         [&name = key](const auto& own) { return own.first == name; }))
           job.more.emplace_back(key, value);
       jobs.push_back(std::move(job));
     }
