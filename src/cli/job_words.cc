@@ -6,9 +6,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
+#include "base/columns.h"
 #include "base/text.h"
 #include "base/time_words.h"
 #include "core/request/gpu.h"
@@ -21,6 +23,22 @@ namespace {
 // A limit below what the first page faults need would kill the program at its start.
 constexpr Bytes kLeastRam = Bytes::from_mib(4);
 constexpr std::size_t kMostOfName = 255;
+
+// As it is shown, so that a job file with it can be read again: what is not UTF-8 takes three
+// bytes.
+std::string name_of_program(std::string_view program) {
+  program.remove_prefix(program.rfind('/') + 1);
+  std::string name;
+  while (!program.empty()) {
+    const base::Character first = base::first_character(program);
+    const std::string_view shown =
+        first.size == 0 ? std::string_view("\xef\xbf\xbd") : program.substr(0, first.size);
+    if (name.size() + shown.size() > kMostOfName) break;
+    name += shown;
+    program.remove_prefix(std::max<std::size_t>(1, first.size));
+  }
+  return name;
+}
 
 Result<Bytes> parse_ram(const std::string& text) {
   const Result<Bytes> bytes = base::parse_bytes(text);
@@ -176,7 +194,7 @@ Result<void> check_limits(const core::JobSpec& spec) {
 
 Result<std::string> job_name(const Parsed& parsed, const std::string& program) {
   const std::string* name = parsed.find("--name");
-  if (name == nullptr) return program.substr(program.rfind('/') + 1, kMostOfName);
+  if (name == nullptr) return name_of_program(program);
   if (name->size() > kMostOfName)
     return Error::invalid("--name has " + std::to_string(name->size()) + " bytes")
         .with_hint("at most " + std::to_string(kMostOfName) + " are shown anywhere");

@@ -205,7 +205,8 @@ class Parser {
   Error wrong_at(const std::string& what, std::size_t at) const {
     return Error::invalid("the expression is not understood: " + what + " (character " +
                           std::to_string(characters_of(text_.substr(0, at)) + 1) + ")")
-        .with_evidence(base::marked(text_, at));
+        .with_evidence(base::marked(text_, at))
+        .with_hint("such as attribute:gpu.type == H200; man mete-where explains expressions");
   }
 
   bool ended() const { return at_ >= text_.size(); }
