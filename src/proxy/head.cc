@@ -75,8 +75,9 @@ struct Framing {
   std::string_view host;
   bool close = false;
   bool keep = false;
+  std::string connection;
   bool names_upgrade = false;  // Connection: upgrade
-  bool upgrade = false;        // Upgrade: …
+  bool upgrade = false;        // Upgrade: websocket
   bool expects_continue = false;
   bool expects_other = false;
 };
@@ -94,13 +95,17 @@ std::string_view take_field(const Field& field, Framing& framing) {
       framing.expects_other = !framing.expects_continue;
       break;
     case 7:
-      if (is("upgrade")) framing.upgrade = true;
+      if (is("upgrade")) framing.upgrade = equals_ignoring_case(field.value, "websocket");
       break;
     case 10:
       if (!is("connection")) break;
       framing.close = framing.close || list_has(field.value, "close");
       framing.keep = framing.keep || list_has(field.value, "keep-alive");
       framing.names_upgrade = framing.names_upgrade || list_has(field.value, "upgrade");
+      framing.connection.append(framing.connection.empty() ? "" : ", ").append(field.value);
+      // Without these a replica would see other boundaries, or another host.
+      for (const std::string_view name : {"content-length", "host", "transfer-encoding", "trailer"})
+        if (list_has(field.value, name)) return "Connection names a field that is not of one hop";
       break;
     case 14: {
       if (!is("content-length")) break;
@@ -225,7 +230,9 @@ std::optional<Refusal> parse_request(std::string_view bytes, RequestHead& head) 
   read.path = read.target;
   for (const std::string_view scheme : {"http://", "https://"}) {
     if (!equals_ignoring_case(read.target.substr(0, scheme.size()), scheme)) continue;
-    const std::size_t slash = read.target.find('/', scheme.size());
+    const std::size_t slash = read.target.find_first_of("/?#", scheme.size());
+    if (slash != std::string_view::npos && read.target[slash] != '/')
+      return Refusal{400, "the target has no path"};
     read.path = slash == std::string_view::npos ? "/" : read.target.substr(slash);
   }
   if (!read.path.starts_with('/') && !(read.path == "*" && read.method == "OPTIONS"))
@@ -243,8 +250,10 @@ std::optional<Refusal> parse_request(std::string_view bytes, RequestHead& head) 
   read.body = framing.chunked ? Body::kChunked : framing.length ? Body::kLength : Body::kNone;
   read.length = framing.length.value_or(0);
   read.keep_alive = read.minor == 1 ? !framing.close : framing.keep && !framing.close;
-  read.upgrade = read.minor == 1 && framing.upgrade && framing.names_upgrade;
+  read.upgrade =
+      read.minor == 1 && framing.upgrade && framing.names_upgrade && read.body == Body::kNone;
   read.expects_continue = read.minor == 1 && framing.expects_continue;
+  read.connection = std::move(framing.connection);
   head = std::move(read);
   return std::nullopt;
 }
@@ -273,6 +282,7 @@ std::optional<std::string_view> parse_response(std::string_view bytes, bool of_h
   if (framing.chunked && read.minor == 0) return "HTTP/1.0 has no Transfer-Encoding";
   read.keep_alive = read.minor == 1 ? !framing.close : framing.keep && !framing.close;
   read.length = framing.length.value_or(0);
+  read.connection = std::move(framing.connection);
   if (of_head || read.status < 200 || read.status == 204 || read.status == 304)
     read.body = Body::kNone;
   else if (framing.chunked)

@@ -38,7 +38,8 @@ struct RequestHead {
   Body body = Body::kNone;
   std::uint64_t length = 0;  // of kLength
   bool keep_alive = true;
-  bool upgrade = false;  // to another protocol, such as WebSocket
+  std::string connection = {};  // what all its Connection fields name: "keep-alive, x-hop"
+  bool upgrade = false;         // to WebSocket; of a request without a body
   bool expects_continue = false;
   // The first of this name, whatever its case.
   const Field* find(std::string_view name) const;
@@ -53,6 +54,7 @@ struct ResponseHead {
   Body body = Body::kNone;
   std::uint64_t length = 0;
   bool keep_alive = true;
+  std::string connection = {};
   const Field* find(std::string_view name) const;
 };
 

@@ -52,6 +52,8 @@ TEST(RequestHead, TargetsAreWritten) {
   EXPECT_EQ(path("HTTP://a.example"), "/");
   EXPECT_EQ(path("*"), "*");
   EXPECT_EQ(refused("GET * HTTP/1.1\r\nHost: a\r\n\r\n"), "400 the target is no path");
+  EXPECT_EQ(refused("GET http://a?x=/admin HTTP/1.1\r\nHost: a\r\n\r\n"),
+            "400 the target has no path");
   EXPECT_EQ(refused("GET x HTTP/1.1\r\nHost: a\r\n\r\n"), "400 the target is no path");
   EXPECT_EQ(refused("CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n"), "501 this is no proxy for CONNECT");
 }
@@ -66,6 +68,24 @@ TEST(RequestHead, ConnectionsAreKeptOrNot) {
   EXPECT_TRUE(
       request("GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\n\r\n").expects_continue);
   EXPECT_EQ(refused_with("Expect: more\r\n"), "417 only 100-continue can be expected");
+}
+
+TEST(RequestHead, AllConnectionFieldsCount) {
+  const std::string text =
+      "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\nConnection: X-Secret\r\n\r\n";
+  EXPECT_EQ(request(text).connection, "keep-alive, X-Secret");
+  for (const char* name : {"content-length", "Host", "transfer-encoding", "a, trailer"})
+    EXPECT_EQ(refused_with("Connection: " + std::string(name) + "\r\n"),
+              "400 Connection names a field that is not of one hop")
+        << name;
+}
+
+TEST(RequestHead, OnlyWebSocketsWithoutABodyAreUpgrades) {
+  const std::string lines = "Host: a\r\nConnection: Upgrade\r\nUpgrade: ";
+  EXPECT_TRUE(request("GET / HTTP/1.1\r\n" + lines + "WebSocket\r\n\r\n").upgrade);
+  EXPECT_FALSE(request("GET / HTTP/1.1\r\n" + lines + "h2c\r\n\r\n").upgrade);
+  EXPECT_FALSE(
+      request("GET / HTTP/1.1\r\n" + lines + "websocket\r\nContent-Length: 0\r\n\r\n").upgrade);
 }
 
 TEST(RequestHead, WhatCouldBeReadInTwoWaysIsRefused) {

@@ -5,6 +5,7 @@
 // skipped.
 #include "proxy/model_field.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -35,6 +36,12 @@ bool has_mark(const char* at) {
   const std::uint64_t quote = bytes ^ (kOnes * '"');
   const std::uint64_t slash = bytes ^ (kOnes * '\\');
   return ((((quote - kOnes) & ~quote) | ((slash - kOnes) & ~slash)) & kHighs) != 0;
+}
+
+bool is_model_in_another_case(std::string_view key) {
+  constexpr std::string_view kModel = "model";
+  return key.size() == kModel.size() && std::equal(key.begin(), key.end(), kModel.begin(),
+                                                   [](char a, char b) { return (a | 0x20) == b; });
 }
 
 int hex(char c) {
@@ -117,6 +124,9 @@ void ModelField::end_text() {
   text_ = Text::kNone;
   if (text == Text::kKey) {
     is_model_ = kept_ == "model";
+    // Some readers ignore the case of keys.
+    if (!is_model_ && is_model_in_another_case(kept_))
+      return fail("there is a key " + kept_ + ": write model");
     if (is_model_ && has_model_) return fail("there are two keys model");
     state_ = State::kColon;
     return;

@@ -51,7 +51,9 @@ TEST(ModelField, WhatIsNoModelIsRefused) {
   EXPECT_EQ(model_of(""), "! the body is empty");
   EXPECT_EQ(model_of("  "), "! the body is empty");
   EXPECT_EQ(model_of("{}"), "! the body has no model");
-  EXPECT_EQ(model_of(R"({"Model":"m"})"), "! the body has no model");
+  EXPECT_EQ(model_of(R"({"models":"m"})"), "! the body has no model");
+  EXPECT_EQ(model_of(R"({"model":"cheap","Model":"dear"})"), "! there is a key Model: write model")
+      << "some readers ignore the case, and take the later one";
   EXPECT_EQ(model_of(R"({"model":1})"), "! model is no text");
   EXPECT_EQ(model_of(R"({"model":null})"), "! model is no text");
   EXPECT_EQ(model_of(R"({"model":{"model":"m"}})"), "! model is no text");

@@ -134,7 +134,7 @@ void Relay::read_head() {
   answer_searched_ = 0;
   has_head_ = false;
   answer_chunks_ = {};
-  unchunk_ = reusable_ = close_client_ = false;
+  unchunk_ = reusable_ = close_client_ = deaf_ = false;
   answer_status_ = 0;
   answer_type_.clear();
   is_event_stream_ = false;
@@ -156,7 +156,7 @@ void Relay::refuse(int status, std::string_view why) {
 }
 
 bool Relay::keeps_client() const {
-  return request_.keep_alive && !close_client_ && !client_ended_ && body_done_;
+  return request_.keep_alive && !close_client_ && (!client_ended_ || !in_.empty()) && body_done_;
 }
 
 void Relay::reply(int status, std::string_view type, std::string_view body, const Pairs& fields) {
@@ -231,11 +231,9 @@ void Relay::collect_body() {
 
 void Relay::forward(std::string_view path, const Pairs& added, std::uint64_t length) {
   METE_ASSERT(state_ == State::kAsked);
-  const Field* connection = request_.find("connection");
-  const std::string_view named = connection == nullptr ? "" : connection->value;
   to_replica_.append(request_.method).append(" ").append(path).append(" HTTP/1.1\r\n");
   for (const Field& field : request_.fields) {
-    if (is_for_one_hop(field.name, named)) continue;
+    if (is_for_one_hop(field.name, request_.connection)) continue;
     if (is_collected_ && equals_ignoring_case(field.name, "content-length")) continue;
     if (is_collected_ && equals_ignoring_case(field.name, "expect")) continue;
     if (equals_ignoring_case(field.name, "trailer") && is_collected_) continue;
@@ -250,7 +248,7 @@ void Relay::forward(std::string_view path, const Pairs& added, std::uint64_t len
     put_field(to_replica_, "Connection", "Upgrade");
     put_field(to_replica_, "Upgrade", request_.find("upgrade")->value);
   }
-  if (request_.host.empty()) put_field(to_replica_, "Host", "localhost");
+  if (request_.find("host") == nullptr) put_field(to_replica_, "Host", "localhost");
   to_replica_.append("\r\n");
   state_ = State::kForwarding;
   pass_request_body();
@@ -276,8 +274,13 @@ void Relay::pass_request_body() {
       return refuse(400, "the chunks of the body are wrong");
     }
   }
-  to_replica_.append(in_, 0, part);
+  if (!deaf_) to_replica_.append(in_, 0, part);
   in_.erase(0, part);
+}
+
+bool Relay::waits_for_body() const {
+  if (body_done_) return false;
+  return state_ == State::kCollecting || (state_ == State::kForwarding && to_replica().empty());
 }
 
 // ---- the replica's side ------------------------------------------------------------------------
@@ -363,10 +366,9 @@ void Relay::read_answer_head() {
   const bool keep = request_.keep_alive && !close_client_ && !client_ended_;
   to_client_.append("HTTP/1.1 ").append(std::to_string(head.status)).append(" ");
   to_client_.append(head.reason).append("\r\n");
-  const Field* connection = head.find("connection");
-  const std::string_view named = connection == nullptr ? "" : connection->value;
   for (const Field& field : head.fields)
-    if (!is_for_one_hop(field.name, named)) put_field(to_client_, field.name, field.value);
+    if (!is_for_one_hop(field.name, head.connection))
+      put_field(to_client_, field.name, field.value);
   if (head.body == Body::kChunked && !unchunk_)
     put_field(to_client_, "Transfer-Encoding", "chunked");
   if (!timing_.empty()) put_field(to_client_, "Server-Timing", timing_);
@@ -431,7 +433,7 @@ void Relay::comment() {
 
 void Relay::answered() {
   // Bytes behind the answer belong to no request.
-  if (!answer_in_.empty() || !body_done_ || !to_replica().empty()) reusable_ = false;
+  if (!answer_in_.empty() || !body_done_ || !to_replica().empty() || deaf_) reusable_ = false;
   answer_in_.clear();
   to_replica_.clear();
   to_replica_sent_ = 0;
@@ -444,7 +446,13 @@ void Relay::break_off() {
   state_ = State::kClosing;
 }
 
-Relay::Loss Relay::replica_ended() {
+void Relay::replica_is_deaf() {
+  deaf_ = true;
+  to_replica_.clear();
+  to_replica_sent_ = 0;
+}
+
+Relay::Loss Relay::replica_ended(bool broken) {
   if (state_ == State::kTunnel) {
     state_ = State::kClosing;
     return Loss::kDone;
@@ -456,7 +464,7 @@ Relay::Loss Relay::replica_ended() {
     answer_searched_ = 0;
     return Loss::kEarly;
   }
-  if (answer_body_ == Body::kUntilClose) {
+  if (answer_body_ == Body::kUntilClose && !broken) {
     answered();
     return Loss::kDone;
   }

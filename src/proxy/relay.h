@@ -84,12 +84,19 @@ class Relay {
     kEarly,  // no answer had come: the caller replies; or writes to another one, if is_untouched()
     kBroken  // within the answer
   };
-  Loss replica_ended();
+  // `broken`: by an error, and not by its end.
+  Loss replica_ended(bool broken = false);
+  // It reads nothing more of the request; its answer may be there.
+  void replica_is_deaf();
   // Whether nothing of the request was written to a replica yet, so that to_replica() may go to
   // another one.
   bool is_untouched() const { return written_ == 0; }
-  // In kAnswered and later: whether the replica's connection can take another request.
-  bool replica_reusable() const { return reusable_; }
+  // Whether the answer is whole, and the replica's connection can take another request.
+  bool replica_reusable() const {
+    return reusable_ && (state_ == State::kAnswered || state_ == State::kClosing);
+  }
+  // A part of the request's body is missing, and all that came has been passed on.
+  bool waits_for_body() const;
   bool has_answer_head() const { return has_head_; }
   const std::string& answer_type() const { return answer_type_; }
   int answer_status() const { return answer_status_; }
@@ -148,6 +155,7 @@ class Relay {
   Chunks answer_chunks_;
   bool unchunk_ = false;  // for a client of HTTP/1.0
   bool reusable_ = false;
+  bool deaf_ = false;
   bool close_client_ = false;
   int answer_status_ = 0;
   std::string answer_type_;

@@ -314,6 +314,43 @@ TEST(Relay, ClientsThatGoAway) {
   EXPECT_TRUE(half.is_closed());
 }
 
+TEST(Relay, AConnectionIsReusableOnlyAfterItsWholeAnswer) {
+  Relay relay;
+  relay.from_client(kGet);
+  relay.forward("/", {});
+  drain_replica(relay);
+  relay.from_replica("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na");
+  EXPECT_FALSE(relay.replica_reusable());
+  relay.from_replica("b");
+  EXPECT_TRUE(relay.replica_reusable());
+}
+
+TEST(Relay, ARequestThatCameBeforeTheEndIsAnswered) {
+  Relay relay;
+  relay.from_client(std::string(kGet) + std::string(kGet));
+  relay.client_ended();
+  relay.reply(200, "text/plain", "one");
+  ASSERT_EQ(relay.state(), State::kAnswered);
+  relay.next();
+  ASSERT_EQ(relay.state(), State::kAsked);
+  relay.reply(200, "text/plain", "two");
+  EXPECT_TRUE(drain_client(relay).ends_with("two"));
+  EXPECT_TRUE(relay.is_closed());
+}
+
+TEST(Relay, AReplicaThatReadsNothingMoreMayAnswer) {
+  Relay relay;
+  relay.from_client("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab");
+  relay.forward("/", {});
+  relay.replica_is_deaf();
+  EXPECT_TRUE(relay.to_replica().empty());
+  relay.from_client("cd");
+  EXPECT_TRUE(relay.to_replica().empty());
+  relay.from_replica("HTTP/1.1 413 Large\r\nContent-Length: 0\r\n\r\n");
+  EXPECT_TRUE(drain_client(relay).starts_with("HTTP/1.1 413 "));
+  EXPECT_FALSE(relay.replica_reusable());
+}
+
 TEST(Relay, BuffersHaveMarks) {
   Relay relay;
   relay.from_client("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n");

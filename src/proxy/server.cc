@@ -7,13 +7,26 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/assert.h"
 #include "proxy/session.h"
 
 namespace mete::proxy {
 
-void ProxyServer::Impl::accept_on(int listening) {
+namespace {
+
+constexpr net::Milliseconds kNoDescriptors{100};
+
+}  // namespace
+
+void ProxyServer::Impl::accept_on(Door& door) {
   for (int i = 0; i < 64; ++i) {  // then others have their turn
-    Fd socket(accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    Fd socket(accept4(door.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket.valid() &&
+        (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+      // Clients wait in the kernel's queue until some connection has ended.
+      door.watch.want(0);
+      door.timer = loop.after(kNoDescriptors, [&door] { door.watch.want(net::kReadable); });
+    }
     if (!socket.valid()) return;
     if (sessions.size() >= limits.connections) continue;  // closed at once
     auto session = std::make_shared<Session>(*this, std::move(socket));
@@ -56,11 +69,15 @@ ProxyServer::ProxyServer(net::Loop& loop, seam::Clock& clock, Router& router, Li
 ProxyServer::~ProxyServer() = default;
 
 Result<void> ProxyServer::listen_on(Fd listening) {
-  const int number = listening.get();
+  Impl::Door& door = impl_->doors.emplace_back();
+  door.socket = std::move(listening);
   Result<net::Watch> watch = impl_->loop.watch(
-      number, net::kReadable, [this, number](net::Ready) { impl_->accept_on(number); });
-  if (!watch) return std::move(watch).error();
-  impl_->doors.push_back({std::move(listening), std::move(*watch)});
+      door.socket.get(), net::kReadable, [this, &door](net::Ready) { impl_->accept_on(door); });
+  if (!watch) {
+    impl_->doors.pop_back();
+    return std::move(watch).error();
+  }
+  door.watch = std::move(*watch);
   return {};
 }
 
@@ -88,6 +105,10 @@ void ProxyServer::set_replica(const std::string& name, ReplicaId replica,
                               const std::vector<std::uint16_t>& ports, std::uint32_t concurrency) {
   const std::shared_ptr<Service> service = impl_->find(name);
   if (service == nullptr || ports.empty()) return;
+  if (!service->balancer.has_replica(replica)) {
+    METE_ASSERT(replica > service->newest);
+    service->newest = replica;
+  }
   for (std::uint32_t i = 0; i < ports.size(); ++i) service->ports[{replica, i}] = ports[i];
   service->balancer.set_replica(replica, static_cast<std::uint32_t>(ports.size()), concurrency);
   impl_->give(service);

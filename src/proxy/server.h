@@ -57,6 +57,8 @@ class ProxyServer {
     Milliseconds connect{5'000};       // to a replica
     Milliseconds hold{120'000};        // a request waits for a replica
     Milliseconds write_stall{60'000};  // a client reads nothing of its answer
+    Milliseconds body_stall{60'000};   // a client sends nothing of its request's body
+    Milliseconds tunnel{3'600'000};    // nothing passes through a WebSocket
     Milliseconds comment{15'000};      // silence in an event stream
     std::size_t pooled = 64;           // idle connections of a replica's process
     std::string spool = "/tmp";        // of bodies above 1 MiB that are read for their model
@@ -73,7 +75,8 @@ class ProxyServer {
   void set_service(const std::string& name, std::size_t queue);
   // Its requests are refused from now on; those in replicas go on.
   void remove_service(const std::string& name);
-  // A replica: one port of 127.0.0.1 for each process. As Balancer::set_replica.
+  // A replica: one port of 127.0.0.1 for each process. As Balancer::set_replica. A new one has a
+  // larger id than all before it: requests may still be in one that was removed.
   void set_replica(const std::string& service, ReplicaId replica,
                    const std::vector<std::uint16_t>& ports, std::uint32_t concurrency);
   // It has ended: its connections break by themselves.

@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "proxy/spool.h"
+
 namespace mete::proxy {
 namespace {
 
@@ -88,6 +90,12 @@ class Plug {
     ssize_t n = 0;
     while ((n = recv(socket_.get(), &byte, 1, 0)) > 0) continue;
     return n == 0;
+  }
+  // Ends with an error at the other end.
+  void reset() {
+    const linger now{1, 0};
+    (void)setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    socket_.reset();
   }
   void half_close() { (void)shutdown(socket_.get(), SHUT_WR); }
 
@@ -398,7 +406,7 @@ TEST_F(ProxyServerTest, StreamsPassAsTheyCome) {
 TEST_F(ProxyServerTest, ProtocolsAreTunnelled) {
   Replica replica([](Plug& plug) {
     plug.hear("\r\n\r\n");
-    plug.say("HTTP/1.1 101 Switching\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n");
+    plug.say("HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
     std::string line;
     while ((line = plug.hear("\n")).ends_with("\n")) plug.say("> " + line);
   });
@@ -407,7 +415,8 @@ TEST_F(ProxyServerTest, ProtocolsAreTunnelled) {
   server_->set_replica("chat", 1, {replica.port}, 1);
   run([&] {
     Plug client = Plug::to(port_);
-    client.say("GET /chat/ws HTTP/1.1\r\nHost: a\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n");
+    client.say(
+        "GET /chat/ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
     EXPECT_TRUE(client.hear("\r\n\r\n").starts_with("HTTP/1.1 101 "));
     for (const char* word : {"one\n", "two\n"}) {
       client.say(word);
@@ -434,6 +443,116 @@ TEST_F(ProxyServerTest, LargeBodiesTakeLittleMemory) {
     client.say(get("/chat/"));
     const std::string answer = client.hear_message();
     EXPECT_EQ(answer.size() - answer.find("\r\n\r\n") - 4, kBytes);
+  });
+}
+
+// A client must not take the length away from the body that follows.
+TEST_F(ProxyServerTest, NoRequestHidesInTheBodyOfAnother) {
+  std::atomic<int> requests = 0;
+  Replica replica([&](Plug& plug) {
+    while (plug.hear("\r\n\r\n").ends_with("\r\n\r\n")) {
+      ++requests;
+      plug.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    }
+  });
+  begin();
+  server_->set_service("chat", 10);
+  server_->set_replica("chat", 1, {replica.port}, 4);
+  run([&] {
+    for (const char* named : {"content-length", "Keep-Alive, HOST", "transfer-encoding"}) {
+      Plug client = Plug::to(port_);
+      client.say("POST /chat/x HTTP/1.1\r\nHost: a\r\nConnection: " + std::string(named) +
+                 "\r\nContent-Length: 43\r\n\r\nGET /admin/ HTTP/1.1\r\nHost: localhost\r\n\r\n");
+      EXPECT_TRUE(client.hear("\r\n\r\n").starts_with("HTTP/1.1 400 ")) << named;
+    }
+  });
+  EXPECT_EQ(requests, 0);
+}
+
+// The rest of an answer that a client did not wait for is nobody's.
+TEST_F(ProxyServerTest, HalfAnAnswerIsNotGivenToTheNextClient) {
+  std::binary_semaphore gone(0);
+  Replica replica([&](Plug& plug) {
+    const std::string request = plug.hear("\r\n\r\n");
+    if (request.starts_with("GET /first")) {
+      plug.say("HTTP/1.1 200 OK\r\nContent-Length: 60\r\n\r\nhalf");
+      EXPECT_TRUE(gone.try_acquire_for(std::chrono::seconds(kBound)));
+      plug.say("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nstolen");
+      plug.hear("\r\n\r\n");
+      return;
+    }
+    plug.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+  });
+  begin();
+  server_->set_service("chat", 10);
+  server_->set_replica("chat", 1, {replica.port}, 1);
+  run([&] {
+    Plug second = Plug::to(port_);
+    {
+      Plug first = Plug::to(port_);
+      first.say(get("/chat/first"));
+      first.hear("half");
+      second.say(get("/chat/second"));
+      first.reset();
+    }
+    EXPECT_TRUE(second.hear_message().ends_with("ok"));
+    gone.release();
+  });
+}
+
+TEST_F(ProxyServerTest, ABodyThatCannotBeKeptIsRefused) {
+  ProxyServer::Limits limits;
+  limits.spool = "/nonexistent";
+  begin(limits);
+  server_->set_service("llama", 10);
+  run([&] {
+    for (const std::size_t size : {Spool::kInMemory + 1, 2 * Spool::kInMemory}) {
+      Plug client = Plug::to(port_);
+      client.say("POST /v1/x HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(size) +
+                 "\r\n\r\n" + std::string(size, ' '));
+      EXPECT_TRUE(client.hear("\r\n\r\n").starts_with("HTTP/1.1 503 ")) << size;
+    }
+  });
+}
+
+// They would keep the seats of others.
+TEST_F(ProxyServerTest, SlowClientsAreEnded) {
+  Replica replica(echo);
+  ProxyServer::Limits limits;
+  limits.body_stall = limits.head_time = net::Milliseconds(100);
+  begin(limits);
+  server_->set_service("chat", 1);
+  server_->set_replica("chat", 1, {replica.port}, 1);
+  run([&] {
+    for (const char* path : {"/chat/", "/v1/x"}) {
+      Plug client = Plug::to(port_);
+      client.say("POST " + std::string(path) +
+                 " HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab");
+      EXPECT_TRUE(client.hear("\r\n\r\n").starts_with("HTTP/1.1 408 ")) << path;
+    }
+    Plug head = Plug::to(port_);
+    head.say("GET / HTTP/1.1\r\nHo");
+    EXPECT_EQ(head.hear("\r\n\r\n"), "");
+    Plug other = Plug::to(port_);
+    other.say(get("/chat/"));
+    EXPECT_TRUE(other.hear_message().starts_with("HTTP/1.1 200 "));
+  });
+}
+
+TEST_F(ProxyServerTest, AnAnswerWithoutALengthThatBreaksIsNotWhole) {
+  Replica replica([](Plug& plug) {
+    plug.hear("\r\n\r\n");
+    plug.say("HTTP/1.1 200 OK\r\n\r\nhalf");
+    plug.reset();
+  });
+  begin();
+  server_->set_service("chat", 1);
+  server_->set_replica("chat", 1, {replica.port}, 1);
+  run([&] {
+    Plug client = Plug::to(port_);
+    client.say(get("/chat/"));
+    client.hear("half");
+    EXPECT_FALSE(client.ends_well());
   });
 }
 

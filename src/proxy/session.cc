@@ -84,6 +84,9 @@ void Session::client_ready(Ready ready) {
   if (ready == net::kHangup) {
     pollfd both{client_.get(), 0, 0};
     if (poll(&both, 1, 0) > 0 && (both.revents & (POLLERR | POLLHUP)) != 0) return close(true);
+    // An urgent byte is reported until it is taken.
+    char byte = 0;
+    (void)recv(client_.get(), &byte, 1, MSG_OOB | MSG_DONTWAIT);
   }
   if (ready == net::kReadable) read_client();
   step();
@@ -116,7 +119,7 @@ void Session::read_client() {
       relay_.client_ended();
       return;
     }
-    if (relay_.state() == Relay::State::kHead) since_ = now();
+    if (relay_.state() != Relay::State::kHead || !relay_.has_begun()) since_ = now();
     relay_.from_client({server_.scratch.data(), static_cast<std::size_t>(n)});
     if (static_cast<std::size_t>(n) < server_.scratch.size()) return;
   }
@@ -128,7 +131,7 @@ void Session::read_replica() {
         recv(replica_.get(), server_.scratch.data(), server_.scratch.size(), MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-    if (n <= 0) return replica_lost();
+    if (n <= 0) return replica_lost(n < 0);
     since_ = now();
     if (!relay_.has_answer_head()) relay_.set_server_timing(timing());
     relay_.from_replica({server_.scratch.data(), static_cast<std::size_t>(n)});
@@ -156,8 +159,11 @@ void Session::write_replica() {
       return;
     }
     const std::optional<std::size_t> n = write_some(replica_.get(), relay_.to_replica());
-    // An answer may be there, though the replica reads no more.
-    if (!n) return relay_.is_untouched() ? replica_lost() : read_replica();
+    if (!n && relay_.is_untouched()) return replica_lost();
+    if (!n) {
+      relay_.replica_is_deaf();
+      return read_replica();
+    }
     if (*n == 0) return;
     relay_.sent_to_replica(*n);
   }
@@ -186,7 +192,8 @@ bool Session::advance() {
     case State::kAsked:
       if (ticket_ || forwarded_) return false;
       if (model_ != nullptr) {
-        collect();
+        asked_ = now();
+        if (!collect()) return true;
         const Result<std::string> model = model_->model();
         model_.reset();
         follow(server_.router.route_model(relay_.request(), model));
@@ -196,8 +203,7 @@ bool Session::advance() {
       }
       return true;
     case State::kCollecting:
-      collect();
-      return false;
+      return !collect();
     case State::kAnswered:
       leave_replica();
       // What was written so far goes out first: a client that reads nothing gets nothing more.
@@ -219,6 +225,8 @@ bool Session::advance() {
       if (!closed_ && relay_.is_closed()) close(false);
       return false;
     case State::kHead:
+      if (server_.draining && !relay_.has_begun() && relay_.to_client().empty()) close(false);
+      return false;
     case State::kForwarding:
     case State::kTunnel:
       return false;
@@ -226,11 +234,15 @@ bool Session::advance() {
   return false;
 }
 
-void Session::collect() {
+// False: the body cannot be kept, and the request is answered.
+bool Session::collect() {
   const std::string part = relay_.take_collected();
   model_->feed(part);
-  if (Result<void> r = body_.append(part); !r)
-    reply(server_.router.refuse(relay_.request(), 503, r.error().message));
+  const Result<void> kept = body_.append(part);
+  if (kept) return true;
+  model_.reset();
+  reply(server_.router.refuse(relay_.request(), 503, kept.error().message));
+  return false;
 }
 
 void Session::follow(Route route) {
@@ -291,14 +303,14 @@ void Session::connect(bool may_reuse) {
 }
 
 // The connection to the replica is gone, or never came to be.
-void Session::replica_lost() {
+void Session::replica_lost(bool broken) {
   replica_watch_.cancel();
   replica_ = Fd();
   connecting_ = false;
   if (!seat_) return;
   // A connection of the pool may have been closed at the moment it was taken out.
   if (pooled_ && relay_.is_untouched() && !relay_.has_answer_head()) return connect(false);
-  if (relay_.replica_ended() == Relay::Loss::kEarly)
+  if (relay_.replica_ended(broken) == Relay::Loss::kEarly)
     reply(server_.router.refuse(relay_.request(), 502,
                                 relay_.is_untouched()
                                     ? "the replica does not take connections"
@@ -394,6 +406,8 @@ Milliseconds Session::deadline() const {
   if (relay_.state() == State::kHead && relay_.to_client().empty())
     return relay_.has_begun() ? limits.head_time : limits.idle;
   if (!relay_.to_client().empty()) return limits.write_stall;
+  if (relay_.waits_for_body()) return limits.body_stall;
+  if (relay_.state() == State::kTunnel) return limits.tunnel;
   return limits.comment;
 }
 
@@ -409,7 +423,12 @@ void Session::look_at_time() {
     return step();
   }
   if (relay_.state() == State::kHead && relay_.to_client().empty()) return close(false);
-  if (!relay_.to_client().empty()) return close(true);
+  if (!relay_.to_client().empty() || relay_.state() == State::kTunnel) return close(true);
+  if (relay_.waits_for_body()) {
+    if (relay_.has_answer_head()) return close(true);
+    reply(server_.router.refuse(relay_.request(), 408, "the body of the request does not come"));
+    return step();
+  }
   since_ = now();
   if (relay_.may_comment()) {
     relay_.comment();

@@ -29,6 +29,7 @@ struct Service {
   std::map<Seat, std::uint16_t> ports;
   std::map<Seat, std::vector<Fd>> pool;  // idle connections; the last one was used last
   std::map<Ticket, Session*> waiting;
+  ReplicaId newest = 0;
 };
 
 struct ProxyServer::Impl {
@@ -42,7 +43,8 @@ struct ProxyServer::Impl {
         limits(std::move(its_limits)),
         scratch(32 << 10, '\0') {}
 
-  void accept_on(int listening);
+  struct Door;
+  void accept_on(Door& door);
   std::shared_ptr<Service> find(const std::string& name) const;
   // Gives free seats to requests that wait.
   void give(const std::shared_ptr<Service>& service);
@@ -57,6 +59,7 @@ struct ProxyServer::Impl {
   struct Door {
     Fd socket;
     net::Watch watch;
+    net::Timer timer;  // while there are no descriptors for clients
   };
   std::list<Door> doors;
   std::map<std::string, std::shared_ptr<Service>> services;
@@ -83,12 +86,12 @@ class Session : public std::enable_shared_from_this<Session> {
   void read_client();
   void read_replica();
   bool advance();
-  void collect();
+  bool collect();
   void follow(Route route);
   void connect(bool may_reuse);
   void send_body();
   void leave_replica();
-  void replica_lost();
+  void replica_lost(bool broken = false);
   void reply(const Route& route);
   void write_client();
   void write_replica();

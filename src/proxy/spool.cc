@@ -23,7 +23,7 @@ Result<void> Spool::flush() {
   if (!base::write_at(file_.get(), memory_, in_file_))
     return Error::from_errno("keep a body in " + folder_, errno);
   in_file_ += memory_.size();
-  memory_.clear();
+  memory_ = std::string();
   return {};
 }
 
@@ -44,7 +44,7 @@ Result<void> Spool::read(std::uint64_t offset, std::size_t most, std::string& ou
 void Spool::clear() {
   file_.reset();
   in_file_ = 0;
-  memory_ = {};
+  memory_ = std::string();  // `= {}` would keep its memory
 }
 
 }  // namespace mete::proxy

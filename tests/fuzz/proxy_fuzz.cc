@@ -74,18 +74,20 @@ void look_at_model(std::string_view bytes) {
   METE_ASSERT(ours.ok() == other.ok() && (!ours || *ours == *other));
   if (bytes.find('\0') != std::string_view::npos) return;  // the other reader takes it for the end
   std::size_t models = 0;
+  bool other_case = false;
   std::string key;
   const auto look = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
     using Event = nlohmann::json::parse_event_t;
     if (depth == 1 && event == Event::key) {
       key = value.get<std::string>();
       models += key == "model" ? 1 : 0;
+      other_case = other_case || (key != "model" && proxy::equals_ignoring_case(key, "model"));
     }
     return true;
   };
   const nlohmann::json document = nlohmann::json::parse(bytes, look, false);
   if (document.is_discarded() || !document.is_object()) return;
-  if (models != 1) {
+  if (models != 1 || other_case) {
     METE_ASSERT(!ours);
     return;
   }
