@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <barrier>
+#include <cerrno>
 #include <chrono>
 #include <functional>
 #include <mutex>
@@ -89,12 +90,14 @@ class Plug {
     char byte = 0;
     ssize_t n = 0;
     while ((n = recv(socket_.get(), &byte, 1, 0)) > 0) continue;
+    EXPECT_TRUE(n == 0 || errno != EAGAIN) << "it hangs";
     return n == 0;
   }
   // Ends with an error at the other end.
   void reset() {
-    const linger now{1, 0};
-    (void)setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    sockaddr nowhere{};
+    nowhere.sa_family = AF_UNSPEC;  // also where the socket has another name
+    EXPECT_EQ(::connect(socket_.get(), &nowhere, sizeof nowhere), 0);
     socket_.reset();
   }
   void half_close() { (void)shutdown(socket_.get(), SHUT_WR); }
