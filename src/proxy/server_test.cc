@@ -472,7 +472,7 @@ TEST_F(ProxyServerTest, NoRequestHidesInTheBodyOfAnother) {
   EXPECT_EQ(requests, 0);
 }
 
-// The rest of an answer that a client did not wait for is nobody's.
+// The rest of an answer that a client did not wait for goes to no other.
 TEST_F(ProxyServerTest, HalfAnAnswerIsNotGivenToTheNextClient) {
   std::binary_semaphore gone(0);
   Replica replica([&](Plug& plug) {
