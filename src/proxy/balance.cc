@@ -23,7 +23,7 @@ void Balancer::take_out(ReplicaId id, const Replica& replica) {
 }
 
 void Balancer::put_in(ReplicaId id, const Replica& replica) {
-  if (replica.in_flight >= replica.concurrency) return;
+  if (replica.resting || replica.in_flight >= replica.concurrency) return;
   for (std::uint32_t i = 0; i < replica.processes.size(); ++i)
     if (replica.processes[i].in_flight < replica.part()) free_.insert(rank_of(id, replica, i));
 }
@@ -37,6 +37,14 @@ void Balancer::set_replica(ReplicaId id, std::uint32_t processes, std::uint32_t 
   take_out(id, replica);
   replica.concurrency = concurrency;
   put_in(id, replica);
+}
+
+void Balancer::set_resting(ReplicaId id, bool resting) {
+  const auto found = replicas_.find(id);
+  if (found == replicas_.end()) return;
+  take_out(id, found->second);
+  found->second.resting = resting;
+  put_in(id, found->second);
 }
 
 void Balancer::remove_replica(ReplicaId id) {

@@ -40,6 +40,8 @@ class Balancer {
   // of them, rounded up. Of a known replica only the concurrency changes: requests in it stay.
   // Zero: it gets no more requests (it is drained, or asleep). Then call give().
   void set_replica(ReplicaId replica, std::uint32_t processes, std::uint32_t concurrency);
+  // It gets no more requests until it has rested: it does not take connections. Then call give().
+  void set_resting(ReplicaId replica, bool resting);
   // It is gone, and with it the requests in it: finish() is not called for them.
   void remove_replica(ReplicaId replica);
   void set_queue(std::size_t queue) { most_waiting_ = queue; }
@@ -71,6 +73,7 @@ class Balancer {
   struct Replica {
     std::uint32_t concurrency = 0;
     std::uint32_t in_flight = 0;
+    bool resting = false;
     std::vector<Process> processes;
     std::uint32_t part() const;
   };

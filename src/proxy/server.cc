@@ -49,6 +49,18 @@ void ProxyServer::Impl::give(const std::shared_ptr<Service>& service) {
   }
 }
 
+void ProxyServer::Impl::rest(const std::shared_ptr<Service>& service, ReplicaId replica) {
+  service->balancer.set_resting(replica, true);
+  service->resting[replica] =
+      loop.after(limits.rest, [this, weak = std::weak_ptr(service), replica] {
+        const std::shared_ptr<Service> self = weak.lock();
+        if (self == nullptr) return;
+        self->balancer.set_resting(replica, false);
+        self->resting.erase(replica);
+        give(self);
+      });
+}
+
 void ProxyServer::Impl::step_later(Session& session) {
   loop.post([weak = session.weak_from_this()] {
     if (const std::shared_ptr<Session> self = weak.lock(); self != nullptr) self->step();
@@ -120,6 +132,7 @@ void ProxyServer::remove_replica(const std::string& name, ReplicaId replica) {
   const auto of_it = [&](const auto& entry) { return entry.first.replica == replica; };
   std::erase_if(service->ports, of_it);
   std::erase_if(service->pool, of_it);
+  service->resting.erase(replica);
   service->balancer.remove_replica(replica);
 }
 

@@ -55,6 +55,7 @@ class ProxyServer {
     Milliseconds head_time{10'000};    // from the first byte of a head to its last
     Milliseconds idle{60'000};         // between requests
     Milliseconds connect{5'000};       // to a replica
+    Milliseconds rest{1'000};          // of a replica that does not take connections
     Milliseconds hold{120'000};        // a request waits for a replica
     Milliseconds write_stall{60'000};  // a client reads nothing of its answer
     Milliseconds body_stall{60'000};   // a client sends nothing of its request's body

@@ -341,7 +341,9 @@ TEST_F(ProxyServerTest, AReplicaThatIsGoneIsSaid) {
     plug.hear("\r\n\r\n");
     plug.say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
   });
-  begin();
+  ProxyServer::Limits limits;
+  limits.rest = net::Milliseconds(10);
+  begin(limits);
   for (const char* name : {"closed", "silent", "half"}) server_->set_service(name, 1);
   server_->set_replica("closed", 1, {closed}, 1);
   server_->set_replica("silent", 2, {silent.port}, 1);
@@ -359,6 +361,32 @@ TEST_F(ProxyServerTest, AReplicaThatIsGoneIsSaid) {
       EXPECT_FALSE(client.ends_well()) << "it is reset: a part is not the whole";
     }
   });
+}
+
+// It would have the fewest requests in it, and so get all of them.
+TEST_F(ProxyServerTest, AReplicaThatTakesNoConnectionsGetsNoRequests) {
+  std::uint16_t closed = 0;
+  { const Fd door = listener(closed); }
+  Replica replica(echo);
+  begin();
+  server_->set_service("chat", 100);
+  server_->set_replica("chat", 1, {closed}, 4);
+  server_->set_replica("chat", 2, {replica.port}, 4);
+  run([&] {
+    std::vector<std::thread> clients;
+    std::atomic<int> ok = 0;
+    for (int i = 0; i < 8; ++i)
+      clients.emplace_back([&] {
+        Plug client = Plug::to(port_);
+        for (int k = 0; k < 20; ++k) {
+          client.say("POST /chat/ HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
+          if (client.hear_message().ends_with("POST / HTTP/1.1|hello")) ++ok;
+        }
+      });
+    for (std::thread& client : clients) client.join();
+    EXPECT_EQ(ok, 160);
+  });
+  EXPECT_EQ(server_->in_flight("chat"), 0u);
 }
 
 // A replica that closes idle connections: a request on such a one goes to a new one.

@@ -24,6 +24,7 @@ using net::Ready;
 
 constexpr std::size_t kPart = 32 << 10;  // of a collected body at a time
 constexpr Milliseconds kLeastTimer{10};
+constexpr int kMostTries = 3;
 
 // A connection that begins; its success shows when it can be written to.
 Result<Fd> begin_connect(std::uint16_t port) {
@@ -217,6 +218,7 @@ bool Session::advance() {
       model_.reset();
       body_sent_ = 0;
       forwarded_ = false;
+      tries_ = 0;
       since_ = now();
       return true;
     case State::kClosing:
@@ -255,6 +257,10 @@ void Session::follow(Route route) {
   service_ = server_.find(route.service);
   if (service_ == nullptr)
     return reply(server_.router.refuse(relay_.request(), 503, "the service is gone"));
+  ask();
+}
+
+void Session::ask() {
   const Balancer::Answer answer = service_->balancer.ask();
   if (answer.seat) return take_seat(*answer.seat);
   if (!answer.ticket)
@@ -268,8 +274,8 @@ void Session::take_seat(Seat seat) {
   ticket_.reset();
   seat_ = seat;
   seated_ = now();
-  forwarded_ = true;
-  relay_.forward(target_, {}, body_.size());
+  // Otherwise its head is there already: another replica did not take the connection.
+  if (!std::exchange(forwarded_, true)) relay_.forward(target_, {}, body_.size());
   connect(true);
 }
 
@@ -310,11 +316,24 @@ void Session::replica_lost(bool broken) {
   if (!seat_) return;
   // A connection of the pool may have been closed at the moment it was taken out.
   if (pooled_ && relay_.is_untouched() && !relay_.has_answer_head()) return connect(false);
+  if (relay_.is_untouched() && !relay_.has_answer_head() && try_another()) return;
   if (relay_.replica_ended(broken) == Relay::Loss::kEarly)
     reply(server_.router.refuse(relay_.request(), 502,
                                 relay_.is_untouched()
                                     ? "the replica does not take connections"
                                     : "the replica closed the connection without an answer"));
+}
+
+// The replica does not take connections: it rests, and nothing of the request was written.
+bool Session::try_another() {
+  if (relay_.state() != Relay::State::kForwarding || ++tries_ > kMostTries) return false;
+  const Seat seat = *std::exchange(seat_, std::nullopt);
+  if (service_->balancer.has_replica(seat.replica)) {
+    service_->balancer.finish(seat);
+    server_.rest(service_, seat.replica);
+  }
+  ask();
+  return true;
 }
 
 void Session::send_body() {

@@ -30,6 +30,7 @@ struct Service {
   std::map<Seat, std::vector<Fd>> pool;  // idle connections; the last one was used last
   std::map<Ticket, Session*> waiting;
   ReplicaId newest = 0;
+  std::map<ReplicaId, net::Timer> resting;
 };
 
 struct ProxyServer::Impl {
@@ -48,6 +49,8 @@ struct ProxyServer::Impl {
   std::shared_ptr<Service> find(const std::string& name) const;
   // Gives free seats to requests that wait.
   void give(const std::shared_ptr<Service>& service);
+  // Of a replica that does not take connections.
+  void rest(const std::shared_ptr<Service>& service, ReplicaId replica);
   void forget(Session* session);
   void look_for_end();
 
@@ -88,6 +91,8 @@ class Session : public std::enable_shared_from_this<Session> {
   bool advance();
   bool collect();
   void follow(Route route);
+  void ask();
+  bool try_another();
   void connect(bool may_reuse);
   void send_body();
   void leave_replica();
@@ -121,6 +126,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool connecting_ = false;
   bool pooled_ = false;  // the connection was used before
   bool forwarded_ = false;
+  int tries_ = 0;  // replicas that did not take the connection
 
   net::Timer timer_;
   seam::Nanoseconds timer_due_{};
