@@ -192,11 +192,21 @@ Result<void> check_limits(const core::JobSpec& spec) {
   return {};
 }
 
+std::size_t shown_bytes(std::string_view text) {
+  std::size_t bytes = 0;
+  while (!text.empty()) {
+    const std::size_t size = base::first_character(text).size;
+    bytes += size == 0 ? 3 : size;
+    text.remove_prefix(std::max<std::size_t>(1, size));
+  }
+  return bytes;
+}
+
 Result<std::string> job_name(const Parsed& parsed, const std::string& program) {
   const std::string* name = parsed.find("--name");
   if (name == nullptr) return name_of_program(program);
-  if (name->size() > kMostOfName)
-    return Error::invalid("--name has " + std::to_string(name->size()) + " bytes")
+  if (shown_bytes(*name) > kMostOfName)
+    return Error::invalid("--name has " + std::to_string(shown_bytes(*name)) + " bytes")
         .with_hint("at most " + std::to_string(kMostOfName) + " are shown anywhere");
   return *name;
 }
