@@ -101,6 +101,20 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::string as_utf8(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t size = first_character(text).size;
+    if (size == 0)
+      out += "\xef\xbf\xbd";
+    else
+      out += text.substr(0, size);
+    text.remove_prefix(std::max<std::size_t>(1, size));
+  }
+  return out;
+}
+
 std::string printable_json(std::string json) {
   const auto plain = [](char c) { return static_cast<unsigned char>(c) < 0x7f; };
   auto at = std::find_if_not(json.begin(), json.end(), plain);

@@ -36,6 +36,9 @@ std::string quote(std::string_view text);
 // the direction of writing and so disguise a name, line separators, and bytes that are not UTF-8.
 std::string printable(std::string_view text);
 
+// What is not UTF-8 becomes U+FFFD: the text as JSON and YAML documents show it.
+std::string as_utf8(std::string_view text);
+
 // printable() for a JSON document, whose meaning does not change: such a character, which can be
 // only inside a string, is written \uNNNN; what is not UTF-8 becomes \ufffd.
 std::string printable_json(std::string json);

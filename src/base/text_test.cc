@@ -85,6 +85,12 @@ TEST(Text, NearestIsOnlyWhatMayHaveBeenMeant) {
   EXPECT_EQ(nearest("cpu", {"gpu", "cpus"}), "cpus");
 }
 
+TEST(AsUtf8, MarksWhatIsNone) {
+  for (const char* text : {"", "plain\n\x1b", "Größe", "🙂"}) EXPECT_EQ(as_utf8(text), text);
+  EXPECT_EQ(as_utf8("a\xff\xc3"), "a\xef\xbf\xbd\xef\xbf\xbd");
+  EXPECT_EQ(as_utf8(as_utf8("\xf0\x9f\x99")), as_utf8("\xf0\x9f\x99"));
+}
+
 TEST(Printable, LeavesWordsAsTheyAre) {
   for (const char* text : {"", "plain text 1~", "Größe", "日本語", "→ 8 GiB …", "🙂"})
     EXPECT_EQ(printable(text), text);

@@ -10,7 +10,6 @@
 #include <array>
 #include <charconv>
 
-#include "base/columns.h"
 #include "base/text.h"
 #include "base/time_words.h"
 #include "core/request/gpu.h"
@@ -24,19 +23,13 @@ namespace {
 constexpr Bytes kLeastRam = Bytes::from_mib(4);
 constexpr std::size_t kMostOfName = 255;
 
-// As it is shown, so that a job file with it can be read again: what is not UTF-8 takes three
-// bytes.
+// As it is shown: bounds count that, so that a printed job file is not refused.
 std::string name_of_program(std::string_view program) {
-  program.remove_prefix(program.rfind('/') + 1);
-  std::string name;
-  while (!program.empty()) {
-    const base::Character first = base::first_character(program);
-    const std::string_view shown =
-        first.size == 0 ? std::string_view("\xef\xbf\xbd") : program.substr(0, first.size);
-    if (name.size() + shown.size() > kMostOfName) break;
-    name += shown;
-    program.remove_prefix(std::max<std::size_t>(1, first.size));
-  }
+  std::string name = base::as_utf8(program.substr(program.rfind('/') + 1));
+  std::size_t most = std::min(name.size(), kMostOfName);
+  // Not within a character.
+  while (most < name.size() && (static_cast<unsigned char>(name[most]) & 0xc0) == 0x80) --most;
+  name.resize(most);
   return name;
 }
 
@@ -192,21 +185,12 @@ Result<void> check_limits(const core::JobSpec& spec) {
   return {};
 }
 
-std::size_t shown_bytes(std::string_view text) {
-  std::size_t bytes = 0;
-  while (!text.empty()) {
-    const std::size_t size = base::first_character(text).size;
-    bytes += size == 0 ? 3 : size;
-    text.remove_prefix(std::max<std::size_t>(1, size));
-  }
-  return bytes;
-}
-
 Result<std::string> job_name(const Parsed& parsed, const std::string& program) {
   const std::string* name = parsed.find("--name");
   if (name == nullptr) return name_of_program(program);
-  if (shown_bytes(*name) > kMostOfName)
-    return Error::invalid("--name has " + std::to_string(shown_bytes(*name)) + " bytes")
+  const std::size_t bytes = base::as_utf8(*name).size();
+  if (bytes > kMostOfName)
+    return Error::invalid("--name has " + std::to_string(bytes) + " bytes")
         .with_hint("at most " + std::to_string(kMostOfName) + " are shown anywhere");
   return *name;
 }

@@ -103,10 +103,6 @@ Result<void> check_limits(const core::JobSpec& spec);
 Result<std::int64_t> parse_number(const Parsed& parsed, std::string_view option, std::int64_t least,
                                   std::int64_t most);
 
-// The bytes of a text as it is shown, and printed into job files: what is not UTF-8 takes three.
-// Bounds count these, so that a printed file is not refused.
-std::size_t shown_bytes(std::string_view text);
-
 // --name, or the last part of a program's path.
 Result<std::string> job_name(const Parsed& parsed, const std::string& program);
 

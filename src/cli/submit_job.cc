@@ -69,7 +69,8 @@ Result<std::pair<std::string, std::string>> parse_label(const std::string& text)
         .with_hint("write --label project=vision");
   std::string key = text.substr(0, equals);
   std::string value = text.substr(equals + 1);
-  if (shown_bytes(key) > kMaxLabelKey || shown_bytes(value) > kMaxLabelValue)
+  // As job files show them: a printed one is not refused.
+  if (base::as_utf8(key).size() > kMaxLabelKey || base::as_utf8(value).size() > kMaxLabelValue)
     return Error::invalid("--label " + base::quote(text) + " is too long")
         .with_hint("a key has at most " + std::to_string(kMaxLabelKey) + " bytes, a value " +
                    std::to_string(kMaxLabelValue));

@@ -96,6 +96,18 @@ TEST_F(SweepText, ProgressFitsIntoALine) {
   EXPECT_EQ(progress_line(begun, at(0)), "lr-scan 3 done, paused");
 }
 
+TEST_F(SweepText, SaysWhyItBeginsNoTrial) {
+  SweepRow blocked;
+  blocked.name = "lr-scan";
+  blocked.wanted = 24;
+  blocked.why = "the queue is full";
+  EXPECT_EQ(progress_line(blocked, at(0)),
+            "lr-scan [................] 0/24, waits: the queue is full");
+  EXPECT_EQ(
+      row_text(blocked),
+      "sweep lr-scan is running; 0 of 24 trials are over; its next trial waits: the queue is full");
+}
+
 TEST_F(SweepText, SaysHowItEnded) {
   SweepRow over = row();
   over.state = SweepState::kDone;

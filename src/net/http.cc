@@ -121,6 +121,8 @@ std::string_view reason_phrase(int status) {
       {410, "Gone"},
       {413, "Content Too Large"},
       {415, "Unsupported Media Type"},
+      {417, "Expectation Failed"},
+      {421, "Misdirected Request"},
       {422, "Unprocessable Content"},
       {429, "Too Many Requests"},
       {431, "Request Header Fields Too Large"},
@@ -129,6 +131,7 @@ std::string_view reason_phrase(int status) {
       {502, "Bad Gateway"},
       {503, "Service Unavailable"},
       {504, "Gateway Timeout"},
+      {505, "HTTP Version Not Supported"},
       {507, "Insufficient Storage"},
   };
   for (const Phrase& phrase : kPhrases)

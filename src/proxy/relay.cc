@@ -8,49 +8,11 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "net/http.h"
 
 namespace mete::proxy {
 
 namespace {
-
-std::string_view phrase(int status) {
-  switch (status) {
-    case 200:
-      return "OK";
-    case 400:
-      return "Bad Request";
-    case 403:
-      return "Forbidden";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 408:
-      return "Request Timeout";
-    case 413:
-      return "Content Too Large";
-    case 417:
-      return "Expectation Failed";
-    case 421:
-      return "Misdirected Request";
-    case 431:
-      return "Request Header Fields Too Large";
-    case 500:
-      return "Internal Server Error";
-    case 501:
-      return "Not Implemented";
-    case 502:
-      return "Bad Gateway";
-    case 503:
-      return "Service Unavailable";
-    case 504:
-      return "Gateway Timeout";
-    case 505:
-      return "HTTP Version Not Supported";
-    default:
-      return "Answer";
-  }
-}
 
 void put_field(std::string& out, std::string_view name, std::string_view value) {
   out.append(name).append(": ").append(value).append("\r\n");
@@ -165,7 +127,7 @@ void Relay::reply(int status, std::string_view type, std::string_view body, cons
   METE_ASSERT(!has_head_);
   const bool keep = keeps_client();
   to_client_.append("HTTP/1.1 ").append(std::to_string(status)).append(" ");
-  to_client_.append(phrase(status)).append("\r\n");
+  to_client_.append(net::reason_phrase(status)).append("\r\n");
   put_field(to_client_, "Content-Type", type);
   put_field(to_client_, "Content-Length", std::to_string(body.size()));
   for (const auto& [name, value] : fields) put_field(to_client_, name, value);

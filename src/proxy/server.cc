@@ -153,7 +153,7 @@ void ProxyServer::drain(std::function<void()> done) {
   impl_->when_drained = std::move(done);
   impl_->doors.clear();
   const std::map<Session*, std::shared_ptr<Session>> sessions = impl_->sessions;
-  for (const auto& [pointer, session] : sessions) session->drain();
+  for (const auto& [pointer, session] : sessions) session->step();
   impl_->look_for_end();
 }
 

@@ -2,17 +2,12 @@
 // Real sockets on this machine: the proxy on the test's thread, clients and replicas on their own.
 #include "proxy/server.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <barrier>
-#include <cerrno>
 #include <chrono>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <semaphore>
 #include <string>
@@ -20,128 +15,10 @@
 #include <vector>
 
 #include "proxy/spool.h"
+#include "proxy/test/peers.h"
 
 namespace mete::proxy {
 namespace {
-
-constexpr std::size_t kBound = 30;  // seconds, for what hangs
-
-Fd listener(std::uint16_t& port) {
-  Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  EXPECT_EQ(bind(socket.get(), any, sizeof address), 0);
-  EXPECT_EQ(listen(socket.get(), 128), 0);
-  socklen_t size = sizeof address;
-  EXPECT_EQ(getsockname(socket.get(), any, &size), 0);
-  port = ntohs(address.sin_port);
-  return socket;
-}
-
-// A blocking connection; everything ends after kBound.
-class Plug {
- public:
-  explicit Plug(Fd socket) : socket_(std::move(socket)) {
-    const timeval bound{kBound, 0};
-    (void)setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound);
-    (void)setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof bound);
-  }
-  Plug(Plug&&) = default;
-  Plug& operator=(Plug&&) = default;
-  // Also where the socket has another name.
-  ~Plug() {
-    if (socket_.valid()) (void)shutdown(socket_.get(), SHUT_RDWR);
-  }
-  static Plug to(std::uint16_t port) {
-    Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(port);
-    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    return Plug(std::move(socket));
-  }
-  bool say(std::string_view text) const { return base::write_all(socket_.get(), text); }
-  // Until `end` is at the end of what was read; or the connection ends.
-  std::string hear(std::string_view end) {
-    std::string text;
-    char byte = 0;
-    while (!text.ends_with(end) && recv(socket_.get(), &byte, 1, 0) == 1) text += byte;
-    return text;
-  }
-  // A head, and the body of its Content-Length.
-  std::string hear_message() {
-    std::string text = hear("\r\n\r\n");
-    const std::size_t at = text.find("Content-Length: ");
-    std::size_t left = at == std::string::npos ? 0 : std::stoul(text.substr(at + 16));
-    std::string body(left, '\0');
-    std::size_t done = 0;
-    while (done < left) {
-      const ssize_t n = recv(socket_.get(), body.data() + done, left - done, 0);
-      if (n <= 0) break;
-      done += static_cast<std::size_t>(n);
-    }
-    return text + body.substr(0, done);
-  }
-  // Reads until the end: true, or an error: false.
-  bool ends_well() {
-    char byte = 0;
-    ssize_t n = 0;
-    while ((n = recv(socket_.get(), &byte, 1, 0)) > 0) continue;
-    EXPECT_TRUE(n == 0 || errno != EAGAIN) << "it hangs";
-    return n == 0;
-  }
-  // Ends with an error at the other end.
-  void reset() {
-    sockaddr nowhere{};
-    nowhere.sa_family = AF_UNSPEC;  // also where the socket has another name
-    EXPECT_EQ(::connect(socket_.get(), &nowhere, sizeof nowhere), 0);
-    socket_.reset();
-  }
-  void half_close() { (void)shutdown(socket_.get(), SHUT_WR); }
-
- private:
-  Fd socket_;
-};
-
-// A replica: one thread for each connection.
-class Replica {
- public:
-  using Serve = std::function<void(Plug&)>;
-  explicit Replica(Serve serve) : serve_(std::move(serve)), door_(listener(port)) {
-    thread_ = std::thread([this] {
-      for (;;) {
-        Fd socket(accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-        if (!socket.valid()) return;
-        ++connections;
-        const std::lock_guard<std::mutex> lock(mutex_);
-        ends_.emplace_back(dup(socket.get()));
-        threads_.emplace_back([this, socket = std::move(socket)]() mutable {
-          Plug plug(std::move(socket));
-          serve_(plug);
-        });
-      }
-    });
-  }
-  ~Replica() {
-    (void)shutdown(door_.get(), SHUT_RDWR);
-    thread_.join();
-    for (const Fd& end : ends_) (void)shutdown(end.get(), SHUT_RDWR);
-    for (std::thread& thread : threads_) thread.join();
-  }
-  std::uint16_t port = 0;
-  std::atomic<int> connections = 0;
-
- private:
-  Serve serve_;
-  Fd door_;
-  std::thread thread_;
-  std::mutex mutex_;
-  std::vector<std::thread> threads_;
-  std::vector<Fd> ends_;  // other names of the connections, to end them by
-};
 
 // Answers each request with its first line and its body.
 void echo(Plug& plug) {
@@ -193,6 +70,13 @@ class ProxyServerTest : public ::testing::Test {
     server_.emplace(loop_, seam::system_clock(), names_, limits);
     ASSERT_TRUE(server_->listen_on(listener(port_)));
   }
+  // With a service "chat" that has this replica; `concurrency` requests at a time, 100 wait.
+  void begin_chat(const Replica& replica, std::uint32_t concurrency = 1,
+                  ProxyServer::Limits limits = {}) {
+    begin(std::move(limits));
+    server_->set_service("chat", 100);
+    server_->set_replica("chat", 1, {replica.port}, concurrency);
+  }
   // Clients, beside the loop; `changes` runs on the loop once, when `change_` is set.
   void run(const std::function<void()>& clients, const std::function<void()>& changes = {}) {
     std::atomic<bool> over = false;
@@ -220,9 +104,7 @@ class ProxyServerTest : public ::testing::Test {
 
 TEST_F(ProxyServerTest, RequestsReachTheirService) {
   Replica replica(echo);
-  begin();
-  server_->set_service("chat", 10);
-  server_->set_replica("chat", 1, {replica.port}, 4);
+  begin_chat(replica, 4);
   run([&] {
     Plug client = Plug::to(port_);
     for (int i = 0; i < 3; ++i) {
@@ -279,9 +161,7 @@ TEST_F(ProxyServerTest, MoreThanTheConcurrencyWaits) {
       plug.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
     }
   });
-  begin();
-  server_->set_service("chat", 100);
-  server_->set_replica("chat", 1, {replica.port}, 2);
+  begin_chat(replica, 2);
   run([&] {
     std::vector<std::thread> clients;
     std::atomic<int> ok = 0;
@@ -395,9 +275,7 @@ TEST_F(ProxyServerTest, AnIdleConnectionThatIsClosedIsReplaced) {
     plug.hear("\r\n\r\n");
     plug.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
   });
-  begin();
-  server_->set_service("chat", 1);
-  server_->set_replica("chat", 1, {replica.port}, 1);
+  begin_chat(replica);
   run([&] {
     Plug client = Plug::to(port_);
     for (int i = 0; i < 50; ++i) {
@@ -421,9 +299,7 @@ TEST_F(ProxyServerTest, StreamsPassAsTheyCome) {
   });
   ProxyServer::Limits limits;
   limits.comment = net::Milliseconds(50);
-  begin(limits);
-  server_->set_service("chat", 1);
-  server_->set_replica("chat", 1, {replica.port}, 1);
+  begin_chat(replica, 1, limits);
   run([&] {
     Plug client = Plug::to(port_);
     client.say(get("/chat/"));
@@ -441,9 +317,7 @@ TEST_F(ProxyServerTest, ProtocolsAreTunnelled) {
     std::string line;
     while ((line = plug.hear("\n")).ends_with("\n")) plug.say("> " + line);
   });
-  begin();
-  server_->set_service("chat", 1);
-  server_->set_replica("chat", 1, {replica.port}, 1);
+  begin_chat(replica);
   run([&] {
     Plug client = Plug::to(port_);
     client.say(
@@ -466,9 +340,7 @@ TEST_F(ProxyServerTest, LargeBodiesTakeLittleMemory) {
     const std::string part(1 << 20, 'x');
     for (std::size_t i = 0; i < kBytes / part.size(); ++i) plug.say(part);
   });
-  begin();
-  server_->set_service("chat", 1);
-  server_->set_replica("chat", 1, {replica.port}, 1);
+  begin_chat(replica);
   run([&] {
     Plug client = Plug::to(port_);
     client.say(get("/chat/"));
@@ -486,9 +358,7 @@ TEST_F(ProxyServerTest, NoRequestHidesInTheBodyOfAnother) {
       plug.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
     }
   });
-  begin();
-  server_->set_service("chat", 10);
-  server_->set_replica("chat", 1, {replica.port}, 4);
+  begin_chat(replica, 4);
   run([&] {
     for (const char* named : {"content-length", "Keep-Alive, HOST", "transfer-encoding"}) {
       Plug client = Plug::to(port_);
@@ -514,9 +384,7 @@ TEST_F(ProxyServerTest, HalfAnAnswerIsNotGivenToTheNextClient) {
     }
     plug.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
   });
-  begin();
-  server_->set_service("chat", 10);
-  server_->set_replica("chat", 1, {replica.port}, 1);
+  begin_chat(replica);
   run([&] {
     Plug second = Plug::to(port_);
     {
@@ -551,9 +419,7 @@ TEST_F(ProxyServerTest, SlowClientsAreEnded) {
   Replica replica(echo);
   ProxyServer::Limits limits;
   limits.body_stall = limits.head_time = net::Milliseconds(100);
-  begin(limits);
-  server_->set_service("chat", 1);
-  server_->set_replica("chat", 1, {replica.port}, 1);
+  begin_chat(replica, 1, limits);
   run([&] {
     for (const char* path : {"/chat/", "/v1/x"}) {
       Plug client = Plug::to(port_);
@@ -576,9 +442,7 @@ TEST_F(ProxyServerTest, AnAnswerWithoutALengthThatBreaksIsNotWhole) {
     plug.say("HTTP/1.1 200 OK\r\n\r\nhalf");
     plug.reset();
   });
-  begin();
-  server_->set_service("chat", 1);
-  server_->set_replica("chat", 1, {replica.port}, 1);
+  begin_chat(replica);
   run([&] {
     Plug client = Plug::to(port_);
     client.say(get("/chat/"));
@@ -595,9 +459,7 @@ TEST_F(ProxyServerTest, AfterDrainTheLastAnswersGoOut) {
     EXPECT_TRUE(go.try_acquire_for(std::chrono::seconds(kBound)));
     plug.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
   });
-  begin();
-  server_->set_service("chat", 1);
-  server_->set_replica("chat", 1, {replica.port}, 1);
+  begin_chat(replica);
   run(
       [&] {
         Plug idle = Plug::to(port_);

@@ -192,14 +192,13 @@ bool Session::advance() {
   switch (relay_.state()) {
     case State::kAsked:
       if (ticket_ || forwarded_) return false;
+      asked_ = now();
       if (model_ != nullptr) {
-        asked_ = now();
         if (!collect()) return true;
         const Result<std::string> model = model_->model();
         model_.reset();
         follow(server_.router.route_model(relay_.request(), model));
       } else {
-        asked_ = now();
         follow(server_.router.route(relay_.request()));
       }
       return true;
@@ -346,13 +345,15 @@ void Session::send_body() {
   }
 }
 
+void Session::leave_queue() {
+  if (!ticket_) return;
+  service_->waiting.erase(*ticket_);
+  (void)service_->balancer.leave(*std::exchange(ticket_, std::nullopt));
+}
+
 // Gives the seat back, and the connection where it can be used again.
 void Session::leave_replica() {
-  if (ticket_) {
-    service_->waiting.erase(*ticket_);
-    (void)service_->balancer.leave(*ticket_);
-    ticket_.reset();
-  }
+  leave_queue();
   replica_watch_.cancel();
   if (!seat_) return;
   const Seat seat = *std::exchange(seat_, std::nullopt);
@@ -366,11 +367,7 @@ void Session::leave_replica() {
 }
 
 void Session::give_up(int status, std::string_view why) {
-  if (ticket_) {
-    service_->waiting.erase(*ticket_);
-    (void)service_->balancer.leave(*ticket_);
-    ticket_.reset();
-  }
+  leave_queue();
   reply(server_.router.refuse(relay_.request(), status, why));
 }
 
@@ -454,11 +451,6 @@ void Session::look_at_time() {
     return step();
   }
   set_timer();
-}
-
-void Session::drain() {
-  if (relay_.state() == Relay::State::kHead && !relay_.has_begun() && relay_.to_client().empty())
-    close(false);
 }
 
 // `reset`: so that the client does not take what it has for the whole.

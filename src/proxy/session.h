@@ -34,9 +34,6 @@ struct Service {
 };
 
 struct ProxyServer::Impl {
-  // Not from within a function of another session.
-  void step_later(Session& session);
-
   Impl(net::Loop& its_loop, seam::Clock& its_clock, Router& its_router, Limits its_limits)
       : loop(its_loop),
         clock(its_clock),
@@ -51,6 +48,8 @@ struct ProxyServer::Impl {
   void give(const std::shared_ptr<Service>& service);
   // Of a replica that does not take connections.
   void rest(const std::shared_ptr<Service>& service, ReplicaId replica);
+  // Not from within a function of another session.
+  void step_later(Session& session);
   void forget(Session* session);
   void look_for_end();
 
@@ -80,7 +79,6 @@ class Session : public std::enable_shared_from_this<Session> {
   void step();
   // The service is gone, or the time is over.
   void give_up(int status, std::string_view why);
-  void drain();
 
  private:
   seam::Nanoseconds now() const { return server_.clock.monotonic(); }
@@ -95,6 +93,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool try_another();
   void connect(bool may_reuse);
   void send_body();
+  void leave_queue();
   void leave_replica();
   void replica_lost(bool broken = false);
   void reply(const Route& route);

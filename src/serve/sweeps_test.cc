@@ -56,6 +56,23 @@ TEST_F(SweepsTest, ASweepHasAJobForEachTrial) {
   EXPECT_EQ(row(get(this_user(), "/v1/sweeps/scan?brief=1")).name, "scan");
 }
 
+// There is room for the sweep and for none of its jobs.
+TEST_F(SweepsTest, OneThatBeginsNoTrialSaysWhy) {
+  core::Rules rules;
+  ClientPtr client;
+  for (rules.user_bytes = 500; client == nullptr || client->status != 201;
+       rules.user_bytes += 100) {
+    ASSERT_LT(rules.user_bytes, 1'000'000u);
+    engine_.set_rules(engine_.policy(), rules);
+    client = start(sweep_request("scan"));
+  }
+  EXPECT_EQ(shown("scan").trials.size(), 0u);
+  const std::string why = shown("scan").why;
+  EXPECT_NE(why.find("take too much"), std::string::npos) << why;
+  EXPECT_EQ(row(get(this_user(), "/v1/sweeps")).why, why);
+  EXPECT_EQ(row(get(this_user(), "/v1/sweeps/scan?brief=1")).why, why);
+}
+
 TEST_F(SweepsTest, OtherUsersAreToldOfNone) {
   EXPECT_EQ(start(sweep_request("scan"))->status, 201);
   const std::string user = shown("scan").user;

@@ -76,7 +76,7 @@ def sharing(env, nvml):
     check(outside_sizes() in (None, [total // MIB]) and 0.39 * total < share <= 0.4 * total,
           "daemon: outside the card is whole", f"{mib(total)}, share {mib(share)}")
     listed = [used for pid, used in nvml.processes().items() if pid in [facts.get("pid") for facts in seen]]
-    check(len(card["jobs"]) == 2 and not card["foreign"], "daemon: mete cards shows both and nobody else",
+    check(len(card["jobs"]) == 2 and not card["foreign"], "daemon: mete cards shows both and no other",
           f"granted {mib(card['granted_bytes'])}, used {mib(card.get('used_bytes', 0))}, grantable {mib(card['grantable_bytes'])}, {card['foreign']}")
     if listed:
         check(all(2 * GIB <= used <= share for used in listed) and len(listed) == 2, "daemon: NVML outside counts both within their shares",

@@ -147,7 +147,7 @@ void random_kills(int kills, unsigned seed) {
   check(used == alone, "kill: the survivor's books",
         text("alone %s, after the kills %s, shown after %.0f ms", mib(alone).c_str(),
              mib(used).c_str(), waited * 1e3));
-  check(stuck == 0, "kill: nobody waits for a stopped process",
+  check(stuck == 0, "kill: no process waits for a stopped one",
         text("%d stopped, %d waits", stopped, stuck));
   survivor->kill_and_wait();
 

@@ -165,7 +165,7 @@ def preemption(world):
     # A job of 130 GiB runs for some 25 s before it is parked for another: --quick does not wait for that beforehand.
     if not QUICK:
         check(bool(times) and min(times) <= 2.5, "submitted to first kernel: 2.5 s", f"best {min(times, default=9):.2f} s, of {len(times)}")
-    world.ends_well(ident, "whoever was parked for them computes on, the same to the last bit")
+    world.ends_well(ident, "the job that was parked for them computes on, the same to the last bit")
 
 
 def whole(world):

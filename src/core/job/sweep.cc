@@ -80,7 +80,7 @@ void State::sweeps_due(const Moment& moment, std::vector<Happened>& happened) co
 }
 
 std::string State::why_blocked(const sweep::Sweep& sweep, const Moment& moment) const {
-  if (sweep.state() != SweepState::kRunning || !sweep.may_begin_more()) return "";
+  if (!sweep.may_begin_more()) return "";
   if (sweep.plan().auto_gpu && !smallest_card(moment.machine, sweep.plan().job.request))
     return "no card was read yet on which a trial may run";
   const Result<void> fine =

@@ -179,7 +179,7 @@ TEST_F(ResidencyTest, AReplicaOnTwoCardsNeedsRoomOnBoth) {
   sleepers_[1].needs = {{0, gib(20)}, {1, gib(20)}};
   EXPECT_EQ(decide().sleep, Indexes{0});
   sleepers_[0].needs[0].card = 0;
-  EXPECT_FALSE(decide().wake) << "nobody can make room on card 1";
+  EXPECT_FALSE(decide().wake) << "no replica can make room on card 1";
   sleepers_[1].needs[1].card = 7;
   EXPECT_FALSE(decide().wake) << "there is no card 7";
 }
